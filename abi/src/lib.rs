@@ -1,0 +1,64 @@
+//! ABI v1: the one statement of what passes between a SIP and the kernel.
+//!
+//! Key types: [`AbiTable`] (the functions), [`Status`] (their errors), [`ThreadBlock`] (the words a
+//! thread shares with the kernel), [`Automaton`] (a contract as the kernel's monitor reads it).
+//! Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata.
+//! Deliberately not here: any code that follows a pointer. Everything that crosses the ABI is a
+//! value; an address or a handle is a claim that the kernel checks.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod automaton;
+mod epitaph;
+mod records;
+mod status;
+mod table;
+mod thread_block;
+
+pub use automaton::{
+    Automaton, BlockShape, DecodeError, Direction, EndpointShape, MessageShape, NO_TRANSITION, ScalarRange, StateRow,
+    name_tag, type_tag,
+};
+pub use epitaph::{EpitaphKind, StopReason};
+pub use records::{
+    BlockState, ChannelRecord, CounterRecord, DeviceKind, DeviceOperation, NAME_BYTES, ProcessRecord, ProcessState,
+    ThreadRecord, ThreadState, TraceKind, TraceRecord,
+};
+pub use status::{AbiReturn, Status};
+pub use table::{AbiTable, FUNCTIONS, Function, render};
+pub use thread_block::{RUNTIME_WORDS, ThreadBlock};
+
+/// The version of the table in this crate. A manifest names the version its program was built for.
+pub const ABI_VERSION: u32 = 1;
+
+/// Sizes and bounds that both sides rely on.
+pub mod limits {
+    /// Bytes of a page of paged memory.
+    pub const PAGE_BYTES: usize = 4096;
+    /// Bytes of the slot that holds one thread's stack; slots are aligned to their size, so the
+    /// [`ThreadBlock`](crate::ThreadBlock) at a slot's end is found from the stack pointer alone.
+    pub const STACK_SLOT_BYTES: usize = 256 * 1024;
+    /// Bytes at the low end of a stack slot that an access ends the SIP for (unmapped).
+    pub const STACK_GUARD_BYTES: usize = 4096;
+    /// Bytes above the guard that an ABI call or an interrupt needs; a SIP that calls the kernel with
+    /// less left is ended with a stack overflow.
+    pub const STACK_RESERVE_BYTES: usize = 32 * 1024;
+    /// 64-bit words in a thread's message buffer, and the most words one message may take.
+    pub const MESSAGE_WORDS: usize = 64;
+    /// Words that describe one block in a message: handle, address, length in bytes.
+    pub const BLOCK_WORDS: usize = 3;
+    /// Words that describe one endpoint in a message: its handle.
+    pub const ENDPOINT_WORDS: usize = 1;
+    /// Bytes to which every exchange-heap block is aligned.
+    pub const BLOCK_ALIGN: usize = 64;
+    /// The longest text, in bytes, that an ABI function takes or gives through the message buffer.
+    pub const TEXT_BYTES: usize = MESSAGE_WORDS * 8;
+    /// Messages that may wait in one direction of a channel; a contract that needs more is refused.
+    pub const QUEUE_BOUND: u16 = 64;
+    /// How many loans deep a block may be lent on.
+    pub const LOAN_DEPTH: usize = 4;
+    /// A deadline that never comes.
+    pub const NEVER: u64 = u64::MAX;
+}

@@ -1,0 +1,267 @@
+//! The one table of functions: numbers, signatures and documentation come from here.
+//!
+//! [`for_each_function`](crate::for_each_function) hands the whole table to a macro of the caller's,
+//! which is how the kernel makes its dispatch and the runtime its stubs. What may never become a
+//! function: anything that takes or gives a reference into a SIP or the kernel, changes another
+//! SIP's state (create-child and stop-child aside), or makes a page executable.
+
+use alloc::string::String;
+use core::fmt::Write;
+
+use crate::AbiReturn;
+
+/// Calls `$callback! { ... }` with every group and function of ABI v1.
+///
+/// The shape is `group "Name" { #[doc] fn name(argument, ...) -> "what the value is"; }`. Every
+/// argument is a `u64`: a number, or a claim (handle, address, index) that the kernel checks.
+#[macro_export]
+macro_rules! for_each_function {
+    ($callback:ident) => {
+        $callback! {
+            group "Channels" {
+                #[doc = "Creates a channel of the contract with this name_tag, which must be in the caller's manifest. The importer's handle is the value, the exporter's is message word 0. Both belong to the caller."]
+                fn channel_create(contract) -> "importer's endpoint";
+                #[doc = "Sends the message in the buffer: scalars, then three words a block (handle, address, bytes; only the handle counts), then one word an endpoint. Blocks and endpoints leave the caller. Never blocks, allocates or fails because of the peer. A message that the contract does not allow here ends the caller."]
+                fn channel_send(endpoint, tag) -> "0";
+                #[doc = "Waits until `deadline` (ns of time_monotonic) for the next message, which is put in the buffer as it was sent, with addresses and lengths of the blocks filled in. Closed: message word 0 counts the lent blocks that came home, followed by three words each; call again while it is not 0."]
+                fn channel_receive(endpoint, deadline) -> "tag";
+                #[doc = "Like channel_receive, but answers WouldBlock where that would wait."]
+                fn channel_try_receive(endpoint) -> "tag";
+                #[doc = "Closes the caller's end. The peer receives what is queued, then Closed. Queued messages for the caller are dropped: their blocks freed or sent home, their endpoints closed."]
+                fn channel_close(endpoint) -> "0";
+                #[doc = "Tells of an endpoint: message word 0 the name_tag of its contract, word 1 whether it is the importer, word 2 its state, word 3 the index of the contract in the caller's manifest or u64::MAX."]
+                fn channel_describe(endpoint) -> "0";
+                #[doc = "Creates a wait set: endpoints added to it announce themselves in O(1) when they have something to receive."]
+                fn wait_set_create() -> "wait set";
+                #[doc = "Adds an endpoint with a key. One that is ready already is announced at once. An endpoint is in one set at most."]
+                fn wait_set_add(set, endpoint, key) -> "0";
+                #[doc = "Takes an endpoint out of its set."]
+                fn wait_set_remove(set, endpoint) -> "0";
+                #[doc = "Waits until `deadline` for an endpoint of the set to have a message or to be closed, takes it out of the set and gives its key. The next channel_try_receive on it does not answer WouldBlock."]
+                fn wait_set_wait(set, deadline) -> "key";
+                #[doc = "Closes a wait set; the endpoints in it stay open."]
+                fn wait_set_close(set) -> "0";
+            }
+            group "Child processes" {
+                #[doc = "Creates a SIP from the manifest of an installed program, whose name is the first `length` bytes of the buffer. It does not run yet. Refused: the buffer holds the reason as text and word 63 its length."]
+                fn process_create(length) -> "child";
+                #[doc = "Gives a created child the value of the parameter at this index of its manifest: the first `length` bytes of the buffer are appended to what it was given before. For a repeated parameter each value is ended by a zero byte."]
+                fn process_give_parameter(child, index, length) -> "0";
+                #[doc = "Moves an endpoint to a created child, for the endpoint slot at this index of its manifest. Its contract, side and state must be what the slot declares."]
+                fn process_give_endpoint(child, slot, endpoint) -> "0";
+                #[doc = "Starts a created child."]
+                fn process_start(child) -> "0";
+                #[doc = "Ends a child (and its children) as soon as each of its threads is out of the kernel. `reason` is a StopReason. Does not wait."]
+                fn process_stop(child, reason) -> "0";
+                #[doc = "Waits for a child's end. The value is its EpitaphKind; message word 0 the exit status; word 1 its length and from word 2 the epitaph's text, cut to fit."]
+                fn process_wait(child, deadline) -> "epitaph kind";
+                #[doc = "Gives the child's handle up. A child that has not ended goes on by itself."]
+                fn process_release(child) -> "0";
+                #[doc = "The child's process id, as the diagnostics functions and people use it."]
+                fn process_id_of(child) -> "process id";
+                #[doc = "Ends the caller's SIP with an exit status."]
+                fn process_exit(code) -> "does not return";
+                #[doc = "Ends the caller's SIP as panicked; the first `length` bytes of the buffer are the message of the epitaph."]
+                fn process_panic(length) -> "does not return";
+                #[doc = "The caller's own process id."]
+                fn process_id() -> "process id";
+                #[doc = "Ends the SIP with this process id. Needs the manifest's `stop-any` permission. `reason` is a StopReason."]
+                fn process_stop_any(process_id, reason) -> "0";
+            }
+            group "Configuration" {
+                #[doc = "Bytes of the value that the parent gave for the parameter at this index, or u64::MAX if it gave none."]
+                fn parameter_length(index) -> "bytes";
+                #[doc = "Copies the value from `offset` on into the buffer, at most 512 bytes."]
+                fn parameter_read(index, offset) -> "bytes copied";
+                #[doc = "Takes the endpoint that the parent gave for the slot at this index of the manifest; NotFound if it gave none or it was taken."]
+                fn endpoint_take(slot) -> "endpoint";
+                #[doc = "A new block with the system manifest, as the boot image carries it. Needs the `system-manifest` permission."]
+                fn system_manifest() -> "block; word 0 its address, word 1 its bytes";
+                #[doc = "How many programs are installed."]
+                fn program_count() -> "count";
+                #[doc = "A new block with the manifest of the installed program at this index, in its binary form."]
+                fn program_manifest(index) -> "block; word 0 its address, word 1 its bytes";
+            }
+            group "Debugging and diagnostics" {
+                #[doc = "The processor's cycle counter."]
+                fn cycles() -> "cycles";
+                #[doc = "Writes the first `length` bytes of the buffer to the machine's debug output, after the SIP's name."]
+                fn debug_write(length) -> "0";
+                #[doc = "Adds a note with two words to the caller's trace ring."]
+                fn trace_note(a, b) -> "0";
+                #[doc = "Fills the block with a ProcessRecord for each SIP. The value counts all there are, also those that did not fit. Needs the `diagnostics` permission, as do all that follow in this group."]
+                fn list_processes(block) -> "count";
+                #[doc = "Fills the block with a ThreadRecord for each thread."]
+                fn list_threads(block) -> "count";
+                #[doc = "Fills the block with a ChannelRecord for each channel."]
+                fn list_channels(block) -> "count";
+                #[doc = "Fills the block with a CounterRecord for each counter."]
+                fn list_counters(block) -> "count";
+                #[doc = "Fills the block with the TraceRecords of the SIP with this process id, oldest first; those of the last 64 SIPs that ended are kept."]
+                fn list_trace(process_id, block) -> "count";
+                #[doc = "A new block with text: one line for each of the last 256 ends of SIPs, oldest first: process id, name, epitaph."]
+                fn epitaphs() -> "block; word 0 its address, word 1 its bytes";
+                #[doc = "A new block with the automaton of a contract, by the index in the list of all contracts that installed programs use; NotFound past the end."]
+                fn contract_automaton(index) -> "block; word 0 its address, word 1 its bytes";
+            }
+            group "Exchange heap" {
+                #[doc = "Allocates a zeroed block for elements of the type with this tag, aligned to 64 bytes. The value is its handle; message word 0 its address."]
+                fn heap_allocate(bytes, type_tag) -> "block";
+                #[doc = "Frees a block and those attached to it. A lent block goes home instead."]
+                fn heap_free(block) -> "0";
+                #[doc = "Splits a block at a byte offset (a multiple of 64) in two: the block keeps what is before; the value is a new block with the rest."]
+                fn heap_split(block, offset) -> "block";
+                #[doc = "Tells of a block: word 0 address, word 1 bytes, word 2 type tag, word 3 whether it is lent to the caller."]
+                fn heap_describe(block) -> "0";
+                #[doc = "Makes `child` part of `parent`: it moves and ends with it."]
+                fn heap_attach(parent, child) -> "position among the parent's blocks";
+                #[doc = "Takes the last attached block out of `parent`: word 0 its address, word 1 its bytes, word 2 its type tag."]
+                fn heap_detach(parent) -> "block";
+            }
+            group "Hardware access" {
+                #[doc = "Opens the device at this index of the manifest's device list. One SIP has a device at a time."]
+                fn device_open(index) -> "device";
+                #[doc = "Tells of a device: word 0 a DeviceKind, word 1 its size in bytes (disk), word 2 flags: bit 0 read only, bit 1 a person's terminal, word 3 columns, word 4 rows."]
+                fn device_describe(device) -> "0";
+                #[doc = "Asks a device for an operation (a DeviceOperation) at a byte offset with `bytes` bytes of the block, from its start. The block belongs to the device until device_complete gives it back. Completed at once when the machine can: the value is then 1, else 0."]
+                fn device_submit(device, operation, offset, block, bytes) -> "1 if it is complete already";
+                #[doc = "Waits until `deadline` for a finished operation: the value is the block's handle, word 0 its address, word 1 its length, word 2 the bytes done, word 3 a Status."]
+                fn device_complete(device, deadline) -> "block";
+                #[doc = "Closes a device; operations that have not begun are dropped."]
+                fn device_close(device) -> "0";
+                #[doc = "Ends the machine with an exit status. Needs the `power` permission."]
+                fn machine_power_off(exit_status) -> "does not return";
+            }
+            group "Stacks" {
+                #[doc = "The calling thread's stack: word 0 its lowest usable address, word 1 the address past its end."]
+                fn stack_bounds() -> "bytes";
+                #[doc = "Bytes left on the calling thread's stack before a kernel call ends the SIP."]
+                fn stack_left() -> "bytes";
+            }
+            group "Paged memory" {
+                #[doc = "Allocates zeroed, contiguous, writable pages."]
+                fn memory_allocate(pages) -> "address";
+                #[doc = "Frees an allocation whole: its address, as memory_allocate gave it."]
+                fn memory_free(address) -> "pages freed";
+                #[doc = "Pages used and allowed: the value and message word 0."]
+                fn memory_usage() -> "pages used";
+            }
+            group "Principals" {
+                #[doc = "Writes the caller's principal as text to the buffer."]
+                fn principal_self() -> "bytes";
+                #[doc = "Writes the principal that the other end of the channel speaks for to the buffer: that of the SIP which owns it, or which did when it was sent or closed."]
+                fn principal_of_peer(endpoint) -> "bytes";
+            }
+            group "Threads and synchronization" {
+                #[doc = "Creates a thread that runs the code at `entry` (which must lie in the caller's image) with `argument` in its first register."]
+                fn thread_create(entry, argument) -> "thread";
+                #[doc = "Ends the calling thread. The SIP exits with status 0 when its last thread ends."]
+                fn thread_exit() -> "does not return";
+                #[doc = "Waits for a thread's end and gives its handle up."]
+                fn thread_join(thread, deadline) -> "0";
+                #[doc = "Gives a thread's handle up; it goes on."]
+                fn thread_release(thread) -> "0";
+                #[doc = "Lets the other runnable threads go first."]
+                fn thread_yield() -> "0";
+                #[doc = "Sleeps until `deadline`."]
+                fn thread_sleep(deadline) -> "0";
+                #[doc = "The calling thread's handle."]
+                fn thread_self() -> "thread";
+                #[doc = "Nanoseconds since the machine started."]
+                fn time_monotonic() -> "ns";
+                #[doc = "Nanoseconds since 1970-01-01 00:00 UTC."]
+                fn time_wall() -> "ns";
+                #[doc = "How many processors the machine has."]
+                fn processor_count() -> "count";
+                #[doc = "Creates a mutex, free."]
+                fn mutex_create() -> "mutex";
+                #[doc = "Waits until `deadline` for the mutex. Taken in order of arrival."]
+                fn mutex_acquire(mutex, deadline) -> "0";
+                #[doc = "Takes the mutex if it is free, else WouldBlock."]
+                fn mutex_try_acquire(mutex) -> "0";
+                #[doc = "Releases a mutex that the calling thread holds."]
+                fn mutex_release(mutex) -> "0";
+                #[doc = "Closes a mutex that nobody holds."]
+                fn mutex_close(mutex) -> "0";
+                #[doc = "Creates an event that stays set until it is reset."]
+                fn event_create_manual() -> "event";
+                #[doc = "Creates an event that one waiter takes."]
+                fn event_create_auto() -> "event";
+                #[doc = "Sets an event."]
+                fn event_set(event) -> "0";
+                #[doc = "Resets an event."]
+                fn event_reset(event) -> "0";
+                #[doc = "Waits until `deadline` for an event to be set."]
+                fn event_wait(event, deadline) -> "0";
+                #[doc = "Closes an event that nobody waits for."]
+                fn event_close(event) -> "0";
+                #[doc = "Waits until `deadline` for any of the `count` (at most 32) objects whose handles are in the buffer: endpoints, wait sets, events, threads, children, devices. An auto event that is chosen is taken; nothing else changes."]
+                fn wait_any(count, deadline) -> "index of a ready one";
+            }
+        }
+    };
+}
+
+macro_rules! define_table {
+    ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
+        /// Where a SIP finds the functions: the kernel gives each thread its address.
+        #[repr(C)]
+        pub struct AbiTable {
+            /// [`ABI_VERSION`](crate::ABI_VERSION).
+            pub version: u64,
+            $($(#[doc = $doc] pub $name: extern "C" fn($($argument: u64),*) -> AbiReturn,)*)*
+        }
+
+        /// Every function, in table order.
+        pub const FUNCTIONS: &[Function] = &[
+            $($(Function {
+                group: $group,
+                name: stringify!($name),
+                arguments: &[$(stringify!($argument)),*],
+                value: $value,
+                documentation: $doc,
+            },)*)*
+        ];
+    };
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    /// One of the ten groups.
+    pub group: &'static str,
+    /// Name of the function.
+    pub name: &'static str,
+    /// Names of the arguments.
+    pub arguments: &'static [&'static str],
+    /// What the value of a successful call is.
+    pub value: &'static str,
+    /// What it does.
+    pub documentation: &'static str,
+}
+
+for_each_function!(define_table);
+
+/// The table as text, as committed in `abi/v1.txt`.
+pub fn render() -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "ABI v{}: {} functions", crate::ABI_VERSION, FUNCTIONS.len());
+    let mut group = "";
+    for (number, function) in FUNCTIONS.iter().enumerate() {
+        if function.group != group {
+            group = function.group;
+            let count = FUNCTIONS.iter().filter(|other| other.group == group).count();
+            let _ = writeln!(out, "\n{group} ({count})");
+        }
+        let _ = writeln!(
+            out,
+            "{number:4}  {}({}) -> {}\n      {}",
+            function.name,
+            function.arguments.join(", "),
+            function.value,
+            function.documentation
+        );
+    }
+    out
+}

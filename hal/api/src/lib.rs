@@ -1,0 +1,220 @@
+//! What the kernel needs of a machine, and what a machine tells the kernel.
+//!
+//! Key types: [`Machine`] (implemented by each `hal/*`), [`KernelEntries`] (the kernel's side).
+//! Deliberately not here: the switch between two stacks, which is the same on every x86-64 machine
+//! and part of the kernel.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// A range of addresses that the machine reserves at start and never moves. All of it is readable
+/// and writable and reads as zero until written, unless said otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Arena {
+    /// First address.
+    pub base: usize,
+    /// Size in bytes.
+    pub bytes: usize,
+}
+
+impl Arena {
+    /// Whether the address lies in it.
+    pub fn contains(&self, address: usize) -> bool {
+        address.wrapping_sub(self.base) < self.bytes
+    }
+}
+
+/// The address space as the machine lays it out.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Stack slots, each of `STACK_SLOT_BYTES`, aligned to that size. The lowest page of a slot must
+    /// have been passed to [`Machine::guard`] before the slot is used.
+    pub stacks: Arena,
+    /// Pages for SIPs.
+    pub pages: Arena,
+    /// Exchange-heap blocks.
+    pub exchange: Arena,
+    /// Sealed images. Nothing is mapped here but by [`Machine::map_image`].
+    pub images: Arena,
+}
+
+/// One segment of an image to be mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// Where it goes; page-aligned, inside the image arena.
+    pub address: usize,
+    /// Its bytes, relocated, padded by the machine to whole pages with zeroes.
+    pub bytes: &'a [u8],
+    /// Whether it is code: readable and executable; else only readable. Nothing is ever writable.
+    pub executable: bool,
+}
+
+/// Why a SIP's code stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// An address that may not be accessed so.
+    Memory,
+    /// An instruction that does not exist or is not allowed.
+    Instruction,
+    /// A division by zero or an overflow of one.
+    Arithmetic,
+    /// A breakpoint or single step.
+    Trap,
+}
+
+/// A fault in a SIP's code.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// What kind.
+    pub kind: FaultKind,
+    /// Address of the instruction.
+    pub instruction: usize,
+    /// Address accessed, for [`FaultKind::Memory`].
+    pub address: usize,
+    /// The stack pointer.
+    pub stack: usize,
+}
+
+/// A device that the machine offers.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Name that manifests refer to: `console`, `disk0`, `disk1`, ...
+    pub name: String,
+    /// What it is.
+    pub kind: DeviceKind,
+}
+
+/// Kinds of devices, with what is known of them when the machine starts.
+#[derive(Clone, Copy, Debug)]
+pub enum DeviceKind {
+    /// Byte streams in and out.
+    Console {
+        /// Whether a person sits at it.
+        terminal: bool,
+    },
+    /// A disk.
+    Disk {
+        /// Size.
+        bytes: u64,
+        /// Whether writes are refused.
+        read_only: bool,
+    },
+}
+
+/// What a device is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceRequest {
+    /// Index into [`Machine::devices`].
+    pub device: usize,
+    /// The kernel's number for the request, given back on completion.
+    pub token: u64,
+    /// What to do.
+    pub operation: DeviceOperation,
+    /// Byte offset on the device (disk).
+    pub offset: u64,
+    /// Address of the memory; it stays valid and untouched by others until completion.
+    pub address: usize,
+    /// Bytes of it.
+    pub bytes: usize,
+}
+
+/// See [`DeviceRequest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceOperation {
+    /// Device to memory. A console answers with what there is, at least one byte; 0 bytes: end of input.
+    Read,
+    /// Memory to device.
+    Write,
+    /// Make what was written durable.
+    Flush,
+}
+
+/// The device could not do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceFailure;
+
+/// Bytes done, or failure.
+pub type DeviceResult = Result<usize, DeviceFailure>;
+
+/// What [`Machine::device_submit`] did with a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Submitted {
+    /// Done at once.
+    Complete(DeviceResult),
+    /// [`KernelEntries::device_complete`] will be called, from any host thread or interrupt.
+    Queued,
+}
+
+/// A machine. All functions may be called from any processor, in the kernel, never from a SIP.
+pub trait Machine: Sync {
+    /// How many processors there are; they are numbered from 0.
+    fn processor_count(&self) -> usize;
+    /// The address space.
+    fn layout(&self) -> Layout;
+    /// Runs `main` on every processor, each on a stack of the machine's own, with the processor's
+    /// number and its per-processor base register (GS) set to `bases[number]`; returns when all
+    /// have returned.
+    fn run_processors(&self, bases: &[usize], main: extern "C" fn(processor: usize), entries: KernelEntries);
+    /// Unmaps these pages of an arena for good: an access faults.
+    fn guard(&self, address: usize, bytes: usize);
+    /// Gives the memory behind these pages back; they read as zero afterwards.
+    fn decommit(&self, address: usize, bytes: usize);
+    /// Maps the segments of one image. All or nothing.
+    fn map_image(&self, segments: &[Segment<'_>]) -> Result<(), MapError>;
+    /// Waits on this processor until [`wake`](Machine::wake) is called for it or `deadline_ns` of
+    /// [`monotonic_ns`](Machine::monotonic_ns) comes. A wake before the wait counts.
+    fn idle(&self, processor: usize, deadline_ns: u64);
+    /// Ends (or forestalls) `idle` on a processor.
+    fn wake(&self, processor: usize);
+    /// Makes a processor enter the kernel soon ([`KernelEntries::interrupt`]) if it runs a SIP.
+    fn interrupt(&self, processor: usize);
+    /// A hint in a loop that waits for another processor; may give the host's processor away.
+    fn relax(&self, spins: u32);
+    /// Nanoseconds since start.
+    fn monotonic_ns(&self) -> u64;
+    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    fn wall_ns(&self) -> u64;
+    /// Devices, in a fixed order.
+    fn devices(&self) -> Vec<Device>;
+    /// Columns and rows of a console.
+    fn console_size(&self, device: usize) -> (u16, u16);
+    /// Starts a request.
+    fn device_submit(&self, request: DeviceRequest) -> Submitted;
+    /// Writes to the debug output.
+    fn debug_write(&self, text: &[u8]);
+    /// Ends the machine.
+    fn power_off(&self, exit_status: u8) -> !;
+}
+
+/// The address space has no room for the image, or the host refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapError;
+
+/// How a machine calls the kernel.
+#[derive(Clone, Copy)]
+pub struct KernelEntries {
+    /// Whether an interrupt or fault at this instruction address struck SIP code (true) or the
+    /// kernel (false). Async-signal-safe: reads two constants.
+    pub is_sip_code: extern "C" fn(instruction: usize) -> bool,
+    /// Called by the machine's timer, in interrupt context, every quantum while the processor is
+    /// busy, and for [`Machine::interrupt`]: marks the processor as having something to do. Answers
+    /// whether the machine should call `interrupt` now if SIP code was struck.
+    pub tick: extern "C" fn(timer: bool),
+    /// Called on the struck thread's own stack, out of interrupt context, with all its registers
+    /// saved by the machine, after a tick that struck SIP code: reschedules, or ends the thread.
+    /// Returns when the thread runs again, perhaps on another processor. The machine makes sure
+    /// beforehand that `stack` is a stack slot with room; else it calls `fault` instead.
+    pub interrupt: extern "C" fn(),
+    /// Called after a fault in SIP code, out of interrupt context, on the struck thread's stack slot,
+    /// reset to its top: ends the SIP.
+    pub fault: extern "C" fn(fault: &Fault) -> !,
+    /// The top (highest usable address, 16-byte aligned) of the stack slot of the thread that runs
+    /// on the calling processor, or 0 when none runs. Async-signal-safe.
+    pub stack_top: extern "C" fn() -> usize,
+    /// A queued request is done. Any host thread or interrupt.
+    pub device_complete: extern "C" fn(token: u64, done: u64, failed: bool),
+}
