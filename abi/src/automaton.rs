@@ -79,6 +79,18 @@ impl MessageShape {
             + self.blocks.len() * limits::BLOCK_WORDS
             + self.endpoints.len() * limits::ENDPOINT_WORDS
     }
+
+    /// The [`message_word`] of this message under a tag.
+    pub fn message_word(&self, tag: u16) -> u64 {
+        message_word(tag, self.scalar_words, self.blocks.len() as u8, self.endpoints.len() as u8)
+    }
+}
+
+/// How a message is named where it crosses the ABI: its tag (bits 0 to 15), its scalar words (16 to
+/// 31), its blocks (32 to 39) and its endpoints (40 to 47). With the shape in it, neither side has to
+/// trust what a program believes of a contract: a word is a block or an endpoint to both or to none.
+pub const fn message_word(tag: u16, scalar_words: u16, blocks: u8, endpoints: u8) -> u64 {
+    tag as u64 | (scalar_words as u64) << 16 | (blocks as u64) << 32 | (endpoints as u64) << 40
 }
 
 /// One state: where each message leads.

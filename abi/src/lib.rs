@@ -19,7 +19,7 @@ mod thread_block;
 
 pub use automaton::{
     Automaton, BlockShape, DecodeError, Direction, EndpointShape, MessageShape, NO_TRANSITION, ScalarRange, StateRow,
-    name_tag, type_tag,
+    message_word, name_tag, type_tag,
 };
 pub use epitaph::{EpitaphKind, StopReason};
 pub use records::{

@@ -21,12 +21,12 @@ macro_rules! for_each_function {
             group "Channels" {
                 #[doc = "Creates a channel of the contract with this name_tag, which must be in the caller's manifest. The importer's handle is the value, the exporter's is message word 0. Both belong to the caller."]
                 fn channel_create(contract) -> "importer's endpoint";
-                #[doc = "Sends the message in the buffer: scalars, then three words a block (handle, address, bytes; only the handle counts), then one word an endpoint. Blocks and endpoints leave the caller. Never blocks, allocates or fails because of the peer. A message that the contract does not allow here ends the caller."]
-                fn channel_send(endpoint, tag) -> "0";
+                #[doc = "Sends the message in the buffer: scalars, then three words a block (handle, address, bytes; only the handle counts), then one word an endpoint. `message` is the message_word of its tag and shape, so that nothing the sender wrote as a scalar is taken for a block. Blocks and endpoints leave the caller. Never blocks, allocates or fails because of the peer. A message that the contract does not allow here, or a shape that is not the contract's, ends the caller."]
+                fn channel_send(endpoint, message) -> "0";
                 #[doc = "Waits until `deadline` (ns of time_monotonic) for the next message, which is put in the buffer as it was sent, with addresses and lengths of the blocks filled in. Closed: message word 0 counts the lent blocks that came home, followed by three words each; call again while it is not 0."]
-                fn channel_receive(endpoint, deadline) -> "tag";
+                fn channel_receive(endpoint, deadline) -> "message_word of its tag and shape";
                 #[doc = "Like channel_receive, but answers WouldBlock where that would wait."]
-                fn channel_try_receive(endpoint) -> "tag";
+                fn channel_try_receive(endpoint) -> "message_word of its tag and shape";
                 #[doc = "Closes the caller's end. The peer receives what is queued, then Closed. Queued messages for the caller are dropped: their blocks freed or sent home, their endpoints closed."]
                 fn channel_close(endpoint) -> "0";
                 #[doc = "Tells of an endpoint: message word 0 the name_tag of its contract, word 1 whether it is the importer, word 2 its state, word 3 the index of the contract in the caller's manifest or u64::MAX."]
@@ -105,7 +105,7 @@ macro_rules! for_each_function {
                 fn contract_automaton(index) -> "block; word 0 its address, word 1 its bytes";
             }
             group "Exchange heap" {
-                #[doc = "Allocates a zeroed block for elements of the type with this tag, aligned to 64 bytes. The value is its handle; message word 0 its address."]
+                #[doc = "Allocates a zeroed block for elements of the type with this tag, aligned to 64 bytes; it may have 0 bytes. The value is its handle; message word 0 its address."]
                 fn heap_allocate(bytes, type_tag) -> "block";
                 #[doc = "Frees a block and those attached to it. A lent block goes home instead."]
                 fn heap_free(block) -> "0";
