@@ -203,7 +203,7 @@ pub struct KernelEntries {
     /// Called by the machine's timer, in interrupt context, every quantum while the processor is
     /// busy, and for [`Machine::interrupt`]: marks the processor as having something to do. Answers
     /// whether the machine should call `interrupt` now if SIP code was struck.
-    pub tick: extern "C" fn(timer: bool),
+    pub tick: extern "C" fn(timer: bool) -> bool,
     /// Called on the struck thread's own stack, out of interrupt context, with all its registers
     /// saved by the machine, after a tick that struck SIP code: reschedules, or ends the thread.
     /// Returns when the thread runs again, perhaps on another processor. The machine makes sure
