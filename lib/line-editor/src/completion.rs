@@ -1,0 +1,50 @@
+//! What a completion is answered with, and how a list of candidates is laid out.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::layout::text_width;
+
+/// One way to go on from what was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// What takes the place of the part that was typed; quoted as the line needs it.
+    pub text: String,
+    /// What the list of candidates shows.
+    pub label: String,
+    /// What follows when this is the only candidate: a blank after a whole word, nothing after a folder.
+    pub suffix: &'static str,
+}
+
+/// The longest text that all candidates begin with.
+pub fn common_prefix(candidates: &[Candidate]) -> &str {
+    let Some((first, others)) = candidates.split_first() else { return "" };
+    let mut length = first.text.len();
+    for other in others {
+        let same = first.text.char_indices().zip(other.text.chars()).find(|((_, a), b)| a != b);
+        let common = same.map_or(other.text.len().min(first.text.len()), |((offset, _), _)| offset);
+        length = length.min(common);
+    }
+    &first.text[..length]
+}
+
+/// The labels in as many columns as fit, read downwards; each row without its line end.
+pub fn rows(candidates: &[Candidate], columns: usize) -> Vec<String> {
+    let widest = candidates.iter().map(|candidate| text_width(&candidate.label)).max().unwrap_or(0) + 2;
+    let across = (columns.saturating_sub(1) / widest).max(1);
+    let down = candidates.len().div_ceil(across);
+    let mut rows = Vec::new();
+    for row in 0..down {
+        let mut text = String::new();
+        for candidate in candidates.iter().skip(row).step_by(down) {
+            while !text.is_empty() && text_width(&text) % widest != 0 {
+                text.push(' ');
+            }
+            text.push_str(&candidate.label);
+            text.push_str("  ");
+        }
+        text.truncate(text.trim_end().len());
+        rows.push(text);
+    }
+    rows
+}
