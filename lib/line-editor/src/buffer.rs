@@ -227,9 +227,8 @@ impl Buffer {
     }
 
     fn left_of(&self, from: usize) -> usize {
-        let mut before = self.text[..from].char_indices().rev();
         let mut target = from;
-        while let Some((offset, character)) = before.next() {
+        for (offset, character) in self.text[..from].char_indices().rev() {
             target = offset;
             let previous = self.text[..offset].chars().next_back();
             if !joins_previous(previous, character) {

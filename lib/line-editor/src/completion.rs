@@ -37,7 +37,7 @@ pub fn rows(candidates: &[Candidate], columns: usize) -> Vec<String> {
     for row in 0..down {
         let mut text = String::new();
         for candidate in candidates.iter().skip(row).step_by(down) {
-            while !text.is_empty() && text_width(&text) % widest != 0 {
+            while !text.is_empty() && !text_width(&text).is_multiple_of(widest) {
                 text.push(' ');
             }
             text.push_str(&candidate.label);

@@ -177,7 +177,7 @@ impl Editor {
     }
 
     fn list(&mut self, candidates: &[Candidate], out: &mut Vec<u8>) {
-        self.to_end(out);
+        self.go_to_end(out);
         let mut painter = Painter::new(out);
         painter.new_row();
         for row in completion::rows(candidates, self.columns) {
@@ -247,7 +247,7 @@ impl Editor {
             Key::End | Key::Control('E') => buffer.move_end() || buffer.text().is_empty(),
             Key::Backspace | Key::Control('H') => buffer.delete_left(),
             Key::Delete | Key::Control('D') => buffer.delete_right(),
-            Key::Control('K') => buffer.kill_to_end(),
+            Key::Control('K') => buffer.kill_go_to_end(),
             Key::Control('U') => buffer.kill_to_start(),
             Key::Control('W') => buffer.kill_big_word_left(),
             Key::AltBackspace => buffer.kill_word_left(),
@@ -294,7 +294,7 @@ impl Editor {
     }
 
     fn cancel(&mut self, out: &mut Vec<u8>) -> Event {
-        self.to_end(out);
+        self.go_to_end(out);
         let mut painter = Painter::new(out);
         painter.text("\x03");
         painter.mark_pastes(Pastes::Plain);
@@ -306,7 +306,7 @@ impl Editor {
     /// Leaves the line as it stands and goes to the row below it.
     fn leave(&mut self, out: &mut Vec<u8>) {
         self.search = None;
-        self.to_end(out);
+        self.go_to_end(out);
         let mut painter = Painter::new(out);
         painter.mark_pastes(Pastes::Plain);
         painter.new_row();
@@ -343,7 +343,7 @@ impl Editor {
     }
 
     fn search_key(&mut self, key: Key, out: &mut Vec<u8>) -> Option<Event> {
-        let Some(mut search) = self.search.take() else { return None };
+        let mut search = self.search.take()?;
         match key {
             Key::Char(character) => {
                 search.query.push(character);
@@ -449,7 +449,7 @@ impl Editor {
     }
 
     /// Moves the terminal's cursor behind the line.
-    fn to_end(&mut self, out: &mut Vec<u8>) {
+    fn go_to_end(&mut self, out: &mut Vec<u8>) {
         let end = self.place_of(self.buffer.text().len()).settled(self.columns);
         let mut painter = Painter::new(out);
         painter.down(end.row.saturating_sub(self.cursor_row));
