@@ -49,6 +49,8 @@ macro_rules! for_each_function {
                 fn process_give_parameter(child, index, length) -> "0";
                 #[doc = "Moves an endpoint to a created child, for the endpoint slot at this index of its manifest. Its contract, side and state must be what the slot declares."]
                 fn process_give_endpoint(child, slot, endpoint) -> "0";
+                #[doc = "Gives a created child the machine's device whose name is the first `length` bytes of the buffer, for the device at this index of its manifest. Without it the device with the manifest's own name is meant. Needs the `system-manifest` permission."]
+                fn process_give_device(child, index, length) -> "0";
                 #[doc = "Starts a created child."]
                 fn process_start(child) -> "0";
                 #[doc = "Ends a child (and its children) as soon as each of its threads is out of the kernel. `reason` is a StopReason. Does not wait."]
