@@ -1,2 +1,18 @@
-//! To be written.
-fn main() {}
+//! The command `sing`: parses the command line, calls the library, turns a failure into a sentence
+//! and an exit status.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let command_line = sing::command_line::CommandLine::parse();
+    match sing::execute(command_line) {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            eprintln!("sing: {failure}");
+            ExitCode::from(failure.status())
+        }
+    }
+}

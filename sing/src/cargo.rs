@@ -1,0 +1,252 @@
+//! Calls cargo: builds with a progress line, and `cargo metadata` as typed data.
+//!
+//! Deliberately not here: what is built and why; `builder` and `tests` know that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::failure::{Failure, Outcome};
+use crate::progress::Progress;
+
+/// The triple that images and the hosted machine are built for.
+pub const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// A cargo command without what an outer `cargo run` left in the environment.
+pub fn command() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("CARGO_PKG_") || name_text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// Runs a `cargo build` to its end and returns the programs it made, by package name.
+///
+/// Messages of the compiler are shown only when it fails. `expected` is about how many packages
+/// there are to build.
+///
+/// # Errors
+/// Cargo cannot be started, or the build fails; the compiler's messages are in the failure.
+pub fn build(mut command: Command, what: &str, expected: usize) -> Outcome<BTreeMap<String, PathBuf>> {
+    command.arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(cannot_start)?;
+    let errors = child.stderr.take();
+    let collector = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        if let Some(mut errors) = errors {
+            // A pipe that breaks only shortens the text that is shown.
+            let _ = errors.read_to_end(&mut text);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let mut progress = Progress::new(what, expected);
+    let mut programs = BTreeMap::new();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
+            let Some(target) = message.target else { continue };
+            progress.step(&target.name);
+            if let (Some(executable), true) = (message.executable, target.kind.iter().any(|kind| kind == "bin")) {
+                programs.insert(target.name, executable);
+            }
+        }
+    }
+    let status = child.wait().map_err(cannot_start)?;
+    progress.finish();
+    let messages = collector.join().unwrap_or_default();
+    if status.success() {
+        return Ok(programs);
+    }
+    Err(Failure::new(format!("{what} did not build")).details(messages).remedy("mend the errors shown above"))
+}
+
+fn cannot_start(error: std::io::Error) -> Failure {
+    Failure::new(format!("cargo cannot be started: {error}"))
+        .remedy("install a stable Rust toolchain, for instance with rustup")
+}
+
+#[derive(Deserialize)]
+struct Message {
+    target: Option<MessageTarget>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct MessageTarget {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// What `cargo metadata` says of a workspace and all it depends on.
+#[derive(Debug, Deserialize)]
+pub struct Metadata {
+    /// Every package of the closure.
+    pub packages: Vec<Package>,
+    /// Who uses whom; there is none when asked for the workspace alone.
+    pub resolve: Option<Resolve>,
+    /// Ids of the workspace's own packages.
+    pub workspace_members: Vec<String>,
+}
+
+/// One package.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Package {
+    /// Cargo's id of it.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Where it came from; none for one in this repository.
+    pub source: Option<String>,
+    /// Its Cargo.toml.
+    pub manifest_path: PathBuf,
+    /// What it builds.
+    pub targets: Vec<Target>,
+    /// What it says it depends on.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// Something a package builds.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Target {
+    /// Its name.
+    pub name: String,
+    /// `lib`, `bin`, `proc-macro`, `custom-build`, `test` and so on.
+    pub kind: Vec<String>,
+    /// Its first source file.
+    pub src_path: PathBuf,
+}
+
+/// A dependency as a Cargo.toml states it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Dependency {
+    /// Name of the package.
+    pub name: String,
+    /// None for a normal one, `dev` or `build`.
+    pub kind: Option<String>,
+    /// The folder, when it is given by path.
+    pub path: Option<PathBuf>,
+}
+
+/// The resolved graph.
+#[derive(Debug, Deserialize)]
+pub struct Resolve {
+    /// One node for each package.
+    pub nodes: Vec<Node>,
+}
+
+/// A package in the resolved graph.
+#[derive(Debug, Deserialize)]
+pub struct Node {
+    /// Cargo's id of the package.
+    pub id: String,
+    /// What it uses.
+    pub deps: Vec<NodeDependency>,
+}
+
+/// An edge of the resolved graph.
+#[derive(Debug, Deserialize)]
+pub struct NodeDependency {
+    /// The id of the package that is used.
+    pub pkg: String,
+    /// For what it is used.
+    pub dep_kinds: Vec<DependencyKind>,
+}
+
+/// For what a package is used.
+#[derive(Debug, Deserialize)]
+pub struct DependencyKind {
+    /// None for a normal dependency, `dev` or `build`.
+    pub kind: Option<String>,
+}
+
+impl Package {
+    /// Whether it has a target of this kind.
+    pub fn has_target(&self, kind: &str) -> bool {
+        self.target(kind).is_some()
+    }
+
+    /// The first target of this kind.
+    pub fn target(&self, kind: &str) -> Option<&Target> {
+        self.targets.iter().find(|target| target.kind.iter().any(|each| each == kind))
+    }
+
+    /// The folder of its Cargo.toml.
+    pub fn folder(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(Path::new("."))
+    }
+}
+
+impl Metadata {
+    /// Asks cargo about the workspace with this Cargo.toml and all it depends on.
+    ///
+    /// # Errors
+    /// Cargo cannot be started or cannot resolve the dependencies.
+    pub fn of_workspace(manifest: &Path) -> Outcome<Metadata> {
+        Metadata::query(manifest, &["--filter-platform", TARGET])
+    }
+
+    /// Asks cargo about the packages of the workspace alone.
+    ///
+    /// # Errors
+    /// Cargo cannot be started or cannot read the workspace.
+    pub fn of_members(manifest: &Path) -> Outcome<Metadata> {
+        Metadata::query(manifest, &["--no-deps"])
+    }
+
+    fn query(manifest: &Path, options: &[&str]) -> Outcome<Metadata> {
+        let output = command()
+            .args(["metadata", "--quiet", "--format-version", "1", "--manifest-path"])
+            .arg(manifest)
+            .args(options)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(cannot_start)?;
+        if !output.status.success() {
+            return Err(Failure::new(format!("cargo cannot work out the dependencies of {}", manifest.display()))
+                .details(String::from_utf8_lossy(&output.stderr))
+                .remedy("mend the Cargo.toml that cargo names above"));
+        }
+        serde_json::from_slice(&output.stdout).map_err(|error| {
+            Failure::new(format!("cargo metadata gave something that is not its format 1: {error}"))
+                .remedy("use a stable toolchain of 1.90 or later")
+        })
+    }
+
+    /// The package with this name among the workspace's own.
+    pub fn member(&self, name: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == name && self.workspace_members.contains(&package.id))
+    }
+
+    /// Everything that building the package `id` compiles or runs, itself included.
+    pub fn closure(&self, id: &str) -> Vec<&Package> {
+        let nodes: BTreeMap<&str, &Node> =
+            self.resolve.iter().flat_map(|resolve| &resolve.nodes).map(|node| (node.id.as_str(), node)).collect();
+        let mut seen = BTreeSet::new();
+        let mut open = vec![id];
+        while let Some(current) = open.pop() {
+            if !seen.insert(current) {
+                continue;
+            }
+            let used = nodes.get(current).into_iter().flat_map(|node| &node.deps);
+            open.extend(used.filter(|edge| edge.is_built()).map(|edge| edge.pkg.as_str()));
+        }
+        self.packages.iter().filter(|package| seen.contains(package.id.as_str())).collect()
+    }
+}
+
+impl NodeDependency {
+    /// Whether the edge is more than a dev-dependency.
+    fn is_built(&self) -> bool {
+        self.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"))
+    }
+}

@@ -1,0 +1,166 @@
+//! The command line, as clap reads it. The help texts are these definitions.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Builds, checks, signs, runs, tests and measures Singularity in Rust.
+#[derive(Debug, Parser)]
+#[command(name = "sing", bin_name = "cargo sing", version, disable_help_subcommand = true)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start the system on the hosted machine, building what it needs
+    Run(RunArguments),
+    /// Build, check and sign programs, without running them
+    Build(BuildArguments),
+    /// Run every tier of tests
+    Test(TestArguments),
+    /// Measure the operations of the system beside Linux's
+    Bench(BenchArguments),
+    /// Check contracts, manifests and system manifests, without building
+    Check(CheckArguments),
+    /// Draw the SIPs and channels of a system as SVG
+    Graph(GraphArguments),
+    /// Draw a contract: SVG, Promela or text
+    Contract(ContractArguments),
+    /// Show the key that packages are signed with
+    Key,
+    /// List what the images depend on, in the form of the audited list
+    Dependencies,
+}
+
+/// `sing run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// System manifest: a file, or the name of one in systems/
+    #[arg(long, value_name = "FILE", default_value = "hosted")]
+    pub system: PathBuf,
+    /// Disk image, mounted at /fs/disk0, the next at /fs/disk1; FILE:ro for read only
+    #[arg(long, value_name = "FILE")]
+    pub disk: Vec<PathBuf>,
+    /// Processors of the hosted machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub processors: Option<u16>,
+    /// Run these shell commands and shut down; the exit status is the last command's
+    #[arg(short = 'c', value_name = "COMMANDS")]
+    pub commands: Option<String>,
+    /// Parameter for the first program
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub parameter: Vec<String>,
+}
+
+/// `sing build`.
+#[derive(Debug, Args)]
+pub struct BuildArguments {
+    /// Programs to build; all of them when none is named
+    #[arg(value_name = "PROGRAM")]
+    pub programs: Vec<String>,
+    /// Build what this system manifest needs, and its system image
+    #[arg(long, value_name = "FILE", conflicts_with = "programs")]
+    pub system: Option<PathBuf>,
+    /// Accept test programs that declare `unsafe-for-tests`
+    #[arg(long)]
+    pub allow_unsafe_tests: bool,
+    /// List what was built as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sing test`.
+#[derive(Debug, Args)]
+pub struct TestArguments {
+    /// Run the tests that take minutes too
+    #[arg(long)]
+    pub long: bool,
+    /// Run only tests whose name contains this, or one tier: house, unit, contracts, conformance, end-to-end
+    #[arg(value_name = "FILTER")]
+    pub filter: Option<String>,
+}
+
+/// `sing bench`.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// Write the figures here as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// `sing check`.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// A .contract file, a folder of them, a manifest or a system manifest; everything when not given
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// List what was checked as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sing graph`.
+#[derive(Debug, Args)]
+pub struct GraphArguments {
+    /// Write the SVG here; standard output when not given
+    #[arg(short = 'o', long = "output", value_name = "FILE.svg")]
+    pub output: Option<PathBuf>,
+    /// System manifest: a file, or the name of one in systems/
+    #[arg(long, value_name = "FILE", default_value = "hosted")]
+    pub system: PathBuf,
+    /// Start the system and draw the SIPs and channels it then has
+    #[arg(long)]
+    pub running: bool,
+    /// Draw what `channels --json` printed in a running system; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "running")]
+    pub from: Option<PathBuf>,
+}
+
+/// `sing contract`.
+#[derive(Debug, Args)]
+pub struct ContractArguments {
+    /// Name of the contract, such as Directory
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// How to draw it
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: ContractFormat,
+    /// Write it here; standard output when not given
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// How `sing contract` draws.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ContractFormat {
+    /// Lines of text
+    Text,
+    /// A picture
+    Svg,
+    /// A model for the checker `spin`
+    Promela,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn run_takes_several_disks_and_commands() {
+        let parsed = CommandLine::try_parse_from(["sing", "run", "--disk", "a", "--disk", "b", "-c", "ls; cat x"])
+            .expect("a legal command line");
+        let Command::Run(run) = parsed.command else { panic!("not run") };
+        assert_eq!(run.disk.len(), 2);
+        assert_eq!(run.commands.as_deref(), Some("ls; cat x"));
+    }
+}

@@ -1,0 +1,135 @@
+//! Door crates: for each program a generated crate with the entry code, which links the program's
+//! library and the runtime into an image. All of them form one generated workspace, built at once.
+//!
+//! Deliberately not here: what the entry code does; that is the macro `sip::entry!`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use crate::cargo::TARGET;
+use crate::failure::{Failure, Outcome};
+use crate::programs::{Body, Program};
+use crate::repository::{Repository, write_if_changed};
+
+/// Compiler and linker flags of an image: position-independent, nothing of the host's C library, all
+/// addresses relative, code and data on pages of their own.
+const FLAGS: [&str; 12] = [
+    "-Crelocation-model=pie",
+    "-Ctarget-feature=+crt-static",
+    "-Clink-arg=-nostdlib",
+    "-Clink-arg=-nostartfiles",
+    "-Clink-arg=-static-pie",
+    "-Clink-arg=-Wl,--gc-sections",
+    "-Clink-arg=-Wl,-z,relro,-z,now",
+    "-Clink-arg=-Wl,-z,noexecstack",
+    "-Clink-arg=-Wl,-z,separate-code",
+    "-Clink-arg=-Wl,--build-id=none",
+    "-Clink-arg=-Wl,--no-dynamic-linker",
+    "-Cforce-unwind-tables=no",
+];
+
+/// The profile of images: whole-program optimisation, so that only what a program uses is in it.
+const PROFILE: &str = "\n[profile.release]\nopt-level = 2\nlto = \"fat\"\ncodegen-units = 1\npanic = \"abort\"\ndebug = false\nstrip = \"none\"\nincremental = false\n\n# What runs while building: small and soon compiled beats fast.\n[profile.release.build-override]\nopt-level = 0\ncodegen-units = 16\n";
+
+/// The generated workspace.
+pub struct Doors {
+    folder: PathBuf,
+    target: PathBuf,
+}
+
+impl Doors {
+    /// Writes the workspace for these programs; files that would not change are left alone.
+    ///
+    /// # Errors
+    /// A file cannot be written or the repository's Cargo.lock not be read.
+    pub fn generate<'a>(repository: &Repository, programs: impl Iterator<Item = &'a Program>) -> Outcome<Doors> {
+        let doors = Doors { folder: repository.output("doors"), target: repository.output("build") };
+        let mut members = BTreeSet::new();
+        for program in programs {
+            if let Body::Crate { folder, package } = &program.body {
+                doors.write_door(repository, program, folder, package)?;
+                members.insert(program.name.as_str());
+            }
+        }
+        let mut workspace = String::from("[workspace]\nresolver = \"3\"\nmembers = [\n");
+        for member in &members {
+            // Writing to a String cannot fail.
+            let _ = writeln!(workspace, "    {member:?},");
+        }
+        workspace.push_str("]\n");
+        workspace.push_str(PROFILE);
+        write_if_changed(&doors.manifest(), workspace.as_bytes())?;
+        doors.copy_lock(repository)?;
+        Ok(doors)
+    }
+
+    /// The workspace's Cargo.toml.
+    pub fn manifest(&self) -> PathBuf {
+        self.folder.join("Cargo.toml")
+    }
+
+    /// Its Cargo.lock.
+    pub fn lock(&self) -> PathBuf {
+        self.folder.join("Cargo.lock")
+    }
+
+    /// The cargo command that builds the images of these programs.
+    pub fn build_command<'a>(&self, programs: impl Iterator<Item = &'a Program>) -> std::process::Command {
+        let mut command = crate::cargo::command();
+        command.args(["build", "--release", "--target", TARGET, "--manifest-path"]).arg(self.manifest());
+        command.arg("--target-dir").arg(&self.target);
+        for program in programs.filter(|program| matches!(program.body, Body::Crate { .. })) {
+            command.arg("--package").arg(door_name(program));
+        }
+        // Takes the place of whatever flags the user has: an image is made with exactly these.
+        command.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f")).env_remove("RUSTFLAGS");
+        command.env("CARGO_INCREMENTAL", "0");
+        command
+    }
+
+    fn write_door(&self, repository: &Repository, program: &Program, folder: &Path, package: &str) -> Outcome<()> {
+        let name = &program.name;
+        let door = self.folder.join(name);
+        let folder = toml_text(&absolute(folder)?);
+        let sip = toml_text(&repository.root().join("sip"));
+        let manifest = format!(
+            "[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
+             [[bin]]\nname = {name:?}\npath = \"main.rs\"\ntest = false\nbench = false\n\n\
+             [dependencies]\nprogram = {{ package = {package:?}, path = {folder} }}\n\
+             sip = {{ path = {sip}, features = [\"image\"] }}\n",
+            door_name(program),
+        );
+        let main = "#![no_std]\n#![no_main]\n\nsip::entry!(program::main);\n";
+        write_if_changed(&door.join("Cargo.toml"), manifest.as_bytes())?;
+        write_if_changed(&door.join("main.rs"), main.as_bytes())
+    }
+
+    /// Gives the doors the repository's Cargo.lock when that has changed, so that an image holds the
+    /// versions that were audited and tested. Cargo then adds the doors themselves to its copy.
+    fn copy_lock(&self, repository: &Repository) -> Outcome<()> {
+        let original = repository.root().join("Cargo.lock");
+        let content = std::fs::read(&original).map_err(|error| Failure::file("read", &original, &error))?;
+        let seen = self.folder.join("Cargo.lock.seen");
+        if self.lock().is_file() && std::fs::read(&seen).is_ok_and(|old| old == content) {
+            return Ok(());
+        }
+        write_if_changed(&self.lock(), &content)?;
+        write_if_changed(&seen, &content)
+    }
+}
+
+/// The package name of a program's door.
+pub fn door_name(program: &Program) -> String {
+    format!("door-{}", program.name)
+}
+
+fn absolute(path: &Path) -> Outcome<PathBuf> {
+    path.canonicalize().map_err(|error| Failure::file("find", path, &error))
+}
+
+/// A path as a TOML string.
+fn toml_text(path: &Path) -> String {
+    // A basic string of TOML escapes like a string of JSON.
+    serde_json::Value::from(path.to_string_lossy()).to_string()
+}

@@ -1,0 +1,107 @@
+//! What the tool says when it cannot do what it was asked: what, where, and what to do about it.
+//!
+//! Deliberately not here: diagnostics of contracts and manifests; those are rendered by the crates
+//! that find them, and a failure only carries the rendered text.
+
+use std::fmt;
+use std::path::Path;
+
+/// The answer of everything in the tool that may fail.
+pub type Outcome<T> = Result<T, Failure>;
+
+/// One clear sentence, with a remedy, and the exit status it leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    what: String,
+    remedy: Option<String>,
+    details: Option<String>,
+    status: u8,
+}
+
+impl Failure {
+    /// A failure that says `what` is wrong and where; without a full stop.
+    pub fn new(what: impl Into<String>) -> Failure {
+        Failure { what: what.into(), remedy: None, details: None, status: 1 }
+    }
+
+    /// The failure of an operation on a file: `doing` is such as "read" or "write".
+    pub fn file(doing: &str, path: &Path, error: &std::io::Error) -> Failure {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::NotFound => "check the spelling of the path",
+            std::io::ErrorKind::PermissionDenied => "ask for permission on it, or give another file",
+            std::io::ErrorKind::IsADirectory => "give a file instead of a folder",
+            _ => "see whether the disk is full or the file is in use",
+        };
+        Failure::new(format!("cannot {doing} {}: {}", path.display(), plain_reason(error))).remedy(remedy)
+    }
+
+    /// Adds what the reader can do about it; without a full stop.
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Failure {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Adds text that stands above the sentence: rendered diagnostics, a compiler's messages.
+    pub fn details(mut self, details: impl Into<String>) -> Failure {
+        self.details = Some(details.into());
+        self
+    }
+
+    /// Changes the exit status, which is 1 otherwise.
+    pub fn with_status(mut self, status: u8) -> Failure {
+        self.status = status.max(1);
+        self
+    }
+
+    /// The exit status; never 0.
+    pub fn status(&self) -> u8 {
+        self.status
+    }
+}
+
+/// The operating system's words for an error, without its number.
+fn plain_reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(details) = &self.details {
+            writeln!(out, "{}\n", details.trim_end())?;
+        }
+        write!(out, "{}", self.what)?;
+        match &self.remedy {
+            Some(remedy) => write!(out, "; {remedy}."),
+            None => write!(out, "."),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_reads_as_one_sentence() {
+        let failure = Failure::new("no disk image at x.img").remedy("give the path of an ext2 image");
+        assert_eq!(failure.to_string(), "no disk image at x.img; give the path of an ext2 image.");
+    }
+
+    #[test]
+    fn a_file_failure_names_the_file_and_drops_the_error_number() {
+        let error = std::io::Error::from_raw_os_error(2);
+        let text = Failure::file("read", Path::new("/none"), &error).to_string();
+        assert_eq!(text, "cannot read /none: no such file or directory; check the spelling of the path.");
+    }
+
+    #[test]
+    fn the_status_is_never_success() {
+        assert_eq!(Failure::new("x").with_status(0).status(), 1);
+    }
+}

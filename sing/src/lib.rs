@@ -1,0 +1,40 @@
+//! The host tool: it builds SIP crates into sealed, signed packages, puts systems together, and runs,
+//! tests, measures, checks and draws them.
+//!
+//! [`command_line`] says what it can be asked; each command is a module. Everything it makes lies in
+//! the folder `sing` inside cargo's output folder. Neighbours: `manifest` and `lang` read and check
+//! what people write, `package` makes and checks what the kernel loads.
+//! Deliberately not here: any knowledge of how the kernel runs a program.
+#![forbid(unsafe_code)]
+
+pub mod attributes;
+pub mod builder;
+pub mod cargo;
+pub mod command_line;
+pub mod dependencies;
+pub mod doors;
+pub mod failure;
+pub mod fingerprint;
+pub mod keys;
+pub mod programs;
+pub mod progress;
+pub mod repository;
+pub mod run;
+
+use command_line::{Command, CommandLine};
+use failure::{Failure, Outcome};
+use repository::Repository;
+
+/// Does what the command line asks and returns the exit status.
+///
+/// # Errors
+/// What was asked cannot be done; the failure says why in one sentence.
+pub fn execute(command_line: CommandLine) -> Outcome<u8> {
+    let repository = Repository::find()?;
+    match command_line.command {
+        Command::Run(arguments) => run::run(&repository, &arguments),
+        Command::Build(arguments) => builder::command(&repository, &arguments),
+        Command::Dependencies => builder::print_dependencies(&repository),
+        _ => Err(Failure::new("not yet")),
+    }
+}

@@ -1,0 +1,189 @@
+//! Finds the programs of the repository: folders with a `manifest.toml`, each a SIP crate or a script.
+//!
+//! Key type: [`Program`]. Neighbours: `builder` makes images of them, `check` reads their manifests.
+//! Deliberately not here: what a manifest may say; the crate `manifest` knows. Only what is needed to
+//! find a program is read here, so that one program's mistakes do not hide the others.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::failure::{Failure, Outcome};
+use crate::repository::{PROGRAM_FOLDERS, Repository, read_text};
+
+/// A program of the repository.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its name in its manifest.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What sort of program it says it is, such as `console` or `test`.
+    pub category: String,
+    /// What it runs.
+    pub body: Body,
+    /// Whether it declares that its crate holds unsafe code, to attack the system with.
+    pub unsafe_for_tests: bool,
+}
+
+/// What a program runs.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// A library crate.
+    Crate {
+        /// The folder of its Cargo.toml.
+        folder: PathBuf,
+        /// The name of the package.
+        package: String,
+    },
+    /// A script in the manifest.
+    Script,
+}
+
+impl Program {
+    /// The path of its manifest.
+    pub fn manifest(&self) -> PathBuf {
+        self.folder.join("manifest.toml")
+    }
+}
+
+#[derive(Deserialize)]
+struct Heading {
+    program: ProgramHeading,
+    #[serde(default)]
+    code: CodeHeading,
+}
+
+#[derive(Deserialize)]
+struct ProgramHeading {
+    name: String,
+    #[serde(default)]
+    category: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+struct CodeHeading {
+    #[serde(rename = "crate")]
+    crate_folder: Option<PathBuf>,
+    script: Option<String>,
+    #[serde(default)]
+    unsafe_for_tests: bool,
+}
+
+#[derive(Deserialize)]
+struct CrateHeading {
+    package: PackageHeading,
+}
+
+#[derive(Deserialize)]
+struct PackageHeading {
+    name: String,
+}
+
+/// The programs of a repository, and the manifests that cannot be read.
+#[derive(Debug, Default)]
+pub struct Programs {
+    found: BTreeMap<String, Program>,
+    broken: BTreeMap<PathBuf, Failure>,
+}
+
+impl Programs {
+    /// Looks through the repository's program folders.
+    pub fn find(repository: &Repository) -> Programs {
+        let mut programs = Programs::default();
+        for folder in manifest_folders(repository) {
+            match read_program(repository, &folder) {
+                Ok(program) => programs.add(repository, program),
+                Err(failure) => {
+                    programs.broken.insert(folder, failure);
+                }
+            }
+        }
+        programs
+    }
+
+    fn add(&mut self, repository: &Repository, program: Program) {
+        if let Some(other) = self.found.get(&program.name) {
+            let failure = Failure::new(format!(
+                "two programs are called `{}`: in {} and in {}",
+                program.name,
+                repository.shown(&other.folder),
+                repository.shown(&program.folder)
+            ));
+            self.broken.insert(program.folder.clone(), failure.remedy("give one of them another name"));
+            return;
+        }
+        self.found.insert(program.name.clone(), program);
+    }
+
+    /// All that could be read, in the order of their names.
+    pub fn all(&self) -> impl Iterator<Item = &Program> {
+        self.found.values()
+    }
+
+    /// Folders whose manifest could not be read, and why.
+    pub fn broken(&self) -> impl Iterator<Item = (&Path, &Failure)> {
+        self.broken.iter().map(|(folder, failure)| (folder.as_path(), failure))
+    }
+
+    /// The program with this name.
+    ///
+    /// # Errors
+    /// There is none; when manifests are broken, it may be one of those, so the first is named.
+    pub fn get(&self, name: &str) -> Outcome<&Program> {
+        if let Some(program) = self.found.get(name) {
+            return Ok(program);
+        }
+        let broken = self.broken.iter().find(|(folder, _)| folder.ends_with(name)).or(self.broken.iter().next());
+        if let Some((_, failure)) = broken {
+            return Err(failure.clone());
+        }
+        Err(Failure::new(format!("there is no program `{name}` in the repository"))
+            .remedy("see `cargo sing build --json` for their names, or add a crate with a manifest.toml"))
+    }
+}
+
+/// Every folder with a manifest where programs are looked for.
+pub fn manifest_folders(repository: &Repository) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = PROGRAM_FOLDERS
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(repository.root().join(folder)).into_iter().flatten().flatten())
+        .map(|entry| entry.path())
+        .filter(|folder| folder.join("manifest.toml").is_file())
+        .collect();
+    folders.sort();
+    folders
+}
+
+fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
+    let path = folder.join("manifest.toml");
+    let heading: Heading = toml::from_str(&read_text(&path)?).map_err(|error| {
+        Failure::new(format!("the manifest {} cannot be read", repository.shown(&path)))
+            .details(error.to_string())
+            .remedy(format!("see `cargo sing check {}`", repository.shown(&path)))
+    })?;
+    let body = match (heading.code.crate_folder, heading.code.script) {
+        (_, Some(_)) => Body::Script,
+        (crate_folder, None) => {
+            let crate_folder = folder.join(crate_folder.unwrap_or_default());
+            Body::Crate { package: package_name(repository, &crate_folder)?, folder: crate_folder }
+        }
+    };
+    Ok(Program {
+        name: heading.program.name,
+        folder: folder.to_path_buf(),
+        category: heading.program.category,
+        body,
+        unsafe_for_tests: heading.code.unsafe_for_tests,
+    })
+}
+
+fn package_name(repository: &Repository, folder: &Path) -> Outcome<String> {
+    let path = folder.join("Cargo.toml");
+    let heading: CrateHeading = toml::from_str(&read_text(&path)?).map_err(|error| {
+        Failure::new(format!("{} is not the Cargo.toml of a crate", repository.shown(&path))).details(error.to_string())
+    })?;
+    Ok(heading.package.name)
+}

@@ -1,0 +1,153 @@
+//! Where things are: the root of the repository, and the folders that the tool writes.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Outcome};
+
+/// Folders whose sub-folders with a `manifest.toml` are SIP crates.
+pub const PROGRAM_FOLDERS: [&str; 6] =
+    ["drivers", "services", "apps", "examples", "tests/conformance", "benches"];
+
+/// The repository that the tool works on.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    root: PathBuf,
+    cargo_target: PathBuf,
+}
+
+impl Repository {
+    /// The repository around the current folder, or else the one that the tool was built in.
+    ///
+    /// # Errors
+    /// Neither is one.
+    pub fn find() -> Outcome<Repository> {
+        let here = std::env::current_dir()
+            .map_err(|error| Failure::new(format!("the current folder cannot be read: {error}")))?;
+        let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+        let root = here.ancestors().find(|folder| is_root(folder)).or(built_in.filter(|folder| is_root(folder)));
+        let root = root.ok_or_else(|| {
+            Failure::new(format!("{} is not inside a Singularity repository", here.display()))
+                .remedy("run this inside a clone of it")
+        })?;
+        Ok(Repository::at(root, &here))
+    }
+
+    /// The repository at `root`; `here` is what a relative CARGO_TARGET_DIR is relative to.
+    fn at(root: &Path, here: &Path) -> Repository {
+        let cargo_target = match std::env::var_os("CARGO_TARGET_DIR") {
+            Some(folder) if !folder.is_empty() => here.join(folder),
+            _ => root.join("target"),
+        };
+        Repository { root: root.to_path_buf(), cargo_target }
+    }
+
+    /// The folder with the workspace's Cargo.toml.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Cargo's own output folder.
+    pub fn cargo_target(&self) -> &Path {
+        &self.cargo_target
+    }
+
+    /// A path in the folder that everything this tool makes lies in.
+    pub fn output(&self, path: &str) -> PathBuf {
+        self.cargo_target.join("sing").join(path)
+    }
+
+    /// A path as people read it: relative to the root when it lies inside.
+    pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
+        path.strip_prefix(&self.root).unwrap_or(path).display()
+    }
+
+    /// A system manifest by its path, or by its bare name in `systems/`.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn system_manifest(&self, given: &Path) -> Outcome<PathBuf> {
+        let by_name = self.root.join("systems").join(given).with_extension("toml");
+        let is_bare_name = given.components().count() == 1 && given.extension().is_none();
+        if is_bare_name && by_name.is_file() {
+            return Ok(by_name);
+        }
+        if given.is_file() {
+            return Ok(given.to_path_buf());
+        }
+        let known = self.system_names().join(", ");
+        Err(Failure::new(format!("there is no system manifest {}", given.display()))
+            .remedy(format!("give a file or one of: {known}")))
+    }
+
+    /// Names of the system manifests in `systems/`, in alphabetical order.
+    pub fn system_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.root.join("systems"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+            .filter_map(|path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn is_root(folder: &Path) -> bool {
+    folder.join("abi/src/table.rs").is_file() && folder.join("Cargo.toml").is_file()
+}
+
+/// Writes a file so that a reader sees the old content or the new, never a part.
+///
+/// # Errors
+/// The folder cannot be made or the file not be written.
+pub fn write_whole(path: &Path, content: &[u8]) -> Outcome<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.new", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let written = std::fs::write(&temporary, content).and_then(|()| std::fs::rename(&temporary, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&temporary);
+        Failure::file("write", path, &error)
+    })
+}
+
+/// Writes a file unless it already holds exactly this, so that cargo does not see a change.
+///
+/// # Errors
+/// As for [`write_whole`].
+pub fn write_if_changed(path: &Path, content: &[u8]) -> Outcome<()> {
+    match std::fs::read(path) {
+        Ok(old) if old == content => Ok(()),
+        _ => write_whole(path, content),
+    }
+}
+
+/// Reads a text file.
+///
+/// # Errors
+/// It cannot be read or is not UTF-8.
+pub fn read_text(path: &Path) -> Outcome<String> {
+    std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_of_the_tool_is_found() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        assert!(repository.root().join("sing/Cargo.toml").is_file());
+    }
+
+    #[test]
+    fn an_unknown_system_is_one_sentence() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let failure = repository.system_manifest(Path::new("no-such-system")).expect_err("there is none");
+        assert!(failure.to_string().starts_with("there is no system manifest no-such-system; give a file or one of: "));
+    }
+}
