@@ -1,1 +1,94 @@
-//! To be written.
+//! The machine that is one Linux process: processors are host threads, the timer is a signal, disks
+//! are files, and the console is standard input and output.
+//!
+//! Key types: [`Hosted`] (the machine), [`Configuration`] (what to build it from), [`StartError`].
+//! Neighbours: the kernel calls it through [`hal_api::Machine`]; `boot/hosted` starts it.
+//! Deliberately not here: any knowledge of SIPs. Whether an instruction address is a SIP's, and where
+//! its stack ends, is asked of the kernel ([`hal_api::KernelEntries`]) each time.
+//!
+//! `unsafe` stands only in the modules `arena`, `clock`, `entries`, `host`, `image`, `processor`,
+//! `signal`, `terminal`, `trampoline` and `transfer`; `docs/soundness/hal-hosted.md` says why each holds.
+#![deny(unsafe_code)]
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("the hosted machine needs Linux on x86-64");
+
+#[allow(unsafe_code)]
+mod arena;
+#[allow(unsafe_code)]
+mod clock;
+mod console;
+mod disk;
+#[allow(unsafe_code)]
+mod entries;
+#[allow(unsafe_code)]
+mod host;
+mod host_text;
+#[allow(unsafe_code)]
+mod image;
+mod machine;
+mod pool;
+#[allow(unsafe_code)]
+mod processor;
+#[allow(unsafe_code)]
+mod signal;
+#[allow(unsafe_code)]
+mod terminal;
+#[allow(unsafe_code)]
+mod trampoline;
+#[allow(unsafe_code)]
+mod transfer;
+
+pub use disk::{DiskAccess, DiskError, DiskSpecification};
+pub use host::own_process;
+pub use machine::{Configuration, Hosted, Started};
+
+use std::fmt;
+
+/// Why the machine could not be started. Its text is one sentence: what, where, what to do.
+#[derive(Debug)]
+pub enum StartError {
+    /// A processor count that cannot be had.
+    Processors {
+        /// The count asked for.
+        asked: usize,
+        /// The largest there is.
+        most: usize,
+    },
+    /// The host refused the address space.
+    AddressSpace {
+        /// Which arena.
+        arena: &'static str,
+        /// The smallest size tried, in bytes.
+        bytes: usize,
+        /// The host's reason.
+        reason: std::io::Error,
+    },
+    /// A disk file cannot be used.
+    Disk(DiskError),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Processors { asked, most } => {
+                write!(formatter, "{asked} processors cannot be had; ask for 1 to {most}")
+            }
+            Self::AddressSpace { arena, bytes, reason } => write!(
+                formatter,
+                "the host refused {} MiB of address space for the {arena} arena ({reason}); raise `ulimit -v`, or \
+                 allow overcommit (sysctl vm.overcommit_memory=0)",
+                bytes >> 20
+            ),
+            Self::Disk(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<DiskError> for StartError {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
+    }
+}

@@ -1,0 +1,200 @@
+//! Reserved address space: the four arenas, guards and giving memory back.
+//!
+//! Key type: [`Reservation`]. Neighbours: `image` maps into the image arena. Deliberately not here:
+//! who owns which page; that is the kernel's.
+
+use std::io;
+use std::ptr;
+
+use abi::limits::STACK_SLOT_BYTES;
+use hal_api::{Arena, Layout};
+
+use crate::StartError;
+
+/// Pages are 4 KiB on every x86-64 Linux.
+pub(crate) const HOST_PAGE_BYTES: usize = 4096;
+
+/// Linux 6.13 and later; not yet in every libc.
+const MADV_GUARD_INSTALL: libc::c_int = 102;
+
+const GIB: usize = 1 << 30;
+const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
+/// Without light guards each guarded slot splits a mapping in two, and Linux allows 65,530 of them.
+const STACKS_BYTES_WITH_HEAVY_GUARDS: usize = 28_000 * STACK_SLOT_BYTES;
+const STACKS_LEAST_BYTES: usize = 1_024 * STACK_SLOT_BYTES;
+const HEAP_BYTES: usize = 64 * GIB;
+const HEAP_LEAST_BYTES: usize = GIB / 4;
+const IMAGES_BYTES: usize = 4 * GIB;
+const IMAGES_LEAST_BYTES: usize = GIB / 4;
+
+/// How guards are made on this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GuardKind {
+    /// A mark in the page table: no mapping is split.
+    Light,
+    /// Protection changed: a mapping is split.
+    Heavy,
+}
+
+/// The address space of the machine, reserved for the life of the process.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    layout: Layout,
+    guards: GuardKind,
+}
+
+/// What may be done with an arena.
+#[derive(Clone, Copy)]
+enum Access {
+    ReadWrite,
+    None,
+}
+
+impl Reservation {
+    /// Reserves all arenas, each as large as the host allows down to a least size.
+    pub(crate) fn new() -> Result<Self, StartError> {
+        let guards = probe_guards();
+        let stacks_most = match guards {
+            GuardKind::Light => STACKS_BYTES,
+            GuardKind::Heavy => STACKS_BYTES_WITH_HEAVY_GUARDS,
+        };
+        let layout = Layout {
+            images: reserve("image", IMAGES_BYTES, IMAGES_LEAST_BYTES, Access::None)?,
+            stacks: reserve("stack", stacks_most, STACKS_LEAST_BYTES, Access::ReadWrite)?,
+            pages: reserve("page", HEAP_BYTES, HEAP_LEAST_BYTES, Access::ReadWrite)?,
+            exchange: reserve("exchange", HEAP_BYTES, HEAP_LEAST_BYTES, Access::ReadWrite)?,
+        };
+        Ok(Self { layout, guards })
+    }
+
+    /// The arenas.
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Makes pages of a data arena inaccessible for good.
+    ///
+    /// # Panics
+    /// When the range is not whole pages of a data arena, or the host refuses: a slot without its guard
+    /// must never be used.
+    pub(crate) fn guard(&self, address: usize, bytes: usize) {
+        self.check(address, bytes);
+        let pointer = ptr::with_exposed_provenance_mut(address);
+        let answer = match self.guards {
+            // SAFETY: the range is whole pages inside an arena of this reservation (`check`), which only
+            // the kernel hands out; it asks for a guard before anything lives there.
+            GuardKind::Light => unsafe { libc::madvise(pointer, bytes, MADV_GUARD_INSTALL) },
+            // SAFETY: as above.
+            GuardKind::Heavy => unsafe { libc::mprotect(pointer, bytes, libc::PROT_NONE) },
+        };
+        assert!(answer == 0, "the host refused a guard at {address:#x}: {}", io::Error::last_os_error());
+    }
+
+    /// Gives memory behind pages of a data arena back; they read as zero afterwards. Guards stay.
+    ///
+    /// # Panics
+    /// When the range is not whole pages of a data arena, or the host refuses: the kernel relies on zeroes.
+    pub(crate) fn decommit(&self, address: usize, bytes: usize) {
+        self.check(address, bytes);
+        let pointer = ptr::with_exposed_provenance_mut(address);
+        // SAFETY: the range is whole pages inside an arena of this reservation (`check`); the kernel
+        // gives up what lies there by asking.
+        let answer = unsafe { libc::madvise(pointer, bytes, libc::MADV_DONTNEED) };
+        assert!(answer == 0, "the host refused to take memory back at {address:#x}: {}", io::Error::last_os_error());
+    }
+
+    /// Whether the bytes lie in one arena whose memory is readable and writable.
+    pub(crate) fn holds_data(&self, address: usize, bytes: usize) -> bool {
+        [self.layout.stacks, self.layout.pages, self.layout.exchange]
+            .into_iter()
+            .any(|arena| range_within(arena, address, bytes))
+    }
+
+    fn check(&self, address: usize, bytes: usize) {
+        let whole_pages = address.is_multiple_of(HOST_PAGE_BYTES) && bytes.is_multiple_of(HOST_PAGE_BYTES);
+        assert!(
+            whole_pages && self.holds_data(address, bytes),
+            "{bytes} bytes at {address:#x} are not whole pages of an arena"
+        );
+    }
+}
+
+/// Whether all the bytes lie in the arena.
+pub(crate) fn range_within(arena: Arena, address: usize, bytes: usize) -> bool {
+    address.checked_sub(arena.base).is_some_and(|offset| offset <= arena.bytes && bytes <= arena.bytes - offset)
+}
+
+/// Reserves an arena aligned to a stack slot, halving the size while the host refuses.
+fn reserve(name: &'static str, most_bytes: usize, least_bytes: usize, access: Access) -> Result<Arena, StartError> {
+    let mut bytes = most_bytes;
+    loop {
+        match reserve_exactly(bytes, access) {
+            Ok(arena) => return Ok(arena),
+            Err(reason) if bytes / 2 < least_bytes => {
+                return Err(StartError::AddressSpace { arena: name, bytes, reason });
+            }
+            Err(_) => bytes = bytes / 2 / STACK_SLOT_BYTES * STACK_SLOT_BYTES,
+        }
+    }
+}
+
+fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
+    let protection = match access {
+        Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+        Access::None => libc::PROT_NONE,
+    };
+    // A stack slot's size of room before and after: the first for alignment, the second so that no
+    // foreign mapping touches the end.
+    let whole = bytes + 2 * STACK_SLOT_BYTES;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new anonymous mapping at an address of the host's choice touches nothing that exists.
+    let start = unsafe { libc::mmap(ptr::null_mut(), whole, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // Without huge pages a SIP that touches one page costs one page. A host without them refuses this
+    // advice, which is then not needed either.
+    // SAFETY: the range is the mapping just made.
+    unsafe { libc::madvise(start, whole, libc::MADV_NOHUGEPAGE) };
+    let base = start.expose_provenance().next_multiple_of(STACK_SLOT_BYTES);
+    Ok(Arena { base, bytes })
+}
+
+/// Finds out, on a page of its own, whether the host has light guards.
+fn probe_guards() -> GuardKind {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new anonymous mapping at an address of the host's choice touches nothing that exists.
+    let page = unsafe { libc::mmap(ptr::null_mut(), HOST_PAGE_BYTES, libc::PROT_READ, flags, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return GuardKind::Heavy;
+    }
+    // SAFETY: the page was mapped above and nothing refers to it.
+    let answer = unsafe { libc::madvise(page, HOST_PAGE_BYTES, MADV_GUARD_INSTALL) };
+    // SAFETY: as above; it is not used afterwards.
+    unsafe { libc::munmap(page, HOST_PAGE_BYTES) };
+    if answer == 0 { GuardKind::Light } else { GuardKind::Heavy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_do_not_wrap() {
+        let arena = Arena { base: 0x1000, bytes: 0x3000 };
+        assert!(range_within(arena, 0x1000, 0x3000));
+        assert!(range_within(arena, 0x4000, 0));
+        assert!(!range_within(arena, 0x1000, 0x3001));
+        assert!(!range_within(arena, 0xfff, 1));
+        assert!(!range_within(arena, 0x2000, usize::MAX));
+    }
+
+    #[test]
+    fn a_refused_size_is_halved_and_then_told() {
+        let most = 1 << 50;
+        let error = reserve("stack", most, most, Access::None).expect_err("a petabyte");
+        assert!(error.to_string().starts_with("the host refused "), "{error}");
+        let arena = reserve("stack", most, GIB, Access::None).expect("some part of it");
+        assert!(arena.bytes < most && arena.bytes >= GIB && arena.base.is_multiple_of(STACK_SLOT_BYTES));
+    }
+}

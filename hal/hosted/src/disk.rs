@@ -1,0 +1,240 @@
+//! Disks that are files.
+//!
+//! Key types: [`DiskSpecification`] (what is asked for), [`Disk`] (an opened, locked file),
+//! [`DiskError`]. Reads that the host's cache can answer complete at once; all else goes to the pool.
+//! Deliberately not here: file systems.
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hal_api::{DeviceFailure, DeviceOperation, DeviceResult, Submitted};
+
+use crate::transfer::{self, Memory, Patience};
+use crate::{entries, pool};
+
+/// How a disk file may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskAccess {
+    /// Written to, if the host lets this user.
+    WriteIfAllowed,
+    /// Never written to.
+    ReadOnly,
+}
+
+/// A disk to be offered.
+#[derive(Clone, Debug)]
+pub struct DiskSpecification {
+    /// The file or block device.
+    pub path: PathBuf,
+    /// How it may be used.
+    pub access: DiskAccess,
+}
+
+/// Why a disk file cannot be used.
+#[derive(Debug)]
+pub struct DiskError {
+    path: PathBuf,
+    reason: DiskErrorReason,
+}
+
+#[derive(Debug)]
+enum DiskErrorReason {
+    Missing,
+    Folder,
+    NotADisk,
+    Forbidden,
+    Empty,
+    InUse,
+    Host(io::Error),
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.reason {
+            DiskErrorReason::Missing => write!(formatter, "disk {path}: there is no such file; give the path of one"),
+            DiskErrorReason::Folder => {
+                write!(formatter, "disk {path}: this is a folder; give the path of a disk image file")
+            }
+            DiskErrorReason::NotADisk => {
+                write!(formatter, "disk {path}: this is neither a file nor a block device; give the path of one")
+            }
+            DiskErrorReason::Forbidden => {
+                write!(formatter, "disk {path}: permission denied; make it readable for this user")
+            }
+            DiskErrorReason::Empty => {
+                write!(formatter, "disk {path}: the file is empty; make a disk image first, or give another file")
+            }
+            DiskErrorReason::InUse => {
+                write!(formatter, "disk {path}: another machine is using it; shut that one down, or give another file")
+            }
+            DiskErrorReason::Host(error) => {
+                write!(formatter, "disk {path}: it cannot be opened ({error}); check the path")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DiskError {}
+
+/// A disk file that is open and locked.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    file: Arc<File>,
+    bytes: u64,
+    access: DiskAccess,
+}
+
+/// One request to a disk, checked against its size.
+#[derive(Clone, Copy)]
+struct Transfer {
+    operation: DeviceOperation,
+    offset: u64,
+    memory: Memory,
+    done: usize,
+}
+
+impl Disk {
+    /// Opens and locks the file. The flag that comes with it says whether it may be written.
+    pub(crate) fn open(specification: &DiskSpecification) -> Result<Self, DiskError> {
+        let fail = |reason| DiskError { path: specification.path.clone(), reason };
+        let (mut file, access) = open_file(specification).map_err(fail)?;
+        lock(&file, access).map_err(fail)?;
+        let bytes = file.seek(SeekFrom::End(0)).map_err(|error| fail(DiskErrorReason::Host(error)))?;
+        if bytes == 0 {
+            return Err(fail(DiskErrorReason::Empty));
+        }
+        Ok(Self { file: Arc::new(file), bytes, access })
+    }
+
+    /// Size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether writes are refused.
+    pub(crate) fn read_only(&self) -> bool {
+        self.access == DiskAccess::ReadOnly
+    }
+
+    /// Starts a request.
+    pub(crate) fn submit(&self, token: u64, operation: DeviceOperation, offset: u64, memory: Memory) -> Submitted {
+        let end = u64::try_from(memory.bytes()).ok().and_then(|bytes| offset.checked_add(bytes));
+        let refused = match operation {
+            DeviceOperation::Read => end.is_none_or(|end| end > self.bytes),
+            DeviceOperation::Write => self.read_only() || end.is_none_or(|end| end > self.bytes),
+            DeviceOperation::Flush => false,
+        };
+        if refused {
+            return Submitted::Complete(Err(DeviceFailure));
+        }
+        let nothing_to_do = match operation {
+            DeviceOperation::Read | DeviceOperation::Write => memory.bytes() == 0,
+            DeviceOperation::Flush => self.read_only(),
+        };
+        if nothing_to_do {
+            return Submitted::Complete(Ok(0));
+        }
+        let mut transfer = Transfer { operation, offset, memory, done: 0 };
+        if operation == DeviceOperation::Read {
+            let cached = transfer::read_at(self.file.as_raw_fd(), offset, memory, Patience::Never);
+            transfer.done = cached.unwrap_or(0);
+            if transfer.done == memory.bytes() {
+                return Submitted::Complete(Ok(transfer.done));
+            }
+        }
+        self.queue(token, transfer)
+    }
+
+    fn queue(&self, token: u64, transfer: Transfer) -> Submitted {
+        let Some(entries) = entries::get() else { return Submitted::Complete(Err(DeviceFailure)) };
+        let file = Arc::clone(&self.file);
+        let queued = pool::submit(Box::new(move || {
+            let result = transfer.run(&file);
+            (entries.device_complete)(token, result.unwrap_or(0) as u64, result.is_err());
+        }));
+        if queued { Submitted::Queued } else { Submitted::Complete(Err(DeviceFailure)) }
+    }
+}
+
+impl Transfer {
+    /// Does the rest, waiting as long as it takes.
+    fn run(mut self, file: &File) -> DeviceResult {
+        let descriptor = file.as_raw_fd();
+        if self.operation == DeviceOperation::Flush {
+            return transfer::flush(descriptor).map(|()| 0).map_err(|_| DeviceFailure);
+        }
+        while self.done < self.memory.bytes() {
+            let offset = self.offset + self.done as u64;
+            let rest = self.memory.after(self.done);
+            let answer = match self.operation {
+                DeviceOperation::Read => transfer::read_at(descriptor, offset, rest, Patience::Wait),
+                _ => transfer::write_at(descriptor, offset, rest),
+            };
+            match answer {
+                // The file became shorter than the disk under our feet.
+                Ok(0) => return Err(DeviceFailure),
+                Ok(bytes) => self.done += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(DeviceFailure),
+            }
+        }
+        Ok(self.done)
+    }
+}
+
+fn open_file(specification: &DiskSpecification) -> Result<(File, DiskAccess), DiskErrorReason> {
+    let path = &specification.path;
+    let kind = path.metadata().map_err(reason)?.file_type();
+    if kind.is_dir() {
+        return Err(DiskErrorReason::Folder);
+    }
+    if !kind.is_file() && !kind.is_block_device() {
+        return Err(DiskErrorReason::NotADisk);
+    }
+    if specification.access == DiskAccess::WriteIfAllowed {
+        match OpenOptions::new().read(true).write(true).open(path) {
+            Ok(file) => return Ok((file, DiskAccess::WriteIfAllowed)),
+            Err(error) if is_write_refusal(&error) => {}
+            Err(error) => return Err(reason(error)),
+        }
+    }
+    open_to_read(path).map(|file| (file, DiskAccess::ReadOnly))
+}
+
+fn open_to_read(path: &Path) -> Result<File, DiskErrorReason> {
+    File::open(path).map_err(reason)
+}
+
+fn is_write_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::ExecutableFileBusy
+    )
+}
+
+fn reason(error: io::Error) -> DiskErrorReason {
+    match error.kind() {
+        io::ErrorKind::NotFound => DiskErrorReason::Missing,
+        io::ErrorKind::PermissionDenied => DiskErrorReason::Forbidden,
+        io::ErrorKind::IsADirectory => DiskErrorReason::Folder,
+        _ => DiskErrorReason::Host(error),
+    }
+}
+
+/// One machine that writes, or any number that read. A host file system without locks is used unlocked.
+fn lock(file: &File, access: DiskAccess) -> Result<(), DiskErrorReason> {
+    let answer = match access {
+        DiskAccess::WriteIfAllowed => file.try_lock(),
+        DiskAccess::ReadOnly => file.try_lock_shared(),
+    };
+    match answer {
+        Err(TryLockError::WouldBlock) => Err(DiskErrorReason::InUse),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}

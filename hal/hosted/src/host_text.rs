@@ -1,0 +1,61 @@
+//! Which addresses are the host process's own code.
+//!
+//! A fault at an instruction address outside of it, while a SIP's thread runs, is a wild jump of that
+//! SIP. Deliberately not here: the image arena, which is the kernel's to know.
+
+use std::fs;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+static TEXT: OnceLock<Vec<Range<usize>>> = OnceLock::new();
+
+/// Reads the process's executable mappings, once, before any image is mapped. Libraries loaded later
+/// would be missed; the machine loads none.
+pub(crate) fn record() {
+    TEXT.get_or_init(|| parse(&fs::read_to_string("/proc/self/maps").unwrap_or_default()));
+}
+
+/// Whether the address lies in the host process's code. Where the host's list could not be read, every
+/// address does: a wild jump then counts as a fault of the kernel, which is the cautious answer.
+/// Async-signal-safe.
+pub(crate) fn contains(address: usize) -> bool {
+    match TEXT.get() {
+        Some(ranges) if !ranges.is_empty() => ranges.iter().any(|range| range.contains(&address)),
+        _ => true,
+    }
+}
+
+/// Takes the executable ranges out of a listing in the format of proc_pid_maps(5). The `[vsyscall]`
+/// page is left out: nothing in a process of today calls it.
+fn parse(listing: &str) -> Vec<Range<usize>> {
+    listing.lines().filter_map(executable_range).collect()
+}
+
+fn executable_range(line: &str) -> Option<Range<usize>> {
+    let mut fields = line.split_whitespace();
+    let (first, end) = fields.next()?.split_once('-')?;
+    let permissions = fields.next()?;
+    if permissions.as_bytes().get(2) != Some(&b'x') || line.ends_with("[vsyscall]") {
+        return None;
+    }
+    Some(usize::from_str_radix(first, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_executable_lines_only() {
+        let listing = "1000-2000 r--p 00000000 fe:00 1 /bin/x\n2000-5000 r-xp 00001000 fe:00 1 /bin/x\n\
+                       ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\nnonsense\n";
+        assert_eq!(parse(listing), [0x2000..0x5000]);
+    }
+
+    #[test]
+    fn own_code_is_found() {
+        record();
+        assert!(contains(own_code_is_found as fn() as usize));
+        assert!(!contains(0x1234));
+    }
+}

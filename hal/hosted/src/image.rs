@@ -1,0 +1,133 @@
+//! Sealed images: code and constants that nothing can write.
+//!
+//! Key type: [`Images`]. Each image's bytes go to a sealed memory file, of which only readable and
+//! readable-executable mappings are made. Deliberately not here: what an image is; the kernel has
+//! checked and relocated it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use hal_api::{Arena, MapError, Segment};
+
+use crate::arena::{HOST_PAGE_BYTES, range_within};
+
+const MFD_EXEC: libc::c_uint = 0x10;
+const SEALS: libc::c_int = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+
+/// The image arena and what is mapped in it.
+#[derive(Debug)]
+pub(crate) struct Images {
+    arena: Arena,
+    /// First address -> bytes in whole pages of each mapped segment. A mapped page is never mapped again.
+    mapped: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl Images {
+    /// An empty image arena.
+    pub(crate) fn new(arena: Arena) -> Self {
+        Self { arena, mapped: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Maps all segments or none.
+    pub(crate) fn map(&self, segments: &[Segment<'_>]) -> Result<(), MapError> {
+        let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = mapped.clone();
+        for segment in segments {
+            claim(&mut taken, self.arena, segment)?;
+        }
+        let file = sealed_file(segments).map_err(|_| MapError)?;
+        let mut offset = 0;
+        for (index, segment) in segments.iter().enumerate() {
+            if map_segment(&file, offset, segment).is_err() {
+                segments[..index].iter().for_each(unmap_segment);
+                return Err(MapError);
+            }
+            offset += padded_bytes(segment);
+        }
+        *mapped = taken;
+        Ok(())
+    }
+}
+
+fn padded_bytes(segment: &Segment<'_>) -> usize {
+    segment.bytes.len().next_multiple_of(HOST_PAGE_BYTES)
+}
+
+/// Enters a segment's pages into the book, or refuses: not whole pages, outside the arena, or taken.
+fn claim(taken: &mut BTreeMap<usize, usize>, arena: Arena, segment: &Segment<'_>) -> Result<(), MapError> {
+    let bytes = padded_bytes(segment);
+    let inside = range_within(arena, segment.address, bytes);
+    if bytes == 0 || !inside || !segment.address.is_multiple_of(HOST_PAGE_BYTES) {
+        return Err(MapError);
+    }
+    let before = taken.range(..segment.address + bytes).next_back();
+    if before.is_some_and(|(start, length)| start + length > segment.address) {
+        return Err(MapError);
+    }
+    taken.insert(segment.address, bytes);
+    Ok(())
+}
+
+/// A memory file that holds the segments one after another, each padded to whole pages, and that can
+/// never be written, resized or unsealed again.
+fn sealed_file(segments: &[Segment<'_>]) -> io::Result<File> {
+    let mut file = memory_file()?;
+    let mut bytes = 0;
+    for segment in segments {
+        file.write_all(segment.bytes)?;
+        let padding = padded_bytes(segment) - segment.bytes.len();
+        file.write_all(&[0; HOST_PAGE_BYTES][..padding])?;
+        bytes += padded_bytes(segment);
+    }
+    debug_assert!(file.metadata().is_ok_and(|metadata| metadata.len() == bytes as u64));
+    // SAFETY: fcntl with F_ADD_SEALS takes an integer and touches no memory of this process.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(file)
+}
+
+fn memory_file() -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // Hosts before Linux 6.3 do not know MFD_EXEC; later ones may insist on it.
+    for flags in [flags | MFD_EXEC, flags] {
+        // SAFETY: the name is a C string that lives for the program's life.
+        let descriptor = unsafe { libc::memfd_create(c"singularity-image".as_ptr(), flags) };
+        if descriptor >= 0 {
+            // SAFETY: the descriptor is new and owned by nobody else.
+            return Ok(unsafe { File::from_raw_fd(descriptor) });
+        }
+    }
+    Err(io::Error::last_os_error())
+}
+
+fn map_segment(file: &File, offset: usize, segment: &Segment<'_>) -> io::Result<()> {
+    let protection = if segment.executable { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ };
+    let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+    // A shared mapping of a write-sealed file can never be made writable, not even by mprotect. Hosts
+    // before Linux 6.7 refuse shared mappings of such a file altogether.
+    for sharing in [libc::MAP_SHARED, libc::MAP_PRIVATE] {
+        let address = ptr::with_exposed_provenance_mut(segment.address);
+        let flags = sharing | libc::MAP_FIXED;
+        // SAFETY: the range is whole pages of the image arena that nothing was mapped to before
+        // (`claim`, under the lock), so the fixed mapping replaces only reserved, inaccessible space.
+        let answer = unsafe { libc::mmap(address, padded_bytes(segment), protection, flags, file.as_raw_fd(), offset) };
+        if answer != libc::MAP_FAILED {
+            return Ok(());
+        }
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// Puts reserved, inaccessible space back where a segment of a refused image was mapped.
+fn unmap_segment(segment: &Segment<'_>) {
+    let address = ptr::with_exposed_provenance_mut(segment.address);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: the range was mapped by `map_segment` in this same call, under the lock, and nobody has
+    // been told of it.
+    unsafe { libc::mmap(address, padded_bytes(segment), libc::PROT_NONE, flags, -1, 0) };
+}

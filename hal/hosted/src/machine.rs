@@ -1,0 +1,175 @@
+//! The hosted machine as a whole.
+//!
+//! Key types: [`Configuration`] in, [`Hosted`] out. Each function of [`Machine`] hands on to the module
+//! that does it. Deliberately not here: anything unsafe.
+
+use std::sync::Arc;
+use std::thread;
+
+use hal_api::{
+    Device, DeviceFailure, DeviceKind, DeviceRequest, KernelEntries, Layout, Machine, MapError, Segment, Submitted,
+};
+
+use crate::arena::Reservation;
+use crate::clock::{self, Clock};
+use crate::console::Console;
+use crate::disk::{Disk, DiskAccess, DiskSpecification};
+use crate::image::Images;
+use crate::processor::{MOST_PROCESSORS, Processors};
+use crate::transfer::{self, Memory};
+use crate::{StartError, host, host_text, terminal};
+
+/// The console is the first device, always.
+const CONSOLE: usize = 0;
+
+/// What to build the machine from.
+#[derive(Clone, Debug, Default)]
+pub struct Configuration {
+    /// How many processors; `None`: as many as the host has.
+    pub processors: Option<usize>,
+    /// The disks, in order: `disk0`, `disk1`, ...
+    pub disks: Vec<DiskSpecification>,
+}
+
+/// A machine, and what there is to say about it.
+#[derive(Debug)]
+pub struct Started {
+    /// The machine. It lives as long as the process.
+    pub machine: &'static Hosted,
+    /// One sentence for each thing that is not quite as asked for.
+    pub notices: Vec<String>,
+}
+
+/// The machine that is one Linux process.
+#[derive(Debug)]
+pub struct Hosted {
+    clock: Clock,
+    reservation: Reservation,
+    images: Images,
+    processors: Processors,
+    console: Arc<Console>,
+    disks: Vec<Disk>,
+}
+
+impl Hosted {
+    /// Opens the disks and reserves the address space.
+    pub fn start(configuration: &Configuration) -> Result<Started, StartError> {
+        let clock = Clock::start();
+        let processors = processor_count(configuration.processors)?;
+        let mut notices = Vec::new();
+        let mut disks = Vec::new();
+        for (number, specification) in configuration.disks.iter().enumerate() {
+            let disk = Disk::open(specification)?;
+            if disk.read_only() && specification.access == DiskAccess::WriteIfAllowed {
+                let path = specification.path.display();
+                notices.push(format!("disk{number}: {path} may not be written by this user; it is opened read-only"));
+            }
+            disks.push(disk);
+        }
+        let reservation = Reservation::new()?;
+        host_text::record();
+        let machine = Box::leak(Box::new(Self {
+            clock,
+            images: Images::new(reservation.layout().images),
+            reservation,
+            processors: Processors::new(processors, clock),
+            console: Arc::default(),
+            disks,
+        }));
+        Ok(Started { machine, notices })
+    }
+}
+
+fn processor_count(asked: Option<usize>) -> Result<usize, StartError> {
+    match asked {
+        Some(count) if (1..=MOST_PROCESSORS).contains(&count) => Ok(count),
+        Some(asked) => Err(StartError::Processors { asked, most: MOST_PROCESSORS }),
+        None => Ok(thread::available_parallelism().map_or(1, |count| count.get().min(MOST_PROCESSORS))),
+    }
+}
+
+impl Machine for Hosted {
+    fn processor_count(&self) -> usize {
+        self.processors.count()
+    }
+
+    fn layout(&self) -> Layout {
+        self.reservation.layout()
+    }
+
+    fn run_processors(&self, bases: &[usize], main: extern "C" fn(processor: usize), entries: KernelEntries) {
+        self.processors.run(bases, main, entries);
+    }
+
+    fn guard(&self, address: usize, bytes: usize) {
+        self.reservation.guard(address, bytes);
+    }
+
+    fn decommit(&self, address: usize, bytes: usize) {
+        self.reservation.decommit(address, bytes);
+    }
+
+    fn map_image(&self, segments: &[Segment<'_>]) -> Result<(), MapError> {
+        self.images.map(segments)
+    }
+
+    fn idle(&self, processor: usize, deadline_ns: u64) {
+        self.processors.idle(processor, deadline_ns);
+    }
+
+    fn wake(&self, processor: usize) {
+        self.processors.wake(processor);
+    }
+
+    fn interrupt(&self, processor: usize) {
+        self.processors.interrupt(processor);
+    }
+
+    fn relax(&self, spins: u32) {
+        Processors::relax(spins);
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.clock.elapsed_ns()
+    }
+
+    fn wall_ns(&self) -> u64 {
+        clock::wall_ns()
+    }
+
+    fn devices(&self) -> Vec<Device> {
+        let console = DeviceKind::Console { terminal: terminal::is_interactive() };
+        let mut devices = vec![Device { name: "console".into(), kind: console }];
+        devices.extend(self.disks.iter().enumerate().map(|(number, disk)| Device {
+            name: format!("disk{number}"),
+            kind: DeviceKind::Disk { bytes: disk.bytes(), read_only: disk.read_only() },
+        }));
+        devices
+    }
+
+    fn console_size(&self, _device: usize) -> (u16, u16) {
+        terminal::size()
+    }
+
+    fn device_submit(&self, request: DeviceRequest) -> Submitted {
+        let refused = Submitted::Complete(Err(DeviceFailure));
+        let Some(memory) = Memory::checked(&self.reservation, request.address, request.bytes) else {
+            return refused;
+        };
+        if request.device == CONSOLE {
+            return self.console.submit(request.token, request.operation, memory);
+        }
+        match self.disks.get(request.device - 1) {
+            Some(disk) => disk.submit(request.token, request.operation, request.offset, memory),
+            None => refused,
+        }
+    }
+
+    fn debug_write(&self, text: &[u8]) {
+        transfer::write_all_or_drop(libc::STDERR_FILENO, text);
+    }
+
+    fn power_off(&self, exit_status: u8) -> ! {
+        host::end_process(exit_status)
+    }
+}

@@ -1,0 +1,279 @@
+//! Signals: the timer, interrupts from other processors, and faults.
+//!
+//! A handler decides by the struck instruction's address: SIP code is redirected onto a trampoline, the
+//! kernel is left alone (a tick) or ends with a message (a fault). Neighbours: `trampoline`,
+//! `processor` (which has the threads). Deliberately not here: anything that takes a lock or
+//! allocates; a handler may have struck the kernel or the allocator anywhere.
+
+use std::fmt::{self, Write};
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::ptr;
+
+use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use hal_api::{Fault, FaultKind, KernelEntries};
+
+use crate::trampoline::{self, RED_ZONE_BYTES};
+use crate::{entries, host_text, processor, terminal, transfer};
+
+/// A processor's timer.
+pub(crate) const TIMER: libc::c_int = libc::SIGVTALRM;
+/// `Machine::interrupt`.
+pub(crate) const INTERRUPT: libc::c_int = libc::SIGUSR1;
+
+const FAULTS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+
+/// Bytes that a redirected thread must have between its stack pointer and the guard.
+const ROOM_BYTES: usize = STACK_RESERVE_BYTES / 2;
+
+/// Direction, trap, alignment check and nested task: none may be set when the kernel is entered.
+const FLAGS_CLEARED: i64 = 1 << 10 | 1 << 8 | 1 << 18 | 1 << 14;
+
+/// General protection, in the numbering of the processor.
+const TRAP_PROTECTION: i64 = 13;
+
+type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Installs the handlers, for the whole process. Safe to call again.
+pub(crate) fn install() {
+    for signal in [TIMER, INTERRUPT] {
+        install_one(signal, on_tick);
+    }
+    for signal in FAULTS {
+        install_one(signal, on_fault);
+    }
+}
+
+fn install_one(signal: libc::c_int, handler: Handler) {
+    // SAFETY: all-zero bytes are a valid sigaction: default handler, empty mask, no flags.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+    // SAFETY: the mask is a live sigset, and `action` a live sigaction whose handler has the signature
+    // that SA_SIGINFO asks for and is async-signal-safe.
+    let answer = unsafe {
+        // A tick inside another handler would find that handler's instruction and be lost.
+        libc::sigaddset(&mut action.sa_mask, TIMER);
+        libc::sigaddset(&mut action.sa_mask, INTERRUPT);
+        libc::sigaction(signal, &action, ptr::null_mut())
+    };
+    assert!(answer == 0, "the host refused a handler for signal {signal}: {}", io::Error::last_os_error());
+}
+
+/// The thread that a signal struck, as sigreturn will resume it.
+struct Struck<'a> {
+    registers: &'a mut [libc::greg_t; 23],
+}
+
+impl Struck<'_> {
+    fn instruction(&self) -> usize {
+        self.registers[libc::REG_RIP as usize] as usize
+    }
+
+    fn stack(&self) -> usize {
+        self.registers[libc::REG_RSP as usize] as usize
+    }
+
+    fn resume_at(&mut self, instruction: usize, stack: usize) {
+        self.registers[libc::REG_RIP as usize] = instruction as libc::greg_t;
+        self.registers[libc::REG_RSP as usize] = stack as libc::greg_t;
+    }
+}
+
+extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let (Some(entries), true) = (entries::get(), processor::is_current_thread()) else { return };
+    let _errno = KeptErrno::new();
+    let reschedule = (entries.tick)(signal == TIMER);
+    // SAFETY: the host passes a ucontext that lives, and is ours alone, until the handler returns.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let mut struck = Struck { registers: &mut context.uc_mcontext.gregs };
+    if reschedule && (entries.is_sip_code)(struck.instruction()) {
+        interrupt_sip(entries, &mut struck);
+    }
+}
+
+/// Makes the struck thread go on in the interrupt trampoline, on its own stack, or, where that has no
+/// room left, in the kernel's fault entry.
+fn interrupt_sip(entries: &KernelEntries, struck: &mut Struck<'_>) {
+    let top = (entries.stack_top)();
+    if top == 0 {
+        // No thread runs: the kernel is between two, and its flag is set.
+        return;
+    }
+    let slot = slot_of(top);
+    let lowest = slot + STACK_GUARD_BYTES + ROOM_BYTES;
+    let stack = struck.stack();
+    if stack < lowest || stack > slot + STACK_SLOT_BYTES {
+        let fault = Fault { kind: FaultKind::Memory, instruction: struck.instruction(), address: slot, stack };
+        end_sip(struck, top, fault);
+        return;
+    }
+    let frame = stack - RED_ZONE_BYTES - size_of::<usize>();
+    // SAFETY: the word lies in the struck thread's own stack slot, below its red zone and above its
+    // guard (checked), so nothing lives there; the slot is mapped and writable. It may be unaligned,
+    // as the struck code's stack pointer may.
+    unsafe { ptr::with_exposed_provenance_mut::<usize>(frame).write_unaligned(struck.instruction()) };
+    struck.resume_at(trampoline::interrupt(), frame);
+}
+
+extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the host passes a ucontext that lives, and is ours alone, until the handler returns.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    // SAFETY: the host passes a siginfo that lives until the handler returns, and `si_addr` is its
+    // address field for these signals.
+    let address = unsafe { (*information).si_addr() }.addr();
+    let trap = context.uc_mcontext.gregs[libc::REG_TRAPNO as usize];
+    let mut struck = Struck { registers: &mut context.uc_mcontext.gregs };
+    let _errno = KeptErrno::new();
+    if let (Some(entries), true) = (entries::get(), processor::is_current_thread()) {
+        let top = (entries.stack_top)();
+        let instruction = struck.instruction();
+        let in_sip_code = (entries.is_sip_code)(instruction);
+        if top != 0 && (in_sip_code || !host_text::contains(instruction)) {
+            let kind = fault_kind(signal, trap, instruction, in_sip_code);
+            let address = if kind == FaultKind::Memory { address } else { 0 };
+            let stack = struck.stack();
+            end_sip(&mut struck, top, Fault { kind, instruction, address, stack });
+            return;
+        }
+    }
+    report_kernel_fault(signal, struck.instruction(), address);
+    default_action(signal);
+}
+
+/// Makes the struck thread go on in the kernel's fault entry, on its own stack reset to its top.
+fn end_sip(struck: &mut Struck<'_>, top: usize, fault: Fault) {
+    let record = (top - size_of::<Fault>()) & !0xf;
+    // SAFETY: the record lies at the top of the struck thread's own stack slot, which is mapped and
+    // writable; whatever the thread kept there it will never read again, because it only goes on into
+    // the fault entry, which does not return. 16-byte alignment is enough for a `Fault`.
+    unsafe { ptr::with_exposed_provenance_mut::<Fault>(record).write(fault) };
+    struck.registers[libc::REG_RDI as usize] = record as libc::greg_t;
+    struck.registers[libc::REG_EFL as usize] &= !FLAGS_CLEARED;
+    struck.resume_at(trampoline::fault(), record);
+}
+
+/// The first address of the slot whose highest usable address is `top`.
+fn slot_of(top: usize) -> usize {
+    (top - 1) & !(STACK_SLOT_BYTES - 1)
+}
+
+fn fault_kind(signal: libc::c_int, trap: i64, instruction: usize, in_sip_code: bool) -> FaultKind {
+    match signal {
+        libc::SIGILL => FaultKind::Instruction,
+        libc::SIGFPE => FaultKind::Arithmetic,
+        libc::SIGTRAP => FaultKind::Trap,
+        // A protection fault comes from a privileged instruction or from an address that is none.
+        libc::SIGSEGV if trap == TRAP_PROTECTION && in_sip_code && is_privileged(instruction) => FaultKind::Instruction,
+        _ => FaultKind::Memory,
+    }
+}
+
+/// Whether the instruction's first byte is that of one which only an operating system may execute:
+/// HLT, CLI, STI, IN, OUT and their string forms.
+fn is_privileged(instruction: usize) -> bool {
+    // SAFETY: the processor has just fetched this byte to execute it, from sealed code that is never
+    // unmapped.
+    let first = unsafe { ptr::with_exposed_provenance::<u8>(instruction).read_volatile() };
+    matches!(first, 0xf4 | 0xfa | 0xfb | 0xe4..=0xe7 | 0xec..=0xef | 0x6c..=0x6f)
+}
+
+/// The thread's errno, put back when dropped.
+struct KeptErrno(libc::c_int);
+
+impl KeptErrno {
+    fn new() -> Self {
+        // SAFETY: the host gives the address of this thread's errno, which lives as long as the thread.
+        Self(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for KeptErrno {
+    fn drop(&mut self) {
+        // SAFETY: as in `new`; a handler ends on the thread it began on.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
+fn report_kernel_fault(signal: libc::c_int, instruction: usize, address: usize) {
+    terminal::restore();
+    let name = match signal {
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGILL => "SIGILL",
+        libc::SIGFPE => "SIGFPE",
+        _ => "SIGTRAP",
+    };
+    let mut line = Line::default();
+    // `install` is in the same program: with its address the instruction's place can be found in the
+    // program's symbols, wherever the host has loaded it.
+    let anchor = install as *const () as usize;
+    // A line that is too long is cut: there is no better place for its rest.
+    let _ = writeln!(
+        line,
+        "singularity: a fault in the kernel itself ({name}) at instruction {instruction:#x} (hal_hosted::signal::install \
+         is at {anchor:#x}), address {address:#x}; this is a bug, please report it"
+    );
+    transfer::write_all_or_drop(libc::STDERR_FILENO, line.bytes());
+}
+
+/// Lets the host end the process the way it does for this signal once the instruction is tried again.
+fn default_action(signal: libc::c_int) {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is writable memory that sigemptyset initialises before it is used; all these calls
+    // are async-signal-safe.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut());
+    }
+}
+
+/// Text in a buffer of fixed size: formatting without allocating.
+struct Line {
+    bytes: [u8; 320],
+    used: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { bytes: [0; 320], used: 0 }
+    }
+}
+
+impl Line {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = &mut self.bytes[self.used..];
+        let bytes = text.len().min(room.len());
+        room[..bytes].copy_from_slice(&text.as_bytes()[..bytes]);
+        self.used += bytes;
+        if bytes == text.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slot_of_a_top_is_found_with_and_without_a_thread_block_above() {
+        let slot = 7 * STACK_SLOT_BYTES;
+        assert_eq!(slot_of(slot + STACK_SLOT_BYTES), slot);
+        assert_eq!(slot_of(slot + STACK_SLOT_BYTES - 1024), slot);
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let mut line = Line::default();
+        assert!(line.write_str(&"x".repeat(500)).is_err());
+        assert_eq!(line.bytes().len(), 320);
+    }
+}

@@ -1,0 +1,146 @@
+//! Moving bytes between files and memory that the kernel lends for a request.
+//!
+//! Key type: [`Memory`], a range of the arenas that a device request names. Deliberately not here:
+//! queues and threads.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr;
+
+use crate::arena::Reservation;
+
+/// Memory that a device request lends to the machine until its completion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    address: usize,
+    bytes: usize,
+}
+
+/// Whether a call may wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Only what is in the host's cache.
+    Never,
+    /// As long as it takes.
+    Wait,
+}
+
+impl Memory {
+    /// Checks that the range lies in an arena of readable and writable memory.
+    pub(crate) fn checked(reservation: &Reservation, address: usize, bytes: usize) -> Option<Self> {
+        reservation.holds_data(address, bytes).then_some(Self { address, bytes })
+    }
+
+    /// Bytes of it.
+    pub(crate) fn bytes(self) -> usize {
+        self.bytes
+    }
+
+    /// What remains after the first `bytes`.
+    pub(crate) fn after(self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        Self { address: self.address + bytes, bytes: self.bytes - bytes }
+    }
+
+    /// At most the first `bytes`.
+    pub(crate) fn first(self, bytes: usize) -> Self {
+        Self { address: self.address, bytes: self.bytes.min(bytes) }
+    }
+
+    /// Copies as many bytes as fit into it and answers how many.
+    pub(crate) fn fill(self, source: &[u8]) -> usize {
+        let bytes = source.len().min(self.bytes);
+        // SAFETY: the range lies in a readable and writable arena that is mapped for the life of the
+        // process (`checked`), and the kernel keeps it untouched by others until the request completes.
+        unsafe { ptr::copy_nonoverlapping(source.as_ptr(), ptr::with_exposed_provenance_mut(self.address), bytes) };
+        bytes
+    }
+
+    fn io_vector(self) -> libc::iovec {
+        libc::iovec { iov_base: ptr::with_exposed_provenance_mut(self.address), iov_len: self.bytes }
+    }
+}
+
+/// Reads from a file at an offset into memory. The answer may be short.
+pub(crate) fn read_at(file: RawFd, offset: u64, memory: Memory, patience: Patience) -> io::Result<usize> {
+    let vector = memory.io_vector();
+    let flags = if patience == Patience::Never { libc::RWF_NOWAIT } else { 0 };
+    let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+    // SAFETY: the vector names `memory`, which is mapped, writable and lent for the request (`Memory`).
+    count(unsafe { libc::preadv2(file, &vector, 1, offset, flags) })
+}
+
+/// Writes memory to a file at an offset. The answer may be short.
+pub(crate) fn write_at(file: RawFd, offset: u64, memory: Memory) -> io::Result<usize> {
+    let vector = memory.io_vector();
+    let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+    // SAFETY: the vector names `memory`, which is mapped, readable and lent for the request (`Memory`).
+    count(unsafe { libc::pwritev2(file, &vector, 1, offset, 0) })
+}
+
+/// Writes memory to a stream. The answer may be short.
+pub(crate) fn write_memory(file: RawFd, memory: Memory) -> io::Result<usize> {
+    // SAFETY: the range is mapped, readable and lent for the request (`Memory`).
+    count(unsafe { libc::write(file, ptr::with_exposed_provenance(memory.address), memory.bytes) })
+}
+
+/// Writes bytes to a stream. The answer may be short. Async-signal-safe.
+pub(crate) fn write_bytes(file: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the pointer and length are those of a live slice.
+    count(unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) })
+}
+
+/// Writes all bytes to a stream, waiting where it must, and gives up silently where it cannot: there is
+/// nobody to tell. Async-signal-safe.
+pub(crate) fn write_all_or_drop(file: RawFd, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match write_bytes(file, bytes) {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_for(file, libc::POLLOUT);
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+/// Reads from a stream into a buffer, waiting for at least one byte; 0: the end.
+pub(crate) fn read_stream(file: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        // SAFETY: the pointer and length are those of a live, exclusively borrowed slice.
+        match count(unsafe { libc::read(file, buffer.as_mut_ptr().cast(), buffer.len()) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_for(file, libc::POLLIN);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Whether a stream would take some bytes now.
+pub(crate) fn is_writable(file: RawFd) -> bool {
+    poll(file, libc::POLLOUT, 0)
+}
+
+/// Waits until a stream is ready for an event of poll(2).
+pub(crate) fn wait_for(file: RawFd, event: libc::c_short) {
+    poll(file, event, -1);
+}
+
+/// Makes what was written to a file durable.
+pub(crate) fn flush(file: RawFd) -> io::Result<()> {
+    // SAFETY: fdatasync touches no memory of this process.
+    count(unsafe { libc::fdatasync(file) } as isize).map(|_| ())
+}
+
+fn poll(file: RawFd, event: libc::c_short, timeout_ms: libc::c_int) -> bool {
+    let mut request = libc::pollfd { fd: file, events: event, revents: 0 };
+    // SAFETY: `request` is one live pollfd.
+    unsafe { libc::poll(&mut request, 1, timeout_ms) > 0 }
+}
+
+fn count(answer: isize) -> io::Result<usize> {
+    usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+}
