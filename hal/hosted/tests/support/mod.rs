@@ -1,0 +1,231 @@
+//! The smallest kernel that a machine can run: one processor, which calls SIP code and comes back when
+//! the code returns or faults.
+
+use std::arch::{asm, naked_asm};
+use std::mem::offset_of;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use hal_api::{Fault, KernelEntries, Layout, Machine, Segment};
+use hal_hosted::{Configuration, DiskAccess, DiskSpecification, Hosted};
+
+/// Bytes of the test disk.
+pub const DISK_BYTES: usize = 1 << 20;
+/// What a run answers after a fault.
+pub const FAULTED: u64 = u64::MAX - 1;
+
+/// The per-processor block that GS points to.
+#[repr(C)]
+struct Block {
+    /// The kernel's stack pointer while SIP code runs.
+    kernel_stack: AtomicUsize,
+    /// The top of the running thread's slot, or 0.
+    stack_top: AtomicUsize,
+}
+
+static BLOCK: Block = Block { kernel_stack: AtomicUsize::new(0), stack_top: AtomicUsize::new(0) };
+
+/// How often the machine called `interrupt`.
+pub static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
+/// How often it called `tick` for the timer.
+pub static TIMER_TICKS: AtomicU64 = AtomicU64::new(0);
+
+static LAST_FAULT: Mutex<Option<Fault>> = Mutex::new(None);
+static COMPLETIONS: Mutex<Vec<(u64, u64, bool)>> = Mutex::new(Vec::new());
+static COMPLETED: Condvar = Condvar::new();
+static LAYOUT: OnceLock<Layout> = OnceLock::new();
+static PROGRAM: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+static GATE: Mutex<()> = Mutex::new(());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The path of the test disk.
+pub fn disk_path() -> PathBuf {
+    std::env::temp_dir().join(format!("hal-hosted-test-{}.disk", std::process::id()))
+}
+
+/// The one machine of this test process: one processor; `disk0` may be written, `disk1` not.
+pub fn machine() -> &'static Hosted {
+    static MACHINE: OnceLock<&'static Hosted> = OnceLock::new();
+    MACHINE.get_or_init(|| {
+        let path = disk_path();
+        std::fs::write(&path, vec![0; DISK_BYTES]).expect("a writable temporary folder");
+        let second = path.with_extension("disk1");
+        std::fs::write(&second, b"read only").expect("a writable temporary folder");
+        let disks = vec![
+            DiskSpecification { path, access: DiskAccess::WriteIfAllowed },
+            DiskSpecification { path: second, access: DiskAccess::ReadOnly },
+        ];
+        let started = Hosted::start(&Configuration { processors: Some(1), disks }).expect("a machine");
+        LAYOUT.set(started.machine.layout()).expect("set once");
+        started.machine
+    })
+}
+
+/// Runs a closure on the processor; one at a time.
+pub fn on_processor(program: impl FnOnce() + Send + 'static) {
+    let _gate = lock(&GATE);
+    *lock(&PROGRAM) = Some(Box::new(program));
+    let entries = KernelEntries { is_sip_code, tick, interrupt, fault, stack_top, device_complete };
+    machine().run_processors(&[&raw const BLOCK as usize], processor_main, entries);
+}
+
+/// Runs code at an address on the stack slot, with `argument` in RDI; what it returned, or [`FAULTED`].
+pub fn run_sip(entry: usize, slot: usize, argument: usize) -> u64 {
+    let top = slot + STACK_SLOT_BYTES - 1024;
+    BLOCK.stack_top.store(top, Ordering::SeqCst);
+    // SAFETY: the slot is unused and guarded, the code is mapped; `enter` keeps what must be kept.
+    let answer = unsafe { enter(entry, top, argument) };
+    BLOCK.stack_top.store(0, Ordering::SeqCst);
+    answer
+}
+
+/// The fault of the last run, if it had one.
+pub fn take_fault() -> Option<Fault> {
+    lock(&LAST_FAULT).take()
+}
+
+/// Waits for a request's completion: bytes done and whether it failed.
+pub fn completion(token: u64) -> (u64, bool) {
+    let mut list = lock(&COMPLETIONS);
+    loop {
+        if let Some(index) = list.iter().position(|entry| entry.0 == token) {
+            let (_, done, failed) = list.swap_remove(index);
+            return (done, failed);
+        }
+        let (next, waited) =
+            COMPLETED.wait_timeout(list, Duration::from_secs(10)).unwrap_or_else(PoisonError::into_inner);
+        assert!(!waited.timed_out(), "request {token} never completes");
+        list = next;
+    }
+}
+
+/// An unused stack slot, guarded.
+pub fn new_slot() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(30_000);
+    let slot = machine().layout().stacks.base + NEXT.fetch_add(1, Ordering::SeqCst) * STACK_SLOT_BYTES;
+    machine().guard(slot, STACK_GUARD_BYTES);
+    slot
+}
+
+/// An unused page of the page arena.
+pub fn new_page() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    machine().layout().pages.base + NEXT.fetch_add(1, Ordering::SeqCst) * 4096
+}
+
+/// An unused place for an image of up to 64 KiB.
+pub fn new_image_address() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    machine().layout().images.base + NEXT.fetch_add(1, Ordering::SeqCst) * 65_536
+}
+
+/// Maps code at an unused place and answers its address.
+pub fn map_code(bytes: &[u8]) -> usize {
+    let address = new_image_address();
+    machine().map_image(&[Segment { address, bytes, executable: true }]).expect("an image is mapped");
+    address
+}
+
+/// A word in memory that SIP code shares with the test.
+pub fn shared_word(address: usize) -> &'static AtomicU64 {
+    // SAFETY: the address is of a page from `new_page`, which is mapped, zero and never given back.
+    unsafe { &*std::ptr::with_exposed_provenance(address) }
+}
+
+extern "C" fn processor_main(_number: usize) {
+    let program = lock(&PROGRAM).take();
+    program.expect("a program")();
+}
+
+extern "C" fn is_sip_code(instruction: usize) -> bool {
+    LAYOUT.get().is_some_and(|layout| layout.images.contains(instruction))
+}
+
+extern "C" fn tick(timer: bool) -> bool {
+    if timer {
+        TIMER_TICKS.fetch_add(1, Ordering::SeqCst);
+    }
+    true
+}
+
+extern "C" fn stack_top() -> usize {
+    let top: usize;
+    // SAFETY: the machine has set GS to `BLOCK` on every processor, and calls this only there.
+    unsafe { asm!("mov {}, gs:[{}]", out(reg) top, const offset_of!(Block, stack_top), options(nostack, readonly)) };
+    top
+}
+
+extern "C" fn device_complete(token: u64, done: u64, failed: bool) {
+    lock(&COMPLETIONS).push((token, done, failed));
+    COMPLETED.notify_all();
+}
+
+extern "C" fn fault(fault: &Fault) -> ! {
+    *lock(&LAST_FAULT) = Some(*fault);
+    // SAFETY: SIP code was running, so `enter` has saved the kernel's stack pointer.
+    unsafe { leave(FAULTED) }
+}
+
+/// Counts, and destroys every register that a kernel may destroy.
+#[unsafe(naked)]
+extern "C" fn interrupt() {
+    naked_asm!(
+        "lock inc qword ptr [rip + {count}]",
+        "vzeroall",
+        "xor eax, eax",
+        "xor ecx, ecx",
+        "xor edx, edx",
+        "xor esi, esi",
+        "xor edi, edi",
+        "xor r8d, r8d",
+        "xor r9d, r9d",
+        "xor r10d, r10d",
+        "xor r11d, r11d",
+        "ret",
+        count = sym INTERRUPTS,
+    )
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn enter(entry: usize, top: usize, argument: usize) -> u64 {
+    naked_asm!(
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "mov gs:[{kernel_stack}], rsp",
+        "mov rsp, rsi",
+        "mov rax, rdi",
+        "mov rdi, rdx",
+        "call rax",
+        "cld",
+        "mov rdi, rax",
+        "jmp {leave}",
+        kernel_stack = const offset_of!(Block, kernel_stack),
+        leave = sym leave,
+    )
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn leave(answer: u64) -> ! {
+    naked_asm!(
+        "mov rax, rdi",
+        "mov rsp, gs:[{kernel_stack}]",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
+        "ret",
+        kernel_stack = const offset_of!(Block, kernel_stack),
+    )
+}
