@@ -1,1 +1,32 @@
-//! To be written.
+//! The shell's language: what a script means, apart from what its commands do.
+//!
+//! Key types: [`parse`] makes a [`Script`]; an [`Interpreter`] runs it and asks a [`Host`] for all
+//! that reaches outside: running programs, listing folders, printing. [`ScriptError`] says what is
+//! wrong, where, and what to do. [`completion_context`] and [`highlight`] serve line editing.
+//! Neighbours: the shell is the host; the console highlights. `LANGUAGE.md` beside this crate's
+//! sources describes the language for those who write it.
+//! Deliberately not here: channels, processes and files.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod arithmetic;
+mod complete;
+mod condition;
+mod error;
+mod interpreter;
+mod lexer;
+mod parser;
+mod pattern;
+mod quote;
+mod syntax;
+
+pub use complete::{CompletionContext, Highlight, HighlightKind, completion_context, highlight};
+pub use condition::{PathKind, holds};
+pub use error::ScriptError;
+pub use interpreter::{Command, Ends, Flow, Host, Interpreter};
+pub use parser::parse;
+pub use pattern::{Pattern, PatternPart};
+pub use quote::quote;
+pub use syntax::{Redirect, RedirectKind, Script};

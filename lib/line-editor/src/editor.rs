@@ -247,7 +247,7 @@ impl Editor {
             Key::End | Key::Control('E') => buffer.move_end() || buffer.text().is_empty(),
             Key::Backspace | Key::Control('H') => buffer.delete_left(),
             Key::Delete | Key::Control('D') => buffer.delete_right(),
-            Key::Control('K') => buffer.kill_go_to_end(),
+            Key::Control('K') => buffer.kill_to_end(),
             Key::Control('U') => buffer.kill_to_start(),
             Key::Control('W') => buffer.kill_big_word_left(),
             Key::AltBackspace => buffer.kill_word_left(),

@@ -1,0 +1,179 @@
+//! What line editing needs to know of an unfinished line: what the cursor is in, and what looks how.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::lexer::{KEYWORDS, Lexer, TokenKind, identifier_prefix};
+use crate::syntax::{Word, WordPart};
+
+/// What a line wants at its cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompletionContext {
+    /// Byte offset of the word that the cursor ends.
+    pub start: usize,
+    /// That word, without its quotes.
+    pub word: String,
+    /// The words of the command before it; empty if the word is the command's name.
+    pub before: Vec<String>,
+    /// The word names a variable: it began with `$`, which `word` is without and `start` behind.
+    pub variable: bool,
+}
+
+/// Works out what is to be completed when the cursor stands at the end of `text`.
+pub fn completion_context(text: &str) -> CompletionContext {
+    let mut lexer = Lexer { source: text, at: 0, depth: 0 };
+    let mut before: Vec<String> = Vec::new();
+    let mut last: Option<(usize, usize, String)> = None;
+    loop {
+        let start = lexer.at;
+        let token = match lexer.token() {
+            Ok(token) => token,
+            // An open quote: what follows it is the word.
+            Err(_) => return open_quote(text, start, last, before),
+        };
+        match token.kind {
+            TokenKind::End => break,
+            TokenKind::Sign(_) => {
+                before.clear();
+                last = None;
+            }
+            TokenKind::Word(word) => {
+                before.extend(last.take().map(|(_, _, text)| text));
+                let plain = &text[token.span.clone()];
+                let starts_command = before.is_empty() && token.span.end < text.len();
+                if starts_command && KEYWORDS.contains(&plain) && !matches!(plain, "for" | "function" | "return") {
+                    continue;
+                }
+                last = Some((token.span.start, token.span.end, literal(&word)));
+            }
+        }
+    }
+    match last {
+        Some((start, end, word)) if end == text.len() => finish(text, start, word, before),
+        other => {
+            before.extend(other.map(|(_, _, word)| word));
+            CompletionContext { start: text.len(), word: String::new(), before, variable: false }
+        }
+    }
+}
+
+fn open_quote(
+    text: &str,
+    from: usize,
+    last: Option<(usize, usize, String)>,
+    mut before: Vec<String>,
+) -> CompletionContext {
+    before.extend(last.map(|(_, _, word)| word));
+    let start = from + text[from..].len() - text[from..].trim_start().len();
+    let word: String = text[start..].chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+    finish(text, start, word, before)
+}
+
+fn finish(text: &str, start: usize, word: String, before: Vec<String>) -> CompletionContext {
+    let raw = &text[start..];
+    if let Some(dollar) = raw.rfind('$') {
+        let name = raw[dollar + 1..].trim_start_matches('{');
+        if name.is_empty() || identifier_prefix(name) == Some(name) {
+            let start = text.len() - name.len();
+            return CompletionContext { start, word: String::from(name), before, variable: true };
+        }
+    }
+    CompletionContext { start, word, before, variable: false }
+}
+
+fn literal(word: &Word) -> String {
+    let mut text = String::new();
+    for part in &word.parts {
+        match part {
+            WordPart::Literal(part) => text.push_str(part),
+            WordPart::AnyCharacter => text.push('?'),
+            WordPart::AnyRun => text.push('*'),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// What a part of a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HighlightKind {
+    /// The name of a command.
+    Command,
+    /// A word of the language.
+    Keyword,
+    /// A word with quotes.
+    Quoted,
+    /// A word with something to expand.
+    Variable,
+    /// A sign.
+    Sign,
+    /// A comment.
+    Comment,
+    /// Something that cannot stand there.
+    Wrong,
+}
+
+/// A part of a line that is not plain text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Highlight {
+    /// Its first byte.
+    pub start: usize,
+    /// The byte after its last.
+    pub end: usize,
+    /// What it is.
+    pub kind: HighlightKind,
+}
+
+/// The parts of a line that are not plain text, in order. Never fails: what cannot be read is wrong.
+pub fn highlight(line: &str) -> Vec<Highlight> {
+    let mut lexer = Lexer { source: line, at: 0, depth: 0 };
+    let mut parts = Vec::new();
+    let mut expects_command = true;
+    loop {
+        let before = lexer.at;
+        let token = lexer.token();
+        let start = token.as_ref().map_or(before, |token| token.span.start);
+        if let Some(comment) = line[before..start].find('#') {
+            let start = before + comment;
+            let end = line[start..].find('\n').map_or(line.len(), |length| start + length);
+            parts.push(Highlight { start, end, kind: HighlightKind::Comment });
+        }
+        let Ok(token) = token else {
+            parts.push(Highlight { start: before, end: line.len(), kind: HighlightKind::Wrong });
+            return parts;
+        };
+        let text = &line[token.span.clone()];
+        let kind = match &token.kind {
+            TokenKind::End => return parts,
+            TokenKind::Sign(sign) => {
+                expects_command = !matches!(*sign, "<" | ">" | ">>" | ")");
+                Some(HighlightKind::Sign)
+            }
+            TokenKind::Word(_) if expects_command && KEYWORDS.contains(&text) => {
+                expects_command = !matches!(text, "for" | "function" | "return" | "break" | "continue");
+                Some(HighlightKind::Keyword)
+            }
+            TokenKind::Word(word) => {
+                let is_command = core::mem::replace(&mut expects_command, false);
+                word_kind(word, text).or(is_command.then_some(HighlightKind::Command))
+            }
+        };
+        parts.extend(kind.map(|kind| Highlight { start: token.span.start, end: token.span.end, kind }));
+    }
+}
+
+fn word_kind(word: &Word, text: &str) -> Option<HighlightKind> {
+    let expands = |part: &WordPart| {
+        matches!(
+            part,
+            WordPart::Variable { .. } | WordPart::Positionals | WordPart::Output { .. } | WordPart::Arithmetic { .. }
+        )
+    };
+    if word.parts.iter().any(expands) {
+        Some(HighlightKind::Variable)
+    } else if text.contains(['\'', '"']) {
+        Some(HighlightKind::Quoted)
+    } else {
+        None
+    }
+}

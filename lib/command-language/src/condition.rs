@@ -1,0 +1,50 @@
+//! The conditions of the `test` command, apart from what needs a file system.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// What a path leads to, as far as conditions care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathKind {
+    /// Nothing.
+    Missing,
+    /// A folder.
+    Folder,
+    /// Anything else.
+    Other,
+}
+
+/// Whether the condition in the words after `test` holds. `look` tells what a path leads to. An error
+/// is one sentence.
+pub fn holds(words: &[String], look: &mut dyn FnMut(&str) -> PathKind) -> Result<bool, String> {
+    match words {
+        [first, rest @ ..] if first == "not" => Ok(!holds_plain(rest, look)?),
+        _ => holds_plain(words, look),
+    }
+}
+
+fn holds_plain(words: &[String], look: &mut dyn FnMut(&str) -> PathKind) -> Result<bool, String> {
+    match words {
+        [sign, text] => match sign.as_str() {
+            "empty" => Ok(text.is_empty()),
+            "exists" => Ok(look(text) != PathKind::Missing),
+            "file" => Ok(look(text) == PathKind::Other),
+            "folder" => Ok(look(text) == PathKind::Folder),
+            other => Err(format!("`{other}` is not a condition: use empty, exists, file or folder")),
+        },
+        [left, sign, right] => match sign.as_str() {
+            "=" => Ok(left == right),
+            "!=" => Ok(left != right),
+            "<" => Ok(number(left)? < number(right)?),
+            "<=" => Ok(number(left)? <= number(right)?),
+            ">" => Ok(number(left)? > number(right)?),
+            ">=" => Ok(number(left)? >= number(right)?),
+            other => Err(format!("`{other}` does not compare: use = != '<' '<=' '>' '>='")),
+        },
+        _ => Err("a condition is two or three words: `test file PATH`, `test $a = $b`".to_string()),
+    }
+}
+
+fn number(text: &str) -> Result<i64, String> {
+    text.trim().parse().map_err(|_| format!("`{text}` is not a whole number of 64 bits"))
+}

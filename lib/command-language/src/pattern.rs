@@ -1,0 +1,113 @@
+//! Patterns of file names: `*` and `?`.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// A word with `*` or `?` outside quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Its parts, in order.
+    pub parts: Vec<PatternPart>,
+}
+
+/// A part of a [`Pattern`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatternPart {
+    /// Exactly this character.
+    Character(char),
+    /// Any one character but `/`.
+    AnyCharacter,
+    /// Any characters but `/`, also none.
+    AnyRun,
+}
+
+impl Pattern {
+    /// The patterns of the path's parts, split at `/`; empty for two `/` in a row and at either end.
+    pub fn components(&self) -> Vec<Pattern> {
+        self.parts
+            .split(|part| *part == PatternPart::Character('/'))
+            .map(|parts| Pattern { parts: parts.to_vec() })
+            .collect()
+    }
+
+    /// The text, if there is no `*` or `?` in it.
+    pub fn as_text(&self) -> Option<String> {
+        let character = |part: &PatternPart| match part {
+            PatternPart::Character(character) => Some(*character),
+            _ => None,
+        };
+        self.parts.iter().map(character).collect()
+    }
+
+    /// Whether the whole of `text` fits. `*` and `?` at the start do not stand for a dot, so that hidden
+    /// names are left out unless they are asked for.
+    pub fn matches(&self, text: &str) -> bool {
+        let characters: Vec<char> = text.chars().collect();
+        let hidden = characters.first() == Some(&'.');
+        if hidden && self.parts.first() != Some(&PatternPart::Character('.')) {
+            return false;
+        }
+        // Greedy with one point to return to: time is at most the product of the lengths.
+        let (mut at, mut part) = (0, 0);
+        let mut retry: Option<(usize, usize)> = None;
+        while at < characters.len() {
+            let fits = match self.parts.get(part) {
+                Some(PatternPart::AnyRun) => {
+                    retry = Some((part, at));
+                    part += 1;
+                    continue;
+                }
+                Some(PatternPart::AnyCharacter) => characters[at] != '/',
+                Some(PatternPart::Character(wanted)) => characters[at] == *wanted,
+                None => false,
+            };
+            if fits {
+                at += 1;
+                part += 1;
+                continue;
+            }
+            match retry {
+                Some((run, start)) if characters[start] != '/' => {
+                    retry = Some((run, start + 1));
+                    at = start + 1;
+                    part = run + 1;
+                }
+                _ => return false,
+            }
+        }
+        self.parts[part..].iter().all(|part| *part == PatternPart::AnyRun)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        let part = |character| match character {
+            '*' => PatternPart::AnyRun,
+            '?' => PatternPart::AnyCharacter,
+            other => PatternPart::Character(other),
+        };
+        Pattern { parts: text.chars().map(part).collect() }
+    }
+
+    #[test]
+    fn whole_names_match() {
+        for (wanted, text, expected) in [
+            ("*.txt", "a.txt", true),
+            ("*.txt", "a.txt.gz", false),
+            ("?", "é", true),
+            ("?", "", false),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyyd", false),
+            ("*", "a/b", false),
+            ("*", ".hidden", false),
+            (".*", ".hidden", true),
+            ("**", "", true),
+            ("*a", "aaaaab", false),
+        ] {
+            assert_eq!(pattern(wanted).matches(text), expected, "{wanted} {text}");
+        }
+    }
+}

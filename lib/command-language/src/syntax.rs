@@ -1,0 +1,116 @@
+//! The tree of a script.
+
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// A whole script, as [`parse`](crate::parse) gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    pub(crate) statements: Vec<Statement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Statement {
+    pub kind: StatementKind,
+    pub span: Range<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StatementKind {
+    /// Commands joined by `|`; more than one only if each is a program.
+    Pipeline { commands: Vec<SimpleCommand>, background: bool },
+    /// `first && second || third`, from left to right.
+    Chain { first: Box<Statement>, others: Vec<(When, Statement)> },
+    /// `not statement`.
+    Not(Box<Statement>),
+    /// `name=value`.
+    Assign { name: String, value: Word },
+    /// `if ...; then ...; elif ...; else ...; end`.
+    If { arms: Vec<(Script, Script)>, otherwise: Script },
+    /// `while ...; do ...; end`.
+    While { condition: Script, body: Rc<Script> },
+    /// `for name in words; do ...; end`.
+    For { name: String, words: Vec<Word>, body: Rc<Script> },
+    /// `function name; ...; end`.
+    Function { name: String, body: Rc<Script> },
+    /// `break`.
+    Break,
+    /// `continue`.
+    Continue,
+    /// `return` or `return status`.
+    Return(Option<Word>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// `&&`
+    Succeeded,
+    /// `||`
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SimpleCommand {
+    pub words: Vec<Word>,
+    pub redirects: Vec<(RedirectKind, Word)>,
+    pub span: Range<usize>,
+}
+
+/// Where a command's input or output goes other than its standard place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// Which way.
+    pub kind: RedirectKind,
+    /// Path of the file.
+    pub path: String,
+}
+
+/// See [`Redirect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedirectKind {
+    /// `< path`: input comes from a file.
+    Input,
+    /// `> path`: output replaces a file.
+    Output,
+    /// `>> path`: output goes to the end of a file.
+    Append,
+}
+
+/// One word before expansion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub parts: Vec<WordPart>,
+    pub span: Range<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WordPart {
+    /// Text as it is.
+    Literal(String),
+    /// An unquoted `?`.
+    AnyCharacter,
+    /// An unquoted `*`.
+    AnyRun,
+    /// `$name`, `${name}`, `${name:-word}`.
+    Variable { name: Name, default: Option<Word>, span: Range<usize> },
+    /// `$@` outside quotes or in: each positional parameter is a word of its own.
+    Positionals,
+    /// `$(script)`: what it prints; outside quotes each line is a word of its own.
+    Output { script: Rc<Script>, quoted: bool, span: Range<usize> },
+    /// `$((expression))`.
+    Arithmetic { expression: String, span: Range<usize> },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Variable(String),
+    /// `$0` is the script, `$1` the first parameter.
+    Positional(usize),
+    /// `$?`
+    Status,
+    /// `$#`
+    Count,
+}
