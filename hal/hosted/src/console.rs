@@ -63,6 +63,7 @@ pub(crate) struct Console {
     wanted: Condvar,
     output: Mutex<OutputQueue>,
     filled: Condvar,
+    drained: Condvar,
 }
 
 impl Console {
@@ -81,6 +82,13 @@ impl Console {
                 }
             }
         }
+    }
+
+    /// Waits until all that was written has left, however slowly it is read at the other end.
+    pub(crate) fn drain(&self) {
+        let queue = lock(&self.output);
+        let busy = |queue: &mut OutputQueue| queue.writing || !queue.waiting.is_empty();
+        drop(self.drained.wait_while(queue, busy));
     }
 
     fn submit_read(self: &Arc<Self>, request: Request) -> Submitted {
@@ -184,6 +192,7 @@ impl Console {
         loop {
             let Some(output) = queue.waiting.pop_front() else {
                 queue.writing = false;
+                self.drained.notify_all();
                 queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };

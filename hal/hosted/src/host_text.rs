@@ -49,7 +49,7 @@ mod tests {
     fn takes_executable_lines_only() {
         let listing = "1000-2000 r--p 00000000 fe:00 1 /bin/x\n2000-5000 r-xp 00001000 fe:00 1 /bin/x\n\
                        ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\nnonsense\n";
-        assert_eq!(parse(listing), [0x2000..0x5000]);
+        assert_eq!(parse(listing), vec![Range { start: 0x2000, end: 0x5000 }]);
     }
 
     #[test]

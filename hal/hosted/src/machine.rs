@@ -170,6 +170,7 @@ impl Machine for Hosted {
     }
 
     fn power_off(&self, exit_status: u8) -> ! {
+        self.console.drain();
         host::end_process(exit_status)
     }
 }

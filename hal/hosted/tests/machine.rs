@@ -5,6 +5,7 @@ mod code;
 #[path = "support/mod.rs"]
 mod support;
 
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{DeviceKind, DeviceOperation, DeviceRequest, Fault, FaultKind, Machine, MapError, Segment, Submitted};
 use support::{
-    DISK_BYTES, FAULTED, INTERRUPTS, TIMER_TICKS, completion, disk_path, machine, map_code, new_image_address,
+    DISK_BYTES, DISK_FILE, FAULTED, INTERRUPTS, TIMER_TICKS, completion, machine, map_code, new_image_address,
     new_page, new_slot, on_processor, run_sip, shared_word, take_fault,
 };
 
@@ -269,8 +270,10 @@ fn disks_read_write_flush_and_check_their_bounds() {
         assert_eq!(transfer(2, DeviceOperation::Write, 0, memory, 9), Err(()), "a read-only disk");
         assert_eq!(transfer(9, DeviceOperation::Read, 0, memory, 1), Err(()), "no such device");
     });
-    let file = std::fs::read(disk_path()).expect("the disk's file");
-    assert_eq!(&file[4104..4112], &0x1122_3344_u64.to_le_bytes());
+    let mut word = [0; 8];
+    let file = DISK_FILE.get().expect("the machine was started");
+    file.read_exact_at(&mut word, 4104).expect("the disk's file");
+    assert_eq!(u64::from_le_bytes(word), 0x1122_3344);
 }
 
 #[test]

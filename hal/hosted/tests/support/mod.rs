@@ -2,8 +2,8 @@
 //! the code returns or faults.
 
 use std::arch::{asm, naked_asm};
+use std::fs::File;
 use std::mem::offset_of;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -44,24 +44,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The path of the test disk.
-pub fn disk_path() -> PathBuf {
-    std::env::temp_dir().join(format!("hal-hosted-test-{}.disk", std::process::id()))
-}
+/// The file of the test disk, which has no name any more.
+pub static DISK_FILE: OnceLock<File> = OnceLock::new();
 
 /// The one machine of this test process: one processor; `disk0` may be written, `disk1` not.
 pub fn machine() -> &'static Hosted {
     static MACHINE: OnceLock<&'static Hosted> = OnceLock::new();
     MACHINE.get_or_init(|| {
-        let path = disk_path();
+        let path = std::env::temp_dir().join(format!("hal-hosted-test-{}.disk", std::process::id()));
         std::fs::write(&path, vec![0; DISK_BYTES]).expect("a writable temporary folder");
         let second = path.with_extension("disk1");
         std::fs::write(&second, b"read only").expect("a writable temporary folder");
         let disks = vec![
-            DiskSpecification { path, access: DiskAccess::WriteIfAllowed },
-            DiskSpecification { path: second, access: DiskAccess::ReadOnly },
+            DiskSpecification { path: path.clone(), access: DiskAccess::WriteIfAllowed },
+            DiskSpecification { path: second.clone(), access: DiskAccess::ReadOnly },
         ];
         let started = Hosted::start(&Configuration { processors: Some(1), disks }).expect("a machine");
+        DISK_FILE.set(File::open(&path).expect("the disk's file")).expect("set once");
+        for path in [path, second] {
+            std::fs::remove_file(path).expect("a file of our own");
+        }
         LAYOUT.set(started.machine.layout()).expect("set once");
         started.machine
     })

@@ -1,0 +1,73 @@
+//! The command line. What it says is what `--help` says.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::Parser;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use hal_hosted::{DiskAccess, DiskSpecification};
+
+/// Runs a Singularity system as one process of this host.
+#[derive(Debug, Parser)]
+#[command(name = "singularity-hosted", version)]
+pub struct Arguments {
+    /// The system image, made by `cargo sing build`
+    #[arg(long, value_name = "FILE")]
+    pub system: PathBuf,
+
+    /// A disk image or block device; with `:ro` at its end it is never written
+    #[arg(long = "disk", value_name = "FILE[:ro]", value_parser = OsStringValueParser::new().map(disk))]
+    pub disks: Vec<DiskSpecification>,
+
+    /// How many processors the system has [default: as many as the host]
+    #[arg(long, value_name = "N")]
+    pub processors: Option<usize>,
+
+    /// A parameter of the system's first program
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    pub parameters: Vec<(String, String)>,
+}
+
+fn disk(text: OsString) -> DiskSpecification {
+    match text.as_bytes().strip_suffix(b":ro") {
+        Some(path) => DiskSpecification { path: OsStr::from_bytes(path).into(), access: DiskAccess::ReadOnly },
+        None => DiskSpecification { path: text.into(), access: DiskAccess::WriteIfAllowed },
+    }
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_is_read() {
+        let words = ["x", "--system", "s", "--disk", "a", "--disk", "b:ro", "--parameter", "commands=echo a=b"];
+        let arguments = Arguments::try_parse_from(words).expect("a good command line");
+        assert_eq!(arguments.system, PathBuf::from("s"));
+        assert_eq!(arguments.disks[0].access, DiskAccess::WriteIfAllowed);
+        assert_eq!((arguments.disks[1].path.to_str(), arguments.disks[1].access), (Some("b"), DiskAccess::ReadOnly));
+        assert_eq!(arguments.parameters, [("commands".to_owned(), "echo a=b".to_owned())]);
+    }
+
+    #[test]
+    fn a_parameter_without_a_name_is_refused() {
+        for bad in ["=x", "x", ""] {
+            assert!(Arguments::try_parse_from(["x", "--system", "s", "--parameter", bad]).is_err());
+        }
+    }
+}
