@@ -1,1 +1,43 @@
-//! To be written.
+//! The ext2 file system: reading a volume and building one, as pure code.
+//!
+//! A [`Volume`] reads from a [`BlockSource`], the one thing that the surroundings supply: a disk
+//! driver's channel in a running system, a file or a vector in a test. Every operation is `async`
+//! and takes `&self`, so that one thread serves many requests side by side while their blocks are
+//! on the way; a source that is always ready is driven with [`complete`].
+//!
+//! [`wire`] holds the disk format, each structure as field offsets, a checked view and its
+//! meaning; `format` (a cargo feature) builds images. Every number that comes from the disk is a
+//! claim: it is checked before it is used, and a wrong one is an [`Error`] that names the
+//! structure, the block and the remedy.
+//!
+//! Not here: channels, names of mount points, permission checks (an endpoint is the permission),
+//! writing to an existing volume.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod cache;
+mod directory;
+mod error;
+mod features;
+#[cfg(feature = "format")]
+pub mod format;
+mod mapping;
+mod path;
+mod source;
+mod volume;
+pub mod wire;
+
+pub use cache::CacheCounts;
+pub use directory::{DirectoryEntry, Listing};
+pub use error::{Corruption, Error, Problem, ReadError, Structure};
+pub use features::{COMPATIBLE, FeatureName, FeatureNames, INCOMPATIBLE, READ_ONLY_COMPATIBLE};
+pub use path::{LINK_LIMIT, LastLink, PATH_LIMIT};
+pub use source::{BlockSource, MemoryDisk, complete};
+pub use volume::{CacheLimits, CacheStatistics, Volume};
+pub use wire::inode::{Inode, Kind};
+
+/// The number of the root folder's inode on every volume.
+pub const ROOT_INODE: u32 = 2;

@@ -1,0 +1,115 @@
+//! Feature flags and their names, as e2fsprogs writes them.
+
+use core::fmt;
+
+/// A feature's bit and its name in mke2fs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureName {
+    /// The flag.
+    pub bit: u32,
+    /// What `mke2fs -O` and `dumpe2fs` call it.
+    pub name: &'static str,
+}
+
+const fn feature(bit: u32, name: &'static str) -> FeatureName {
+    FeatureName { bit, name }
+}
+
+/// Entries of folders say what kind of inode they name.
+pub const INCOMPATIBLE_FILE_TYPE: u32 = 0x2;
+#[cfg(feature = "format")]
+/// Only some groups hold copies of the superblock.
+pub const READ_ONLY_SPARSE_SUPER: u32 = 0x1;
+#[cfg(feature = "format")]
+/// Some file is larger than 2 GiB.
+pub const READ_ONLY_LARGE_FILE: u32 = 0x2;
+/// The features of the incompatible set that are understood.
+pub const SUPPORTED_INCOMPATIBLE: u32 = INCOMPATIBLE_FILE_TYPE;
+
+/// Features that change nothing for who does not know them.
+pub const COMPATIBLE: &[FeatureName] = &[
+    feature(0x1, "dir_prealloc"),
+    feature(0x2, "imagic_inodes"),
+    feature(0x4, "has_journal"),
+    feature(0x8, "ext_attr"),
+    feature(0x10, "resize_inode"),
+    feature(0x20, "dir_index"),
+    feature(0x40, "lazy_bg"),
+    feature(0x100, "snapshot_bitmap"),
+    feature(0x200, "sparse_super2"),
+    feature(0x400, "fast_commit"),
+    feature(0x800, "stable_inodes"),
+    feature(0x1000, "orphan_file"),
+];
+
+/// Features that who does not know them may read but not write.
+pub const READ_ONLY_COMPATIBLE: &[FeatureName] = &[
+    feature(0x1, "sparse_super"),
+    feature(0x2, "large_file"),
+    feature(0x4, "btree_dir"),
+    feature(0x8, "huge_file"),
+    feature(0x10, "uninit_bg"),
+    feature(0x20, "dir_nlink"),
+    feature(0x40, "extra_isize"),
+    feature(0x80, "snapshot"),
+    feature(0x100, "quota"),
+    feature(0x200, "bigalloc"),
+    feature(0x400, "metadata_csum"),
+    feature(0x800, "replica"),
+    feature(0x1000, "read-only"),
+    feature(0x2000, "project"),
+    feature(0x4000, "shared_blocks"),
+    feature(0x8000, "verity"),
+    feature(0x1_0000, "orphan_present"),
+];
+
+/// Features that who does not know them must not even read.
+pub const INCOMPATIBLE: &[FeatureName] = &[
+    feature(0x1, "compression"),
+    feature(0x2, "filetype"),
+    feature(0x4, "needs_recovery"),
+    feature(0x8, "journal_dev"),
+    feature(0x10, "meta_bg"),
+    feature(0x40, "extent"),
+    feature(0x80, "64bit"),
+    feature(0x100, "mmp"),
+    feature(0x200, "flex_bg"),
+    feature(0x400, "ea_inode"),
+    feature(0x1000, "dirdata"),
+    feature(0x2000, "metadata_csum_seed"),
+    feature(0x4000, "large_dir"),
+    feature(0x8000, "inline_data"),
+    feature(0x1_0000, "encrypt"),
+    feature(0x2_0000, "casefold"),
+];
+
+/// A set of incompatible features; displays as their names, unknown ones as their bit's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureNames(pub u32);
+
+impl fmt::Display for FeatureNames {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for bit in (0..u32::BITS).map(|index| 1u32 << index).filter(|bit| self.0 & bit != 0) {
+            formatter.write_str(separator)?;
+            separator = ", ";
+            match INCOMPATIBLE.iter().find(|feature| feature.bit == bit) {
+                Some(feature) => formatter.write_str(feature.name)?,
+                None => write!(formatter, "unknown feature {bit:#x}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn unknown_bits_are_named_by_number() {
+        assert_eq!(FeatureNames(0x40 | 0x80 | 0x8000_0000).to_string(), "extent, 64bit, unknown feature 0x80000000");
+    }
+}

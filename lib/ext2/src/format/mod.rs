@@ -1,0 +1,215 @@
+//! Building an image from a description of its content, with no outside tool.
+//!
+//! The result is a volume of revision 1 with the features `filetype`, `sparse_super` and
+//! `large_file`, which Linux mounts and e2fsck finds clean. The blocks of a file lie one after the
+//! other. The image is written once from front to back apart from its metadata; what is not written
+//! is zero, so that a sparse host file stays sparse.
+//!
+//! Not here: reading host folders, changing an existing volume.
+
+mod content;
+mod layout;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::fmt;
+
+use crate::wire::directory::LONGEST_NAME;
+
+/// Where an image goes. It is all zeros before the first byte is written.
+pub trait ImageSink {
+    /// What can go wrong.
+    type Error;
+
+    /// Writes bytes at a byte offset.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Self::Error>;
+}
+
+/// A vector grows to hold what is written; its end may be short of the image's by zeros.
+impl ImageSink for Vec<u8> {
+    type Error = Infallible;
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Infallible> {
+        // An image that is larger than the address space fails as an allocation does.
+        let start = offset as usize;
+        let end = start + bytes.len();
+        if self.len() < end {
+            self.resize(end, 0);
+        }
+        self[start..end].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// What every file, folder and link has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// The twelve permission bits.
+    pub permissions: u16,
+    /// The owning user's number.
+    pub owner: u32,
+    /// The owning group's number.
+    pub group: u32,
+    /// Seconds since 1970 of the last change.
+    pub modified: u32,
+}
+
+/// Something with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A folder.
+    Folder(Folder),
+    /// A file.
+    File(File),
+    /// A symbolic link.
+    Link(Link),
+}
+
+/// A folder and all that is in it, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// Its content.
+    pub entries: BTreeMap<Vec<u8>, Node>,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Bytes by the offset at which they begin, none reaching into the next; between them, holes.
+    pub extents: BTreeMap<u64, Vec<u8>>,
+}
+
+/// A symbolic link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// The path it leads to.
+    pub target: Vec<u8>,
+}
+
+impl Attributes {
+    /// Readable by everyone, writable by user 0, who owns it.
+    pub const fn readable(modified: u32) -> Attributes {
+        Attributes { permissions: 0o644, owner: 0, group: 0, modified }
+    }
+
+    /// Readable and searchable by everyone, writable by user 0, who owns it.
+    pub const fn searchable(modified: u32) -> Attributes {
+        Attributes { permissions: 0o755, owner: 0, group: 0, modified }
+    }
+}
+
+impl File {
+    /// A file without holes.
+    pub fn with_bytes(attributes: Attributes, bytes: Vec<u8>) -> File {
+        File { attributes, size: bytes.len() as u64, extents: BTreeMap::from([(0, bytes)]) }
+    }
+}
+
+/// What the volume is to be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of a block: 1024, 2048 or 4096.
+    pub block_bytes: u32,
+    /// Bytes of the volume. It may become a little smaller, where its last group would hold nothing.
+    pub volume_bytes: u64,
+    /// Inodes, or `None` for one in 8 KiB. There are always enough for the content.
+    pub inodes: Option<u32>,
+    /// The volume's name.
+    pub label: [u8; 16],
+    /// The volume's identity.
+    pub uuid: [u8; 16],
+    /// Seconds since 1970 at which it is made.
+    pub made: u32,
+}
+
+/// What was built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Bytes of the volume: the image's sink is to be made this long.
+    pub volume_bytes: u64,
+    /// Blocks that are free.
+    pub free_blocks: u64,
+    /// Inodes in use, the reserved ones included.
+    pub used_inodes: u32,
+}
+
+/// Why an image was not built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormatError<E> {
+    /// The block size is none of those supported.
+    BlockSize(u32),
+    /// The volume's size in bytes is outside what the format allows.
+    VolumeSize(u64),
+    /// The content does not fit.
+    Full,
+    /// The name is empty, too long, has a zero or a slash in it, or is taken (`lost+found`).
+    Name(Vec<u8>),
+    /// The content of the file with this name is larger than the format allows, or its extents
+    /// overlap or reach past its size.
+    Content(Vec<u8>),
+    /// The target of the link with this name is empty or longer than a block.
+    Target(Vec<u8>),
+    /// The folder with this name has more than 31,997 folders in it.
+    TooManyFolders(Vec<u8>),
+    /// The sink failed.
+    Sink(E),
+}
+
+impl<E: fmt::Display> fmt::Display for FormatError<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |name: &[u8]| alloc::string::String::from_utf8_lossy(name).into_owned();
+        match self {
+            FormatError::BlockSize(bytes) => {
+                write!(formatter, "blocks of {bytes} bytes are not supported; choose 1024, 2048 or 4096")
+            }
+            FormatError::VolumeSize(bytes) => {
+                write!(formatter, "a volume of {bytes} bytes is outside what ext2 allows with this block size")
+            }
+            FormatError::Full => formatter.write_str("the content does not fit; make the volume larger"),
+            FormatError::Name(name) => write!(formatter, "`{}` cannot be a name on an ext2 volume", text(name)),
+            FormatError::Content(name) => {
+                write!(formatter, "the file `{}` is too large, or its extents overlap", text(name))
+            }
+            FormatError::Target(name) => {
+                write!(formatter, "the target of the link `{}` is empty or too long", text(name))
+            }
+            FormatError::TooManyFolders(name) => {
+                write!(formatter, "the folder `{}` has more folders in it than ext2 allows", text(name))
+            }
+            FormatError::Sink(error) => write!(formatter, "the image could not be written: {error}"),
+        }
+    }
+}
+
+/// Builds a volume with this root folder, and an empty `lost+found` in it.
+pub fn format<S: ImageSink>(options: &Options, root: &Folder, sink: &mut S) -> Result<Built, FormatError<S::Error>> {
+    if ![1024, 2048, 4096].contains(&options.block_bytes) {
+        return Err(FormatError::BlockSize(options.block_bytes));
+    }
+    let lost = Folder {
+        attributes: Attributes { permissions: 0o700, owner: 0, group: 0, modified: options.made },
+        entries: BTreeMap::new(),
+    };
+    let plan = content::Plan::new(root, &lost)?;
+    let layout = layout::Layout::new(options, plan.used_inodes())?;
+    let mut writer = layout::Writer::new(&layout, sink);
+    plan.write(&mut writer)?;
+    writer.finish(options, plan.used_inodes())
+}
+
+fn check_name<E>(name: &[u8]) -> Result<(), FormatError<E>> {
+    let fits = (1..=LONGEST_NAME).contains(&name.len());
+    if !fits || name == b"." || name == b".." || name.iter().any(|&byte| byte == 0 || byte == b'/') {
+        return Err(FormatError::Name(name.to_vec()));
+    }
+    Ok(())
+}

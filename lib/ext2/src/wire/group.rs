@@ -1,0 +1,53 @@
+//! A block group's descriptor. The table of all descriptors begins in the block after the
+//! superblock's.
+
+use super::read_u32;
+
+/// Bytes of a descriptor.
+pub const BYTES: usize = 32;
+
+/// Byte offsets of the fields.
+pub mod field {
+    pub(crate) const BLOCK_BITMAP: usize = 0;
+    pub(crate) const INODE_BITMAP: usize = 4;
+    pub(crate) const INODE_TABLE: usize = 8;
+    #[cfg(feature = "format")]
+    pub(crate) const FREE_BLOCKS: usize = 12;
+    #[cfg(feature = "format")]
+    pub(crate) const FREE_INODES: usize = 14;
+    #[cfg(feature = "format")]
+    pub(crate) const FOLDERS: usize = 16;
+}
+
+/// A descriptor's bytes, known to be all there.
+#[derive(Clone, Copy)]
+pub struct View<'a>(&'a [u8]);
+
+impl<'a> View<'a> {
+    /// The view of a descriptor that begins where `bytes` begins, or `None` if they are too few.
+    pub fn new(bytes: &'a [u8]) -> Option<View<'a>> {
+        bytes.get(..BYTES).map(View)
+    }
+}
+
+/// Where the parts of a group are: block numbers, not yet checked against the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupDescriptor {
+    /// The block with a bit for each block of the group.
+    pub block_bitmap: u32,
+    /// The block with a bit for each inode of the group.
+    pub inode_bitmap: u32,
+    /// The first block of the group's inodes.
+    pub inode_table: u32,
+}
+
+impl GroupDescriptor {
+    /// Reads a descriptor.
+    pub fn parse(view: &View<'_>) -> GroupDescriptor {
+        GroupDescriptor {
+            block_bitmap: read_u32(view.0, field::BLOCK_BITMAP),
+            inode_bitmap: read_u32(view.0, field::INODE_BITMAP),
+            inode_table: read_u32(view.0, field::INODE_TABLE),
+        }
+    }
+}
