@@ -1,0 +1,94 @@
+//! Rules on source files.
+
+use house::{Crate, Workspace, expect_none};
+
+/// Lines after which a file asks to be divided.
+const LONGEST_FILE: usize = 700;
+
+/// Crates that hold unsafe code, in modules of their own: the trusted base, and what measures Linux.
+fn may_be_unsafe(workspace: &Workspace, member: &Crate) -> bool {
+    let trusted = ["kernel", "sip", "benches/linux"].contains(&member.folder.as_str())
+        || ["hal/", "boot/"].iter().any(|folder| member.folder.starts_with(folder));
+    trusted || declares_unsafe_tests(workspace, member)
+}
+
+/// Test programs that attack the system say so in their manifests, and only test programs can.
+fn declares_unsafe_tests(workspace: &Workspace, member: &Crate) -> bool {
+    let path = workspace.root.join(&member.folder).join("manifest.toml");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let manifest: toml::Table = text.parse().unwrap_or_default();
+    manifest.get("code").and_then(|code| code.get("unsafe-for-tests")).and_then(|value| value.as_bool()) == Some(true)
+}
+
+#[test]
+fn every_crate_opts_into_the_workspace_lints() {
+    let workspace = Workspace::read();
+    let mut complaints = Vec::new();
+    for member in &workspace.crates {
+        let manifest: toml::Table = workspace.text(&format!("{}/Cargo.toml", member.folder)).parse().expect("TOML");
+        let opted = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(|value| value.as_bool());
+        if opted != Some(true) {
+            complaints.push(format!("{}/Cargo.toml", member.folder));
+        }
+    }
+    expect_none("These lack `[lints] workspace = true`:", &complaints);
+}
+
+#[test]
+fn unsafe_code_is_forbidden_outside_the_trusted_base() {
+    let workspace = Workspace::read();
+    let mut complaints = Vec::new();
+    for member in workspace.crates.iter().filter(|member| !may_be_unsafe(&workspace, member)) {
+        for root in &member.roots {
+            let forbids = workspace.text(root).lines().any(|line| line.trim() == "#![forbid(unsafe_code)]");
+            if !forbids {
+                complaints.push(root.clone());
+            }
+        }
+    }
+    expect_none("These lack a line `#![forbid(unsafe_code)]`:", &complaints);
+}
+
+#[test]
+fn every_sip_is_no_std() {
+    let workspace = Workspace::read();
+    let mut complaints = Vec::new();
+    for member in workspace.crates.iter().filter(|member| member.is_sip(&workspace.root)) {
+        for root in &member.roots {
+            if !workspace.text(root).lines().any(|line| line.trim() == "#![no_std]") {
+                complaints.push(root.clone());
+            }
+        }
+    }
+    expect_none("These lack a line `#![no_std]`:", &complaints);
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let workspace = Workspace::read();
+    let complaints: Vec<String> = workspace
+        .files("rs")
+        .into_iter()
+        .filter(|path| !path.contains("/golden") && !path.contains("/fixtures/"))
+        .map(|path| (workspace.text(&path).lines().count(), path))
+        .filter(|(lines, _)| *lines > LONGEST_FILE)
+        .map(|(lines, path)| format!("{path}: {lines} lines"))
+        .collect();
+    expect_none(&format!("These have more than {LONGEST_FILE} lines; divide them:"), &complaints);
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let workspace = Workspace::read();
+    // Put together here so that this file does not find itself.
+    let marks = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["XX", "X:"].concat(), ["To be ", "written."].concat()];
+    let mut complaints = Vec::new();
+    for path in workspace.files("rs").into_iter().chain(workspace.files("toml")) {
+        for (number, line) in workspace.text(&path).lines().enumerate() {
+            if marks.iter().any(|mark| line.contains(mark.as_str())) {
+                complaints.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    expect_none("These promise something for later; do it, or write an issue:", &complaints);
+}
