@@ -1,1 +1,58 @@
-//! To be written.
+//! The sealed package: a program's binary manifest, its image, a signature; and the system image,
+//! which is all packages of a system with its manifest.
+//!
+//! Key types: [`Manifest`], [`SystemManifest`], [`Package`], [`SystemImage`], and, with the feature
+//! `verify`, [`Verified`] and [`Image`]. Neighbours: the host tool builds packages (feature
+//! `build`), the kernel verifies them at load (feature `verify`), programs read manifests (no
+//! feature, and no writable static). Deliberately not here: TOML and its diagnostics (the crate
+//! `manifest`), and mapping an image (the kernel).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod arguments;
+#[cfg(feature = "build")]
+mod build;
+mod codec;
+#[cfg(feature = "verify")]
+mod container;
+mod error;
+#[cfg(feature = "verify")]
+mod image;
+#[cfg(feature = "verify")]
+mod instructions;
+mod manifest;
+mod order;
+pub mod pattern;
+mod system;
+#[cfg(feature = "verify")]
+mod verify;
+
+#[cfg(feature = "build")]
+pub use build::SecretKey;
+pub use codec::DecodeError;
+#[cfg(feature = "verify")]
+pub use container::{Package, PublicKey, SystemImage};
+pub use error::PackageError;
+#[cfg(feature = "verify")]
+pub use image::{ContractRecord, Image, ImageSegment, RelocatedSegment, Relocation};
+pub use manifest::{
+    Category, Code, ContractSide, ContractUse, DeviceNeed, Digest, Domain, EndpointSlot, Manifest, Parameter,
+    ParameterKind, Permission, Provide, Quota, Restart, Side, Source, Supervision, Value, Version, is_name, is_path,
+    may_move,
+};
+pub use order::{OrderError, Provider, boot_order, bound_path, provider_of, runnable};
+pub use system::{Bind, Instance, ParameterSetting, Setting, SystemManifest};
+#[cfg(feature = "verify")]
+pub use verify::{Verified, sha256};
+
+/// Magic bytes of a contract record in an image's `.sing.contracts` section; the 32 bytes of the
+/// fingerprint and the name tag (u64, little-endian) follow.
+pub const CONTRACT_MAGIC: &[u8; 16] = b"SING-CONTRACT-V1";
+
+/// Bytes of a contract record.
+pub const CONTRACT_RECORD_BYTES: usize = 16 + 32 + 8;
+
+/// The largest image file, in bytes.
+pub const IMAGE_BYTES_MAX: usize = 8 << 20;

@@ -1,0 +1,162 @@
+//! From the words of a command to the parameters of its program's manifest.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::{Manifest, Parameter, ParameterKind};
+
+/// Why the words do not fit the program's parameters. `Display` says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentError {
+    /// The program.
+    pub program: String,
+    /// What is wrong, as a phrase.
+    pub problem: String,
+    /// How the program is used: see [`usage`].
+    pub usage: String,
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; usage: {}", self.program, self.problem, self.usage)
+    }
+}
+
+impl core::error::Error for ArgumentError {}
+
+/// Index of a parameter and its value as `process_give_parameter` takes it: text; for a repeated
+/// parameter each value followed by a zero byte.
+pub type Assignment = (usize, Vec<u8>);
+
+/// Assigns the words after the program's name to its parameters. A word that is a parameter's flag sets
+/// that parameter (a boolean to true, any other to the next word or to what follows `=`); every other
+/// word goes to the next position. After `--` no word is a flag.
+pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, ArgumentError> {
+    let mut given: Vec<Assignment> = Vec::new();
+    let mut positions = Positions::new(manifest);
+    let mut flags_end = false;
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        if word == "--" && !flags_end {
+            flags_end = true;
+            continue;
+        }
+        let flagged = if flags_end { None } else { find_flag(manifest, word) };
+        match flagged {
+            Some((index, inline)) => {
+                let parameter = &manifest.parameters[index];
+                let value = match (inline, parameter.kind) {
+                    (Some(value), _) => value,
+                    (None, ParameterKind::Boolean) => "true",
+                    (None, _) => words
+                        .next()
+                        .ok_or_else(|| error(manifest, format!("`{word}` needs a value ({})", parameter.kind)))?,
+                };
+                give(manifest, &mut given, index, value)?;
+            }
+            None if !flags_end && word.len() > 1 && word.starts_with('-') && word.parse::<i64>().is_err() => {
+                return Err(error(manifest, format!("there is no option `{word}`")));
+            }
+            None => {
+                let index =
+                    positions.next().ok_or_else(|| error(manifest, format!("`{word}` is one word too many")))?;
+                give(manifest, &mut given, index, word)?;
+            }
+        }
+    }
+    let missing = |(index, parameter): &(usize, &Parameter)| {
+        parameter.required && !given.iter().any(|(number, _)| number == index)
+    };
+    if let Some((_, parameter)) = manifest.parameters.iter().enumerate().find(missing) {
+        return Err(error(manifest, format!("`{}` is missing", parameter.name)));
+    }
+    Ok(given)
+}
+
+/// How the program is called: `cat [PATH...]`. Flags come first, then positions in order.
+pub fn usage(manifest: &Manifest) -> String {
+    let mut text = manifest.name.clone();
+    for parameter in &manifest.parameters {
+        let Some(flag) = &parameter.flag else { continue };
+        let value = if parameter.kind == ParameterKind::Boolean { String::new() } else { place(parameter, " ") };
+        text += &if parameter.required { format!(" {flag}{value}") } else { format!(" [{flag}{value}]") };
+    }
+    for index in Positions::new(manifest).order {
+        let parameter = &manifest.parameters[index];
+        let more = if parameter.repeated { "..." } else { "" };
+        let name = place(parameter, " ");
+        text += &if parameter.required { format!("{name}{more}") } else { format!(" [{}{more}]", &name[1..]) };
+    }
+    text
+}
+
+fn place(parameter: &Parameter, before: &str) -> String {
+    format!("{before}{}", parameter.name.to_ascii_uppercase())
+}
+
+struct Positions {
+    order: Vec<usize>,
+    next: usize,
+    last_repeats: bool,
+}
+
+impl Positions {
+    fn new(manifest: &Manifest) -> Positions {
+        let mut order: Vec<usize> =
+            (0..manifest.parameters.len()).filter(|&index| manifest.parameters[index].position.is_some()).collect();
+        order.sort_by_key(|&index| manifest.parameters[index].position);
+        let last_repeats = order.last().is_some_and(|&index| manifest.parameters[index].repeated);
+        Positions { order, next: 0, last_repeats }
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        if self.next + 1 == self.order.len() && self.last_repeats {
+            return self.order.last().copied();
+        }
+        self.next += 1;
+        self.order.get(self.next - 1).copied()
+    }
+}
+
+fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'w str>)> {
+    manifest.parameters.iter().enumerate().find_map(|(index, parameter)| {
+        let rest = word.strip_prefix(parameter.flag.as_deref()?)?;
+        match rest.strip_prefix('=') {
+            Some(value) => Some((index, Some(value))),
+            None => rest.is_empty().then_some((index, None)),
+        }
+    })
+}
+
+fn give(manifest: &Manifest, given: &mut Vec<Assignment>, index: usize, text: &str) -> Result<(), ArgumentError> {
+    let parameter = &manifest.parameters[index];
+    let value = parameter
+        .kind
+        .parse(text)
+        .filter(|_| !text.contains('\0'))
+        .ok_or_else(|| {
+            error(manifest, format!("`{text}` is not of the type of `{}`: {}", parameter.name, parameter.kind))
+        })?
+        .to_string();
+    match given.iter_mut().find(|(number, _)| *number == index) {
+        Some((_, bytes)) if parameter.repeated => {
+            bytes.extend_from_slice(value.as_bytes());
+            bytes.push(0);
+        }
+        Some(_) => return Err(error(manifest, format!("`{}` is given twice", parameter.name))),
+        None => {
+            let mut bytes = value.into_bytes();
+            if parameter.repeated {
+                bytes.push(0);
+            }
+            given.push((index, bytes));
+        }
+    }
+    Ok(())
+}
+
+fn error(manifest: &Manifest, problem: String) -> ArgumentError {
+    ArgumentError { program: manifest.name.clone(), problem, usage: usage(manifest) }
+}

@@ -1,0 +1,491 @@
+//! A program's manifest as machines read it: names are resolved to numbers, defaults filled in.
+//!
+//! The order of the lists is part of the ABI: a contract, endpoint slot, parameter or device is
+//! named to the kernel by its index here. Deliberately not here: TOML (see the crate `manifest`).
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use abi::{Automaton, Direction};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a SHA-256 digest.
+pub type Digest = [u8; 32];
+
+/// Everything there is to know of a program before it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// What the program is called, by people and by `process_create`: `[a-z][a-z0-9-]*`.
+    pub name: String,
+    /// Who made it; the second half of its principal.
+    pub publisher: String,
+    /// Version of the program.
+    pub version: Version,
+    /// ABI version it was built for.
+    pub abi: u32,
+    /// What sort of program it is.
+    pub category: Category,
+    /// One line for people.
+    pub summary: String,
+    /// What it runs.
+    pub code: Code,
+    /// Every contract the image uses.
+    pub contracts: Vec<ContractUse>,
+    /// Endpoints it is given at start, by slot.
+    pub endpoints: Vec<EndpointSlot>,
+    /// Parameters, by index.
+    pub parameters: Vec<Parameter>,
+    /// What it serves in the namespace.
+    pub provides: Vec<Provide>,
+    /// Devices it opens, by index.
+    pub devices: Vec<DeviceNeed>,
+    /// What it may use up.
+    pub quota: Quota,
+    /// What happens when it ends.
+    pub supervision: Supervision,
+    /// Powers beyond its endpoints.
+    pub permissions: Vec<Permission>,
+    /// Where it runs.
+    pub domain: Domain,
+}
+
+impl Manifest {
+    /// The program's principal as text: `name.publisher`.
+    pub fn principal(&self) -> String {
+        let mut text = self.name.clone();
+        text.push('.');
+        text.push_str(&self.publisher);
+        text
+    }
+
+    /// Index and slot of the endpoint with this name.
+    pub fn endpoint(&self, name: &str) -> Option<(usize, &EndpointSlot)> {
+        self.endpoints.iter().enumerate().find(|(_, slot)| slot.name == name)
+    }
+
+    /// Index and description of the parameter with this name.
+    pub fn parameter(&self, name: &str) -> Option<(usize, &Parameter)> {
+        self.parameters.iter().enumerate().find(|(_, parameter)| parameter.name == name)
+    }
+
+    /// Index of the contract with this name.
+    pub fn contract(&self, name: &str) -> Option<usize> {
+        self.contracts.iter().position(|contract| contract.name == name)
+    }
+
+    /// Whether it has the permission.
+    pub fn permits(&self, permission: Permission) -> bool {
+        self.permissions.contains(&permission)
+    }
+}
+
+/// `major.minor.patch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Version {
+    /// Raised when something was taken away or changed its meaning.
+    pub major: u32,
+    /// Raised when something was added.
+    pub minor: u32,
+    /// Raised for any other change.
+    pub patch: u32,
+}
+
+impl Version {
+    /// Reads `major.minor.patch`, all decimal without leading zeros.
+    pub fn parse(text: &str) -> Option<Version> {
+        let mut parts = text.split('.').map(|part| {
+            let plain = part.bytes().all(|byte| byte.is_ascii_digit()) && (part.len() == 1 || !part.starts_with('0'));
+            part.parse().ok().filter(|_| plain)
+        });
+        let version = Version { major: parts.next()??, minor: parts.next()??, patch: parts.next()?? };
+        parts.next().is_none().then_some(version)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+macro_rules! words {
+    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $item_doc:literal])+ $item:ident = $word:literal,)* }) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name { $($(#[doc = $item_doc])+ $item,)* }
+        impl $name {
+            /// All there are, in the order of the documentation.
+            pub const ALL: &[$name] = &[$($name::$item),*];
+            /// The word for it in a manifest.
+            pub const fn word(self) -> &'static str {
+                match self { $($name::$item => $word,)* }
+            }
+            /// What the word means, if anything.
+            pub fn from_word(word: &str) -> Option<$name> {
+                match word { $($word => Some($name::$item),)* _ => None }
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+words! {
+    /// What sort of program it is.
+    Category {
+        /// A person starts it from the shell.
+        Console = "console",
+        /// It owns a device.
+        Driver = "driver",
+        /// It serves others.
+        Service = "service",
+        /// It tests the system.
+        Test = "test",
+        /// It shows how something is done.
+        Example = "example",
+    }
+}
+
+/// What a program runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Code {
+    /// A sealed image, which the package carries.
+    Image {
+        /// SHA-256 of the image file.
+        sha256: Digest,
+    },
+    /// Commands that the shell runs.
+    Script {
+        /// The commands.
+        text: String,
+    },
+}
+
+words! {
+    /// Which ends of a contract's channels a program handles.
+    ContractSide {
+        /// It talks to exporters.
+        Import = "import",
+        /// It serves importers.
+        Export = "export",
+        /// Both.
+        Both = "both",
+    }
+}
+
+/// A contract that the image uses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContractUse {
+    /// Name of the contract.
+    pub name: String,
+    /// Which ends it handles.
+    pub side: ContractSide,
+    /// SHA-256 of `automaton`.
+    pub fingerprint: Digest,
+    /// [`abi::Automaton`] in its canonical bytes.
+    pub automaton: Vec<u8>,
+}
+
+words! {
+    /// An end of a channel.
+    Side {
+        /// The importing end.
+        Importer = "imp",
+        /// The exporting end.
+        Exporter = "exp",
+    }
+}
+
+/// An endpoint that a program is given at start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndpointSlot {
+    /// Name of the field in the program's `Startup`.
+    pub name: String,
+    /// Index into [`Manifest::contracts`].
+    pub contract: u16,
+    /// Which end the program gets.
+    pub side: Side,
+    /// Number of the state it is in.
+    pub state: u16,
+    /// Name of that state.
+    pub state_name: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// Whether the program starts without it.
+    pub optional: bool,
+}
+
+/// Whether that end of a channel may change hands in the state: it sends next, so nothing is queued for it.
+pub fn may_move(automaton: &Automaton, side: Side, state: u16) -> bool {
+    let sends = match side {
+        Side::Importer => Direction::ToExporter,
+        Side::Exporter => Direction::ToImporter,
+    };
+    automaton.sender_in(state) == Some(sends)
+}
+
+/// Where an endpoint comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Source {
+    /// The program's parent keeps the other end.
+    Parent,
+    /// What feeds the program: a pipe or the console.
+    StandardInput,
+    /// Where its output goes: a pipe or the console.
+    StandardOutput,
+    /// Bound to this absolute path of the namespace.
+    Path(String),
+}
+
+impl Source {
+    /// Reads the manifest's word or path.
+    pub fn from_word(word: &str) -> Option<Source> {
+        Some(match word {
+            "parent" => Source::Parent,
+            "stdin" => Source::StandardInput,
+            "stdout" => Source::StandardOutput,
+            path if is_path(path) => Source::Path(path.into()),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Parent => "parent",
+            Source::StandardInput => "stdin",
+            Source::StandardOutput => "stdout",
+            Source::Path(path) => path,
+        })
+    }
+}
+
+/// Whether the text is an absolute path without empty, `.` or `..` components: `/`, `/dev/disk0`.
+pub fn is_path(text: &str) -> bool {
+    text == "/"
+        || text.strip_prefix('/').is_some_and(|rest| {
+            rest.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains(char::is_control))
+        })
+}
+
+/// Whether the text can name a program, instance, endpoint, parameter or device: `[a-z][a-z0-9-]*`,
+/// at most 63 bytes.
+pub fn is_name(text: &str) -> bool {
+    text.len() <= 63
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+words! {
+    /// Types of parameters.
+    ParameterKind {
+        /// Any UTF-8 text.
+        Text = "string",
+        /// A 64-bit signed number.
+        Integer = "integer",
+        /// `true` or `false`.
+        Boolean = "boolean",
+        /// A number of milliseconds.
+        DurationMs = "duration-ms",
+    }
+}
+
+impl ParameterKind {
+    /// Reads a value as it is given to a process or typed by a person.
+    pub fn parse(self, text: &str) -> Option<Value> {
+        match self {
+            ParameterKind::Text => Some(Value::Text(text.into())),
+            ParameterKind::Integer => text.parse().ok().map(Value::Integer),
+            ParameterKind::Boolean => match text {
+                "true" | "yes" | "on" | "1" => Some(Value::Boolean(true)),
+                "false" | "no" | "off" | "0" => Some(Value::Boolean(false)),
+                _ => None,
+            },
+            ParameterKind::DurationMs => text.parse().ok().map(Value::DurationMs),
+        }
+    }
+}
+
+/// A value of a parameter. Its `Display` is the text that is given to the process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Value {
+    /// Of type `string`.
+    Text(String),
+    /// Of type `integer`.
+    Integer(i64),
+    /// Of type `boolean`.
+    Boolean(bool),
+    /// Of type `duration-ms`.
+    DurationMs(u64),
+}
+
+impl Value {
+    /// Type of the value.
+    pub fn kind(&self) -> ParameterKind {
+        match self {
+            Value::Text(_) => ParameterKind::Text,
+            Value::Integer(_) => ParameterKind::Integer,
+            Value::Boolean(_) => ParameterKind::Boolean,
+            Value::DurationMs(_) => ParameterKind::DurationMs,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Text(text) => f.write_str(text),
+            Value::Integer(number) => f.write_str(&number.to_string()),
+            Value::Boolean(value) => f.write_str(if *value { "true" } else { "false" }),
+            Value::DurationMs(number) => f.write_str(&number.to_string()),
+        }
+    }
+}
+
+/// A parameter of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// Name of the field in the program's `Startup`.
+    pub name: String,
+    /// Type of its values.
+    pub kind: ParameterKind,
+    /// The value if none is given. Never there for a repeated or required parameter.
+    pub default: Option<Value>,
+    /// Whether the program cannot start without it.
+    pub required: bool,
+    /// Place among the arguments of a command, from 0.
+    pub position: Option<u16>,
+    /// Whether it takes any number of values; if it has a position, that is the last.
+    pub repeated: bool,
+    /// Option of a command that sets it: `-l` or `--long`. A boolean's takes no value.
+    pub flag: Option<String>,
+    /// One line for people.
+    pub help: String,
+}
+
+/// What a program serves in the namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provide {
+    /// Where it is registered.
+    pub path: String,
+    /// Index into [`Manifest::contracts`]: the contract that clients talk.
+    pub contract: u16,
+}
+
+/// A device that a program opens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceNeed {
+    /// The program's name for it. The machine's device of the same name is meant unless the system
+    /// manifest says otherwise.
+    pub name: String,
+}
+
+/// What a program may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quota {
+    /// Paged memory, in KiB.
+    pub memory_kib: u32,
+    /// Exchange-heap blocks, in KiB.
+    pub block_kib: u32,
+    /// Threads.
+    pub threads: u32,
+    /// Handles.
+    pub handles: u32,
+    /// Channels it has created.
+    pub channels: u32,
+    /// Children at a time.
+    pub children: u32,
+}
+
+impl Default for Quota {
+    fn default() -> Quota {
+        Quota { memory_kib: 1024, block_kib: 1024, threads: 8, handles: 128, channels: 64, children: 0 }
+    }
+}
+
+impl Quota {
+    /// The largest quota of each kind that a manifest may ask for.
+    pub const MAX: Quota = Quota {
+        memory_kib: 4 << 20,
+        block_kib: 4 << 20,
+        threads: 65_536,
+        handles: 1 << 20,
+        channels: 1 << 20,
+        children: 65_536,
+    };
+
+    /// Says which quota is out of its range, if one is. A program needs a page of memory and a thread.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let max = Quota::MAX;
+        let rows = [
+            (self.memory_kib, 4, max.memory_kib, "the quota memory_kib is not between 4 and 4194304"),
+            (self.block_kib, 0, max.block_kib, "the quota block_kib is not between 0 and 4194304"),
+            (self.threads, 1, max.threads, "the quota threads is not between 1 and 65536"),
+            (self.handles, 0, max.handles, "the quota handles is not between 0 and 1048576"),
+            (self.channels, 0, max.channels, "the quota channels is not between 0 and 1048576"),
+            (self.children, 0, max.children, "the quota children is not between 0 and 65536"),
+        ];
+        match rows.iter().find(|(value, least, most, _)| value < least || value > most) {
+            Some((.., problem)) => Err(problem),
+            None => Ok(()),
+        }
+    }
+}
+
+words! {
+    /// When a program is started again.
+    Restart {
+        /// Whenever it ends.
+        Always = "always",
+        /// When it ends in any way but an exit with status 0.
+        OnFailure = "on-failure",
+        /// Not at all.
+        Never = "never",
+    }
+}
+
+/// What happens when a program that the system started ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supervision {
+    /// Whether it is started again.
+    pub restart: Restart,
+    /// Milliseconds before the first restart; doubled for each that follows soon.
+    pub backoff_ms: u32,
+    /// The most milliseconds before a restart.
+    pub backoff_max_ms: u32,
+    /// How many restarts in a row without a healthy run before it is given up.
+    pub limit: Option<u32>,
+}
+
+impl Default for Supervision {
+    fn default() -> Supervision {
+        Supervision { restart: Restart::Never, backoff_ms: 10, backoff_max_ms: 1000, limit: None }
+    }
+}
+
+words! {
+    /// Powers beyond a program's endpoints.
+    Permission {
+        /// To read the system's records of processes, channels and counters.
+        Diagnostics = "diagnostics",
+        /// To stop a process that is not its child.
+        StopAny = "stop-any",
+        /// To end the machine.
+        Power = "power",
+        /// To read the system manifest.
+        SystemManifest = "system-manifest",
+    }
+}
+
+words! {
+    /// Where a program runs.
+    Domain {
+        /// In the kernel's domain: isolated by its code's types alone.
+        Kernel = "kernel",
+    }
+}

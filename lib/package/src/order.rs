@@ -1,0 +1,202 @@
+//! In which order the instances of a system start.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::{Instance, Manifest, Source, SystemManifest};
+
+/// Why there is no order. Indices are of [`SystemManifest::instances`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderError {
+    /// An instance's program is not there.
+    UnknownProgram {
+        /// The instance.
+        instance: usize,
+    },
+    /// Nobody provides what an endpoint is to be bound to.
+    NoProvider {
+        /// The instance.
+        instance: usize,
+        /// Its endpoint slot.
+        slot: usize,
+        /// The path.
+        path: String,
+    },
+    /// An instance requires one that is not there.
+    UnknownRequirement {
+        /// The instance.
+        instance: usize,
+        /// What it requires.
+        name: String,
+    },
+    /// Instances wait for each other: each needs the next, the last needs the first.
+    Cycle {
+        /// The instances.
+        instances: Vec<usize>,
+    },
+}
+
+/// Who serves a path that is to be bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// The instance with this index.
+    Instance(usize),
+    /// The root program, which runs before all instances.
+    Root,
+}
+
+/// Who serves `path` under the contract named: whoever provides exactly that path, or else the nearest
+/// path above it if its provider talks the same contract there (a directory's entries are directories).
+pub fn provider_of<'m>(
+    system: &SystemManifest,
+    programs: impl Fn(&str) -> Option<&'m Manifest>,
+    path: &str,
+    contract: &str,
+) -> Option<Provider> {
+    let mut best: Option<(usize, Provider, bool)> = None;
+    let mut consider = |provided: &str, provider: Provider, talks: &str| {
+        let above = provided == "/" || path.strip_prefix(provided).is_some_and(|rest| rest.starts_with('/'));
+        if (provided == path || above) && best.is_none_or(|(length, ..)| provided.len() > length) {
+            best = Some((provided.len(), provider, talks == contract));
+        }
+    };
+    if let Some(manifest) = programs(&system.root) {
+        for provide in &manifest.provides {
+            consider(&provide.path, Provider::Root, contract_name(manifest, provide.contract));
+        }
+    }
+    for (index, instance) in system.instances.iter().enumerate() {
+        let Some(manifest) = programs(&instance.program) else { continue };
+        for (provide, path) in manifest.provides.iter().zip(&instance.provides) {
+            consider(path, Provider::Instance(index), contract_name(manifest, provide.contract));
+        }
+    }
+    best.filter(|(.., talks)| *talks).map(|(_, provider, _)| provider)
+}
+
+fn contract_name(manifest: &Manifest, contract: u16) -> &str {
+    manifest.contracts.get(contract as usize).map_or("", |contract| contract.name.as_str())
+}
+
+/// The path that an instance's endpoint slot is bound to, if it is bound to one.
+pub fn bound_path<'a>(instance: &'a Instance, manifest: &'a Manifest, slot: usize) -> Option<&'a str> {
+    match instance.endpoints.get(slot) {
+        Some(Some(path)) => Some(path),
+        _ => match &manifest.endpoints.get(slot)?.source {
+            Source::Path(path) => Some(path),
+            _ => None,
+        },
+    }
+}
+
+/// The order in which the instances start: each after those it needs, otherwise in the order of the
+/// system manifest. `programs` finds a program's manifest by name.
+///
+/// An instance needs the providers of the paths that its endpoints are bound to (an optional endpoint
+/// needs its provider only if there is one) and those it `requires`.
+pub fn boot_order<'m>(
+    system: &SystemManifest,
+    programs: impl Fn(&str) -> Option<&'m Manifest>,
+) -> Result<Vec<usize>, OrderError> {
+    let mut needs = Vec::new();
+    for index in 0..system.instances.len() {
+        needs.push(needs_of(system, &programs, index)?);
+    }
+    let mut order = Vec::new();
+    let mut started = vec![false; needs.len()];
+    while order.len() < needs.len() {
+        let ready = (0..needs.len()).find(|&index| !started[index] && needs[index].iter().all(|&need| started[need]));
+        let Some(index) = ready else {
+            return Err(OrderError::Cycle { instances: cycle(&needs, &started) });
+        };
+        started[index] = true;
+        order.push(index);
+    }
+    Ok(order)
+}
+
+fn needs_of<'m>(
+    system: &SystemManifest,
+    programs: &impl Fn(&str) -> Option<&'m Manifest>,
+    index: usize,
+) -> Result<Vec<usize>, OrderError> {
+    let instance = &system.instances[index];
+    let manifest = programs(&instance.program).ok_or(OrderError::UnknownProgram { instance: index })?;
+    let mut needs = Vec::new();
+    for (number, slot) in manifest.endpoints.iter().enumerate() {
+        let Some(path) = bound_path(instance, manifest, number) else { continue };
+        match provider_of(system, programs, path, contract_name(manifest, slot.contract)) {
+            Some(Provider::Instance(provider)) if provider != index => needs.push(provider),
+            Some(_) => {}
+            None if slot.optional => {}
+            None => return Err(OrderError::NoProvider { instance: index, slot: number, path: path.into() }),
+        }
+    }
+    for name in &instance.requires {
+        let required = system.instances.iter().position(|other| other.name == *name);
+        needs.push(required.ok_or_else(|| OrderError::UnknownRequirement { instance: index, name: name.clone() })?);
+    }
+    Ok(needs)
+}
+
+/// Follows needs that are not started from one that is not started until an instance comes twice.
+fn cycle(needs: &[Vec<usize>], started: &[bool]) -> Vec<usize> {
+    let mut path: Vec<usize> = started.iter().position(|started| !started).into_iter().collect();
+    while let Some(&last) = path.last() {
+        // One that cannot start needs one that has not been started.
+        let Some(&next) = needs[last].iter().find(|&&need| !started[need]) else { break };
+        if let Some(first) = path.iter().position(|&seen| seen == next) {
+            return path.split_off(first);
+        }
+        path.push(next);
+    }
+    path
+}
+
+/// Which instances run on a machine that has the devices for which `device` is true. An optional
+/// instance does not where a device of it, an instance it requires or the provider of an endpoint
+/// that it cannot do without is missing; all others do.
+pub fn runnable<'m>(
+    system: &SystemManifest,
+    programs: impl Fn(&str) -> Option<&'m Manifest>,
+    device: impl Fn(&str) -> bool,
+) -> Vec<bool> {
+    let mut runs: Vec<bool> = system
+        .instances
+        .iter()
+        .map(|instance| !instance.optional || instance.devices.iter().all(|name| device(name)))
+        .collect();
+    // Each round takes at least one instance out, so there are at most as many rounds as instances.
+    loop {
+        let out = (0..runs.len()).find(|&index| {
+            runs[index] && system.instances[index].optional && lacks_provider(system, &programs, index, &runs)
+        });
+        match out {
+            Some(index) => runs[index] = false,
+            None => return runs,
+        }
+    }
+}
+
+fn lacks_provider<'m>(
+    system: &SystemManifest,
+    programs: &impl Fn(&str) -> Option<&'m Manifest>,
+    index: usize,
+    runs: &[bool],
+) -> bool {
+    let instance = &system.instances[index];
+    let Some(manifest) = programs(&instance.program) else { return true };
+    let slot_lacks = |(number, slot): (usize, &crate::EndpointSlot)| {
+        let Some(path) = bound_path(instance, manifest, number).filter(|_| !slot.optional) else { return false };
+        match provider_of(system, programs, path, contract_name(manifest, slot.contract)) {
+            Some(Provider::Instance(provider)) => !runs[provider],
+            Some(Provider::Root) => false,
+            None => true,
+        }
+    };
+    let requirement_lacks = |name: &String| {
+        system.instances.iter().position(|other| other.name == *name).is_none_or(|required| !runs[required])
+    };
+    manifest.endpoints.iter().enumerate().any(slot_lacks) || instance.requires.iter().any(requirement_lacks)
+}

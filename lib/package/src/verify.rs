@@ -1,0 +1,156 @@
+//! What a package must prove before anything of it runs.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use abi::Automaton;
+use ed25519_dalek::{Signature, VerifyingKey};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    Code, Digest, Image, Manifest, Package, PackageError, PublicKey, Source, SystemImage, is_name, is_path, may_move,
+};
+
+/// A package that may run.
+#[derive(Clone, Debug)]
+pub struct Verified<'a> {
+    /// What the manifest says; every index and number in it is sound.
+    pub manifest: Manifest,
+    /// The checked image; `None` if the code is a script.
+    pub image: Option<Image<'a>>,
+}
+
+/// SHA-256 of the bytes.
+pub fn sha256(bytes: &[u8]) -> Digest {
+    Sha256::digest(bytes).into()
+}
+
+/// What the signature of a package is over.
+pub(crate) fn signed_digest(header: &[u8], manifest: &[u8], key: &PublicKey) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(header);
+    hash.update(manifest);
+    hash.update(key.0);
+    hash.finalize().into()
+}
+
+impl<'a> SystemImage<'a> {
+    /// Takes the bytes of a system image file apart.
+    pub fn parse(bytes: &'a [u8]) -> Result<SystemImage<'a>, PackageError> {
+        let (image, covered, checksum) = SystemImage::split(bytes)?;
+        if sha256(covered) != checksum {
+            return Err(PackageError::SystemChecksum);
+        }
+        Ok(image)
+    }
+}
+
+impl<'a> Package<'a> {
+    /// Checks, in this order: the key is one of `trusted`, the signature is the key's, the ABI version is
+    /// this kernel's, the manifest is sound, the image is the manifest's and is pure, safe code, and the
+    /// contracts in it are those of the manifest.
+    pub fn verify(&self, trusted: &[PublicKey]) -> Result<Verified<'a>, PackageError> {
+        self.verify_signature(trusted)?;
+        let manifest = &self.manifest;
+        if manifest.abi != abi::ABI_VERSION {
+            return Err(PackageError::AbiVersion { wanted: manifest.abi, present: abi::ABI_VERSION });
+        }
+        sound(manifest).map_err(|what| PackageError::ManifestInvalid { what })?;
+        let image = match &manifest.code {
+            Code::Script { .. } if self.image_bytes.is_empty() => None,
+            Code::Script { .. } => return Err(PackageError::ScriptWithImage),
+            Code::Image { sha256: expected } => {
+                if sha256(self.image_bytes) != *expected {
+                    return Err(PackageError::ImageHash);
+                }
+                let image = Image::check(self.image_bytes)?;
+                contracts_declared(manifest, &image)?;
+                Some(image)
+            }
+        };
+        Ok(Verified { manifest: manifest.clone(), image })
+    }
+
+    fn verify_signature(&self, trusted: &[PublicKey]) -> Result<(), PackageError> {
+        if !trusted.contains(&self.key) {
+            let mut key = [0; 8];
+            key.copy_from_slice(&self.key.0[..8]);
+            return Err(PackageError::UntrustedKey { key });
+        }
+        let key = VerifyingKey::from_bytes(&self.key.0).map_err(|_| PackageError::BadKey)?;
+        let digest = signed_digest(self.header, self.manifest_bytes, &self.key);
+        key.verify_strict(&digest, &Signature::from_bytes(&self.signature)).map_err(|_| PackageError::BadSignature)
+    }
+}
+
+fn contracts_declared(manifest: &Manifest, image: &Image<'_>) -> Result<(), PackageError> {
+    for record in &image.contracts {
+        let declared = manifest.contracts.iter().find(|contract| abi::name_tag(&contract.name) == record.name_tag);
+        let declared = declared.ok_or(PackageError::UndeclaredContract { name_tag: record.name_tag })?;
+        if declared.fingerprint != record.fingerprint {
+            return Err(PackageError::ContractFingerprint { contract: declared.name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The bounds that a signed manifest must keep all the same: a publisher can err.
+fn sound(manifest: &Manifest) -> Result<(), String> {
+    let unless = |good: bool, what: &str| if good { Ok(()) } else { Err(String::from(what)) };
+    unless(is_name(&manifest.name), "the program's name is not of the form [a-z][a-z0-9-]*")?;
+    unless(is_name(&manifest.publisher), "the publisher's name is not of the form [a-z][a-z0-9-]*")?;
+    let lists = [
+        manifest.contracts.len(),
+        manifest.endpoints.len(),
+        manifest.parameters.len(),
+        manifest.provides.len(),
+        manifest.devices.len(),
+    ];
+    unless(lists.iter().all(|&length| length <= LIST_MAX), "a list has more than 256 entries")?;
+    let mut automata = Vec::new();
+    for contract in &manifest.contracts {
+        let name = &contract.name;
+        let automaton = Automaton::decode(&contract.automaton)
+            .map_err(|error| format!("the automaton of contract `{name}` at byte {}: {}", error.offset, error.what))?;
+        if automaton.name != *name || sha256(&contract.automaton) != contract.fingerprint {
+            return Err(format!("the automaton of contract `{name}` is not the one that its fingerprint says"));
+        }
+        automata.push(automaton);
+    }
+    unless(distinct(manifest.contracts.iter().map(|contract| &contract.name)), "a contract is listed twice")?;
+    for slot in &manifest.endpoints {
+        let name = &slot.name;
+        let automaton = automata
+            .get(slot.contract as usize)
+            .ok_or_else(|| format!("the endpoint `{name}` names no contract of the list"))?;
+        if !may_move(automaton, slot.side, slot.state) {
+            return Err(format!("the endpoint `{name}` is in a state in which it cannot be given away"));
+        }
+        if let Source::Path(path) = &slot.source {
+            unless(is_path(path), "an endpoint's path is not absolute")?;
+        }
+    }
+    for provide in &manifest.provides {
+        unless(is_path(&provide.path), "a provided path is not absolute")?;
+        unless((provide.contract as usize) < automata.len(), "a provided path names no contract of the list")?;
+    }
+    for parameter in &manifest.parameters {
+        let fits = parameter.default.as_ref().is_none_or(|default| default.kind() == parameter.kind);
+        if !fits {
+            return Err(format!("the default of parameter `{}` is not of its type", parameter.name));
+        }
+    }
+    unless(distinct(manifest.endpoints.iter().map(|slot| &slot.name)), "two endpoints have the same name")?;
+    unless(distinct(manifest.parameters.iter().map(|parameter| &parameter.name)), "two parameters have the same name")?;
+    manifest.quota.check().map_err(String::from)
+}
+
+/// The longest list of a manifest.
+const LIST_MAX: usize = 256;
+
+fn distinct<'s>(names: impl Iterator<Item = &'s String>) -> bool {
+    let mut names: Vec<&String> = names.collect();
+    names.sort();
+    names.windows(2).all(|pair| pair[0] != pair[1])
+}
