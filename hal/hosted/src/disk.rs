@@ -238,3 +238,61 @@ fn lock(file: &File, access: DiskAccess) -> Result<(), DiskErrorReason> {
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn open(path: &Path, access: DiskAccess) -> Result<Disk, DiskError> {
+        Disk::open(&DiskSpecification { path: path.to_owned(), access })
+    }
+
+    /// A file of this process and test, gone when dropped.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str, bytes: &[u8]) -> Self {
+            let path = std::env::temp_dir().join(format!("hal-hosted-{}-{name}", std::process::id()));
+            fs::write(&path, bytes).expect("a writable temporary folder");
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            drop(fs::remove_file(&self.0));
+        }
+    }
+
+    #[test]
+    fn each_unusable_file_has_its_sentence() {
+        let empty = Scratch::new("empty", b"");
+        let cases: [(&Path, &str); 4] = [
+            (Path::new("/no/such/disk"), "no such file"),
+            (Path::new("/"), "folder"),
+            (Path::new("/dev/null"), "neither a file nor a block device"),
+            (&empty.0, "empty"),
+        ];
+        for (path, part) in cases {
+            let said = open(path, DiskAccess::WriteIfAllowed).expect_err("unusable").to_string();
+            assert!(said.contains(part) && said.contains(&*path.to_string_lossy()) && said.contains("; "), "{said}");
+        }
+    }
+
+    #[test]
+    fn one_machine_writes_or_several_read() {
+        let file = Scratch::new("locked", b"disk");
+        let writer = open(&file.0, DiskAccess::WriteIfAllowed).expect("the first");
+        assert!(!writer.read_only());
+        for access in [DiskAccess::WriteIfAllowed, DiskAccess::ReadOnly] {
+            let said = open(&file.0, access).expect_err("in use").to_string();
+            assert!(said.contains("another machine is using it"), "{said}");
+        }
+        drop(writer);
+        let readers = [open(&file.0, DiskAccess::ReadOnly), open(&file.0, DiskAccess::ReadOnly)];
+        assert!(readers.iter().all(|reader| reader.as_ref().is_ok_and(Disk::read_only)));
+        assert!(open(&file.0, DiskAccess::WriteIfAllowed).is_err());
+    }
+}

@@ -1,0 +1,333 @@
+//! The machine as a process of its host: console, terminal, signals, endings.
+//!
+//! A process that ends cannot be tested from inside. Each child below is an ignored test which a real test
+//! runs in a process apart, by name.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use hal_api::{DeviceOperation, DeviceRequest, Fault, KernelEntries, Machine, Submitted};
+use hal_hosted::{Configuration, Hosted};
+
+// ---- The children ----
+
+static COMPLETIONS: OnceLock<Mutex<Sender<(u64, bool)>>> = OnceLock::new();
+type Program = fn(&Console) -> u8;
+
+static PROGRAM: Mutex<Option<Program>> = Mutex::new(None);
+
+/// The console of the machine under test, waited for.
+struct Console {
+    machine: &'static Hosted,
+    completions: Receiver<(u64, bool)>,
+}
+
+impl Console {
+    fn run(&self, operation: DeviceOperation, address: usize, bytes: usize) -> Option<usize> {
+        match self.submit(operation, address, bytes) {
+            Submitted::Complete(result) => result.ok(),
+            Submitted::Queued => {
+                let (done, failed) = self.completions.recv().expect("a completion");
+                (!failed).then_some(done as usize)
+            }
+        }
+    }
+
+    fn submit(&self, operation: DeviceOperation, address: usize, bytes: usize) -> Submitted {
+        self.machine.device_submit(DeviceRequest { device: 0, token: 1, operation, offset: 0, address, bytes })
+    }
+
+    fn memory(&self) -> usize {
+        self.machine.layout().exchange.base
+    }
+
+    fn say(&self, text: &[u8]) -> Option<usize> {
+        // SAFETY: the exchange arena is mapped and writable, and nothing else uses it here.
+        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), self.memory() as *mut u8, text.len()) };
+        self.run(DeviceOperation::Write, self.memory(), text.len())
+    }
+
+    fn hear(&self, bytes: usize) -> Option<Vec<u8>> {
+        let address = self.memory() + 65_536;
+        let done = self.run(DeviceOperation::Read, address, bytes)?;
+        // SAFETY: as in `say`; the request is done.
+        Some(unsafe { std::slice::from_raw_parts(address as *const u8, done) }.to_vec())
+    }
+}
+
+extern "C" fn device_complete(_token: u64, done: u64, failed: bool) {
+    let sender = COMPLETIONS.get().expect("set before the processors run").lock().expect("never poisoned");
+    sender.send((done, failed)).expect("the processor waits");
+}
+
+extern "C" fn no_sip_code(_instruction: usize) -> bool {
+    false
+}
+
+extern "C" fn no_tick(_timer: bool) -> bool {
+    false
+}
+
+extern "C" fn no_interrupt() {}
+
+extern "C" fn no_fault(_fault: &Fault) -> ! {
+    std::process::abort()
+}
+
+extern "C" fn no_stack() -> usize {
+    0
+}
+
+extern "C" fn processor_main(_number: usize) {
+    let (sender, completions) = channel();
+    assert!(COMPLETIONS.set(Mutex::new(sender)).is_ok());
+    let machine = MACHINE.get().expect("set before the processors run");
+    let program = PROGRAM.lock().expect("never poisoned").take().expect("a program");
+    let status = program(&Console { machine, completions });
+    machine.power_off(status)
+}
+
+static MACHINE: OnceLock<&'static Hosted> = OnceLock::new();
+
+fn be_a_machine(program: Program) {
+    hal_hosted::own_process();
+    let configuration = Configuration { processors: Some(1), disks: Vec::new() };
+    let machine = Hosted::start(&configuration).expect("a machine").machine;
+    assert!(MACHINE.set(machine).is_ok());
+    *PROGRAM.lock().expect("never poisoned") = Some(program);
+    let entries = KernelEntries {
+        is_sip_code: no_sip_code,
+        tick: no_tick,
+        interrupt: no_interrupt,
+        fault: no_fault,
+        stack_top: no_stack,
+        device_complete,
+    };
+    machine.run_processors(&[&raw const MACHINE as usize], processor_main, entries);
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_panics() {
+    be_a_machine(|console| {
+        console.say(b"ready");
+        panic!("a broken invariant")
+    });
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_echoes_until_control_c() {
+    be_a_machine(|console| {
+        console.say(b"ready");
+        loop {
+            let Some(heard) = console.hear(100) else { return 1 };
+            if heard.is_empty() || heard.contains(&3) {
+                console.say(b"<end>");
+                return 7;
+            }
+            console.say(b"[");
+            console.say(&heard);
+            console.say(b"]");
+        }
+    });
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_reads_five_bytes() {
+    be_a_machine(|console| {
+        let heard = console.hear(5);
+        console.say(&heard.unwrap_or_default());
+        0
+    });
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_writes_a_megabyte() {
+    be_a_machine(|console| {
+        for block in 0..=u8::MAX {
+            let written = console.say(&[b'A' + block % 26; 4096]);
+            if written != Some(4096) {
+                return 3;
+            }
+        }
+        // The last one is left to the machine to finish.
+        // SAFETY: the exchange arena is mapped and writable, and the request before is done.
+        unsafe { std::ptr::write_bytes(console.memory() as *mut u8, b'!', 300_000) };
+        console.submit(DeviceOperation::Write, console.memory(), 300_000);
+        7
+    });
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_replaces_a_read() {
+    be_a_machine(|console| {
+        let first = console.submit(DeviceOperation::Read, console.memory() + 65_536, 100);
+        assert!(matches!(first, Submitted::Queued));
+        let second = console.submit(DeviceOperation::Read, console.memory() + 131_072, 100);
+        assert!(matches!(second, Submitted::Queued));
+        let (_, failed) = console.completions.recv().expect("the first ends");
+        console.say(if failed { b"replaced" } else { b"no" });
+        match console.completions.recv() {
+            Ok((4, false)) => 0,
+            _ => 1,
+        }
+    });
+}
+
+// ---- The tests ----
+
+fn command(child: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("the test's own program"));
+    command.args(["--exact", child, "--ignored", "--nocapture", "--test-threads=1"]);
+    command
+}
+
+fn with_pipes(child: &str) -> Child {
+    let mut command = command(child);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the child starts")
+}
+
+/// A child on a terminal of its own, and the other side of that terminal.
+fn with_terminal(child: &str) -> (Child, File) {
+    let (ours, theirs) = open_terminal();
+    let copy = || Stdio::from(theirs.try_clone().expect("a copy of a descriptor"));
+    let child = command(child).stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("the child starts");
+    (child, File::from(ours))
+}
+
+fn open_terminal() -> (OwnedFd, OwnedFd) {
+    let (mut ours, mut theirs) = (0, 0);
+    let null = std::ptr::null_mut();
+    // SAFETY: both are live; no name, mode or size is passed.
+    let answer = unsafe { libc::openpty(&mut ours, &mut theirs, null, null.cast(), null.cast()) };
+    assert_eq!(answer, 0, "the host gives no terminal");
+    // SAFETY: both descriptors are new and owned by nobody else.
+    unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
+}
+
+fn read_until(stream: &mut impl Read, end: &str) -> String {
+    let mut text = Vec::new();
+    let mut byte = [0];
+    while !text.ends_with(end.as_bytes()) {
+        let bytes = stream.read(&mut byte).expect("the child talks");
+        assert_eq!(bytes, 1, "{end:?} never came; {:?} did", String::from_utf8_lossy(&text));
+        text.push(byte[0]);
+    }
+    String::from_utf8(text).expect("text")
+}
+
+fn local_mode(terminal: &File) -> libc::tcflag_t {
+    use std::os::fd::AsRawFd;
+    let mut mode = std::mem::MaybeUninit::uninit();
+    // SAFETY: `mode` is writable memory for one termios, which is filled where the answer is 0.
+    unsafe {
+        assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), mode.as_mut_ptr()), 0);
+        mode.assume_init().c_lflag
+    }
+}
+
+fn terminate(child: &Child) {
+    let process = libc::pid_t::try_from(child.id()).expect("a process number");
+    // SAFETY: kill touches no memory; the process is a child of ours that has not been waited for.
+    assert_eq!(unsafe { libc::kill(process, libc::SIGTERM) }, 0);
+}
+
+#[test]
+fn a_panic_is_told_and_ends_with_101() {
+    let output = with_pipes("child_panics").wait_with_output().expect("the child ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("a broken invariant") && said.contains("report it"), "{said}");
+    assert_eq!(output.status.code(), Some(101));
+}
+
+#[test]
+fn a_terminal_is_raw_while_the_machine_reads_and_as_found_afterwards() {
+    let (mut child, mut terminal) = with_terminal("child_echoes_until_control_c");
+    let found = local_mode(&terminal);
+    read_until(&mut terminal, "ready");
+    while local_mode(&terminal) & libc::ICANON != 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    terminal.write_all(b"a").expect("the terminal takes it");
+    assert_eq!(read_until(&mut terminal, "]"), "[a]", "one byte at a time, and no echo");
+    terminal.write_all(&[3]).expect("the terminal takes it");
+    read_until(&mut terminal, "<end>");
+    assert_eq!(child.wait().expect("the child ends").code(), Some(7));
+    assert_eq!(local_mode(&terminal), found);
+}
+
+#[test]
+fn a_request_to_end_restores_the_terminal() {
+    let (mut child, mut terminal) = with_terminal("child_echoes_until_control_c");
+    let found = local_mode(&terminal);
+    read_until(&mut terminal, "ready");
+    while local_mode(&terminal) & libc::ICANON != 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    terminate(&child);
+    assert_eq!(child.wait().expect("the child ends").code(), Some(143));
+    assert_eq!(local_mode(&terminal), found);
+}
+
+#[test]
+fn the_end_of_input_is_told() {
+    let mut child = with_pipes("child_echoes_until_control_c");
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(b"xyz").expect("the pipe takes it");
+    read_until(child.stdout.as_mut().expect("a pipe"), "[xyz]");
+    drop(input);
+    assert_eq!(child.wait().expect("the child ends").code(), Some(7));
+}
+
+#[test]
+fn no_more_is_read_than_asked_for() {
+    let (mut reader, mut writer) = std::io::pipe().expect("a pipe");
+    writer.write_all(b"helloworld").expect("the pipe takes it");
+    drop(writer);
+    let stdin = Stdio::from(reader.try_clone().expect("a copy of a descriptor"));
+    let output = command("child_reads_five_bytes").stdin(stdin).output().expect("the child runs");
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("hello"));
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "world");
+}
+
+#[test]
+fn a_slow_reader_gets_everything_before_the_machine_ends() {
+    let mut child = with_pipes("child_writes_a_megabyte");
+    thread::sleep(Duration::from_millis(100));
+    let mut text = Vec::new();
+    child.stdout.take().expect("a pipe").read_to_end(&mut text).expect("the child talks");
+    assert_eq!(child.wait().expect("the child ends").code(), Some(7));
+    assert!(text.ends_with(&[b'!'; 300_000]));
+    assert!(text.len() >= (1 << 20) + 300_000);
+}
+
+#[test]
+fn a_closed_reader_is_a_failure_not_a_death() {
+    let mut child = with_pipes("child_writes_a_megabyte");
+    drop(child.stdout.take());
+    let status = child.wait().expect("the child ends");
+    // The test harness in the child may meet the closed pipe before the machine does.
+    assert!(matches!(status.code(), Some(3 | 101)), "{status}");
+    assert_eq!(status.signal(), None);
+}
+
+#[test]
+fn a_later_read_takes_the_place_of_an_earlier_one() {
+    let mut child = with_pipes("child_replaces_a_read");
+    read_until(child.stdout.as_mut().expect("a pipe"), "replaced");
+    child.stdin.as_mut().expect("a pipe").write_all(b"late").expect("the pipe takes it");
+    assert_eq!(child.wait().expect("the child ends").code(), Some(0));
+}
