@@ -1,1 +1,36 @@
-//! To be written.
+//! The runtime linked into every SIP: what a program stands on.
+//!
+//! Key types: [`channel`]'s endpoints and messages, [`exheap`]'s blocks, [`process::Child`],
+//! [`thread`], [`select`] and [`executor`] for waiting for many things at once. Neighbours: the ABI
+//! below (`abi`), generated contract code above. Unsafe code is confined to the modules named in
+//! `docs/soundness/sip.md`; everything that a program can call is safe, but for [`raw`].
+//! Deliberately not here: writable global data. All state of a process hangs off its threads.
+#![no_std]
+
+extern crate alloc;
+
+pub mod allocator;
+pub mod channel;
+pub mod config;
+pub mod debug;
+pub mod device;
+pub mod diagnostics;
+pub mod entry;
+pub mod executor;
+pub mod exheap;
+pub mod memory;
+mod memory_functions;
+pub mod principal;
+pub mod process;
+pub mod raw;
+pub mod select;
+mod slots;
+pub mod sync;
+pub mod thread;
+mod thread_block;
+pub mod time;
+
+#[doc(hidden)]
+pub use abi;
+pub use abi::Status;
+pub use time::Deadline;

@@ -1,0 +1,223 @@
+//! The global allocator of a SIP: talc over paged memory, its state in the process's first pages.
+//!
+//! An image has no writable data, so everything that the threads of a process share hangs off one
+//! runtime word of their thread blocks, which points to [`Shared`]. Small allocations come from
+//! heaps that grow by a few pages; large ones are pages of their own and go back at once.
+//! Deliberately not here: exchange-heap blocks, which belong to [`exheap`](crate::exheap).
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use abi::limits::PAGE_BYTES;
+use talc::sync::TalcLock;
+use talc::base::Talc;
+use talc::base::binning::Binning;
+use talc::source::Source;
+
+use crate::raw;
+use crate::thread_block::{self, SHARED};
+
+/// Pages of the first heap, which also holds [`Shared`].
+const FIRST_PAGES: usize = 2;
+/// Pages by which the heap grows at least.
+const GROWTH_PAGES: usize = 4;
+/// Bytes from which an allocation is pages of its own.
+const LARGE_BYTES: usize = 32 * 1024;
+
+/// What the threads of a process share. It lies at the start of the first heap and lives as long as
+/// the process.
+struct Shared {
+    heap: TalcLock<SpinThenYield, PagedMemory, SmallBinning>,
+}
+
+/// Gives a process its heap. Called once, by the first thread, before anything allocates; answers
+/// false if the quota does not even allow the first pages.
+pub(crate) fn start() -> bool {
+    // SAFETY: the pages are new and belong to nobody else.
+    let Ok(address) = unsafe { raw::memory_allocate(FIRST_PAGES as u64) }.into_result() else {
+        return false;
+    };
+    let shared: *mut Shared = core::ptr::with_exposed_provenance_mut(address as usize);
+    let bytes = FIRST_PAGES * PAGE_BYTES;
+    // SAFETY: `shared` is page-aligned, writable and larger than Shared; it is never freed. The rest
+    // of the pages is given to the heap and used by nothing else.
+    unsafe {
+        shared.write(Shared { heap: TalcLock::new(PagedMemory) });
+        let rest = shared.add(1).cast::<u8>();
+        (*shared).heap.lock().claim(rest, bytes - size_of::<Shared>());
+    }
+    thread_block::set_runtime_word(SHARED, address);
+    true
+}
+
+/// The word by which a new thread of the process finds the heap.
+pub(crate) fn shared_word() -> u64 {
+    thread_block::runtime_word(SHARED)
+}
+
+/// Lets the calling thread use the heap of its process.
+///
+/// # Safety
+///
+/// `word` is what [`shared_word`] gave on another thread of the same process.
+pub(crate) unsafe fn adopt(word: u64) {
+    thread_block::set_runtime_word(SHARED, word);
+}
+
+/// The allocator to be named in `#[global_allocator]`; [`entry!`](crate::entry) does it.
+#[derive(Clone, Copy, Debug)]
+pub struct SipAllocator;
+
+fn heap() -> Option<&'static TalcLock<SpinThenYield, PagedMemory, SmallBinning>> {
+    let address = shared_word() as usize;
+    if address == 0 {
+        return None;
+    }
+    let shared: *const Shared = core::ptr::with_exposed_provenance(address);
+    // SAFETY: only `start` and `adopt` set the word, to a Shared that is never freed or moved.
+    Some(unsafe { &(*shared).heap })
+}
+
+fn is_large(layout: Layout) -> bool {
+    layout.size() >= LARGE_BYTES && layout.align() <= PAGE_BYTES
+}
+
+fn pages(bytes: usize) -> Option<NonNull<u8>> {
+    let count = bytes.div_ceil(PAGE_BYTES) as u64;
+    // SAFETY: the pages are new and belong to nobody else.
+    let address = unsafe { raw::memory_allocate(count) }.into_result().ok()?;
+    NonNull::new(core::ptr::with_exposed_provenance_mut(address as usize))
+}
+
+// SAFETY: small layouts are served by talc, large ones by whole pages; which of the two is decided by
+// the layout alone, which the caller gives again when it frees. No function unwinds.
+unsafe impl GlobalAlloc for SipAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let allocated = if is_large(layout) {
+            pages(layout.size())
+        } else {
+            // SAFETY: the size is not zero, by this function's own contract.
+            heap().and_then(|heap| unsafe { heap.lock().allocate(layout) })
+        };
+        allocated.map_or(null_mut(), NonNull::as_ptr)
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if is_large(layout) {
+            // SAFETY: `pointer` came from `pages`, and the caller does not use it any more.
+            let _ = unsafe { raw::memory_free(pointer.expose_provenance() as u64) };
+        } else if let Some(heap) = heap() {
+            // SAFETY: `pointer` came from this heap with this layout.
+            unsafe { heap.lock().deallocate(pointer, layout) }
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: passed on from the caller.
+        let pointer = unsafe { self.alloc(layout) };
+        if !pointer.is_null() && !is_large(layout) {
+            // SAFETY: just allocated with at least that size. Pages are zero already.
+            unsafe { pointer.write_bytes(0, layout.size()) }
+        }
+        pointer
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller's contract makes size and alignment a valid layout.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        if is_large(layout) && is_large(new_layout) {
+            let pages_needed = |bytes: usize| bytes.div_ceil(PAGE_BYTES);
+            if pages_needed(layout.size()) == pages_needed(new_size) {
+                return pointer;
+            }
+        } else if !is_large(layout)
+            && !is_large(new_layout)
+            && let Some(heap) = heap()
+            // SAFETY: `pointer` came from this heap with this layout, and the new size is not zero.
+            && unsafe { heap.lock().try_realloc_in_place(pointer, layout, new_size) }
+        {
+            return pointer;
+        }
+        // SAFETY: the new block is distinct from the old one and both have at least the copied size.
+        unsafe {
+            let moved = self.alloc(new_layout);
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(pointer, layout.size().min(new_size));
+                self.dealloc(pointer, layout);
+            }
+            moved
+        }
+    }
+}
+
+/// Where talc gets more memory: pages, a few at a time.
+#[derive(Debug)]
+struct PagedMemory;
+
+// SAFETY: `acquire` claims new pages that nobody else uses and does not touch the allocator.
+unsafe impl Source for PagedMemory {
+    fn acquire<B: Binning>(talc: &mut Talc<Self, B>, layout: Layout) -> Result<(), ()> {
+        // Room for the request, for its alignment and for talc's tags at both ends of a heap.
+        let bytes = layout.size().checked_add(layout.align()).and_then(|sum| sum.checked_add(128)).ok_or(())?;
+        let bytes = bytes.max(GROWTH_PAGES * PAGE_BYTES).next_multiple_of(PAGE_BYTES);
+        let base = pages(bytes).ok_or(())?;
+        // SAFETY: the pages are new, and the process keeps them until it ends.
+        unsafe { talc.claim(base.as_ptr(), bytes) }.map(drop).ok_or(())
+    }
+}
+
+/// Few free lists: their heads lie in the first heap of every process, however small it is.
+struct SmallBinning;
+
+impl Binning for SmallBinning {
+    type AvailabilityBitField = u64;
+    const BIN_COUNT: u32 = u64::BITS - 1;
+
+    #[inline]
+    fn size_to_bin(size: usize) -> u32 {
+        talc::base::binning::linear_extent_then_linearly_divided_exponential_binning::<4, 4>(size)
+    }
+}
+
+/// A lock that works before there is a heap: a few tries, then others go first.
+struct SpinThenYield {
+    taken: AtomicBool,
+}
+
+const SPINS: u32 = 64;
+
+// SAFETY: `taken` goes from false to true in exactly one thread at a time.
+unsafe impl lock_api::RawMutex for SpinThenYield {
+    // The usual way to make a fresh lock in an initializer; each use makes a new one.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: SpinThenYield = SpinThenYield { taken: AtomicBool::new(false) };
+
+    type GuardMarker = lock_api::GuardNoSend;
+
+    #[inline]
+    fn lock(&self) {
+        while !self.try_lock() {
+            for _ in 0..SPINS {
+                if !self.taken.load(Ordering::Relaxed) {
+                    break;
+                }
+                core::hint::spin_loop();
+            }
+            if self.taken.load(Ordering::Relaxed) {
+                // Yielding cannot fail.
+                let _ = raw::value::thread_yield();
+            }
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        self.taken.store(false, Ordering::Release);
+    }
+}

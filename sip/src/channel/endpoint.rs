@@ -1,0 +1,174 @@
+//! Who owns one end of a channel, and what is left when the other end closes.
+
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+
+use abi::Status;
+
+use super::Contract;
+use crate::exheap::ExBlock;
+use crate::{raw, thread_block};
+
+/// Owns one end of a channel, of whatever contract and state. Dropping it closes the end.
+pub struct RawEndpoint {
+    handle: u64,
+    // One thread at a time: Send, not Sync.
+    single_thread: PhantomData<Cell<()>>,
+}
+
+impl RawEndpoint {
+    #[inline(always)]
+    pub(crate) fn from_handle(handle: u64) -> RawEndpoint {
+        RawEndpoint { handle, single_thread: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(crate) fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// Gives the handle up without closing: the endpoint has left the process.
+    #[inline(always)]
+    pub(crate) fn forget(self) {
+        let _ = ManuallyDrop::new(self);
+    }
+
+    /// Asks the kernel what it is.
+    pub fn describe(&self) -> Result<Description, Status> {
+        raw::value::channel_describe(self.handle)?;
+        Ok(Description {
+            contract: thread_block::message_word(0),
+            importer: thread_block::message_word(1) != 0,
+            state: thread_block::message_word(2) as u16,
+        })
+    }
+}
+
+impl Drop for RawEndpoint {
+    #[inline]
+    fn drop(&mut self) {
+        // The handle is this value's own, so it cannot be refused.
+        let _ = raw::value::channel_close(self.handle);
+    }
+}
+
+impl fmt::Debug for RawEndpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "RawEndpoint({:#x})", self.handle)
+    }
+}
+
+/// What the kernel says of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// [`abi::name_tag`] of the contract.
+    pub contract: u64,
+    /// Whether it is the importer's end.
+    pub importer: bool,
+    /// Number of its state.
+    pub state: u16,
+}
+
+/// An endpoint of a known contract, side and state: what generated `Imp<S>` and `Exp<S>` are.
+///
+/// The types guide the programmer; nothing rests on them but the program's own success, because the
+/// kernel checks each message against the contract itself.
+pub trait TypedEndpoint: Sized {
+    /// The contract.
+    type Contract: Contract;
+    /// Whether this is the importer's end.
+    const IMPORTER: bool;
+    /// Number of its state.
+    const STATE: u16;
+    /// The untyped endpoint.
+    fn raw(&self) -> &RawEndpoint;
+    /// Gives the type up.
+    fn into_raw(self) -> RawEndpoint;
+    /// Claims that an endpoint is of this type. [`AnyEndpoint::downcast`] checks.
+    fn from_raw(raw: RawEndpoint) -> Self;
+}
+
+/// An endpoint whose contract and state are known to the kernel but not to the type.
+#[derive(Debug)]
+pub struct AnyEndpoint {
+    raw: RawEndpoint,
+}
+
+impl AnyEndpoint {
+    pub(crate) fn from_raw(raw: RawEndpoint) -> AnyEndpoint {
+        AnyEndpoint { raw }
+    }
+
+    /// Gives it its type if the kernel says that it is of that contract, side and state.
+    pub fn downcast<E: TypedEndpoint>(self) -> Result<E, AnyEndpoint> {
+        E::Contract::keep_record();
+        let wanted = Description { contract: E::Contract::TAG, importer: E::IMPORTER, state: E::STATE };
+        if self.raw.describe() == Ok(wanted) { Ok(E::from_raw(self.raw)) } else { Err(self) }
+    }
+
+    /// The untyped endpoint.
+    pub fn raw(&self) -> &RawEndpoint {
+        &self.raw
+    }
+
+    pub(crate) fn into_raw(self) -> RawEndpoint {
+        self.raw
+    }
+}
+
+impl<E: TypedEndpoint> From<E> for AnyEndpoint {
+    fn from(endpoint: E) -> AnyEndpoint {
+        AnyEndpoint { raw: endpoint.into_raw() }
+    }
+}
+
+/// What a closed channel leaves: the blocks that were lent over it and came home.
+#[derive(Debug, Default)]
+pub struct Closed {
+    home: Vec<ExBlock>,
+}
+
+/// Words before the first block that came home.
+const COUNT_WORDS: usize = 1;
+/// Blocks that fit one answer.
+const BLOCKS_PER_ANSWER: usize = (abi::limits::MESSAGE_WORDS - COUNT_WORDS) / abi::limits::BLOCK_WORDS;
+
+impl Closed {
+    /// The blocks that had been lent to the peer when it ended, in the order in which they were lent.
+    #[must_use = "the blocks are freed when they are dropped"]
+    pub fn take_home(&mut self) -> Vec<ExBlock> {
+        core::mem::take(&mut self.home)
+    }
+
+    /// Takes over what came home.
+    ///
+    /// # Safety
+    ///
+    /// The kernel has just answered a receive on `endpoint` with Closed, and the buffer is as it
+    /// left it.
+    #[cold]
+    pub(super) unsafe fn collect(endpoint: &RawEndpoint) -> Closed {
+        let mut home = Vec::new();
+        loop {
+            let count = (thread_block::message_word(0) as usize).min(BLOCKS_PER_ANSWER);
+            if count == 0 {
+                return Closed { home };
+            }
+            let mut blocks: [Option<ExBlock>; BLOCKS_PER_ANSWER] = Default::default();
+            for (index, block) in blocks.iter_mut().enumerate().take(count) {
+                // SAFETY: the kernel has made these blocks the caller's; each is taken once, before
+                // another call can change the buffer.
+                *block = Some(unsafe { ExBlock::from_message(COUNT_WORDS + index * abi::limits::BLOCK_WORDS) });
+            }
+            home.extend(blocks.into_iter().flatten());
+            // SAFETY: as before; a closed endpoint answers nothing but Closed.
+            let answer = unsafe { raw::channel_try_receive(endpoint.handle()) };
+            if answer.status != Status::Closed as u64 {
+                return Closed { home };
+            }
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! A message in the thread's buffer, on its way out or in.
+//!
+//! Both types refer to the one buffer of the thread, which any call of the kernel may overwrite. So
+//! each remembers the buffer's generation and ends the process if the buffer has been used for
+//! something else meanwhile; neither can leave its thread. What they count (scalar words, blocks,
+//! endpoints) travels with the tag, and the kernel refuses a count that the contract does not have:
+//! therefore safe code cannot pass a number off as a block, whatever it believes of a contract.
+
+use core::marker::PhantomData;
+
+use abi::{Status, limits};
+
+use super::{AnyEndpoint, Contract, RawEndpoint, TypedEndpoint, refused, unexpected};
+use crate::exheap::{Block, ExBlock, Lendable, Lent};
+use crate::{raw, thread_block};
+
+/// What can lie inline in a message: one word a scalar.
+pub trait Inline: Copy {
+    /// Appends its words.
+    fn put(self, outgoing: Outgoing) -> Outgoing;
+    /// Takes its words. Words out of range read as some valid value.
+    fn take(incoming: &mut Incoming) -> Self;
+}
+
+macro_rules! inline_numbers {
+    ($($type:ty as $unsigned:ty),*) => {$(
+        impl Inline for $type {
+            #[inline(always)]
+            fn put(self, outgoing: Outgoing) -> Outgoing {
+                outgoing.word(self as $unsigned as u64)
+            }
+            #[inline(always)]
+            fn take(incoming: &mut Incoming) -> $type {
+                incoming.word() as $type
+            }
+        }
+    )*};
+}
+
+inline_numbers!(u8 as u8, u16 as u16, u32 as u32, u64 as u64, i8 as u8, i16 as u16, i32 as u32, i64 as u64);
+
+impl Inline for bool {
+    #[inline(always)]
+    fn put(self, outgoing: Outgoing) -> Outgoing {
+        outgoing.word(u64::from(self))
+    }
+    #[inline(always)]
+    fn take(incoming: &mut Incoming) -> bool {
+        incoming.word() != 0
+    }
+}
+
+impl Inline for char {
+    #[inline(always)]
+    fn put(self, outgoing: Outgoing) -> Outgoing {
+        outgoing.word(u64::from(u32::from(self)))
+    }
+    #[inline(always)]
+    fn take(incoming: &mut Incoming) -> char {
+        let code = u32::try_from(incoming.word()).unwrap_or(u32::MAX);
+        char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+}
+
+/// A message being written: scalars first, then blocks, then endpoints. What was put in and is not
+/// sent stays with the process until it ends.
+#[must_use = "a message that is not sent loses what was put into it"]
+pub struct Outgoing {
+    generation: u64,
+    scalars: u16,
+    blocks: u8,
+    endpoints: u8,
+    thread: PhantomData<*mut ()>,
+}
+
+impl Default for Outgoing {
+    fn default() -> Outgoing {
+        Outgoing::new()
+    }
+}
+
+impl Outgoing {
+    /// An empty message.
+    #[inline(always)]
+    pub fn new() -> Outgoing {
+        Outgoing {
+            generation: thread_block::renew_generation(),
+            scalars: 0,
+            blocks: 0,
+            endpoints: 0,
+            thread: PhantomData,
+        }
+    }
+
+    /// Appends a scalar word.
+    #[inline(always)]
+    pub fn word(mut self, word: u64) -> Outgoing {
+        if self.blocks != 0 || self.endpoints != 0 {
+            out_of_order();
+        }
+        self.put(word);
+        self.scalars += 1;
+        self
+    }
+
+    /// Appends an inline value.
+    #[inline(always)]
+    pub fn value<T: Inline>(self, value: T) -> Outgoing {
+        value.put(self)
+    }
+
+    /// Appends a fixed array, a value at a time.
+    #[inline(always)]
+    pub fn array<T: Inline, const N: usize>(self, values: [T; N]) -> Outgoing {
+        values.into_iter().fold(self, |outgoing, value| value.put(outgoing))
+    }
+
+    /// Appends bytes, eight a word, little-endian, the last word padded with zeroes.
+    #[inline(always)]
+    pub fn bytes<const N: usize>(self, bytes: [u8; N]) -> Outgoing {
+        bytes.chunks(8).fold(self, |outgoing, chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            outgoing.word(u64::from_le_bytes(word))
+        })
+    }
+
+    /// Appends a block, whose ownership moves.
+    #[inline(always)]
+    pub fn block<B: Block>(self, block: B) -> Outgoing {
+        self.put_block(block.into_block())
+    }
+
+    /// Appends a block that is lent: it comes home when the peer returns it or ends.
+    #[inline(always)]
+    pub fn lend<B: Block>(self, block: impl Lendable<B>) -> Outgoing {
+        self.put_block(block.into_loan())
+    }
+
+    /// Appends a block that was lent and goes back.
+    #[inline(always)]
+    pub fn give_back<B: Block>(self, block: Lent<B>) -> Outgoing {
+        self.put_block(block.into_loan())
+    }
+
+    /// Appends an endpoint, which moves.
+    #[inline(always)]
+    pub fn endpoint<E: TypedEndpoint>(self, endpoint: E) -> Outgoing {
+        self.put_endpoint(endpoint.into_raw())
+    }
+
+    /// Appends an endpoint of any contract, which moves.
+    #[inline(always)]
+    pub fn any_endpoint(self, endpoint: AnyEndpoint) -> Outgoing {
+        self.put_endpoint(endpoint.into_raw())
+    }
+
+    /// Sends it. The endpoint comes back for its next state.
+    #[inline(always)]
+    pub fn send(self, endpoint: RawEndpoint, tag: u64) -> RawEndpoint {
+        if self.generation != thread_block::generation() {
+            buffer_reused();
+        }
+        let message = abi::message_word(tag as u16, self.scalars, self.blocks, self.endpoints);
+        // SAFETY: the buffer holds as many block handles as `message` says, each of a block that was
+        // consumed by `put_block`; the generation shows that nothing else was written since.
+        let answer = unsafe { raw::channel_send(endpoint.handle(), message) };
+        if answer.status != Status::Ok as u64 {
+            refused(Status::from_number(answer.status));
+        }
+        endpoint
+    }
+
+    #[inline(always)]
+    fn put(&mut self, word: u64) {
+        let position = self.scalars as usize
+            + self.blocks as usize * limits::BLOCK_WORDS
+            + self.endpoints as usize * limits::ENDPOINT_WORDS;
+        if self.generation != thread_block::generation() {
+            buffer_reused();
+        }
+        if position >= limits::MESSAGE_WORDS {
+            too_long();
+        }
+        thread_block::set_message_word(position, word);
+    }
+
+    #[inline(always)]
+    fn put_block(mut self, block: ExBlock) -> Outgoing {
+        if self.endpoints != 0 {
+            out_of_order();
+        }
+        self.put(block.handle());
+        self.blocks += 1;
+        block.forget();
+        self
+    }
+
+    #[inline(always)]
+    fn put_endpoint(mut self, endpoint: RawEndpoint) -> Outgoing {
+        self.put(endpoint.handle());
+        self.endpoints += 1;
+        endpoint.forget();
+        self
+    }
+}
+
+/// A received message that still lies in the buffer. What is not taken is freed or closed.
+pub struct Incoming {
+    generation: u64,
+    message: u64,
+    next_scalar: usize,
+    next_block: usize,
+    next_endpoint: usize,
+    thread: PhantomData<*mut ()>,
+}
+
+impl Incoming {
+    /// # Safety
+    ///
+    /// `message` is the kernel's answer to a receive on this thread, the buffer is as it left it, and
+    /// no other `Incoming` is made from that answer.
+    #[inline(always)]
+    pub(super) unsafe fn received(message: u64) -> Incoming {
+        Incoming {
+            generation: thread_block::generation(),
+            message,
+            next_scalar: 0,
+            next_block: 0,
+            next_endpoint: 0,
+            thread: PhantomData,
+        }
+    }
+
+    /// Which message it is: its position in the contract.
+    #[inline(always)]
+    pub fn tag(&self) -> u64 {
+        self.message & 0xffff
+    }
+
+    /// Takes the next scalar word.
+    #[inline(always)]
+    pub fn word(&mut self) -> u64 {
+        if self.next_scalar >= self.scalars() {
+            unexpected(self.tag());
+        }
+        self.check();
+        let word = thread_block::message_word(self.next_scalar);
+        self.next_scalar += 1;
+        word
+    }
+
+    /// Takes an inline value.
+    #[inline(always)]
+    pub fn value<T: Inline>(&mut self) -> T {
+        T::take(self)
+    }
+
+    /// Takes a fixed array, a value at a time.
+    #[inline(always)]
+    pub fn array<T: Inline, const N: usize>(&mut self) -> [T; N] {
+        core::array::from_fn(|_| T::take(self))
+    }
+
+    /// Takes bytes, eight a word, little-endian.
+    #[inline(always)]
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.word().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        bytes
+    }
+
+    /// Takes the next block, moved or returned.
+    #[inline(always)]
+    pub fn block<B: Block>(&mut self) -> B {
+        self.take_block::<B>()
+    }
+
+    /// Takes the next block, lent.
+    #[inline(always)]
+    pub fn lent<B: Block>(&mut self) -> Lent<B> {
+        Lent::new(self.take_block::<B>())
+    }
+
+    /// Takes the next endpoint. The kernel has checked its contract, side and state.
+    #[inline(always)]
+    pub fn endpoint<E: TypedEndpoint>(&mut self) -> E {
+        E::Contract::keep_record();
+        E::from_raw(self.take_endpoint())
+    }
+
+    /// Takes the next endpoint, of a contract that is to be asked for.
+    #[inline(always)]
+    pub fn any_endpoint(&mut self) -> AnyEndpoint {
+        AnyEndpoint::from_raw(self.take_endpoint())
+    }
+
+    fn take_block<B: Block>(&mut self) -> B {
+        match B::from_block(self.take_raw_block()) {
+            Ok(block) => block,
+            Err(short) => self.lengthened(short),
+        }
+    }
+
+    #[inline(always)]
+    fn take_raw_block(&mut self) -> ExBlock {
+        if self.next_block >= self.blocks() {
+            unexpected(self.tag());
+        }
+        self.check();
+        let position = self.scalars() + self.next_block * limits::BLOCK_WORDS;
+        if position + limits::BLOCK_WORDS > limits::MESSAGE_WORDS {
+            unexpected(self.tag());
+        }
+        self.next_block += 1;
+        // SAFETY: the kernel says that its message has a block here and that it is now this
+        // process's own; the generation shows that the words are still the kernel's; counting up
+        // `next_block` makes sure that it is taken once.
+        unsafe { ExBlock::from_message(position) }
+    }
+
+    #[inline(always)]
+    fn take_endpoint(&mut self) -> RawEndpoint {
+        if self.next_endpoint >= self.endpoints() {
+            unexpected(self.tag());
+        }
+        self.check();
+        let position = self.scalars() + self.blocks() * limits::BLOCK_WORDS + self.next_endpoint;
+        if position >= limits::MESSAGE_WORDS {
+            unexpected(self.tag());
+        }
+        self.next_endpoint += 1;
+        RawEndpoint::from_handle(thread_block::message_word(position))
+    }
+
+    /// A peer may send a block that is too short for one element; it must not end this process by
+    /// that. What there is of the element is kept, the rest is zero.
+    #[cold]
+    fn lengthened<B: Block>(&mut self, short: ExBlock) -> B {
+        let words: [u64; limits::MESSAGE_WORDS] = core::array::from_fn(thread_block::message_word);
+        let whole = B::lengthened(short);
+        for (index, word) in words.into_iter().enumerate() {
+            thread_block::set_message_word(index, word);
+        }
+        self.generation = thread_block::generation();
+        match whole {
+            Ok(block) => block,
+            Err(status) => refused(status),
+        }
+    }
+
+    #[inline(always)]
+    fn check(&self) {
+        if self.generation != thread_block::generation() {
+            buffer_reused();
+        }
+    }
+
+    #[inline(always)]
+    fn scalars(&self) -> usize {
+        (self.message >> 16) as u16 as usize
+    }
+
+    #[inline(always)]
+    fn blocks(&self) -> usize {
+        (self.message >> 32) as u8 as usize
+    }
+
+    #[inline(always)]
+    fn endpoints(&self) -> usize {
+        (self.message >> 40) as u8 as usize
+    }
+}
+
+impl Drop for Incoming {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.next_block < self.blocks() || self.next_endpoint < self.endpoints() {
+            drop_rest(self);
+        }
+    }
+}
+
+/// Frees and closes what was not taken, unless the buffer has been overwritten: then it stays with
+/// the process until it ends.
+#[cold]
+fn drop_rest(incoming: &mut Incoming) {
+    let mut blocks: [Option<ExBlock>; limits::MESSAGE_WORDS / limits::BLOCK_WORDS] = Default::default();
+    let mut endpoints: [Option<RawEndpoint>; limits::MESSAGE_WORDS] = [const { None }; limits::MESSAGE_WORDS];
+    if incoming.generation != thread_block::generation() {
+        return;
+    }
+    for slot in blocks.iter_mut() {
+        if incoming.next_block < incoming.blocks() {
+            *slot = Some(incoming.take_raw_block());
+        }
+    }
+    for slot in endpoints.iter_mut() {
+        if incoming.next_endpoint < incoming.endpoints() {
+            *slot = Some(incoming.take_endpoint());
+        }
+    }
+}
+
+#[cold]
+fn out_of_order() -> ! {
+    panic!("a message is written in the order scalars, blocks, endpoints")
+}
+
+#[cold]
+fn too_long() -> ! {
+    panic!("the message does not fit the message buffer")
+}
+
+#[cold]
+fn buffer_reused() -> ! {
+    panic!("the message buffer was used for something else while a message lay in it")
+}

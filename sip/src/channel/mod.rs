@@ -1,0 +1,128 @@
+//! Channels: typed endpoints, messages, and what a closed channel leaves behind.
+//!
+//! Key types: [`RawEndpoint`] (owns one end), [`AnyEndpoint`] (an end whose contract is asked for at
+//! run time), [`Outgoing`] and [`Incoming`] (a message in the thread's buffer), the traits that
+//! generated endpoints implement. Neighbours: code generated from contracts is built on this alone;
+//! [`select`](crate::select) and [`executor`](crate::executor) wait for many endpoints.
+//! Deliberately not here: which message may follow which; that is in the generated types and, for
+//! certain, in the kernel's monitor.
+
+mod endpoint;
+mod message;
+mod record;
+
+use abi::{Status, limits};
+
+pub use endpoint::{AnyEndpoint, Closed, Description, RawEndpoint, TypedEndpoint};
+pub use message::{Incoming, Inline, Outgoing};
+pub use record::{CONTRACT_MAGIC, ContractRecord};
+
+use crate::time::Deadline;
+use crate::{executor, raw};
+
+/// A contract, as its generated module names it. Implemented by [`contract!`](crate::contract).
+pub trait Contract {
+    /// Its name.
+    const NAME: &'static str;
+    /// [`abi::name_tag`] of its name.
+    const TAG: u64;
+    /// The record by which the image says that it uses the contract.
+    fn record() -> &'static ContractRecord;
+    /// Makes the image carry the record wherever this call is compiled in; costs no instruction.
+    #[doc(hidden)]
+    fn keep_record();
+}
+
+/// A state of a contract.
+pub trait State {
+    /// The contract.
+    type Contract: Contract;
+    /// Its number in the automaton.
+    const NUMBER: u16;
+    /// Its name.
+    const NAME: &'static str;
+}
+
+/// An endpoint in a state in which it receives next.
+pub trait Receiver: TypedEndpoint {
+    /// The messages possible in that state, each with the endpoint in its next state, or the end.
+    type Event;
+    /// Takes a message that lies in the buffer.
+    fn finish(self, incoming: Incoming) -> Self::Event;
+    /// The peer is gone and all its messages have been received.
+    fn finish_closed(self, closed: Closed) -> Self::Event;
+}
+
+/// Creates a channel in its start state: the importer's end and the exporter's.
+pub fn create<C: Contract>() -> Result<(RawEndpoint, RawEndpoint), Status> {
+    C::keep_record();
+    let importer = raw::value::channel_create(C::TAG)?;
+    let exporter = crate::thread_block::message_word(0);
+    Ok((RawEndpoint::from_handle(importer), RawEndpoint::from_handle(exporter)))
+}
+
+/// Waits for the next message.
+#[inline]
+pub fn receive<R: Receiver>(endpoint: R) -> R::Event {
+    match receive_with(endpoint, limits::NEVER) {
+        Ok(event) => event,
+        Err(_) => refused(Status::TimedOut),
+    }
+}
+
+/// Waits for the next message, at most until the deadline; then the endpoint comes back.
+#[inline]
+pub fn receive_by<R: Receiver>(endpoint: R, deadline: Deadline) -> Result<R::Event, R> {
+    receive_with(endpoint, deadline.as_ns())
+}
+
+/// Takes the next message if one is there; else the endpoint comes back.
+#[inline]
+pub fn try_receive<R: Receiver>(endpoint: R) -> Result<R::Event, R> {
+    R::Contract::keep_record();
+    // SAFETY: blocks in the message become owned through the `Incoming` made from this answer, once.
+    let answer = unsafe { raw::channel_try_receive(endpoint.raw().handle()) };
+    finish(endpoint, answer)
+}
+
+/// Waits for the next message while other tasks of the thread's executor go on.
+pub async fn receive_async<R: Receiver>(endpoint: R) -> R::Event {
+    executor::Receive::new(endpoint).await
+}
+
+/// Ends the process: the kernel let a message through that the contract does not have here.
+#[cold]
+pub fn unexpected(tag: u64) -> ! {
+    panic!("message {tag} is not possible in this state; the program was compiled for another contract")
+}
+
+#[inline(always)]
+fn receive_with<R: Receiver>(endpoint: R, deadline: u64) -> Result<R::Event, R> {
+    R::Contract::keep_record();
+    // SAFETY: blocks in the message become owned through the `Incoming` made from this answer, once.
+    let answer = unsafe { raw::channel_receive(endpoint.raw().handle(), deadline) };
+    finish(endpoint, answer)
+}
+
+#[inline(always)]
+fn finish<R: Receiver>(endpoint: R, answer: abi::AbiReturn) -> Result<R::Event, R> {
+    if answer.status == Status::Ok as u64 {
+        // SAFETY: `answer.value` is the kernel's answer to a receive of this moment.
+        return Ok(endpoint.finish(unsafe { Incoming::received(answer.value) }));
+    }
+    match Status::from_number(answer.status) {
+        Status::TimedOut | Status::WouldBlock => Err(endpoint),
+        Status::Closed => {
+            // SAFETY: the kernel has just answered a receive on this endpoint with Closed.
+            let closed = unsafe { Closed::collect(endpoint.raw()) };
+            Ok(endpoint.finish_closed(closed))
+        }
+        other => refused(other),
+    }
+}
+
+/// The kernel does not let this endpoint receive or send: the program's own fault.
+#[cold]
+pub(crate) fn refused(status: Status) -> ! {
+    panic!("the kernel refuses a message on this endpoint: {}", status.text())
+}

@@ -1,0 +1,147 @@
+//! Devices that the manifest lists: a console or a disk.
+//!
+//! A request takes a block with it; the block comes back with the [`Completion`]. Deliberately not
+//! here: what the bytes mean.
+
+pub use abi::{DeviceKind, DeviceOperation};
+
+use crate::exheap::{Block, ExBlock, ExVec};
+use crate::raw::{self, value as kernel};
+use crate::{Deadline, Status, thread_block};
+
+/// An open device. Dropping it closes the device; operations that have not begun are dropped.
+#[derive(Debug)]
+pub struct Device {
+    handle: u64,
+}
+
+/// What a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Its kind.
+    pub kind: DeviceKind,
+    /// Size in bytes, of a disk.
+    pub bytes: u64,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// Whether a person sits at it.
+    pub terminal: bool,
+    /// Characters in a line of a terminal; 0 if unknown.
+    pub columns: u16,
+    /// Lines of a terminal; 0 if unknown.
+    pub rows: u16,
+}
+
+/// A finished operation.
+#[derive(Debug)]
+pub struct Completion {
+    /// The block that was submitted.
+    pub block: ExVec<u8>,
+    /// Bytes done. A console's read of 0 bytes is the end of its input.
+    pub bytes: usize,
+    /// How it went.
+    pub result: Result<(), Status>,
+}
+
+/// An operation that was not accepted, and its block.
+#[derive(Debug)]
+pub struct SubmitError {
+    /// The block that was submitted.
+    pub block: ExVec<u8>,
+    /// Why.
+    pub status: Status,
+}
+
+impl Device {
+    /// Opens the device at `index` of the manifest's device list.
+    pub fn open(index: usize) -> Result<Device, Status> {
+        kernel::device_open(index as u64).map(|handle| Device { handle })
+    }
+
+    /// Tells what it is, as of now: a terminal can change its size.
+    pub fn describe(&self) -> Result<Description, Status> {
+        kernel::device_describe(self.handle)?;
+        let word = thread_block::message_word;
+        Ok(Description {
+            kind: DeviceKind::from_number(word(0)).ok_or(Status::Unknown)?,
+            bytes: word(1),
+            read_only: word(2) & 1 != 0,
+            terminal: word(2) & 2 != 0,
+            columns: u16::try_from(word(3)).unwrap_or(0),
+            rows: u16::try_from(word(4)).unwrap_or(0),
+        })
+    }
+
+    /// Asks for an operation on `bytes` bytes from the block's start, at a byte offset of the device.
+    /// Whether it is complete already; in any case [`complete`](Device::complete) gives the block back.
+    pub fn submit(
+        &self,
+        operation: DeviceOperation,
+        offset: u64,
+        block: ExVec<u8>,
+        bytes: usize,
+    ) -> Result<bool, SubmitError> {
+        if bytes > block.len() {
+            return Err(SubmitError { block, status: Status::BadArgument });
+        }
+        let handle = block.handle();
+        // SAFETY: on success the block's value is forgotten, until device_complete gives it back.
+        match unsafe { raw::device_submit(self.handle, operation as u64, offset, handle, bytes as u64) }.into_result() {
+            Ok(complete) => {
+                block.into_block().forget();
+                Ok(complete != 0)
+            }
+            Err(status) => Err(SubmitError { block, status }),
+        }
+    }
+
+    /// Waits for a finished operation.
+    pub fn complete(&self, deadline: Deadline) -> Result<Completion, Status> {
+        // SAFETY: the block becomes owned by the value made here.
+        let handle = unsafe { raw::device_complete(self.handle, deadline.as_ns()) }.into_result()?;
+        let bytes = thread_block::message_word(2) as usize;
+        let status = Status::from_number(thread_block::message_word(3));
+        // SAFETY: the kernel has just given the block back with this handle, address and length.
+        let block = unsafe { ExBlock::from_answer(handle) };
+        let result = if status == Status::Ok { Ok(()) } else { Err(status) };
+        match ExVec::from_block(block) {
+            Ok(block) => Ok(Completion { bytes: bytes.min(block.len()), block, result }),
+            Err(_) => Err(Status::Unknown),
+        }
+    }
+
+    /// Does one operation and waits for it: the block and the bytes done.
+    pub fn perform(
+        &self,
+        operation: DeviceOperation,
+        offset: u64,
+        block: ExVec<u8>,
+        bytes: usize,
+    ) -> Result<Completion, SubmitError> {
+        self.submit(operation, offset, block, bytes)?;
+        match self.complete(Deadline::NEVER) {
+            Ok(completion) => Ok(completion),
+            // The kernel gives back what it took; a refusal means that the handle is not a device's.
+            Err(status) => panic!("the kernel lost a device request: {}", status.text()),
+        }
+    }
+
+    pub(crate) fn handle(&self) -> u64 {
+        self.handle
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // The handle is this value's own, so it cannot be refused.
+        let _ = kernel::device_close(self.handle);
+    }
+}
+
+/// Ends the machine. Needs the manifest's `power` permission; the status tells why it was refused.
+pub fn power_off(exit_status: u8) -> Status {
+    match kernel::machine_power_off(u64::from(exit_status)) {
+        Ok(_) => Status::Ok,
+        Err(status) => status,
+    }
+}

@@ -1,0 +1,119 @@
+//! The state of the system, as typed lists. Needs the manifest's `diagnostics` permission.
+
+use alloc::string::String;
+
+pub use abi::{
+    Automaton, BlockState, CounterRecord, ChannelRecord, ProcessRecord, ProcessState, ThreadRecord, ThreadState,
+    TraceKind, TraceRecord,
+};
+
+use crate::exheap::{Block, ExBlock, ExVec, Plain};
+use crate::raw;
+use crate::Status;
+
+/// Room for the first try; the list is asked for again with more if it does not fit.
+const FIRST_ROOM: usize = 64;
+
+/// A list of records.
+#[derive(Debug)]
+pub struct List<T: Plain> {
+    block: ExVec<T>,
+    count: usize,
+}
+
+impl<T: Plain> core::ops::Deref for List<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.block[..self.count]
+    }
+}
+
+fn list<T: Plain>(fill: impl Fn(u64) -> Result<u64, Status>) -> Result<List<T>, Status> {
+    let mut room = FIRST_ROOM;
+    loop {
+        let block = ExVec::new(room)?;
+        let count = usize::try_from(fill(block.handle())?).map_err(|_| Status::TooLarge)?;
+        if count <= room {
+            return Ok(List { block, count });
+        }
+        // Some more may come until it is asked again.
+        room = count.saturating_add(FIRST_ROOM);
+    }
+}
+
+/// Each SIP.
+pub fn processes() -> Result<List<ProcessRecord>, Status> {
+    // SAFETY: the kernel writes into a block that `list` owns and nobody refers to.
+    list(|block| unsafe { raw::list_processes(block) }.into_result())
+}
+
+/// Each thread.
+pub fn threads() -> Result<List<ThreadRecord>, Status> {
+    // SAFETY: as in `processes`.
+    list(|block| unsafe { raw::list_threads(block) }.into_result())
+}
+
+/// Each channel.
+pub fn channels() -> Result<List<ChannelRecord>, Status> {
+    // SAFETY: as in `processes`.
+    list(|block| unsafe { raw::list_channels(block) }.into_result())
+}
+
+/// Each counter of the system.
+pub fn counters() -> Result<List<CounterRecord>, Status> {
+    // SAFETY: as in `processes`.
+    list(|block| unsafe { raw::list_counters(block) }.into_result())
+}
+
+/// The trace ring of a SIP, oldest event first; also of one that ended not long ago.
+pub fn trace(process_id: u64) -> Result<List<TraceRecord>, Status> {
+    // SAFETY: as in `processes`.
+    list(|block| unsafe { raw::list_trace(process_id, block) }.into_result())
+}
+
+/// One line for each of the last ends of SIPs, oldest first: process id, name, epitaph.
+pub fn epitaphs() -> Result<String, Status> {
+    // SAFETY: the block becomes owned by the value made in `bytes`.
+    let answer = unsafe { raw::epitaphs() };
+    Ok(bytes(answer)?.to_text())
+}
+
+/// The automaton of a contract that installed programs use, by index; `None` past the end.
+pub fn contract(index: usize) -> Result<Option<Automaton>, Status> {
+    // SAFETY: as in `epitaphs`.
+    match bytes(unsafe { raw::contract_automaton(index as u64) }) {
+        Ok(encoded) => Automaton::decode(&encoded).map(Some).map_err(|_| Status::Unknown),
+        Err(Status::NotFound) => Ok(None),
+        Err(status) => Err(status),
+    }
+}
+
+/// The system manifest, as the boot image carries it. Needs the `system-manifest` permission.
+pub fn system_manifest() -> Result<ExVec<u8>, Status> {
+    // SAFETY: as in `epitaphs`.
+    bytes(unsafe { raw::system_manifest() })
+}
+
+/// How many programs are installed.
+pub fn program_count() -> usize {
+    raw::value::program_count().unwrap_or(0) as usize
+}
+
+/// The manifest of the installed program at `index`, in its binary form.
+pub fn program_manifest(index: usize) -> Result<ExVec<u8>, Status> {
+    // SAFETY: as in `epitaphs`.
+    bytes(unsafe { raw::program_manifest(index as u64) })
+}
+
+/// A name in a record, without its padding.
+pub fn name(padded: &[u8]) -> String {
+    let length = padded.iter().position(|&byte| byte == 0).unwrap_or(padded.len());
+    String::from_utf8_lossy(&padded[..length]).into_owned()
+}
+
+fn bytes(answer: abi::AbiReturn) -> Result<ExVec<u8>, Status> {
+    let handle = answer.into_result()?;
+    // SAFETY: each caller passes the answer of a call that has just given a new block.
+    let block = unsafe { ExBlock::from_answer(handle) };
+    ExVec::from_block(block).map_err(|_| Status::Unknown)
+}

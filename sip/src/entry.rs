@@ -1,0 +1,108 @@
+//! What an image needs besides its program: the entry point, the panic handler, the allocator and the
+//! five memory functions that compiled code expects of its environment.
+//!
+//! [`entry!`](crate::entry) puts all of that into the crate that calls it, so that a program's
+//! library crate still compiles and tests on any host. Deliberately not here: the program's own
+//! `main`.
+
+use core::fmt::Write;
+use core::panic::PanicInfo;
+
+use abi::limits;
+
+use crate::config::FromConfiguration;
+use crate::{allocator, raw, thread_block};
+
+/// Makes the calling crate an image whose program is the function `$main(startup) -> i32`.
+///
+/// The crate must be `#![no_std]` and `#![no_main]`.
+#[macro_export]
+macro_rules! entry {
+    ($main:path) => {
+        #[global_allocator]
+        static ALLOCATOR: $crate::allocator::SipAllocator = $crate::allocator::SipAllocator;
+
+        #[panic_handler]
+        fn panicked(information: &::core::panic::PanicInfo<'_>) -> ! {
+            $crate::entry::panicked(information)
+        }
+
+        // SAFETY: the only symbol of this name; the linker makes it the image's entry point.
+        #[unsafe(no_mangle)]
+        extern "C" fn _start(_thread_block: u64) -> ! {
+            $crate::entry::run($main)
+        }
+
+        $crate::memory_functions!();
+    };
+}
+
+/// Runs a program: heap, typed configuration, `main`, exit status. Does not return.
+pub fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
+    if !allocator::start() {
+        panic!("the memory quota does not allow the first pages");
+    }
+    match Startup::from_configuration() {
+        Ok(startup) => crate::process::exit(main(startup)),
+        Err(error) => end_as_panicked(format_args!("{error}")),
+    }
+}
+
+/// Ends the process with an epitaph that says where and why.
+pub fn panicked(information: &PanicInfo<'_>) -> ! {
+    match information.location() {
+        Some(location) => end_as_panicked(format_args!(
+            "panicked at {}:{}:{}: {}",
+            location.file(),
+            location.line(),
+            location.column(),
+            information.message()
+        )),
+        None => end_as_panicked(format_args!("panicked: {}", information.message())),
+    }
+}
+
+fn end_as_panicked(message: core::fmt::Arguments<'_>) -> ! {
+    let mut line = Line::new();
+    // A message that does not fit is cut.
+    let _ = line.write_fmt(message);
+    let length = thread_block::put_bytes(line.as_bytes());
+    loop {
+        // Does not return.
+        let _ = raw::value::process_panic(length);
+    }
+}
+
+/// Text of at most a message buffer's size, on the stack, because the heap may be what failed.
+pub(crate) struct Line {
+    bytes: [u8; limits::TEXT_BYTES],
+    length: usize,
+}
+
+impl Line {
+    pub(crate) fn new() -> Line {
+        Line { bytes: [0; limits::TEXT_BYTES], length: 0 }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// Takes what fits; gives back the rest.
+    pub(crate) fn push<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let (now, later) = bytes.split_at(bytes.len().min(limits::TEXT_BYTES - self.length));
+        self.bytes[self.length..self.length + now.len()].copy_from_slice(now);
+        self.length += now.len();
+        later
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        if self.push(text.as_bytes()).is_empty() { Ok(()) } else { Err(core::fmt::Error) }
+    }
+}

@@ -1,0 +1,269 @@
+//! Asynchronous tasks on one thread: while one waits for a message, others go on.
+//!
+//! [`block_on`] runs a future and the tasks it [`spawn`]s. A task that waits for an endpoint puts it
+//! into the executor's wait set, so a thread with many conversations pays for those that have
+//! something to say. Neighbours: generated endpoints' `receive_async` is [`Receive`]. Deliberately
+//! not here: tasks that move between threads; an endpoint belongs to one thread at a time.
+
+mod current;
+mod ready;
+mod task;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::future::Future;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, Waker};
+
+use abi::Status;
+
+use crate::channel::{Receiver, try_receive};
+use crate::raw::value as kernel;
+use crate::slots::Slots;
+use crate::time::{Deadline, monotonic};
+use crate::{sync::Event, thread_block};
+
+use ready::{MAIN_TASK, ReadyQueue, TaskWaker};
+pub use task::Task;
+
+type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What the tasks of one `block_on` share.
+struct Executor {
+    set: u64,
+    waiting: RefCell<Slots<Waker>>,
+    tasks: RefCell<Slots<Option<LocalFuture>>>,
+    timers: RefCell<BTreeMap<(u64, u64), Waker>>,
+    next_timer: Cell<u64>,
+    ready: Arc<ReadyQueue>,
+}
+
+/// Runs a future to its end on this thread, and the tasks it spawns as far as they get until then.
+pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
+    let set = kernel::wait_set_create()?;
+    let event = Event::auto().inspect_err(|_| {
+        // The set is this function's own.
+        let _ = kernel::wait_set_close(set);
+    })?;
+    let executor = Rc::new(Executor {
+        set,
+        waiting: RefCell::new(Slots::new()),
+        tasks: RefCell::new(Slots::new()),
+        timers: RefCell::new(BTreeMap::new()),
+        next_timer: Cell::new(0),
+        ready: Arc::new(ReadyQueue::new(event)),
+    });
+    let _entered = current::enter(&executor);
+    let output = executor.run(future);
+    // Tasks that wait hold the executor; without them it ends here.
+    let unfinished: Vec<Option<LocalFuture>> = executor.tasks.borrow_mut().drain();
+    drop(unfinished);
+    Ok(output)
+}
+
+/// Adds a task to the executor that runs on this thread.
+///
+/// # Panics
+///
+/// Outside [`block_on`].
+pub fn spawn<F>(future: F) -> Task<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let (task, body) = task::pair(future);
+    let executor = current::get();
+    let key = executor.tasks.borrow_mut().insert(Some(Box::pin(body)));
+    executor.ready.push(key);
+    task
+}
+
+/// Waits until the deadline while other tasks go on.
+pub fn sleep_until(deadline: Deadline) -> Sleep {
+    Sleep { deadline: deadline.as_ns(), registered: None }
+}
+
+impl Executor {
+    fn run<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        self.ready.push(MAIN_TASK);
+        loop {
+            while let Some(key) = self.ready.pop() {
+                if key != MAIN_TASK {
+                    self.poll_task(key);
+                    continue;
+                }
+                let waker = TaskWaker::waker(MAIN_TASK, &self.ready);
+                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    return output;
+                }
+            }
+            self.wait();
+        }
+    }
+
+    fn poll_task(&self, key: u64) {
+        // Taken out while it runs, so that it can spawn others.
+        let Some(mut future) = self.tasks.borrow_mut().get_mut(key).and_then(Option::take) else {
+            return;
+        };
+        let waker = TaskWaker::waker(key, &self.ready);
+        if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+            self.tasks.borrow_mut().remove(key);
+        } else if let Some(slot) = self.tasks.borrow_mut().get_mut(key) {
+            *slot = Some(future);
+        }
+    }
+
+    /// Waits for an endpoint, a timer or a wake from another thread, and wakes whom it concerns.
+    fn wait(&self) {
+        let first_timer = self.timers.borrow().first_key_value().map(|((deadline, _), _)| *deadline);
+        let announced = match kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns()) {
+            Ok(key) => Ok(key),
+            Err(_) => {
+                thread_block::set_message_word(0, self.set);
+                thread_block::set_message_word(1, self.ready.event().handle());
+                // Whatever it answers, the state of things is looked at again.
+                let _ = kernel::wait_any(2, first_timer.unwrap_or(Deadline::NEVER.as_ns()));
+                kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns())
+            }
+        };
+        if let Ok(key) = announced {
+            let waker = self.waiting.borrow_mut().remove(key);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+        if first_timer.is_some() {
+            self.wake_timers();
+        }
+    }
+
+    fn wake_timers(&self) {
+        let now = monotonic();
+        loop {
+            let due = {
+                let mut timers = self.timers.borrow_mut();
+                match timers.first_entry() {
+                    Some(entry) if entry.key().0 <= now => entry.remove(),
+                    _ => return,
+                }
+            };
+            due.wake();
+        }
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        // The set is the executor's own.
+        let _ = kernel::wait_set_close(self.set);
+    }
+}
+
+/// The wait for an endpoint's next message. Dropping it closes the endpoint.
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Receive<R: Receiver> {
+    endpoint: Option<R>,
+    registered: Option<(Rc<Executor>, u64)>,
+}
+
+// The endpoint is never pinned: it only moves out when the future is done.
+impl<R: Receiver> Unpin for Receive<R> {}
+
+impl<R: Receiver> Receive<R> {
+    pub(crate) fn new(endpoint: R) -> Receive<R> {
+        Receive { endpoint: Some(endpoint), registered: None }
+    }
+
+    /// Takes the endpoint out of the wait set it is in.
+    fn leave_set(&mut self) {
+        if let Some((executor, key)) = self.registered.take()
+            && executor.waiting.borrow_mut().remove(key).is_some()
+            && let Some(endpoint) = &self.endpoint
+        {
+            // One that has been announced meanwhile is in no set any more.
+            let _ = kernel::wait_set_remove(executor.set, endpoint.raw().handle());
+        }
+    }
+}
+
+impl<R: Receiver> Future for Receive<R> {
+    type Output = R::Event;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R::Event> {
+        let executor = current::get();
+        if let Some((registered, key)) = &self.registered {
+            let same = Rc::ptr_eq(registered, &executor);
+            if same && let Some(waker) = registered.waiting.borrow_mut().get_mut(*key) {
+                // It has not been announced yet.
+                waker.clone_from(context.waker());
+                return Poll::Pending;
+            }
+            self.leave_set();
+        }
+        let Some(endpoint) = self.endpoint.take() else {
+            panic!("a future was polled after it was done");
+        };
+        match try_receive(endpoint) {
+            Ok(event) => Poll::Ready(event),
+            Err(endpoint) => {
+                let key = executor.waiting.borrow_mut().insert(context.waker().clone());
+                if let Err(status) = kernel::wait_set_add(executor.set, endpoint.raw().handle(), key) {
+                    crate::channel::refused(status);
+                }
+                self.endpoint = Some(endpoint);
+                self.registered = Some((executor, key));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<R: Receiver> Drop for Receive<R> {
+    fn drop(&mut self) {
+        self.leave_set();
+    }
+}
+
+/// The wait for a moment; see [`sleep_until`].
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Sleep {
+    deadline: u64,
+    registered: Option<(Rc<Executor>, u64)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if Deadline::at(self.deadline).has_passed() {
+            return Poll::Ready(());
+        }
+        self.leave_timers();
+        let executor = current::get();
+        let number = executor.next_timer.get();
+        executor.next_timer.set(number + 1);
+        executor.timers.borrow_mut().insert((self.deadline, number), context.waker().clone());
+        self.registered = Some((executor, number));
+        Poll::Pending
+    }
+}
+
+impl Sleep {
+    fn leave_timers(&mut self) {
+        if let Some((executor, number)) = self.registered.take() {
+            executor.timers.borrow_mut().remove(&(self.deadline, number));
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.leave_timers();
+    }
+}

@@ -1,0 +1,68 @@
+//! Blocks on loan: they belong to another process, which gets them back in any case.
+
+use core::ops::{Deref, DerefMut};
+
+use super::{Block, ExBlock};
+
+/// A block that was lent to this process. It can be read and written, returned in a message, or
+/// lent on; dropping it sends it home.
+#[derive(Debug)]
+pub struct Lent<B: Block> {
+    block: B,
+}
+
+impl<B: Block> Lent<B> {
+    #[inline(always)]
+    pub(crate) fn new(block: B) -> Lent<B> {
+        Lent { block }
+    }
+
+    /// Treats a block that came back from a further borrower as what it is: lent to this process. The
+    /// block comes back if it is the process's own.
+    pub fn claim(block: B) -> Result<Lent<B>, B> {
+        let block = block.into_block();
+        let lent = block.is_lent();
+        match B::from_block(block) {
+            Ok(block) if lent => Ok(Lent { block }),
+            Ok(block) => Err(block),
+            // It was long enough for the type when it was given the type, and has not changed.
+            Err(_) => unreachable!("a block does not shrink"),
+        }
+    }
+}
+
+// The contents, not the block: a block on loan cannot be split, or swapped for another.
+impl<B: Block> Deref for Lent<B> {
+    type Target = B::Target;
+    #[inline(always)]
+    fn deref(&self) -> &B::Target {
+        &self.block
+    }
+}
+
+impl<B: Block> DerefMut for Lent<B> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut B::Target {
+        &mut self.block
+    }
+}
+
+/// What can be lent: an own block, or one that is on loan already and is lent on.
+pub trait Lendable<B: Block> {
+    #[doc(hidden)]
+    fn into_loan(self) -> ExBlock;
+}
+
+impl<B: Block> Lendable<B> for B {
+    #[inline(always)]
+    fn into_loan(self) -> ExBlock {
+        self.into_block()
+    }
+}
+
+impl<B: Block> Lendable<B> for Lent<B> {
+    #[inline(always)]
+    fn into_loan(self) -> ExBlock {
+        self.block.into_block()
+    }
+}

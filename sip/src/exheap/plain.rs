@@ -1,0 +1,102 @@
+//! What may lie in a block: types for which any bytes are a value.
+
+/// A type of which any bit pattern is a value, with no bytes that belong to no field and no address
+/// in it: what another process wrote can be read as it stands.
+///
+/// # Safety
+///
+/// The type has no padding, no invalid bit pattern, no reference or handle, no interior mutability,
+/// and an alignment of at most 64.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {
+    /// [`abi::type_tag`] of the contract language's text for the type; the kernel compares it.
+    const TYPE_TAG: u64;
+}
+
+macro_rules! plain_numbers {
+    ($($type:ty = $text:literal),* $(,)?) => {$(
+        // SAFETY: an integer.
+        unsafe impl Plain for $type {
+            const TYPE_TAG: u64 = abi::type_tag($text);
+        }
+    )*};
+}
+
+plain_numbers!(
+    u8 = "byte",
+    u16 = "ushort",
+    u32 = "uint",
+    u64 = "ulong",
+    i8 = "sbyte",
+    i16 = "short",
+    i32 = "int",
+    i64 = "long",
+);
+
+/// FNV-1a continued over the text `[N]` of an array type.
+const fn array_tag(element: u64, length: usize) -> u64 {
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let mut digits = [0u8; 20];
+    let mut count = 0;
+    let mut rest = length;
+    loop {
+        digits[count] = b'0' + (rest % 10) as u8;
+        count += 1;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let mut hash = (element ^ b'[' as u64).wrapping_mul(PRIME);
+    while count > 0 {
+        count -= 1;
+        hash = (hash ^ digits[count] as u64).wrapping_mul(PRIME);
+    }
+    hash = (hash ^ b']' as u64).wrapping_mul(PRIME);
+    if hash == 0 { 1 } else { hash }
+}
+
+// SAFETY: an array has no padding between plain elements.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
+    const TYPE_TAG: u64 = array_tag(T::TYPE_TAG, N);
+}
+
+macro_rules! plain_records {
+    ($($type:ident),* $(,)?) => {$(
+        // SAFETY: `repr(C)` with fields that are all u64 or byte arrays of a multiple of 8 bytes.
+        unsafe impl Plain for abi::$type {
+            const TYPE_TAG: u64 = abi::type_tag(concat!("abi::", stringify!($type)));
+        }
+    )*};
+}
+
+plain_records!(ProcessRecord, ThreadRecord, ChannelRecord, CounterRecord, TraceRecord);
+
+/// Defines a structure that may lie in an exchange-heap block: the text of its type in the contract
+/// language, then the structure. Refused at compile time: a field that is not [`Plain`], padding.
+#[macro_export]
+macro_rules! plain {
+    ($text:literal $(#[$attribute:meta])* $visibility:vis struct $name:ident {
+        $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident : $type:ty),* $(,)?
+    }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(C)]
+        $visibility struct $name {
+            $($(#[$field_attribute])* $field_visibility $field: $type),*
+        }
+
+        // SAFETY: the structure is the one defined above, `repr(C)`; the constant below refuses a
+        // field that is not plain, and padding.
+        unsafe impl $crate::exheap::Plain for $name {
+            const TYPE_TAG: u64 = {
+                const fn is_plain<T: $crate::exheap::Plain>() {}
+                $(is_plain::<$type>();)*
+                assert!(
+                    ::core::mem::size_of::<$name>() == 0 $(+ ::core::mem::size_of::<$type>())*,
+                    "the structure has padding; order its fields by size, largest first, or fill it up",
+                );
+                $crate::abi::type_tag($text)
+            };
+        }
+    };
+}

@@ -1,0 +1,182 @@
+//! Blocks whose element type is known: a sequence, or one element.
+
+use alloc::string::String;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+
+use abi::Status;
+
+use super::{ExBlock, Plain};
+
+mod sealed {
+    pub trait Sealed {}
+    impl<T: super::Plain> Sealed for super::ExVec<T> {}
+    impl<T: super::Plain> Sealed for super::ExBox<T> {}
+}
+
+/// A typed owner of a block: [`ExVec`] or [`ExBox`].
+pub trait Block: sealed::Sealed + Sized + DerefMut {
+    /// Gives the type up.
+    fn into_block(self) -> ExBlock;
+    /// Gives a block the type, without asking what it was allocated with (any bytes are valid); the
+    /// block comes back if it is too short for it.
+    #[doc(hidden)]
+    fn from_block(block: ExBlock) -> Result<Self, ExBlock>;
+    /// A block long enough for the type, with what there is of `short` at its start.
+    #[doc(hidden)]
+    fn lengthened(short: ExBlock) -> Result<Self, Status>;
+}
+
+/// Owns a block of elements. Its length is fixed; it can only be split.
+pub struct ExVec<T: Plain> {
+    block: ExBlock,
+    element: PhantomData<T>,
+}
+
+impl<T: Plain> ExVec<T> {
+    /// `length` elements, all bytes zero.
+    pub fn new(length: usize) -> Result<ExVec<T>, Status> {
+        let bytes = length.checked_mul(size_of::<T>()).ok_or(Status::TooLarge)?;
+        Ok(ExVec { block: ExBlock::allocate(bytes, T::TYPE_TAG)?, element: PhantomData })
+    }
+
+    /// A copy of the elements.
+    pub fn from_slice(elements: &[T]) -> Result<ExVec<T>, Status> {
+        let mut copy = ExVec::new(elements.len())?;
+        copy.copy_from_slice(elements);
+        Ok(copy)
+    }
+
+    /// Cuts it in two: this one keeps the elements before `at`, the new one has the rest. The offset in
+    /// bytes must be a multiple of [`SPLIT_ALIGN`](super::SPLIT_ALIGN).
+    pub fn split_off(&mut self, at: usize) -> Result<ExVec<T>, Status> {
+        let offset = at.checked_mul(size_of::<T>()).ok_or(Status::BadArgument)?;
+        Ok(ExVec { block: self.block.split_off(offset)?, element: PhantomData })
+    }
+
+    /// The elements.
+    #[inline(always)]
+    pub fn as_slice(&self) -> &[T] {
+        self.block.elements()
+    }
+
+    /// The elements, to be changed.
+    #[inline(always)]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        self.block.elements_mut()
+    }
+
+    pub(crate) fn handle(&self) -> u64 {
+        self.block.handle()
+    }
+}
+
+impl ExVec<u8> {
+    /// The bytes as text, what is not UTF-8 replaced.
+    pub fn to_text(&self) -> String {
+        String::from_utf8_lossy(self.as_slice()).into_owned()
+    }
+}
+
+impl<T: Plain> Deref for ExVec<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        self.as_slice()
+    }
+}
+
+impl<T: Plain> DerefMut for ExVec<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.as_mut_slice()
+    }
+}
+
+impl<T: Plain + fmt::Debug> fmt::Debug for ExVec<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ExVec({} elements)", self.len())
+    }
+}
+
+impl<T: Plain> Block for ExVec<T> {
+    #[inline(always)]
+    fn into_block(self) -> ExBlock {
+        self.block
+    }
+
+    #[inline(always)]
+    fn from_block(block: ExBlock) -> Result<ExVec<T>, ExBlock> {
+        Ok(ExVec { block, element: PhantomData })
+    }
+
+    fn lengthened(short: ExBlock) -> Result<ExVec<T>, Status> {
+        Ok(ExVec { block: short, element: PhantomData })
+    }
+}
+
+/// Owns a block of at least one element, of which it is the first.
+pub struct ExBox<T: Plain> {
+    block: ExBlock,
+    element: PhantomData<T>,
+}
+
+impl<T: Plain> ExBox<T> {
+    /// A block with this element.
+    pub fn new(element: T) -> Result<ExBox<T>, Status> {
+        let mut block = ExBlock::allocate(size_of::<T>(), T::TYPE_TAG)?;
+        block.elements_mut()[0] = element;
+        Ok(ExBox { block, element: PhantomData })
+    }
+
+    /// Makes `child` a part of this block: it moves and ends with it. The position it has there.
+    pub fn attach<B: Block>(&mut self, child: B) -> Result<usize, (ExBlock, Status)> {
+        self.block.attach(child.into_block())
+    }
+
+    /// Takes the part that was attached last out again; `None` if there is none.
+    pub fn detach(&mut self) -> Result<Option<ExBlock>, Status> {
+        self.block.detach()
+    }
+}
+
+impl<T: Plain> Deref for ExBox<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.block.elements()[0]
+    }
+}
+
+impl<T: Plain> DerefMut for ExBox<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.block.elements_mut()[0]
+    }
+}
+
+impl<T: Plain + fmt::Debug> fmt::Debug for ExBox<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("ExBox").field(&**self).finish()
+    }
+}
+
+impl<T: Plain> Block for ExBox<T> {
+    #[inline(always)]
+    fn into_block(self) -> ExBlock {
+        self.block
+    }
+
+    #[inline(always)]
+    fn from_block(block: ExBlock) -> Result<ExBox<T>, ExBlock> {
+        if block.byte_count() < size_of::<T>() { Err(block) } else { Ok(ExBox { block, element: PhantomData }) }
+    }
+
+    fn lengthened(short: ExBlock) -> Result<ExBox<T>, Status> {
+        let mut block = ExBlock::allocate(size_of::<T>(), T::TYPE_TAG)?;
+        let there = short.elements::<u8>();
+        block.elements_mut::<u8>()[..there.len()].copy_from_slice(there);
+        Ok(ExBox { block, element: PhantomData })
+    }
+}

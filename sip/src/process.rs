@@ -1,0 +1,178 @@
+//! Child processes, and the end of one's own.
+//!
+//! A child is made from the manifest of an installed program, given its parameters and endpoints by
+//! their index in that manifest, started, and waited for. Its end is an [`Epitaph`]. Deliberately
+//! not here: how a name typed by a person is found among the installed programs.
+
+use alloc::string::String;
+use core::fmt;
+
+use abi::limits;
+pub use abi::{EpitaphKind, StopReason};
+
+use crate::channel::TypedEndpoint;
+use crate::{Deadline, Status, raw, thread_block};
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Epitaph {
+    /// What kind of end.
+    pub kind: EpitaphKind,
+    /// The exit status, if it exited; else a number of the kind's own.
+    pub status: i32,
+    /// One line for people; empty when there is nothing to add.
+    pub text: String,
+}
+
+impl Epitaph {
+    /// Whether it exited by itself with status 0.
+    pub fn is_success(&self) -> bool {
+        self.kind == EpitaphKind::Exited && self.status == 0
+    }
+}
+
+impl fmt::Display for Epitaph {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            EpitaphKind::Exited => write!(formatter, "exited with status {}", self.status),
+            _ => formatter.write_str(&self.text),
+        }
+    }
+}
+
+/// Why a child could not be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateError {
+    /// The kind of reason.
+    pub status: Status,
+    /// The reason in words, for people.
+    pub reason: String,
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.reason)
+    }
+}
+
+/// A child process. Giving it up does not end it: one that was started goes on by itself.
+#[derive(Debug)]
+#[must_use = "a child that is created does nothing until it is started"]
+pub struct Child {
+    handle: u64,
+}
+
+/// Creates a child from an installed program's manifest. It does not run yet.
+pub fn create(program: &str) -> Result<Child, CreateError> {
+    if program.len() > limits::TEXT_BYTES {
+        return Err(CreateError { status: Status::TooLarge, reason: String::from(Status::TooLarge.text()) });
+    }
+    match raw::value::process_create(thread_block::put_bytes(program.as_bytes())) {
+        Ok(handle) => Ok(Child { handle }),
+        Err(Status::Refused) => {
+            let length = thread_block::message_word(limits::MESSAGE_WORDS - 1);
+            let reason = thread_block::text(0, length.min((limits::TEXT_BYTES - 8) as u64));
+            Err(CreateError { status: Status::Refused, reason })
+        }
+        Err(status) => Err(CreateError { status, reason: String::from(status.text()) }),
+    }
+}
+
+impl Child {
+    /// Gives it the value of the parameter at `index` of its manifest, as text.
+    pub fn parameter(self, index: usize, value: &str) -> Result<Child, Status> {
+        self.give_bytes(index, value.as_bytes())?;
+        Ok(self)
+    }
+
+    /// Gives it one more value of a repeated parameter.
+    pub fn repeated_parameter(self, index: usize, value: &str) -> Result<Child, Status> {
+        if value.as_bytes().contains(&0) {
+            return Err(Status::BadArgument);
+        }
+        self.give_bytes(index, value.as_bytes())?;
+        self.give_bytes(index, &[0])?;
+        Ok(self)
+    }
+
+    /// Gives it an endpoint for the slot at `slot` of its manifest, whose contract, side and state
+    /// must be what the slot declares. On refusal the endpoint is closed.
+    pub fn endpoint<E: TypedEndpoint>(self, slot: usize, endpoint: E) -> Result<Child, Status> {
+        let endpoint = endpoint.into_raw();
+        raw::value::process_give_endpoint(self.handle, slot as u64, endpoint.handle())?;
+        endpoint.forget();
+        Ok(self)
+    }
+
+    /// Starts it.
+    pub fn start(self) -> Result<Child, Status> {
+        raw::value::process_start(self.handle)?;
+        Ok(self)
+    }
+
+    /// Ends it and its children, soon; [`wait`](Child::wait) tells when.
+    pub fn stop(&self, reason: StopReason) -> Result<(), Status> {
+        raw::value::process_stop(self.handle, reason as u64).map(drop)
+    }
+
+    /// Waits for its end.
+    pub fn wait(&self) -> Result<Epitaph, Status> {
+        self.wait_until(Deadline::NEVER)
+    }
+
+    /// Waits for its end, at most until the deadline.
+    pub fn wait_until(&self, deadline: Deadline) -> Result<Epitaph, Status> {
+        let kind = raw::value::process_wait(self.handle, deadline.as_ns())?;
+        let status = thread_block::message_word(0) as i32;
+        let length = thread_block::message_word(1);
+        let text = thread_block::text(16, length);
+        Ok(Epitaph { kind: EpitaphKind::from_number(kind).ok_or(Status::Unknown)?, status, text })
+    }
+
+    /// Its process id, as diagnostics show it.
+    pub fn id(&self) -> Result<u64, Status> {
+        raw::value::process_id_of(self.handle)
+    }
+
+    pub(crate) fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    fn give_bytes(&self, index: usize, bytes: &[u8]) -> Result<(), Status> {
+        // An empty value is given, too: it differs from none.
+        let mut rest = bytes;
+        loop {
+            let (piece, later) = rest.split_at(rest.len().min(limits::TEXT_BYTES));
+            raw::value::process_give_parameter(self.handle, index as u64, thread_block::put_bytes(piece))?;
+            if later.is_empty() {
+                return Ok(());
+            }
+            rest = later;
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // The handle is this value's own, so it cannot be refused.
+        let _ = raw::value::process_release(self.handle);
+    }
+}
+
+/// The process's own id.
+pub fn id() -> u64 {
+    raw::value::process_id().unwrap_or(0)
+}
+
+/// Ends the process with an exit status.
+pub fn exit(status: i32) -> ! {
+    loop {
+        // Does not return.
+        let _ = raw::value::process_exit(status as u32 as u64);
+    }
+}
+
+/// Ends the process with this id. Needs the manifest's `stop-any` permission.
+pub fn stop_any(process_id: u64, reason: StopReason) -> Result<(), Status> {
+    raw::value::process_stop_any(process_id, reason as u64).map(drop)
+}

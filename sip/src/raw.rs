@@ -1,0 +1,103 @@
+//! The functions of the ABI table as Rust functions: one load of the table's address, one indirect
+//! call, the answer in two registers.
+//!
+//! All of them are unsafe here, because some change who owns memory; those that pass only values
+//! are offered as safe functions in [`value`], from an explicit list. Neighbours: [`thread_block`]
+//! finds the table. Deliberately not here: any meaning of the arguments.
+
+use abi::AbiReturn;
+
+use crate::thread_block;
+
+macro_rules! stubs {
+    ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
+        $($(
+            #[doc = $doc]
+            ///
+            /// # Safety
+            ///
+            /// The caller accounts for memory: nothing that this call takes from the process (a block, pages) is
+            /// used afterwards, nothing that it gives is owned twice, and an address passed for
+            /// execution is that of a function with the thread entry signature.
+            #[inline(always)]
+            pub unsafe fn $name($($argument: u64),*) -> AbiReturn {
+                thread_block::renew_generation();
+                (thread_block::table().$name)($($argument),*)
+            }
+        )*)*
+    };
+}
+
+abi::for_each_function!(stubs);
+
+macro_rules! value_only {
+    ($($name:ident($($argument:ident),*);)*) => {
+        /// Functions that neither take memory from the caller nor give it any: safe for any arguments.
+        pub(crate) mod value {
+            use abi::Status;
+
+            $(
+                #[inline(always)]
+                pub(crate) fn $name($($argument: u64),*) -> Result<u64, Status> {
+                    // SAFETY: the function is in the list of those that pass only values; a wrong
+                    // handle is refused by the kernel and costs no memory its owner.
+                    unsafe { super::$name($($argument),*) }.into_result()
+                }
+            )*
+        }
+    };
+}
+
+value_only! {
+    channel_create(contract);
+    channel_close(endpoint);
+    channel_describe(endpoint);
+    wait_set_create();
+    wait_set_add(set, endpoint, key);
+    wait_set_remove(set, endpoint);
+    wait_set_wait(set, deadline);
+    wait_set_close(set);
+    process_create(length);
+    process_give_parameter(child, index, length);
+    process_give_endpoint(child, slot, endpoint);
+    process_start(child);
+    process_stop(child, reason);
+    process_wait(child, deadline);
+    process_release(child);
+    process_id_of(child);
+    process_exit(code);
+    process_panic(length);
+    process_id();
+    process_stop_any(process_id, reason);
+    parameter_length(index);
+    parameter_read(index, offset);
+    endpoint_take(slot);
+    program_count();
+    cycles();
+    debug_write(length);
+    trace_note(a, b);
+    heap_describe(block);
+    device_open(index);
+    device_describe(device);
+    device_close(device);
+    machine_power_off(exit_status);
+    stack_left();
+    memory_usage();
+    principal_self();
+    principal_of_peer(endpoint);
+    thread_exit();
+    thread_join(thread, deadline);
+    thread_release(thread);
+    thread_yield();
+    thread_sleep(deadline);
+    time_monotonic();
+    time_wall();
+    processor_count();
+    event_create_manual();
+    event_create_auto();
+    event_set(event);
+    event_reset(event);
+    event_wait(event, deadline);
+    event_close(event);
+    wait_any(count, deadline);
+}

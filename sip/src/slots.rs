@@ -1,0 +1,92 @@
+//! Values under keys that are not used again soon: a vector with a list of free places.
+
+use alloc::vec::Vec;
+
+/// Values by key. A key is a place and how often the place has been used.
+pub(crate) struct Slots<T> {
+    entries: Vec<Entry<T>>,
+    free: Vec<u32>,
+}
+
+struct Entry<T> {
+    uses: u32,
+    value: Option<T>,
+}
+
+impl<T> Slots<T> {
+    pub(crate) const fn new() -> Slots<T> {
+        Slots { entries: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> u64 {
+        if let Some(place) = self.free.pop()
+            && let Some(entry) = self.entries.get_mut(place as usize)
+        {
+            entry.value = Some(value);
+            return key(place, entry.uses);
+        }
+        let place = self.entries.len() as u32;
+        self.entries.push(Entry { uses: 0, value: Some(value) });
+        key(place, 0)
+    }
+
+    pub(crate) fn get(&self, wanted: u64) -> Option<&T> {
+        let entry = self.entries.get(place_of(wanted))?;
+        if entry.uses == uses_of(wanted) { entry.value.as_ref() } else { None }
+    }
+
+    pub(crate) fn get_mut(&mut self, wanted: u64) -> Option<&mut T> {
+        let entry = self.entries.get_mut(place_of(wanted))?;
+        if entry.uses == uses_of(wanted) { entry.value.as_mut() } else { None }
+    }
+
+    pub(crate) fn remove(&mut self, wanted: u64) -> Option<T> {
+        let entry = self.entries.get_mut(place_of(wanted))?;
+        if entry.uses != uses_of(wanted) {
+            return None;
+        }
+        let value = entry.value.take()?;
+        // Wraps before it can be u32::MAX, so that no key is u64::MAX.
+        entry.uses = (entry.uses + 1) % (u32::MAX - 1);
+        self.free.push(place_of(wanted) as u32);
+        Some(value)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Takes all values out.
+    pub(crate) fn drain(&mut self) -> Vec<T> {
+        self.free.clear();
+        self.entries.drain(..).filter_map(|entry| entry.value).collect()
+    }
+}
+
+fn key(place: u32, uses: u32) -> u64 {
+    u64::from(uses) << 32 | u64::from(place)
+}
+
+fn place_of(key: u64) -> usize {
+    key as u32 as usize
+}
+
+fn uses_of(key: u64) -> u32 {
+    (key >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Slots;
+
+    #[test]
+    fn a_key_names_its_value_until_that_is_removed() {
+        let mut slots = Slots::new();
+        let first = slots.insert('a');
+        let second = slots.insert('b');
+        assert_eq!(slots.remove(first), Some('a'));
+        let third = slots.insert('c');
+        assert_eq!((slots.get(first), slots.get(second), slots.get(third)), (None, Some(&'b'), Some(&'c')));
+        assert_eq!((slots.len(), slots.remove(first)), (2, None));
+    }
+}

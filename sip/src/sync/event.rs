@@ -1,0 +1,66 @@
+//! A kernel event.
+
+use crate::raw::value as kernel;
+use crate::{Deadline, Status};
+
+/// Something that happens and that threads wait for.
+#[derive(Debug)]
+pub struct Event {
+    handle: u64,
+}
+
+impl Event {
+    /// An event that one waiter takes.
+    pub fn auto() -> Result<Event, Status> {
+        kernel::event_create_auto().map(|handle| Event { handle })
+    }
+
+    /// An event that stays set until it is reset.
+    pub fn manual() -> Result<Event, Status> {
+        kernel::event_create_manual().map(|handle| Event { handle })
+    }
+
+    /// Sets it.
+    pub fn set(&self) {
+        // The handle is this value's own, so it cannot be refused.
+        let _ = kernel::event_set(self.handle);
+    }
+
+    /// Resets it.
+    pub fn reset(&self) {
+        // As in `set`.
+        let _ = kernel::event_reset(self.handle);
+    }
+
+    /// Waits until it is set.
+    pub fn wait(&self) {
+        // As in `set`; without a deadline it does not time out.
+        let _ = kernel::event_wait(self.handle, Deadline::NEVER.as_ns());
+    }
+
+    /// Waits until it is set; false if the deadline came first.
+    #[must_use]
+    pub fn wait_until(&self, deadline: Deadline) -> bool {
+        kernel::event_wait(self.handle, deadline.as_ns()).is_ok()
+    }
+
+    pub(crate) fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// Gives the handle up to somebody who keeps it as a number.
+    pub(super) fn into_handle(self) -> u64 {
+        core::mem::ManuallyDrop::new(self).handle
+    }
+
+    pub(super) fn from_handle(handle: u64) -> Event {
+        Event { handle }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // Nobody waits for it: a waiter would borrow it.
+        let _ = kernel::event_close(self.handle);
+    }
+}
