@@ -16,6 +16,8 @@ use crate::wire::inode::{Inode, Kind};
 /// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
+    /// Where it is in the folder: a position to list from.
+    pub position: u64,
     /// The inode it names.
     pub inode: u32,
     /// What that is, where the folder says so.
@@ -54,7 +56,7 @@ impl<S: BlockSource> Volume<S> {
                     return Ok(Listing { entries, next: Some(here) });
                 }
                 let kind = Kind::from_entry(view.kind);
-                entries.push(DirectoryEntry { inode: view.inode, kind, name: view.name.to_vec() });
+                entries.push(DirectoryEntry { position: here, inode: view.inode, kind, name: view.name.to_vec() });
             }
         }
         Ok(Listing { entries, next: None })

@@ -259,20 +259,18 @@ impl<S: BlockSource> Volume<S> {
             return Ok(alloc::vec![self.line(first).await?]);
         }
         let mut loads: Vec<_> = (first..=last).map(|index| Box::pin(self.line(index))).collect();
-        let mut lines: Vec<Option<Rc<S::Buffer>>> = loads.iter().map(|_| None).collect();
+        let mut lines: Vec<Option<Result<Rc<S::Buffer>, Error>>> = loads.iter().map(|_| None).collect();
+        // All are seen to their end, even if one fails: a source may not have its reads abandoned.
         poll_fn(|context| {
-            let mut waiting = false;
             for (load, line) in loads.iter_mut().zip(&mut lines).filter(|(_, line)| line.is_none()) {
-                match Pin::new(load).poll(context) {
-                    Poll::Ready(Ok(buffer)) => *line = Some(buffer),
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    Poll::Pending => waiting = true,
+                if let Poll::Ready(result) = Pin::new(load).poll(context) {
+                    *line = Some(result);
                 }
             }
-            if waiting { Poll::Pending } else { Poll::Ready(Ok(())) }
+            if lines.iter().any(Option::is_none) { Poll::Pending } else { Poll::Ready(()) }
         })
-        .await?;
-        Ok(lines.into_iter().flatten().collect())
+        .await;
+        lines.into_iter().flatten().collect()
     }
 
     async fn line(&self, index: u64) -> Result<Rc<S::Buffer>, Error> {
