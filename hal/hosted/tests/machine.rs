@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{DeviceKind, DeviceOperation, DeviceRequest, Fault, FaultKind, Machine, MapError, Segment, Submitted};
 use support::{
-    DISK_BYTES, DISK_FILE, FAULTED, INTERRUPTS, TIMER_TICKS, completion, machine, map_code, new_image_address,
-    new_page, new_slot, on_processor, run_sip, shared_word, take_fault,
+    BAD_INTERRUPTS, DISK_BYTES, DISK_FILE, FAULTED, INTERRUPTS, TIMER_TICKS, completion, machine, map_code,
+    new_image_address, new_page, new_slot, on_processor, run_sip, shared_word, take_fault,
 };
 
 /// Set in the environment of a child, so that nobody else who runs ignored tests is ended by them.
@@ -61,6 +61,7 @@ fn everything_survives_hundreds_of_interrupts() {
     on_processor(move || assert_eq!(run_sip(entry, new_slot(), page), 0, "the line of the comparison that failed"));
     interrupter.join().expect("the interrupter ends");
     assert!(INTERRUPTS.load(Ordering::SeqCst) >= before + 500);
+    assert_eq!(BAD_INTERRUPTS.load(Ordering::SeqCst), 0, "entries against the calling convention");
 }
 
 #[test]

@@ -30,6 +30,8 @@ static BLOCK: Block = Block { kernel_stack: AtomicUsize::new(0), stack_top: Atom
 
 /// How often the machine called `interrupt`.
 pub static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
+/// How often it did so with the direction flag set or the stack misaligned.
+pub static BAD_INTERRUPTS: AtomicU64 = AtomicU64::new(0);
 /// How often it called `tick` for the timer.
 pub static TIMER_TICKS: AtomicU64 = AtomicU64::new(0);
 
@@ -179,6 +181,17 @@ extern "C" fn fault(fault: &Fault) -> ! {
 extern "C" fn interrupt() {
     naked_asm!(
         "lock inc qword ptr [rip + {count}]",
+        "pushfq",
+        "pop rax",
+        "test eax, 0x400",
+        "jnz 2f",
+        "lea rax, [rsp + 8]",
+        "test eax, 0xf",
+        "jz 3f",
+        "2:",
+        "lock inc qword ptr [rip + {bad}]",
+        "cld",
+        "3:",
         "vzeroall",
         "xor eax, eax",
         "xor ecx, ecx",
@@ -191,6 +204,7 @@ extern "C" fn interrupt() {
         "xor r11d, r11d",
         "ret",
         count = sym INTERRUPTS,
+        bad = sym BAD_INTERRUPTS,
     )
 }
 
