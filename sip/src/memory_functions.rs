@@ -8,6 +8,18 @@
 #[macro_export]
 macro_rules! memory_functions {
     () => {
+        // What the standard libraries name for unwinding, which never happens: a panic ends the
+        // process, and image.ld leaves the tables out.
+        ::core::arch::global_asm!(
+            ".pushsection .text.unwind,\"ax\",@progbits",
+            ".globl rust_eh_personality",
+            ".globl _Unwind_Resume",
+            "rust_eh_personality:",
+            "_Unwind_Resume:",
+            "    ud2",
+            ".popsection",
+        );
+
         // SAFETY (of the symbols): System V calling convention, only caller-saved registers, the
         // meaning that C gives these names.
         ::core::arch::global_asm!(
