@@ -7,28 +7,23 @@
 mod arguments;
 mod system_file;
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::process::ExitCode;
 
 use arguments::Arguments;
 use clap::Parser;
-use hal_api::Machine;
 use hal_hosted::{Configuration, Hosted, Started};
 
 fn main() -> ExitCode {
     hal_hosted::own_process();
-    let arguments = Arguments::parse();
-    match run(arguments) {
-        Ok((machine, exit_status)) => machine.power_off(exit_status),
-        Err(error) => {
-            eprintln!("singularity: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let Err(error) = run(Arguments::parse());
+    eprintln!("singularity: {error}");
+    ExitCode::FAILURE
 }
 
-/// Runs the system to its end; answers the machine, still to be powered off, and the exit status.
-fn run(arguments: Arguments) -> Result<(&'static Hosted, u8), Box<dyn Error>> {
+/// Runs the system to its end, which ends the process too; returns only if it cannot start.
+fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
     let system_image = system_file::read(&arguments.system)?;
     let configuration = Configuration { processors: arguments.processors, disks: arguments.disks };
     let Started { machine, notices } = Hosted::start(&configuration)?;
@@ -36,5 +31,6 @@ fn run(arguments: Arguments) -> Result<(&'static Hosted, u8), Box<dyn Error>> {
         eprintln!("singularity: {notice}");
     }
     let boot = kernel::Boot { system_image, parameters: arguments.parameters };
-    Ok((machine, kernel::start(machine, boot)))
+    let why = kernel::start(machine, boot);
+    Err(format!("system image {}: {why}", arguments.system.display()).into())
 }
