@@ -7,6 +7,7 @@ macro_rules! code {
         $(
             global_asm!(
                 ".pushsection .rodata",
+                concat!(".globl hal_test_", stringify!($name), "_start, hal_test_", stringify!($name), "_end"),
                 concat!("hal_test_", stringify!($name), "_start:"),
                 $($line,)*
                 concat!("hal_test_", stringify!($name), "_end:"),
