@@ -1,1 +1,106 @@
-//! To be written.
+//! The portable kernel core: sealed processes, threads, channels, the exchange heap and the ABI.
+//!
+//! Key types: [`process::Process`], [`thread::Thread`], [`channel::Channel`], [`exheap::Block`],
+//! [`contract::Contract`]. Neighbours: `hal-api` below, `abi` above, `package` for what is verified
+//! before it runs. Deliberately not here: names, drivers, files, restarts, policies of any kind; and
+//! whatever differs between machines. Unsafe code: `arch`, `lock`, `slab`, `machine`, and single
+//! places of `memory`, `thread`, `cpu`, `sched`, `entry` (see docs/soundness/kernel.md).
+#![no_std]
+
+extern crate alloc;
+
+mod arch;
+pub mod channel;
+mod claims;
+pub mod contract;
+mod cpu;
+mod device;
+mod diagnostics;
+mod entry;
+pub mod exheap;
+mod handlers;
+mod lock;
+mod machine;
+mod memory;
+pub mod process;
+mod program;
+mod sched;
+mod slab;
+mod sync;
+pub mod thread;
+mod timers;
+mod trace;
+mod wait;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::cpu::Cpu;
+use crate::machine::machine;
+use crate::process::{CreateError, Epitaph};
+
+/// What the kernel boots.
+pub struct Boot {
+    /// The system image: packages and system manifest.
+    pub system_image: Vec<u8>,
+    /// Values for parameters of the root program, by name; several of one name for a repeated one.
+    pub parameters: Vec<(String, String)>,
+}
+
+/// Starts the system on a machine and runs it until it powers off, which ends the host process or the
+/// hardware. Answers only with why it could not start.
+pub fn start(on: &'static dyn hal_api::Machine, boot: Boot) -> String {
+    machine::install(on);
+    memory::start();
+    program::start();
+    device::start();
+    if let Err(why) = program::install(&boot.system_image) {
+        return why;
+    }
+    let cpus: Vec<&'static Cpu> = (0..machine().processor_count() as u32).map(Cpu::make).collect();
+    let bases: Vec<usize> = cpus.iter().map(|cpu| cpu.base()).collect();
+    *BOOT.lock() = Some(boot.parameters);
+    machine().run_processors(&bases, first_or_other_processor, entry::machine_entries());
+    "the machine stopped its processors".to_string()
+}
+
+static BOOT: lock::SpinLock<Option<Vec<(String, String)>>> = lock::SpinLock::new(None);
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn first_or_other_processor(number: usize) {
+    if !STARTED.swap(true, Ordering::AcqRel) {
+        let parameters = BOOT.lock().take().unwrap_or_default();
+        if let Err(why) = start_root(&parameters) {
+            machine().debug_write(format!("cannot start the system: {why}\n").as_bytes());
+            machine().power_off(1);
+        }
+    }
+    sched::processor_main(number);
+}
+
+fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
+    let name = &program::system().ok_or("no system is installed")?.root;
+    let program = program::find(name).ok_or_else(|| format!("the root program {name} is not in the system image"))?;
+    let root = process::create(program, None).map_err(|error| match error {
+        CreateError::Refused(why) => why,
+        CreateError::Status(status) => format!("program {name}: {}", status.text()),
+    })?;
+    for (parameter, value) in parameters {
+        let Some((index, declared)) = program.manifest.parameter(parameter) else {
+            return Err(format!("program {name} has no parameter {parameter}"));
+        };
+        let end: &[u8] = if declared.repeated { b"\0" } else { b"" };
+        let bytes = [value.as_bytes(), end].concat();
+        process::give_parameter(root, index, &bytes)
+            .map_err(|status| format!("parameter {parameter} of {name}: {}", status.text()))?;
+    }
+    process::start(root).map_err(|status| format!("program {name}: {}", status.text()))
+}
+
+/// The root SIP is gone, and with it all others.
+fn root_ended(epitaph: &Epitaph) {
+    machine().debug_write(format!("the system's root {}\n", epitaph.text).as_bytes());
+    machine().power_off(if epitaph.kind == abi::EpitaphKind::Exited { epitaph.status as u8 } else { 1 });
+}

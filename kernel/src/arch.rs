@@ -1,0 +1,134 @@
+//! What is x86-64 about the kernel: the switch between two stacks, the per-processor base register,
+//! the stack pointer and the cycle counter. The same on a hosted machine and on a bare one.
+
+use core::arch::{asm, naked_asm};
+use core::sync::atomic::{AtomicBool, AtomicUsize};
+
+use abi::limits::STACK_SLOT_BYTES;
+
+/// Offset of the processor's own address in its [`Cpu`](crate::cpu::Cpu) block.
+pub const CPU_SELF: usize = 0;
+/// Offset of the pending flags in the block.
+pub const CPU_PENDING: usize = 8;
+/// Offset of the current thread in the block.
+pub const CPU_CURRENT: usize = 16;
+
+/// The first word of the processor's block, which is the block's address.
+#[inline(always)]
+pub fn cpu_address() -> usize {
+    let address;
+    // SAFETY: GS base is set to a Cpu block before any kernel code runs on a processor, and the
+    // block's first word is never written again. Not `pure`: a switch may change the processor.
+    unsafe { asm!("mov {}, gs:[0]", out(reg) address, options(nostack, preserves_flags, readonly)) };
+    address
+}
+
+/// The word of the block that holds the current thread's address.
+#[inline(always)]
+pub fn cpu_current() -> usize {
+    let address;
+    // SAFETY: as for `cpu_address`; offset 16 is CPU_CURRENT, checked in cpu.rs.
+    unsafe { asm!("mov {}, gs:[16]", out(reg) address, options(nostack, preserves_flags, readonly)) };
+    address
+}
+
+/// The pending flags of the processor.
+#[inline(always)]
+pub fn cpu_pending() -> u32 {
+    let pending;
+    // SAFETY: as for `cpu_address`; offset 8 is CPU_PENDING, checked in cpu.rs.
+    unsafe { asm!("mov {:e}, gs:[8]", out(reg) pending, options(nostack, preserves_flags, readonly)) };
+    pending
+}
+
+/// The stack pointer.
+#[inline(always)]
+pub fn stack_pointer() -> usize {
+    let pointer;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
+    pointer
+}
+
+/// Bytes between the stack pointer and the low end of the stack slot it lies in.
+#[inline(always)]
+pub fn stack_left() -> usize {
+    stack_pointer() & (STACK_SLOT_BYTES - 1)
+}
+
+/// The time-stamp counter.
+#[inline(always)]
+pub fn cycles() -> u64 {
+    // SAFETY: RDTSC exists on every x86-64 processor and touches no memory.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Saves the calling context at `save`, continues the one saved as `load`, and then clears
+/// `left`, which tells other processors that the old context is saved.
+///
+/// # Safety
+/// `load` must be a stack pointer that `switch` saved or [`prepare_stack`] made, continued by no
+/// other processor. The caller holds no lock and no reference that ends before it is continued.
+#[unsafe(naked)]
+pub unsafe extern "C" fn switch(save: &AtomicUsize, load: usize, left: &AtomicBool) {
+    naked_asm!(
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "mov [rdi], rsp",
+        "mov rsp, rsi",
+        "mov byte ptr [rdx], 0",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
+        "ret",
+    )
+}
+
+/// Where a new thread begins: `prepare_stack` left its entry in r12, argument in r13.
+#[unsafe(naked)]
+extern "C" fn thread_start() {
+    naked_asm!(
+        "call {arrive}",
+        "mov rdi, r13",
+        "mov rax, r12",
+        // The entry sees the stack as after a call: aligned to 16 less 8. Its return address is 0.
+        "xor ebx, ebx",
+        "xor ebp, ebp",
+        "xor r12d, r12d",
+        "xor r13d, r13d",
+        "jmp rax",
+        arrive = sym crate::sched::arrive_new_thread,
+    )
+}
+
+/// Lays a first frame on a new thread's stack, so that [`switch`] to the result starts `entry` with
+/// `argument`.
+///
+/// # Safety
+/// `top` is the 16-byte aligned upper end of a stack that nothing else uses.
+pub unsafe fn prepare_stack(top: usize, entry: usize, argument: usize) -> usize {
+    // Layout, upwards: r15 r14 r13 r12 rbp rbx, address to return to, then the entry's own (zero)
+    // return address. `thread_start` runs with rsp at the latter.
+    let frame = [0, 0, argument, entry, 0, 0, thread_start as *const () as usize, 0];
+    let pointer = top - size_of_val(&frame);
+    // SAFETY: the caller gives the stack to us; the frame lies wholly below `top`.
+    unsafe { core::ptr::write(pointer as *mut [usize; 8], frame) };
+    pointer
+}
+
+/// Drops everything on the current stack above `top` and runs `then` there.
+///
+/// # Safety
+/// `top` is the 16-byte aligned upper end of the current thread's stack; nothing on the stack is
+/// needed again, and nothing on it has a destructor that matters.
+pub unsafe fn restart_stack(top: usize, then: extern "C" fn() -> !) -> ! {
+    // SAFETY: see above; `then` never returns, so the pushed return address is never used.
+    unsafe { asm!("mov rsp, {}", "call {}", "ud2", in(reg) top, in(reg) then, options(noreturn)) }
+}

@@ -1,0 +1,148 @@
+//! Contracts as the run-time monitor uses them: the third check of the same automaton.
+//!
+//! A contract is registered when the first program that uses it is loaded, and stays. In a running
+//! system a contract's name has one fingerprint, so that endpoint arguments can refer to contracts
+//! by name.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, ScalarRange, name_tag};
+
+use crate::channel::SideIndex;
+use crate::lock::SpinLock;
+
+/// A registered contract.
+pub struct Contract {
+    /// The whole automaton, for people.
+    pub automaton: Automaton,
+    /// Its canonical bytes.
+    pub bytes: Vec<u8>,
+    /// SHA-256 of the bytes.
+    pub fingerprint: [u8; 32],
+    /// [`name_tag`] of its name.
+    pub tag: u64,
+    /// Words of a queue slot: the message word and the longest message.
+    pub slot_words: usize,
+    /// Queue slots for each side's messages to come, by [`SideIndex`].
+    pub bounds: [usize; 2],
+    messages: Vec<Monitored>,
+    next: Vec<u16>,
+    senders: Vec<Option<SideIndex>>,
+}
+
+/// What the monitor looks at for each message.
+pub struct Monitored {
+    /// The message word that a send must name.
+    pub word: u64,
+    /// Who may send it.
+    pub sender: SideIndex,
+    /// All words.
+    pub words: usize,
+    /// Whether there is nothing but scalars of any value.
+    pub plain: bool,
+    /// The rest.
+    pub shape: MessageShape,
+}
+
+impl Monitored {
+    /// Scalars that are not free to have any value.
+    pub fn ranges(&self) -> &[ScalarRange] {
+        &self.shape.ranges
+    }
+}
+
+impl Contract {
+    fn new(automaton: Automaton, bytes: &[u8], fingerprint: [u8; 32]) -> Contract {
+        let messages: Vec<Monitored> = automaton
+            .messages
+            .iter()
+            .enumerate()
+            .map(|(tag, shape)| Monitored {
+                word: shape.message_word(tag as u16),
+                sender: match shape.direction {
+                    Direction::ToImporter => SideIndex::Exporter,
+                    Direction::ToExporter => SideIndex::Importer,
+                },
+                words: shape.words(),
+                plain: shape.ranges.is_empty() && shape.blocks.is_empty() && shape.endpoints.is_empty(),
+                shape: shape.clone(),
+            })
+            .collect();
+        let senders = (0..automaton.states.len() as u16)
+            .map(|state| match automaton.sender_in(state)? {
+                Direction::ToImporter => Some(SideIndex::Exporter),
+                Direction::ToExporter => Some(SideIndex::Importer),
+            })
+            .collect();
+        Contract {
+            tag: name_tag(&automaton.name),
+            slot_words: automaton.slot_words() + 1,
+            bounds: [automaton.queue_to_importer as usize, automaton.queue_to_exporter as usize],
+            next: automaton.states.iter().flat_map(|state| state.next.iter().copied()).collect(),
+            messages,
+            senders,
+            bytes: bytes.to_vec(),
+            fingerprint,
+            automaton,
+        }
+    }
+
+    /// What the monitor knows of the message with this tag.
+    #[inline(always)]
+    pub fn message(&self, tag: usize) -> Option<&Monitored> {
+        self.messages.get(tag)
+    }
+
+    /// The state after a message, if it is allowed in `state`.
+    #[inline(always)]
+    pub fn next(&self, state: u16, tag: usize) -> Option<u16> {
+        let next = *self.next.get(state as usize * self.messages.len() + tag)?;
+        (next != NO_TRANSITION).then_some(next)
+    }
+
+    /// Which side sends in `state`, if any.
+    pub fn sender(&self, state: u16) -> Option<SideIndex> {
+        self.senders.get(state as usize).copied().flatten()
+    }
+
+    /// Name of a state.
+    pub fn state_name(&self, state: u16) -> &str {
+        self.automaton.states.get(state as usize).map_or("?", |row| &row.name)
+    }
+}
+
+static CONTRACTS: SpinLock<Vec<&'static Contract>> = SpinLock::new(Vec::new());
+
+/// Why a contract cannot be registered.
+#[derive(Debug)]
+pub enum RegisterError {
+    /// Its bytes are not an automaton.
+    Malformed(abi::DecodeError),
+    /// Another contract of that name has another fingerprint.
+    Differs,
+}
+
+/// Registers a contract, or finds it.
+pub fn register(bytes: &[u8], fingerprint: [u8; 32]) -> Result<&'static Contract, RegisterError> {
+    if let Some(known) = CONTRACTS.lock().iter().find(|contract| contract.fingerprint == fingerprint) {
+        return Ok(known);
+    }
+    let automaton = Automaton::decode(bytes).map_err(RegisterError::Malformed)?;
+    let contract = Contract::new(automaton, bytes, fingerprint);
+    let mut contracts = CONTRACTS.lock();
+    match contracts.iter().find(|known| known.tag == contract.tag) {
+        Some(known) if known.fingerprint == fingerprint => Ok(known),
+        Some(_) => Err(RegisterError::Differs),
+        None => {
+            let contract: &'static Contract = Box::leak(Box::new(contract));
+            contracts.push(contract);
+            Ok(contract)
+        }
+    }
+}
+
+/// The contract at this place of the list of all.
+pub fn by_index(index: usize) -> Option<&'static Contract> {
+    CONTRACTS.lock().get(index).copied()
+}

@@ -1,0 +1,122 @@
+//! The block of each processor, reached through the GS base register.
+
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use alloc::boxed::Box;
+
+use crate::arch;
+use crate::lock::AtomicRef;
+use crate::sched::Queue;
+use crate::slab::Slot;
+use crate::thread::Thread;
+
+/// A pending flag: other threads are to have their turn.
+pub const PENDING_RESCHEDULE: u32 = 1;
+/// A pending flag: the timer ran out.
+pub const PENDING_TIMER: u32 = 2;
+/// A pending flag: the current thread's SIP is being ended.
+pub const PENDING_KILL: u32 = 4;
+
+/// What the next context does for the one that a processor has just left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Afterwards {
+    /// Nothing.
+    Nothing = 0,
+    /// Put the thread at the end of the preempted list.
+    Requeue = 1,
+    /// Free the ended thread's stack.
+    Bury = 2,
+}
+
+/// One processor. Its fields are used by that processor alone, in the kernel, except where said.
+#[repr(C)]
+pub struct Cpu {
+    address: AtomicUsize,
+    /// Flags to look at before leaving the kernel. Any processor may set some.
+    pub pending: AtomicU32,
+    current: AtomicRef<Slot<Thread>>,
+    /// Number from 0.
+    pub number: u32,
+    /// Recently unblocked threads, in order.
+    pub unblocked: Queue,
+    /// The saved stack pointer of the idle context.
+    pub idle_saved: AtomicUsize,
+    /// See [`Afterwards`].
+    pub afterwards: AtomicU8,
+    /// Whom `afterwards` is about.
+    pub left: AtomicRef<Slot<Thread>>,
+    /// Cycle counter when the current thread was switched to.
+    pub since: AtomicU64,
+    /// Stands in for a thread's `on_cpu` when the idle context is left.
+    pub idle_on_cpu: AtomicBool,
+    /// Switches between threads.
+    pub switches: AtomicU64,
+}
+
+const _: () = {
+    assert!(offset_of!(Cpu, address) == arch::CPU_SELF);
+    assert!(offset_of!(Cpu, pending) == arch::CPU_PENDING);
+    assert!(offset_of!(Cpu, current) == arch::CPU_CURRENT);
+};
+
+impl Cpu {
+    /// A block for processor `number`, for ever.
+    pub fn make(number: u32) -> &'static Cpu {
+        let cpu = Box::leak(Box::new(Cpu {
+            address: AtomicUsize::new(0),
+            pending: AtomicU32::new(0),
+            current: AtomicRef::none(),
+            number,
+            unblocked: Queue::default(),
+            idle_saved: AtomicUsize::new(0),
+            afterwards: AtomicU8::new(Afterwards::Nothing as u8),
+            left: AtomicRef::none(),
+            since: AtomicU64::new(0),
+            idle_on_cpu: AtomicBool::new(false),
+            switches: AtomicU64::new(0),
+        }));
+        cpu.address.store(cpu.base(), Ordering::Release);
+        cpu
+    }
+
+    /// The value for the GS base register.
+    pub fn base(&'static self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// The thread that runs here.
+    #[inline(always)]
+    pub fn current(&self) -> Option<&'static Slot<Thread>> {
+        self.current.get()
+    }
+
+    /// Says which thread runs here.
+    #[inline(always)]
+    pub fn set_current(&self, thread: Option<&'static Slot<Thread>>) {
+        self.current.set(thread);
+    }
+
+    /// Leaves work to whoever runs here next.
+    #[inline(always)]
+    pub fn leave_behind(&self, afterwards: Afterwards, thread: &'static Slot<Thread>) {
+        self.left.set(Some(thread));
+        self.afterwards.store(afterwards as u8, Ordering::Relaxed);
+    }
+}
+
+/// The calling processor's block. Ask again after anything that may switch.
+#[inline(always)]
+pub fn this() -> &'static Cpu {
+    // SAFETY: the first word of a Cpu block is its own address, set by `Cpu::make`; blocks are leaked.
+    unsafe { &*(arch::cpu_address() as *const Cpu) }
+}
+
+/// The thread that makes the current ABI call.
+#[inline(always)]
+pub fn current() -> &'static Slot<Thread> {
+    // SAFETY: ABI functions run only on a thread; `set_current` stores references to slots, which
+    // live for ever, before a thread gets to run.
+    unsafe { &*(arch::cpu_current() as *const Slot<Thread>) }
+}

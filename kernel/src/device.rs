@@ -1,0 +1,274 @@
+//! Devices: who has one open, and the operations under way.
+//!
+//! Who owns the block of an operation: the device, from submit until `device_complete` hands it back.
+//! What if the SIP dies here: its device is free for the next one at once; an operation that the
+//! machine still works on keeps its block until it is done, and the block is disposed of then.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use abi::{DeviceOperation, Status};
+use hal_api::{DeviceKind, DeviceRequest, DeviceResult, Submitted};
+
+use crate::claims::{self, Kind};
+use crate::exheap::{self, BlockRef};
+use crate::lock::{AtomicRef, SpinLock};
+use crate::machine::machine;
+use crate::process::ProcessRef;
+use crate::thread::{MessageBuffer, ThreadRef};
+use crate::wait::{self, Ticket, Waiters, Woken};
+
+/// Operations under way for one device at most.
+const REQUESTS: usize = 64;
+
+/// A device of the machine.
+pub struct Device {
+    /// The machine's name for it.
+    pub name: String,
+    kind: DeviceKind,
+    number: usize,
+    /// Counts the times it was opened: the generation of its handle.
+    openings: AtomicU32,
+    inner: SpinLock<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    owner: Option<ProcessRef>,
+    requests: Vec<Option<Request>>,
+    done: VecDeque<Done>,
+    waiters: Waiters,
+}
+
+struct Request {
+    block: BlockRef,
+    opening: u32,
+}
+
+struct Done {
+    block: BlockRef,
+    result: DeviceResult,
+}
+
+static DEVICES: AtomicRef<Vec<Device>> = AtomicRef::none();
+/// Blocks of operations whose SIP is gone, for a processor to dispose of.
+static ORPHANS: SpinLock<Vec<BlockRef>> = SpinLock::new(Vec::new());
+static HAVE_ORPHANS: AtomicBool = AtomicBool::new(false);
+
+/// Asks the machine what it has.
+pub fn start() {
+    let devices = machine()
+        .devices()
+        .into_iter()
+        .enumerate()
+        .map(|(number, device)| Device {
+            name: device.name,
+            kind: device.kind,
+            number,
+            openings: AtomicU32::new(0),
+            inner: SpinLock::new(Inner { requests: (0..REQUESTS).map(|_| None).collect(), ..Inner::default() }),
+        })
+        .collect();
+    DEVICES.set(Some(Box::leak(Box::new(devices))));
+}
+
+/// Opens the device with this name for a SIP.
+pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
+    let device = DEVICES.get().and_then(|devices| devices.iter().find(|device| device.name == name));
+    let device = device.ok_or(Status::NotFound)?;
+    let mut inner = device.inner.lock();
+    if inner.owner.is_some() {
+        return Err(Status::Busy);
+    }
+    inner.owner = Some(caller);
+    let opening = device.openings.fetch_add(1, Ordering::AcqRel) + 1;
+    caller.count_device(true);
+    Ok(claims::handle(Kind::Device, device.number as u32, opening))
+}
+
+/// The device behind a handle's parts, if this SIP has it open.
+pub fn opened(number: u32, opening: u32, caller: ProcessRef) -> Option<&'static Device> {
+    let device = DEVICES.get()?.get(number as usize)?;
+    let owned = device.inner.lock().owner.is_some_and(|owner| core::ptr::eq(owner, caller));
+    (owned && device.openings.load(Ordering::Acquire) & 0x00ff_ffff == opening).then_some(device)
+}
+
+/// Puts what is known of a device into the buffer.
+pub fn describe(device: &Device, buffer: MessageBuffer) {
+    let (columns, rows) = machine().console_size(device.number);
+    let (kind, bytes, flags) = match device.kind {
+        DeviceKind::Console { terminal } => (abi::DeviceKind::Console, 0, u64::from(terminal) << 1),
+        DeviceKind::Disk { bytes, read_only } => (abi::DeviceKind::Disk, bytes, u64::from(read_only)),
+    };
+    buffer.write_words(&[kind as u64, bytes, flags, u64::from(columns), u64::from(rows)]);
+}
+
+/// Hands a block to the device for an operation; whether it is complete already.
+pub fn submit(
+    caller: ProcessRef,
+    device: &'static Device,
+    operation: u64,
+    offset: u64,
+    handle: u64,
+    bytes: u64,
+) -> Result<bool, Status> {
+    let operation = match DeviceOperation::from_number(operation).ok_or(Status::BadArgument)? {
+        DeviceOperation::Read => hal_api::DeviceOperation::Read,
+        DeviceOperation::Write => hal_api::DeviceOperation::Write,
+        DeviceOperation::Flush => hal_api::DeviceOperation::Flush,
+    };
+    let block = claims::block(handle)?;
+    if bytes > block.size() as u64 {
+        return Err(Status::BadArgument);
+    }
+    exheap::take_from(caller, block, handle)?;
+    let slot = {
+        let mut inner = device.inner.lock();
+        let opening = device.openings.load(Ordering::Acquire);
+        let free = inner.requests.iter().position(Option::is_none);
+        if let Some(slot) = free {
+            inner.requests[slot] = Some(Request { block, opening });
+        }
+        free
+    };
+    let Some(slot) = slot else {
+        exheap::give_to(caller, block);
+        return Err(Status::Exhausted);
+    };
+    let request = DeviceRequest {
+        device: device.number,
+        token: (device.number as u64) << 32 | slot as u64,
+        operation,
+        offset,
+        address: block.address.load(Ordering::Relaxed),
+        bytes: bytes as usize,
+    };
+    match machine().device_submit(request) {
+        Submitted::Queued => Ok(false),
+        Submitted::Complete(result) => {
+            if let Some(ticket) = finish(device, slot, result) {
+                ticket.wake(Woken::Signalled);
+            }
+            Ok(true)
+        }
+    }
+}
+
+/// Files a finished operation; whom to wake.
+fn finish(device: &'static Device, slot: usize, result: DeviceResult) -> Option<Ticket> {
+    let mut inner = device.inner.lock();
+    let request = inner.requests.get_mut(slot)?.take()?;
+    if inner.owner.is_some() && request.opening == device.openings.load(Ordering::Acquire) {
+        inner.done.push_back(Done { block: request.block, result });
+        return inner.waiters.take_one();
+    }
+    drop(inner);
+    ORPHANS.lock().push(request.block);
+    HAVE_ORPHANS.store(true, Ordering::Release);
+    None
+}
+
+/// The machine has finished a queued operation. Called from outside the processors.
+pub extern "C" fn complete(token: u64, done: u64, failed: bool) {
+    let device = DEVICES.get().and_then(|devices| devices.get((token >> 32) as usize));
+    let Some(device) = device else { return };
+    let result = if failed { Err(hal_api::DeviceFailure) } else { Ok(done as usize) };
+    if let Some(ticket) = finish(device, token as u32 as usize, result) {
+        ticket.wake_from_outside(Woken::Signalled);
+    }
+}
+
+/// Disposes of blocks whose operation outlived its SIP. On a processor.
+pub fn dispose_orphans() {
+    if !HAVE_ORPHANS.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    let orphans = core::mem::take(&mut *ORPHANS.lock());
+    for block in orphans {
+        exheap::dispose(block);
+    }
+}
+
+/// Waits for a finished operation and hands its block back, described in the buffer.
+pub fn wait_complete(
+    caller: ProcessRef,
+    thread: ThreadRef,
+    device: &'static Device,
+    deadline: u64,
+    buffer: MessageBuffer,
+) -> Result<u64, Status> {
+    loop {
+        if let Some(done) = take_done(device) {
+            exheap::give_to(caller, done.block);
+            let (count, status) = match done.result {
+                Ok(count) => (count as u64, Status::Ok),
+                Err(_) => (0, Status::DeviceError),
+            };
+            let address = done.block.address.load(Ordering::Relaxed) as u64;
+            buffer.write_words(&[address, done.block.size() as u64, count, status as u64]);
+            return Ok(done.block.handle());
+        }
+        let ticket = wait::begin();
+        if wait_at(device, ticket) {
+            crate::channel::drop_wait(ticket);
+            continue;
+        }
+        match wait::block(ticket, deadline) {
+            Woken::Signalled => {}
+            Woken::Killed => return Err(Status::Closed),
+            Woken::TimedOut => {
+                stop_waiting_at(device, thread);
+                return Err(Status::TimedOut);
+            }
+        }
+    }
+}
+
+fn take_done(device: &'static Device) -> Option<Done> {
+    device.inner.lock().done.pop_front()
+}
+
+/// Leaves a ticket, unless something is finished: true then.
+pub fn wait_at(device: &'static Device, ticket: Ticket) -> bool {
+    let mut inner = device.inner.lock();
+    if !inner.done.is_empty() {
+        return true;
+    }
+    inner.waiters.add(ticket);
+    false
+}
+
+/// Takes a thread's ticket back.
+pub fn stop_waiting_at(device: &'static Device, thread: ThreadRef) {
+    let mut inner = device.inner.lock();
+    inner.waiters.remove(thread);
+    if !inner.done.is_empty() {
+        inner.waiters.wake_one();
+    }
+}
+
+/// Closes a device of the caller's.
+pub fn close(caller: ProcessRef, device: &'static Device) {
+    let mut inner = device.inner.lock();
+    inner.owner = None;
+    inner.waiters = Waiters::default();
+    let done = core::mem::take(&mut inner.done);
+    drop(inner);
+    caller.count_device(false);
+    for done in done {
+        exheap::dispose(done.block);
+    }
+}
+
+/// Closes all devices of a SIP that is being ended.
+pub fn close_all(process: ProcessRef) {
+    for device in DEVICES.get().into_iter().flatten() {
+        let owned = device.inner.lock().owner.is_some_and(|owner| core::ptr::eq(owner, process));
+        if owned {
+            close(process, device);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What tools can see of the system: processes, threads, channels, counters.
+
+use abi::{ChannelRecord, CounterRecord, NAME_BYTES, ProcessRecord, ThreadRecord, ThreadState};
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use crate::channel::{CHANNELS, Place, Side};
+use crate::exheap::BLOCKS;
+use crate::process::{self, PROCESSES, ProcessRef};
+use crate::sync::SYNCS;
+use crate::thread::{self, THREADS};
+use crate::{memory, sched};
+
+/// A record for each SIP.
+pub fn processes() -> Vec<ProcessRecord> {
+    PROCESSES.iter().map(process_record).collect()
+}
+
+fn process_record(process: ProcessRef) -> ProcessRecord {
+    let (blocks, block_bytes) = {
+        let blocks = process.blocks.lock();
+        (blocks.list.count(), blocks.bytes)
+    };
+    ProcessRecord {
+        id: process.id.load(Ordering::Relaxed),
+        parent: process.parent_id(),
+        state: process.state() as u64,
+        threads: u64::from(process.live_threads.load(Ordering::Relaxed)),
+        memory_bytes: (process.page_usage().0 * abi::limits::PAGE_BYTES) as u64,
+        blocks: u64::from(blocks),
+        block_bytes: block_bytes as u64,
+        endpoints: u64::from(process.endpoints.lock().list.count()),
+        handles: u64::from(process.handles()),
+        children: u64::from(process.child_count()),
+        cycles: cycles(process),
+        messages_sent: process.sent.load(Ordering::Relaxed),
+        messages_received: process.received.load(Ordering::Relaxed),
+        started_ns: process.started_ns.load(Ordering::Relaxed),
+        reserved: 0,
+        name: name_bytes(process.name()),
+    }
+}
+
+fn cycles(process: ProcessRef) -> u64 {
+    let list = process.threads.lock();
+    let running: u64 = core::iter::successors(list.first(), |&index| list.next(index))
+        .filter_map(|index| THREADS.slot(index))
+        .map(|thread| thread.cycles.load(Ordering::Relaxed))
+        .sum();
+    running + process.past_cycles.load(Ordering::Relaxed)
+}
+
+/// A record for each thread.
+pub fn threads() -> Vec<ThreadRecord> {
+    THREADS
+        .iter()
+        .map(|thread| ThreadRecord {
+            process: thread.owner().map_or(0, |process| process.id.load(Ordering::Relaxed)),
+            thread: thread.handle(),
+            state: match thread.state.load(Ordering::Relaxed) & 3 {
+                thread::RUNNING => ThreadState::Running,
+                thread::RUNNABLE => ThreadState::Runnable,
+                thread::BLOCKED => ThreadState::Blocked,
+                _ => ThreadState::Ended,
+            } as u64,
+            cycles: thread.cycles.load(Ordering::Relaxed),
+        })
+        .collect()
+}
+
+/// A record for each channel.
+pub fn channels() -> Vec<ChannelRecord> {
+    CHANNELS
+        .iter()
+        .filter_map(|channel| {
+            let inner = channel.lock();
+            let contract = inner.contract?;
+            let [importer, exporter] = &inner.sides;
+            Some(ChannelRecord {
+                channel: u64::from(channel.index()),
+                importer: owner_id(importer),
+                exporter: owner_id(exporter),
+                importer_state: u64::from(importer.state),
+                exporter_state: u64::from(exporter.state),
+                waiting_for_importer: importer.waiting as u64,
+                waiting_for_exporter: exporter.waiting as u64,
+                contract: name_bytes(&contract.automaton.name),
+                importer_state_name: name_bytes(contract.state_name(importer.state)),
+                exporter_state_name: name_bytes(contract.state_name(exporter.state)),
+            })
+        })
+        .collect()
+}
+
+fn owner_id(side: &Side) -> u64 {
+    match (side.place, side.owner) {
+        (Place::Owned, Some(owner)) => owner.id.load(Ordering::Relaxed),
+        _ => 0,
+    }
+}
+
+/// The system's counters.
+pub fn counters() -> Vec<CounterRecord> {
+    let (pages, exchange, stacks) = memory::usage();
+    let list: [(&str, u64); 12] = [
+        ("processes", u64::from(PROCESSES.live())),
+        ("processes created", process::CREATED.load(Ordering::Relaxed)),
+        ("processes ended", process::ENDED.load(Ordering::Relaxed)),
+        ("threads", u64::from(THREADS.live())),
+        ("channels", u64::from(CHANNELS.live())),
+        ("blocks", u64::from(BLOCKS.live())),
+        ("synchronization objects", u64::from(SYNCS.live())),
+        ("pages", pages as u64),
+        ("exchange bytes", exchange as u64),
+        ("stacks", stacks as u64),
+        ("idle processors", u64::from(sched::idle_processors())),
+        ("processors", crate::machine::machine().processor_count() as u64),
+    ];
+    list.into_iter().map(|(name, value)| CounterRecord { value, name: name_bytes(name) }).collect()
+}
+
+/// A name as records carry it: cut at a character boundary, padded with zero bytes.
+fn name_bytes(name: &str) -> [u8; NAME_BYTES] {
+    let mut bytes = [0; NAME_BYTES];
+    let cut = name.floor_char_boundary(NAME_BYTES);
+    bytes[..cut].copy_from_slice(&name.as_bytes()[..cut]);
+    bytes
+}

@@ -1,0 +1,105 @@
+//! Where SIPs and the machine enter the kernel.
+//!
+//! A SIP calls through [`abi::AbiTable`] and stays on its own stack. Entry checks that the stack has
+//! room for the kernel, before any lock is taken; exit looks whether the thread is to end or to give
+//! way. The machine enters through [`hal_api::KernelEntries`].
+
+use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind};
+use alloc::format;
+use hal_api::{Fault, FaultKind, KernelEntries};
+
+use crate::process::Epitaph;
+use crate::{arch, cpu, device, handlers, process, program, sched, thread};
+
+macro_rules! define_entries {
+    ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
+        $($(
+            extern "C" fn $name($($argument: u64),*) -> AbiReturn {
+                if arch::stack_left() < STACK_RESERVE_BYTES {
+                    stack_overflow();
+                }
+                let answer = handlers::$name($($argument),*);
+                if arch::cpu_pending() != 0 {
+                    sched::service_pending();
+                }
+                answer.into()
+            }
+        )*)*
+
+        static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
+    };
+}
+
+abi::for_each_function!(define_entries);
+
+/// Address of the table, for thread blocks.
+pub fn table_address() -> usize {
+    core::ptr::from_ref(&TABLE).addr()
+}
+
+/// What the machine calls.
+pub fn machine_entries() -> KernelEntries {
+    KernelEntries { is_sip_code, tick, interrupt, fault, stack_top, device_complete: device::complete }
+}
+
+extern "C" fn is_sip_code(instruction: usize) -> bool {
+    program::is_image_address(instruction)
+}
+
+extern "C" fn tick(timer: bool) -> bool {
+    let flag = if timer { cpu::PENDING_TIMER } else { cpu::PENDING_RESCHEDULE };
+    cpu::this().pending.fetch_or(flag, core::sync::atomic::Ordering::Relaxed);
+    true
+}
+
+extern "C" fn interrupt() {
+    sched::service_pending();
+}
+
+extern "C" fn stack_top() -> usize {
+    cpu::this().current().map_or(0, |thread| thread.block_address())
+}
+
+extern "C" fn fault(fault: &Fault) -> ! {
+    let thread = cpu::current();
+    if let Some(process) = thread.owner() {
+        process::end(process, describe_fault(thread, fault));
+    }
+    thread::end_current()
+}
+
+fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
+    let slot = thread.block_address() & !(STACK_SLOT_BYTES - 1);
+    let at = match program::locate(fault.instruction) {
+        Some((name, offset)) => format!("{name}+{offset:#x}"),
+        None => format!("address {:#x}, which is no code", fault.instruction),
+    };
+    let in_slot = fault.address.wrapping_sub(slot) < STACK_RESERVE_BYTES;
+    match fault.kind {
+        FaultKind::Memory if in_slot => Epitaph::new(EpitaphKind::StackOverflow, format!("used up its stack at {at}")),
+        FaultKind::Memory if fault.instruction == fault.address => {
+            Epitaph::new(EpitaphKind::Faulted, format!("jumped to {at}"))
+        }
+        FaultKind::Memory => {
+            Epitaph::new(EpitaphKind::Faulted, format!("accessed address {:#x} at {at}", fault.address))
+        }
+        FaultKind::Instruction => Epitaph::new(EpitaphKind::Faulted, format!("executed a bad instruction at {at}")),
+        FaultKind::Arithmetic => Epitaph::new(EpitaphKind::Faulted, format!("divided by zero at {at}")),
+        FaultKind::Trap => Epitaph::new(EpitaphKind::Faulted, format!("hit a breakpoint at {at}")),
+    }
+}
+
+#[cold]
+fn stack_overflow() -> ! {
+    let top = cpu::current().block_address();
+    // SAFETY: `top` is the upper end of this thread's stack; the SIP ends, so nothing on it is needed.
+    unsafe { arch::restart_stack(top, end_overflowed) }
+}
+
+extern "C" fn end_overflowed() -> ! {
+    if let Some(process) = cpu::current().owner() {
+        process::end(process, Epitaph::new(EpitaphKind::StackOverflow, "called the kernel with its stack used up"));
+    }
+    thread::end_current()
+}

@@ -1,0 +1,287 @@
+//! The exchange heap: blocks with out-of-band records, each with exactly one owner.
+//!
+//! A block belongs to a SIP (and is in its list), to a message in a channel's queue, to another block
+//! it is attached to, to a device during an operation, or waits at an endpoint for its lender. Its
+//! fields are guarded by whoever owns it: the lock of the SIP's block list, the lock of the channel,
+//! the device's lock; or nobody else can see it.
+//!
+//! Loans: each time a block is lent in a message, the sending endpoint is pushed on the block's
+//! `loans`. Returning it over the same channel pops that; when a borrower dies or drops it, the block
+//! goes to the top loan's endpoint, to be handed over together with `ChannelClosed`; if that endpoint
+//! is closed, to the next one; and is freed when there is none.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use abi::Status;
+use abi::limits::{BLOCK_ALIGN, LOAN_DEPTH};
+
+use crate::claims::{self, Kind};
+use crate::lock::AtomicRef;
+use crate::process::{Process, ProcessRef};
+use crate::slab::{Links, Listed, Slab, Slot};
+use crate::{channel, memory};
+
+/// All blocks.
+pub static BLOCKS: Slab<Block> = Slab::new();
+static EXTENTS: Slab<Extent> = Slab::new();
+
+const NO_BLOCK: u32 = u32::MAX;
+
+/// Memory behind one or, after a split, several blocks.
+#[derive(Default)]
+pub struct Extent {
+    address: AtomicUsize,
+    bytes: AtomicUsize,
+    references: AtomicU32,
+}
+
+/// One block.
+#[derive(Default)]
+pub struct Block {
+    /// The SIP that owns it; none while it is anywhere else.
+    pub owner: AtomicRef<Slot<Process>>,
+    /// Address of its first byte.
+    pub address: AtomicUsize,
+    /// Its size.
+    pub bytes: AtomicUsize,
+    /// Type of its elements.
+    pub type_tag: AtomicU64,
+    extent: AtomicRef<Slot<Extent>>,
+    /// In the list of its owner.
+    pub links: Links,
+    /// First of the blocks attached to it, last attached first.
+    first_child: AtomicU32,
+    /// Next in the chain of attached blocks or of blocks that wait for their lender.
+    pub next: AtomicU32,
+    loan_count: AtomicU32,
+    loans: [AtomicU64; LOAN_DEPTH],
+}
+
+/// A reference to a block.
+pub type BlockRef = &'static Slot<Block>;
+
+/// Blocks in their SIP's list.
+pub enum OfProcess {}
+
+impl Listed for OfProcess {
+    fn links(index: u32) -> Option<&'static Links> {
+        BLOCKS.slot(index).map(|slot| &slot.links)
+    }
+}
+
+impl Slot<Block> {
+    /// Its handle.
+    #[inline(always)]
+    pub fn handle(&'static self) -> u64 {
+        claims::handle(Kind::Block, self.index(), self.generation())
+    }
+
+    /// Its size in bytes.
+    #[inline(always)]
+    pub fn size(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is lent to whoever has it.
+    #[inline(always)]
+    pub fn is_lent(&self) -> bool {
+        self.loan_count.load(Ordering::Relaxed) != 0
+    }
+
+    /// The endpoint that lent it last.
+    pub fn lender(&self) -> Option<u64> {
+        let count = self.loan_count.load(Ordering::Relaxed) as usize;
+        Some(self.loans.get(count.checked_sub(1)?)?.load(Ordering::Relaxed))
+    }
+
+    /// Lends it from an endpoint; false if it is lent on too often.
+    pub fn push_loan(&self, endpoint: u64) -> bool {
+        let count = self.loan_count.load(Ordering::Relaxed);
+        let Some(loan) = self.loans.get(count as usize) else { return false };
+        loan.store(endpoint, Ordering::Relaxed);
+        self.loan_count.store(count + 1, Ordering::Relaxed);
+        true
+    }
+
+    /// Ends the last loan.
+    pub fn pop_loan(&self) -> Option<u64> {
+        let lender = self.lender()?;
+        self.loan_count.fetch_sub(1, Ordering::Relaxed);
+        Some(lender)
+    }
+}
+
+/// Allocates a zeroed block for a SIP.
+pub fn allocate(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<BlockRef, Status> {
+    let room = bytes.max(1).checked_next_multiple_of(BLOCK_ALIGN).ok_or(Status::BadArgument)?;
+    if !process.may_allocate_blocks(room) {
+        return Err(process.quota_exceeded(crate::process::QUOTA_BLOCKS));
+    }
+    make(process, bytes, room, type_tag)
+}
+
+fn make(process: ProcessRef, bytes: usize, room: usize, type_tag: u64) -> Result<BlockRef, Status> {
+    let extent = EXTENTS.allocate().ok_or(Status::Exhausted)?;
+    let Some(block) = BLOCKS.allocate() else {
+        EXTENTS.release(extent);
+        return Err(Status::Exhausted);
+    };
+    let Some(address) = memory::allocate_exchange(room) else {
+        EXTENTS.release(extent);
+        BLOCKS.release(block);
+        return Err(Status::Exhausted);
+    };
+    extent.address.store(address, Ordering::Relaxed);
+    extent.bytes.store(room, Ordering::Relaxed);
+    extent.references.store(1, Ordering::Relaxed);
+    describe(block, extent, address, bytes, type_tag);
+    give_to(process, block);
+    Ok(block)
+}
+
+fn describe(block: BlockRef, extent: &'static Slot<Extent>, address: usize, bytes: usize, type_tag: u64) {
+    block.extent.set(Some(extent));
+    block.address.store(address, Ordering::Relaxed);
+    block.bytes.store(bytes, Ordering::Relaxed);
+    block.type_tag.store(type_tag, Ordering::Relaxed);
+    block.first_child.store(NO_BLOCK, Ordering::Relaxed);
+    block.next.store(NO_BLOCK, Ordering::Relaxed);
+    block.loan_count.store(0, Ordering::Relaxed);
+}
+
+/// Room that a block of this size takes.
+fn room(block: BlockRef) -> usize {
+    block.size().max(1).next_multiple_of(BLOCK_ALIGN)
+}
+
+/// Takes a block from its owner, if that is `process`.
+#[inline(always)]
+pub fn take_from(process: ProcessRef, block: BlockRef, handle: u64) -> Result<(), Status> {
+    let mut blocks = process.blocks.lock();
+    let own = block.owner.get().is_some_and(|owner| core::ptr::eq(owner, process));
+    // The generation is checked again under the lock: another thread may have freed it meanwhile.
+    if !own || block.handle() != handle {
+        return Err(Status::BadHandle);
+    }
+    blocks.list.remove(block.index());
+    blocks.bytes -= room(block);
+    block.owner.set(None);
+    Ok(())
+}
+
+/// Takes a block out of the list of a SIP that is being ended.
+pub fn unlist(blocks: &mut crate::process::Blocks, block: BlockRef) {
+    blocks.list.remove(block.index());
+    blocks.bytes = blocks.bytes.saturating_sub(room(block));
+    block.owner.set(None);
+}
+
+/// Gives a block that nobody else can see to a SIP.
+#[inline(always)]
+pub fn give_to(process: ProcessRef, block: BlockRef) {
+    let mut blocks = process.blocks.lock();
+    block.owner.set(Some(process));
+    blocks.bytes += room(block);
+    blocks.list.insert(block.index());
+}
+
+/// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is
+/// attached. The block is in no list and no lock is held.
+pub fn dispose(block: BlockRef) {
+    while let Some(lender) = block.pop_loan() {
+        if channel::bring_home(lender, block) {
+            return;
+        }
+    }
+    let mut next = Some(block);
+    // A chain of blocks to free: children are put before what is left, so that no recursion is needed.
+    block.next.store(NO_BLOCK, Ordering::Relaxed);
+    while let Some(freed) = next {
+        let mut rest = freed.next.load(Ordering::Relaxed);
+        let mut child = freed.first_child.load(Ordering::Relaxed);
+        while let Some(slot) = BLOCKS.slot(child) {
+            let sibling = slot.next.load(Ordering::Relaxed);
+            slot.next.store(rest, Ordering::Relaxed);
+            rest = child;
+            child = sibling;
+        }
+        free(freed);
+        next = BLOCKS.slot(rest);
+    }
+}
+
+fn free(block: BlockRef) {
+    if let Some(extent) = block.extent.take()
+        && extent.references.fetch_sub(1, Ordering::AcqRel) == 1
+    {
+        memory::free_exchange(extent.address.load(Ordering::Relaxed), extent.bytes.load(Ordering::Relaxed));
+        EXTENTS.release(extent);
+    }
+    BLOCKS.release(block);
+}
+
+/// Splits a block of the caller's at a byte offset.
+pub fn split(process: ProcessRef, block: BlockRef, handle: u64, offset: usize) -> Result<BlockRef, Status> {
+    take_from(process, block, handle)?;
+    let result = split_taken(block, offset);
+    give_to(process, block);
+    let rest = result?;
+    give_to(process, rest);
+    Ok(rest)
+}
+
+fn split_taken(block: BlockRef, offset: usize) -> Result<BlockRef, Status> {
+    let size = block.size();
+    if block.is_lent() {
+        return Err(Status::Lent);
+    }
+    if offset == 0 || offset >= size || !offset.is_multiple_of(BLOCK_ALIGN) {
+        return Err(Status::BadArgument);
+    }
+    let extent = block.extent.get().ok_or(Status::BadHandle)?;
+    let rest = BLOCKS.allocate().ok_or(Status::Exhausted)?;
+    extent.references.fetch_add(1, Ordering::AcqRel);
+    let address = block.address.load(Ordering::Relaxed) + offset;
+    describe(rest, extent, address, size - offset, block.type_tag.load(Ordering::Relaxed));
+    block.bytes.store(offset, Ordering::Relaxed);
+    Ok(rest)
+}
+
+/// Attaches one block of the caller's to another.
+pub fn attach(process: ProcessRef, parent: (BlockRef, u64), child: (BlockRef, u64)) -> Result<u64, Status> {
+    take_from(process, parent.0, parent.1)?;
+    let taken = take_from(process, child.0, child.1);
+    let result = taken.and_then(|()| {
+        if child.0.is_lent() {
+            give_to(process, child.0);
+            return Err(Status::Lent);
+        }
+        child.0.next.store(parent.0.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
+        parent.0.first_child.store(child.0.index(), Ordering::Relaxed);
+        Ok(children(parent.0).count() as u64 - 1)
+    });
+    give_to(process, parent.0);
+    result
+}
+
+/// Detaches the block that was attached last.
+pub fn detach(process: ProcessRef, parent: BlockRef, handle: u64) -> Result<BlockRef, Status> {
+    take_from(process, parent, handle)?;
+    let child = BLOCKS.slot(parent.first_child.load(Ordering::Relaxed));
+    if let Some(child) = child {
+        parent.first_child.store(child.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        child.next.store(NO_BLOCK, Ordering::Relaxed);
+        give_to(process, child);
+    }
+    give_to(process, parent);
+    child.ok_or(Status::NotFound)
+}
+
+fn children(parent: BlockRef) -> impl Iterator<Item = BlockRef> {
+    let mut next = parent.first_child.load(Ordering::Relaxed);
+    core::iter::from_fn(move || {
+        let slot = BLOCKS.slot(next)?;
+        next = slot.next.load(Ordering::Relaxed);
+        Some(slot)
+    })
+}

@@ -1,0 +1,86 @@
+//! Debugging and diagnostics.
+
+use abi::{Status, TraceKind};
+use alloc::vec::Vec;
+use package::Permission;
+
+use super::exchange::new_block;
+use super::{Caller, caller};
+use crate::machine::machine;
+use crate::{arch, claims, contract, diagnostics, exheap, memory, process};
+
+#[inline(always)]
+pub fn cycles() -> Result<u64, Status> {
+    Ok(arch::cycles())
+}
+
+pub fn debug_write(length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let length = usize::try_from(length).map_err(|_| Status::TooLarge)?;
+    let text = caller.buffer.bytes(length).ok_or(Status::TooLarge)?;
+    let name = caller.process.name().as_bytes();
+    let line: Vec<u8> = [name, b": ", &text].concat();
+    machine().debug_write(&line);
+    Ok(0)
+}
+
+pub fn trace_note(a: u64, b: u64) -> Result<u64, Status> {
+    caller()?.process.trace.add(TraceKind::Note, a, b);
+    Ok(0)
+}
+
+/// A permitted caller's block, taken from it for the kernel to write.
+fn report<R>(block: u64, write: impl FnOnce(usize, usize) -> R) -> Result<R, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::Diagnostics)?;
+    let taken = claims::block(block)?;
+    exheap::take_from(caller.process, taken, block)?;
+    let address = taken.address.load(core::sync::atomic::Ordering::Relaxed);
+    let answer = write(address, taken.size());
+    exheap::give_to(caller.process, taken);
+    Ok(answer)
+}
+
+fn permitted() -> Result<Caller, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::Diagnostics)?;
+    Ok(caller)
+}
+
+macro_rules! lists {
+    ($($name:ident = $records:expr;)*) => {
+        $(pub fn $name(block: u64) -> Result<u64, Status> {
+            report(block, |address, size| {
+                let records = $records;
+                memory::write_records(address, size, &records);
+                records.len() as u64
+            })
+        })*
+    };
+}
+
+lists! {
+    list_processes = diagnostics::processes();
+    list_threads = diagnostics::threads();
+    list_channels = diagnostics::channels();
+    list_counters = diagnostics::counters();
+}
+
+pub fn list_trace(process_id: u64, block: u64) -> Result<u64, Status> {
+    permitted()?;
+    let records = process::trace_of(process_id).ok_or(Status::NotFound)?;
+    report(block, |address, size| {
+        memory::write_records(address, size, &records);
+        records.len() as u64
+    })
+}
+
+pub fn epitaphs() -> Result<u64, Status> {
+    new_block(permitted()?, process::epitaph_lines().as_bytes())
+}
+
+pub fn contract_automaton(index: u64) -> Result<u64, Status> {
+    let caller = permitted()?;
+    let contract = contract::by_index(index as usize).ok_or(Status::NotFound)?;
+    new_block(caller, &contract.bytes)
+}

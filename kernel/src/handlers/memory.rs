@@ -1,0 +1,50 @@
+//! Stacks, paged memory and principals.
+
+use abi::Status;
+use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES, TEXT_BYTES};
+
+use super::caller;
+use super::channels::peer_principal;
+use crate::{arch, claims};
+
+pub fn stack_bounds() -> Result<u64, Status> {
+    let caller = caller()?;
+    let end = caller.thread.block_address();
+    let low = (end & !(STACK_SLOT_BYTES - 1)) + STACK_RESERVE_BYTES;
+    caller.buffer.write_words(&[low as u64, end as u64]);
+    Ok((end - low) as u64)
+}
+
+pub fn stack_left() -> Result<u64, Status> {
+    Ok(arch::stack_left().saturating_sub(STACK_RESERVE_BYTES) as u64)
+}
+
+pub fn memory_allocate(pages: u64) -> Result<u64, Status> {
+    let pages = usize::try_from(pages).map_err(|_| Status::BadArgument)?;
+    caller()?.process.allocate_pages(pages).map(|address| address as u64)
+}
+
+pub fn memory_free(address: u64) -> Result<u64, Status> {
+    caller()?.process.free_pages(address as usize).map(|pages| pages as u64)
+}
+
+pub fn memory_usage() -> Result<u64, Status> {
+    let caller = caller()?;
+    let (used, allowed) = caller.process.page_usage();
+    caller.buffer.set(0, allowed as u64);
+    Ok(used as u64)
+}
+
+pub fn principal_self() -> Result<u64, Status> {
+    let caller = caller()?;
+    let program = caller.process.program.get().ok_or(Status::NotFound)?;
+    let bytes = program.principal.as_bytes();
+    if bytes.len() > TEXT_BYTES {
+        return Err(Status::TooLarge);
+    }
+    Ok(caller.buffer.put_bytes(0, bytes) as u64)
+}
+
+pub fn principal_of_peer(endpoint: u64) -> Result<u64, Status> {
+    peer_principal(caller()?, claims::endpoint(endpoint)?)
+}

@@ -1,0 +1,144 @@
+//! Child processes.
+
+use core::sync::atomic::Ordering;
+
+use abi::limits::{MESSAGE_WORDS, TEXT_BYTES};
+use abi::{EpitaphKind, Status, StopReason};
+use alloc::string::String;
+use package::Permission;
+
+use super::caller;
+use crate::process::{self, CreateError, Epitaph, PROCESSES};
+use crate::wait::{self, Woken};
+use crate::{claims, program, thread};
+
+pub fn process_create(length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let name = caller.text(length)?;
+    let program = program::find(&name).ok_or(Status::NotFound)?;
+    match process::create(program, Some(caller.process)) {
+        Ok(child) => Ok(child.handle()),
+        Err(CreateError::Status(status)) => Err(status),
+        Err(CreateError::Refused(why)) => {
+            let cut = why.floor_char_boundary(TEXT_BYTES - 8);
+            caller.buffer.put_bytes(0, &why.as_bytes()[..cut]);
+            caller.buffer.set(MESSAGE_WORDS - 1, cut as u64);
+            Err(Status::Refused)
+        }
+    }
+}
+
+pub fn process_give_parameter(child: u64, index: u64, length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let child = claims::child(child, caller.process)?;
+    let length = usize::try_from(length).map_err(|_| Status::TooLarge)?;
+    let bytes = caller.buffer.bytes(length).ok_or(Status::TooLarge)?;
+    process::give_parameter(child, index as usize, &bytes).map(|()| 0)
+}
+
+pub fn process_give_endpoint(child: u64, slot: u64, endpoint: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let child = claims::child(child, caller.process)?;
+    process::give_endpoint(caller.process, child, slot as usize, endpoint).map(|()| 0)
+}
+
+pub fn process_give_device(child: u64, index: u64, length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::SystemManifest)?;
+    let child = claims::child(child, caller.process)?;
+    let name = caller.text(length)?;
+    process::give_device(child, index as usize, name).map(|()| 0)
+}
+
+pub fn process_start(child: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    process::start(claims::child(child, caller.process)?).map(|()| 0)
+}
+
+pub fn process_stop(child: u64, reason: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let child = claims::child(child, caller.process)?;
+    process::stop(caller.process, child, stop_reason(reason)?);
+    Ok(0)
+}
+
+fn stop_reason(number: u64) -> Result<StopReason, Status> {
+    Ok(match number {
+        0 => StopReason::Requested,
+        1 => StopReason::Interrupted,
+        2 => StopReason::Shutdown,
+        _ => return Err(Status::BadArgument),
+    })
+}
+
+pub fn process_wait(child: u64, deadline: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let child = claims::child(child, caller.process)?;
+    loop {
+        if let Some(epitaph) = child.epitaph() {
+            return Ok(put_epitaph(caller.buffer, &epitaph));
+        }
+        let ticket = wait::begin();
+        if child.wait_at(ticket) {
+            crate::channel::drop_wait(ticket);
+            continue;
+        }
+        match wait::block(ticket, deadline) {
+            Woken::Signalled => {}
+            Woken::Killed => return Err(Status::Closed),
+            Woken::TimedOut => {
+                child.stop_waiting_at(caller.thread);
+                return Err(Status::TimedOut);
+            }
+        }
+    }
+}
+
+fn put_epitaph(buffer: thread::MessageBuffer, epitaph: &Epitaph) -> u64 {
+    let cut = epitaph.text.floor_char_boundary(TEXT_BYTES - 16);
+    let length = buffer.put_bytes(2, &epitaph.text.as_bytes()[..cut]);
+    buffer.set(0, epitaph.status);
+    buffer.set(1, length as u64);
+    epitaph.kind as u64
+}
+
+pub fn process_release(child: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let child = claims::child(child, caller.process)?;
+    process::release(caller.process, child);
+    Ok(0)
+}
+
+pub fn process_id_of(child: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    Ok(claims::child(child, caller.process)?.id.load(Ordering::Relaxed))
+}
+
+pub fn process_exit(code: u64) -> Result<u64, Status> {
+    process::end(caller()?.process, Epitaph::exited(code));
+    thread::end_current()
+}
+
+pub fn process_panic(length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let bytes = caller.buffer.bytes(length.min(TEXT_BYTES as u64) as usize).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    process::end(caller.process, Epitaph::new(EpitaphKind::Panicked, text));
+    // The text is freed by `end`'s owner of it; nothing is left on this stack.
+    drop(bytes);
+    thread::end_current()
+}
+
+pub fn process_id() -> Result<u64, Status> {
+    Ok(caller()?.process.id.load(Ordering::Relaxed))
+}
+
+pub fn process_stop_any(process_id: u64, reason: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::StopAny)?;
+    let reason = stop_reason(reason)?;
+    let by_id = |process: &process::ProcessRef| process.id.load(Ordering::Relaxed) == process_id;
+    let process = PROCESSES.iter().find(by_id).ok_or(Status::NotFound)?;
+    process::stop(caller.process, process, reason);
+    Ok(0)
+}

@@ -1,0 +1,191 @@
+//! Installed programs: their packages, verified before anything of them runs, and their sealed
+//! images, mapped once and shared by all instances.
+//!
+//! An image has no writable page at all, so instances have nothing to keep apart in it.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use abi::limits::PAGE_BYTES;
+use hal_api::Segment;
+use package::{Manifest, Package, PublicKey, SystemImage};
+
+use crate::contract::{self, Contract, RegisterError};
+use crate::lock::{AtomicRef, SpinLock};
+use crate::machine::machine;
+
+/// A program that manifests and people can name.
+pub struct Program {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// The manifest's bytes, for `program_manifest`.
+    pub manifest_bytes: Vec<u8>,
+    /// `name.publisher`.
+    pub principal: String,
+    package: Vec<u8>,
+    loaded: AtomicRef<Loaded>,
+    loading: SpinLock<()>,
+}
+
+/// A verified program, ready to run.
+pub struct Loaded {
+    /// Address of the first instruction.
+    pub entry: usize,
+    /// Address ranges of its code.
+    pub code: Vec<(usize, usize)>,
+    /// The contracts of its manifest, by index.
+    pub contracts: Vec<&'static Contract>,
+}
+
+impl Loaded {
+    /// Whether the address lies in the program's code.
+    pub fn is_code(&self, address: usize) -> bool {
+        self.code.iter().any(|&(start, end)| (start..end).contains(&address))
+    }
+
+    /// The program's contract with this name tag.
+    #[inline(always)]
+    pub fn contract(&self, tag: u64) -> Option<&'static Contract> {
+        self.contracts.iter().copied().find(|contract| contract.tag == tag)
+    }
+}
+
+/// All installed programs and what came with them.
+pub struct System {
+    /// By index.
+    pub programs: Vec<&'static Program>,
+    /// The system manifest's bytes.
+    pub manifest_bytes: Vec<u8>,
+    /// Name of the program that starts all others.
+    pub root: String,
+    keys: Vec<PublicKey>,
+}
+
+static SYSTEM: AtomicRef<System> = AtomicRef::none();
+/// Next free offset in the image arena.
+static IMAGES_USED: AtomicUsize = AtomicUsize::new(0);
+
+/// The system that was booted.
+pub fn system() -> Option<&'static System> {
+    SYSTEM.get()
+}
+
+/// Reads the system image. Packages are parsed now and verified when they are first started.
+pub fn install(bytes: &[u8]) -> Result<(), String> {
+    let image = SystemImage::parse(bytes).map_err(|error| format!("the system image: {error}"))?;
+    let mut programs: Vec<&'static Program> = Vec::new();
+    for package in &image.packages {
+        let parsed = Package::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
+        programs.push(Box::leak(Box::new(Program {
+            principal: parsed.manifest.principal(),
+            manifest_bytes: parsed.manifest_bytes.to_vec(),
+            manifest: parsed.manifest,
+            package: package.to_vec(),
+            loaded: AtomicRef::none(),
+            loading: SpinLock::new(()),
+        })));
+    }
+    SYSTEM.set(Some(Box::leak(Box::new(System {
+        programs,
+        manifest_bytes: image.manifest_bytes.to_vec(),
+        root: image.manifest.root.clone(),
+        keys: image.keys,
+    }))));
+    Ok(())
+}
+
+/// The program with this name.
+pub fn find(name: &str) -> Option<&'static Program> {
+    system()?.programs.iter().copied().find(|program| program.manifest.name == name)
+}
+
+impl Program {
+    /// The program verified and mapped, now if it was not before.
+    pub fn load(&'static self) -> Result<&'static Loaded, String> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let _guard = self.loading.lock();
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let loaded: &'static Loaded = Box::leak(Box::new(self.verify_and_map()?));
+        self.loaded.set(Some(loaded));
+        Ok(loaded)
+    }
+
+    fn verify_and_map(&self) -> Result<Loaded, String> {
+        let name = &self.manifest.name;
+        let system = system().ok_or("no system is installed")?;
+        let package = Package::parse(&self.package).map_err(|error| format!("program {name}: {error}"))?;
+        let verified = package.verify(&system.keys).map_err(|error| format!("program {name}: {error}"))?;
+        let mut contracts = Vec::new();
+        for used in &verified.manifest.contracts {
+            let registered = contract::register(&used.automaton, used.fingerprint).map_err(|error| match error {
+                RegisterError::Malformed(error) => {
+                    format!("program {name}: contract {}: {} at byte {}", used.name, error.what, error.offset)
+                }
+                RegisterError::Differs => format!(
+                    "program {name}: contract {} is not the one that programs started before it use; build them together",
+                    used.name
+                ),
+            })?;
+            contracts.push(registered);
+        }
+        let Some(image) = verified.image else {
+            return Err(format!("program {name} is a script; start it through the shell"));
+        };
+        let arena = machine().layout().images;
+        let bytes = image.bytes.next_multiple_of(PAGE_BYTES as u64) as usize;
+        let offset = IMAGES_USED.fetch_add(bytes, Ordering::AcqRel);
+        if offset + bytes > arena.bytes {
+            return Err(format!("program {name}: no address space is left for its image of {bytes} bytes"));
+        }
+        let base = arena.base + offset;
+        let relocated = image.relocate(base as u64);
+        let segments: Vec<Segment<'_>> = relocated
+            .iter()
+            .map(|segment| Segment {
+                address: segment.address as usize,
+                bytes: &segment.bytes,
+                executable: segment.executable,
+            })
+            .collect();
+        machine().map_image(&segments).map_err(|_| format!("program {name}: the machine could not map its image"))?;
+        let code = segments
+            .iter()
+            .filter(|segment| segment.executable)
+            .map(|segment| (segment.address, segment.address + segment.bytes.len()))
+            .collect();
+        Ok(Loaded { entry: base + image.entry as usize, code, contracts })
+    }
+}
+
+/// Whether an address lies where images are mapped. Async-signal-safe.
+pub fn is_image_address(address: usize) -> bool {
+    let base = IMAGES_BASE.load(Ordering::Relaxed);
+    let size = IMAGES_BYTES.load(Ordering::Relaxed);
+    address.wrapping_sub(base) < size
+}
+
+static IMAGES_BASE: AtomicUsize = AtomicUsize::new(0);
+static IMAGES_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Remembers where images lie.
+pub fn start() {
+    let arena = machine().layout().images;
+    IMAGES_BASE.store(arena.base, Ordering::Relaxed);
+    IMAGES_BYTES.store(arena.bytes, Ordering::Relaxed);
+}
+
+/// Which program an instruction address belongs to, with its offset from the program's first code.
+pub fn locate(address: usize) -> Option<(String, usize)> {
+    system()?.programs.iter().find_map(|program| {
+        let loaded = program.loaded.get()?;
+        let &(start, _) = loaded.code.iter().find(|&&(start, end)| (start..end).contains(&address))?;
+        Some((program.manifest.name.to_string(), address - start))
+    })
+}

@@ -1,0 +1,355 @@
+//! The scheduler: the papers' two lists (Rethinking, 3.3.2), one pair of queues shared by all
+//! processors for what is not hot.
+//!
+//! Each processor has its own *unblocked* list: threads that something on this processor woke, first
+//! come, first served, within the quantum that runs already (quantum inheritance: the timer is never
+//! reset by a switch). When the timer runs out, all of it and the thread that ran move to the
+//! *preempted* list, which all processors share and which feeds idle ones. Threads woken from outside
+//! the processors (devices) go to the *inbox*, which comes before the preempted list.
+//!
+//! Who owns a thread: the processor it runs on, or the queue it is in, or (blocked) whoever uses its
+//! ticket. A thread is put into a queue only when no processor stands on its stack any more: wakers
+//! wait for that, and a thread that gives way is queued by whoever runs next.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::cpu::{self, Afterwards, Cpu, PENDING_KILL, PENDING_RESCHEDULE, PENDING_TIMER};
+use crate::lock::{AtomicRef, SpinLock};
+use crate::machine::machine;
+use crate::thread::{self, RUNNABLE, RUNNING, ThreadRef};
+use crate::{arch, timers};
+
+/// A first-in, first-out list through [`thread::Thread::next`].
+#[derive(Default)]
+pub struct Queue {
+    head: AtomicRef<crate::slab::Slot<thread::Thread>>,
+    tail: AtomicRef<crate::slab::Slot<thread::Thread>>,
+    count: AtomicU32,
+}
+
+impl Queue {
+    const fn new() -> Queue {
+        Queue { head: AtomicRef::none(), tail: AtomicRef::none(), count: AtomicU32::new(0) }
+    }
+
+    #[inline(always)]
+    fn push(&self, thread: ThreadRef) {
+        thread.next.set(None);
+        match self.tail.get() {
+            Some(last) => last.next.set(Some(thread)),
+            None => self.head.set(Some(thread)),
+        }
+        self.tail.set(Some(thread));
+        self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Option<ThreadRef> {
+        let first = self.head.get()?;
+        let next = first.next.get();
+        self.head.set(next);
+        if next.is_none() {
+            self.tail.set(None);
+        }
+        self.count.store(self.count.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        Some(first)
+    }
+
+    /// How many.
+    pub fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+struct Shared {
+    inbox: Queue,
+    preempted: Queue,
+}
+
+static SHARED: SpinLock<Shared> = SpinLock::new(Shared { inbox: Queue::new(), preempted: Queue::new() });
+/// How many threads are in the shared queues: read without the lock.
+static SHARED_COUNT: AtomicU32 = AtomicU32::new(0);
+/// Processors that idle, a bit each.
+static IDLE: AtomicU64 = AtomicU64::new(0);
+static NEXT_TO_INTERRUPT: AtomicU32 = AtomicU32::new(0);
+
+/// Makes a thread runnable on this processor, after those that are so already.
+#[inline(always)]
+pub fn make_runnable(thread: ThreadRef) {
+    wait_until_off_processor(thread);
+    let cpu = cpu::this();
+    if cpu.unblocked.count() >= 2 && IDLE.load(Ordering::Relaxed) != 0 {
+        share(thread);
+    } else {
+        cpu.unblocked.push(thread);
+    }
+}
+
+/// Makes a thread runnable that has never run.
+pub fn make_runnable_new(thread: ThreadRef) {
+    let cpu = cpu::this();
+    if cpu.unblocked.count() >= 1 && IDLE.load(Ordering::Relaxed) != 0 {
+        share(thread);
+    } else {
+        cpu.unblocked.push(thread);
+    }
+}
+
+/// Makes a thread runnable from a host thread or interrupt that is no processor.
+pub fn make_runnable_from_outside(thread: ThreadRef) {
+    wait_until_off_processor(thread);
+    let shared = SHARED.lock();
+    shared.inbox.push(thread);
+    SHARED_COUNT.store(shared.inbox.count() + shared.preempted.count(), Ordering::Release);
+    drop(shared);
+    if !wake_idle_processor() {
+        let count = machine().processor_count() as u32;
+        let number = NEXT_TO_INTERRUPT.fetch_add(1, Ordering::Relaxed) % count.max(1);
+        machine().interrupt(number as usize);
+    }
+}
+
+fn share(thread: ThreadRef) {
+    let shared = SHARED.lock();
+    shared.preempted.push(thread);
+    SHARED_COUNT.store(shared.inbox.count() + shared.preempted.count(), Ordering::Release);
+    drop(shared);
+    wake_idle_processor();
+}
+
+/// A processor that has just blocked a thread may still stand on its stack for a moment. It cannot
+/// wait for us meanwhile: `schedule` waits for nobody.
+#[inline(always)]
+fn wait_until_off_processor(thread: ThreadRef) {
+    let mut spins = 0;
+    while thread.on_cpu.load(Ordering::Acquire) {
+        spins += 1;
+        machine().relax(spins);
+    }
+}
+
+/// Ends the idling of some processor; false if none idles.
+pub fn wake_idle_processor() -> bool {
+    let idle = IDLE.load(Ordering::Acquire);
+    if idle == 0 {
+        return false;
+    }
+    let number = idle.trailing_zeros();
+    IDLE.fetch_and(!(1 << number), Ordering::AcqRel);
+    machine().wake(number as usize);
+    true
+}
+
+#[inline(always)]
+fn pick(cpu: &'static Cpu) -> Option<ThreadRef> {
+    cpu.unblocked.pop().or_else(pick_shared)
+}
+
+fn pick_shared() -> Option<ThreadRef> {
+    if SHARED_COUNT.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    let shared = SHARED.lock();
+    let thread = shared.inbox.pop().or_else(|| shared.preempted.pop());
+    SHARED_COUNT.store(shared.inbox.count() + shared.preempted.count(), Ordering::Release);
+    thread
+}
+
+/// Runs something else until the current thread, which blocked or queued itself, is picked again.
+#[inline(always)]
+pub fn schedule() {
+    let cpu = cpu::this();
+    let Some(current) = cpu.current() else { return };
+    match pick(cpu) {
+        Some(next) if core::ptr::eq(next, current) => {
+            set_running(next);
+            finish_switch();
+        }
+        Some(next) => {
+            account(cpu, Some(current));
+            arrive(cpu, next);
+            // SAFETY: `next` came from a queue, so it is saved and ours alone; no lock is held here.
+            unsafe { arch::switch(&current.saved, next.saved.load(Ordering::Relaxed), &current.on_cpu) };
+            finish_switch();
+        }
+        None => {
+            account(cpu, Some(current));
+            cpu.set_current(None);
+            let idle = cpu.idle_saved.load(Ordering::Relaxed);
+            // SAFETY: the idle context of this processor saved itself when it switched to a thread.
+            unsafe { arch::switch(&current.saved, idle, &current.on_cpu) };
+            finish_switch();
+        }
+    }
+}
+
+#[inline(always)]
+fn set_running(thread: ThreadRef) {
+    let state = thread.state.load(Ordering::Relaxed);
+    thread.state.store((state & !3) | RUNNING, Ordering::Relaxed);
+}
+
+#[inline(always)]
+fn arrive(cpu: &'static Cpu, next: ThreadRef) {
+    set_running(next);
+    next.cpu.store(cpu.number, Ordering::Relaxed);
+    next.on_cpu.store(true, Ordering::Relaxed);
+    cpu.set_current(Some(next));
+    cpu.switches.store(cpu.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// Charges the cycles since the last switch to whoever ran.
+#[inline(always)]
+fn account(cpu: &'static Cpu, left: Option<ThreadRef>) {
+    let now = arch::cycles();
+    if let Some(thread) = left {
+        let used = now.wrapping_sub(cpu.since.load(Ordering::Relaxed));
+        thread.cycles.store(thread.cycles.load(Ordering::Relaxed) + used, Ordering::Relaxed);
+    }
+    cpu.since.store(now, Ordering::Relaxed);
+}
+
+/// What every context does first when it is switched to.
+#[inline(always)]
+fn finish_switch() {
+    let cpu = cpu::this();
+    if cpu.afterwards.load(Ordering::Relaxed) != Afterwards::Nothing as u8 {
+        clean_up(cpu);
+    }
+    if let Some(process) = cpu.current().and_then(|thread| thread.owner())
+        && process.is_dying()
+    {
+        cpu.pending.fetch_or(PENDING_KILL, Ordering::Relaxed);
+    }
+}
+
+#[cold]
+fn clean_up(cpu: &'static Cpu) {
+    let afterwards = cpu.afterwards.swap(Afterwards::Nothing as u8, Ordering::Relaxed);
+    let Some(left) = cpu.left.take() else { return };
+    if afterwards == Afterwards::Requeue as u8 {
+        share(left);
+    } else {
+        thread::bury(left);
+    }
+}
+
+/// The first thing a new thread does: `arch::thread_start` calls it.
+pub extern "C" fn arrive_new_thread() {
+    finish_switch();
+    if arch::cpu_pending() != 0 {
+        service_pending();
+    }
+}
+
+/// Lets the other runnable threads of this processor go first.
+#[inline(always)]
+pub fn yield_now() {
+    let cpu = cpu::this();
+    let current = cpu::current();
+    if cpu.unblocked.count() == 0 && SHARED_COUNT.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    set_runnable(current);
+    if cpu.unblocked.count() == 0 {
+        cpu.leave_behind(Afterwards::Requeue, current);
+    } else {
+        cpu.unblocked.push(current);
+    }
+    schedule();
+}
+
+#[inline(always)]
+fn set_runnable(thread: ThreadRef) {
+    let state = thread.state.load(Ordering::Relaxed);
+    thread.state.store((state & !3) | RUNNABLE, Ordering::Relaxed);
+}
+
+/// Does what is pending for this processor, at the end of an ABI call or after an interrupt.
+#[cold]
+#[inline(never)]
+pub fn service_pending() {
+    loop {
+        let cpu = cpu::this();
+        let pending = cpu.pending.swap(0, Ordering::AcqRel);
+        if pending == 0 {
+            return;
+        }
+        let current = cpu::current();
+        if current.owner().is_none_or(|process| process.is_dying()) {
+            thread::end_current();
+        }
+        if pending & PENDING_TIMER != 0 {
+            timers::expire();
+            crate::device::dispose_orphans();
+            give_way(cpu, current);
+        } else if pending & PENDING_RESCHEDULE != 0 && SHARED_COUNT.load(Ordering::Acquire) != 0 {
+            set_runnable(current);
+            cpu.leave_behind(Afterwards::Requeue, current);
+            match pick_shared() {
+                Some(next) => switch_directly(cpu, current, next),
+                None => schedule(),
+            }
+        }
+    }
+}
+
+/// The quantum is over: everything here moves to the preempted list, the current thread last.
+fn give_way(cpu: &'static Cpu, current: ThreadRef) {
+    if cpu.unblocked.count() == 0 && SHARED_COUNT.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    while let Some(thread) = cpu.unblocked.pop() {
+        share(thread);
+    }
+    set_runnable(current);
+    cpu.leave_behind(Afterwards::Requeue, current);
+    schedule();
+}
+
+fn switch_directly(cpu: &'static Cpu, current: ThreadRef, next: ThreadRef) {
+    account(cpu, Some(current));
+    arrive(cpu, next);
+    // SAFETY: `next` came from a queue, so it is saved and ours alone; no lock is held here.
+    unsafe { arch::switch(&current.saved, next.saved.load(Ordering::Relaxed), &current.on_cpu) };
+    finish_switch();
+}
+
+/// Switches away from a thread that has ended.
+pub fn leave_for_ever(thread: ThreadRef) -> ! {
+    let cpu = cpu::this();
+    let state = thread.state.load(Ordering::Relaxed);
+    thread.state.store((state & !3) | thread::ENDED, Ordering::Release);
+    cpu.leave_behind(Afterwards::Bury, thread);
+    schedule();
+    unreachable!("an ended thread is in no queue")
+}
+
+/// What each processor does from start to shutdown, in its idle context.
+pub extern "C" fn processor_main(_number: usize) {
+    let cpu = cpu::this();
+    let bit = 1 << cpu.number;
+    loop {
+        timers::expire();
+        crate::device::dispose_orphans();
+        if let Some(next) = pick(cpu) {
+            account(cpu, None);
+            arrive(cpu, next);
+            // SAFETY: `next` came from a queue; the idle context holds nothing.
+            unsafe { arch::switch(&cpu.idle_saved, next.saved.load(Ordering::Relaxed), &cpu.idle_on_cpu) };
+            finish_switch();
+            cpu.pending.fetch_and(!(PENDING_KILL | PENDING_RESCHEDULE | PENDING_TIMER), Ordering::Relaxed);
+            continue;
+        }
+        IDLE.fetch_or(bit, Ordering::AcqRel);
+        if SHARED_COUNT.load(Ordering::SeqCst) == 0 {
+            machine().idle(cpu.number as usize, timers::next());
+        }
+        IDLE.fetch_and(!bit, Ordering::AcqRel);
+    }
+}
+
+/// Switches since start, of all processors together.
+pub fn idle_processors() -> u32 {
+    IDLE.load(Ordering::Relaxed).count_ones()
+}

@@ -1,0 +1,232 @@
+//! Type-stable storage for kernel objects.
+//!
+//! A slot, once made, stays a slot of its type for ever, so a reference to one is never dangling: at
+//! worst it names a slot that holds another object by now, which the generation tells. That is what
+//! lets a SIP's handle be checked without a lock and the rest of the kernel be safe code.
+
+use alloc::boxed::Box;
+use core::ops::Deref;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::lock::SpinLock;
+
+const CHUNK: usize = 256;
+const CHUNKS: usize = 4096;
+const NONE: u32 = u32::MAX;
+const GENERATION_MASK: u32 = 0x00ff_ffff;
+
+/// One object and its generation: odd while it is in use.
+pub struct Slot<T> {
+    generation: AtomicU32,
+    next_free: AtomicU32,
+    index: u32,
+    value: T,
+}
+
+impl<T> Slot<T> {
+    /// Its number in the slab.
+    #[inline(always)]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Its generation now, as handles carry it.
+    #[inline(always)]
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Acquire) & GENERATION_MASK
+    }
+
+    /// Whether it holds an object now.
+    pub fn is_live(&self) -> bool {
+        self.generation.load(Ordering::Acquire) & 1 == 1
+    }
+}
+
+impl<T> Deref for Slot<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+struct Free {
+    head: u32,
+    made: u32,
+    live: u32,
+}
+
+/// A growing set of slots.
+pub struct Slab<T: 'static> {
+    chunks: [AtomicPtr<Slot<T>>; CHUNKS],
+    free: SpinLock<Free>,
+}
+
+impl<T: Default + Sync + 'static> Slab<T> {
+    /// An empty slab.
+    pub const fn new() -> Slab<T> {
+        Slab {
+            chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
+            free: SpinLock::new(Free { head: NONE, made: 0, live: 0 }),
+        }
+    }
+
+    /// Takes a slot into use; `None` when all that the slab may ever have are in use. What the slot
+    /// holds is what its last user left: the caller sets every field.
+    pub fn allocate(&'static self) -> Option<&'static Slot<T>> {
+        let mut free = self.free.lock();
+        let index = if free.head != NONE {
+            free.head
+        } else {
+            if free.made as usize == CHUNK * CHUNKS {
+                return None;
+            }
+            if (free.made as usize).is_multiple_of(CHUNK) {
+                self.add_chunk(free.made);
+            }
+            free.made += 1;
+            free.made - 1
+        };
+        let slot = self.slot(index)?;
+        if free.head != NONE {
+            free.head = slot.next_free.load(Ordering::Relaxed);
+        }
+        free.live += 1;
+        drop(free);
+        slot.generation.fetch_add(1, Ordering::AcqRel);
+        Some(slot)
+    }
+
+    /// Takes a slot out of use. Handles to it are stale from now on.
+    pub fn release(&'static self, slot: &'static Slot<T>) {
+        slot.generation.fetch_add(1, Ordering::AcqRel);
+        let mut free = self.free.lock();
+        slot.next_free.store(free.head, Ordering::Relaxed);
+        free.head = slot.index;
+        free.live -= 1;
+    }
+
+    /// The slot with this number, whatever it holds.
+    #[inline(always)]
+    pub fn slot(&'static self, index: u32) -> Option<&'static Slot<T>> {
+        let chunk = self.chunks.get(index as usize / CHUNK)?.load(Ordering::Acquire);
+        if chunk.is_null() {
+            return None;
+        }
+        // SAFETY: `add_chunk` stored the address of CHUNK initialized slots that are never freed, and
+        // the remainder is below CHUNK.
+        Some(unsafe { &*chunk.add(index as usize % CHUNK) })
+    }
+
+    /// The slot with this number, if it is in use with this generation.
+    #[inline(always)]
+    pub fn get(&'static self, index: u32, generation: u32) -> Option<&'static Slot<T>> {
+        self.slot(index).filter(|slot| slot.generation() == generation && generation & 1 == 1)
+    }
+
+    /// Slots in use.
+    pub fn live(&'static self) -> u32 {
+        self.free.lock().live
+    }
+
+    /// All slots in use now.
+    pub fn iter(&'static self) -> impl Iterator<Item = &'static Slot<T>> {
+        let made = self.free.lock().made;
+        (0..made).filter_map(|index| self.slot(index)).filter(|slot| slot.is_live())
+    }
+
+    fn add_chunk(&self, first: u32) {
+        let chunk: Box<[Slot<T>]> = (0..CHUNK as u32)
+            .map(|offset| Slot {
+                generation: AtomicU32::new(0),
+                next_free: AtomicU32::new(NONE),
+                index: first + offset,
+                value: T::default(),
+            })
+            .collect();
+        let pointer = Box::leak(chunk).as_mut_ptr();
+        self.chunks[first as usize / CHUNK].store(pointer, Ordering::Release);
+    }
+}
+
+/// Links of an object in its owner's list. Guarded by the lock of the list.
+pub struct Links {
+    previous: AtomicU32,
+    next: AtomicU32,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Links { previous: AtomicU32::new(NONE), next: AtomicU32::new(NONE) }
+    }
+}
+
+/// A kind of object that is listed by its owner.
+pub trait Listed {
+    /// The links of the object with this number.
+    fn links(index: u32) -> Option<&'static Links>;
+}
+
+/// A list of objects by number; kept in a lock of the owner.
+pub struct List<K> {
+    head: u32,
+    count: u32,
+    kind: core::marker::PhantomData<K>,
+}
+
+impl<K> Default for List<K> {
+    fn default() -> Self {
+        List { head: NONE, count: 0, kind: core::marker::PhantomData }
+    }
+}
+
+impl<K: Listed> List<K> {
+    /// How many.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The first, if any.
+    pub fn first(&self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
+    }
+
+    /// Adds one that is in no list.
+    #[inline(always)]
+    pub fn insert(&mut self, index: u32) {
+        let Some(links) = K::links(index) else { return };
+        links.previous.store(NONE, Ordering::Relaxed);
+        links.next.store(self.head, Ordering::Relaxed);
+        if let Some(old) = self.first().and_then(K::links) {
+            old.previous.store(index, Ordering::Relaxed);
+        }
+        self.head = index;
+        self.count += 1;
+    }
+
+    /// Removes one that is in this list.
+    #[inline(always)]
+    pub fn remove(&mut self, index: u32) {
+        let Some(links) = K::links(index) else { return };
+        let previous = links.previous.load(Ordering::Relaxed);
+        let next = links.next.load(Ordering::Relaxed);
+        if previous == NONE {
+            self.head = next;
+        } else if let Some(before) = K::links(previous) {
+            before.next.store(next, Ordering::Relaxed);
+        }
+        if next != NONE
+            && let Some(after) = K::links(next)
+        {
+            after.previous.store(previous, Ordering::Relaxed);
+        }
+        self.count -= 1;
+    }
+
+    /// The one after this.
+    pub fn next(&self, index: u32) -> Option<u32> {
+        let next = K::links(index)?.next.load(Ordering::Relaxed);
+        (next != NONE).then_some(next)
+    }
+}

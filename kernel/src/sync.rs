@@ -1,0 +1,331 @@
+//! Mutexes, events and wait sets: objects of one SIP, never seen by another.
+
+use alloc::collections::VecDeque;
+
+use abi::Status;
+
+use crate::claims::{self, Kind};
+use crate::lock::{AtomicRef, SpinLock};
+use crate::process::{Process, ProcessRef};
+use crate::slab::{Links, Listed, Slab, Slot};
+use crate::thread::ThreadRef;
+use crate::wait::{self, Ticket, Waiters, Woken};
+
+/// All of them.
+pub static SYNCS: Slab<Sync> = Slab::new();
+
+/// One object.
+#[derive(Default)]
+pub struct Sync {
+    /// The SIP it belongs to.
+    pub process: AtomicRef<Slot<Process>>,
+    /// In the list of its SIP.
+    pub links: Links,
+    inner: SpinLock<Inner>,
+}
+
+/// A reference to one.
+pub type SyncRef = &'static Slot<Sync>;
+
+#[derive(Default)]
+struct Inner {
+    state: State,
+    waiters: Waiters,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Closed,
+    Mutex {
+        holder: Option<ThreadRef>,
+    },
+    Event {
+        manual: bool,
+        set: bool,
+    },
+    /// Endpoints that are ready, by key and handle; how many are in the set.
+    WaitSet {
+        ready: VecDeque<(u64, u64)>,
+        members: usize,
+    },
+}
+
+/// What kind of object to make.
+pub enum Make {
+    /// A free mutex.
+    Mutex,
+    /// An event that stays set.
+    ManualEvent,
+    /// An event that one waiter takes.
+    AutoEvent,
+    /// An empty wait set.
+    WaitSet,
+}
+
+/// Objects in their SIP's list.
+pub enum OfProcess {}
+
+impl Listed for OfProcess {
+    fn links(index: u32) -> Option<&'static Links> {
+        SYNCS.slot(index).map(|slot| &slot.links)
+    }
+}
+
+/// Creates an object of the caller's.
+pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
+    caller.may_have_another_handle()?;
+    let sync = SYNCS.allocate().ok_or(Status::Exhausted)?;
+    *sync.inner.lock() = Inner {
+        state: match make {
+            Make::Mutex => State::Mutex { holder: None },
+            Make::ManualEvent => State::Event { manual: true, set: false },
+            Make::AutoEvent => State::Event { manual: false, set: false },
+            Make::WaitSet => State::WaitSet { ready: VecDeque::new(), members: 0 },
+        },
+        waiters: Waiters::default(),
+    };
+    sync.process.set(Some(caller));
+    caller.syncs.lock().insert(sync.index());
+    Ok(claims::handle(Kind::Sync, sync.index(), sync.generation()))
+}
+
+/// Closes an object that nobody holds or waits for.
+pub fn close(caller: ProcessRef, sync: SyncRef) -> Result<(), Status> {
+    let mut inner = sync.inner.lock();
+    let held = matches!(inner.state, State::Mutex { holder: Some(_) });
+    if held || !inner.waiters.is_empty() {
+        return Err(Status::Busy);
+    }
+    if matches!(inner.state, State::Closed) {
+        return Err(Status::BadHandle);
+    }
+    inner.state = State::Closed;
+    drop(inner);
+    caller.syncs.lock().remove(sync.index());
+    release(sync);
+    Ok(())
+}
+
+/// Frees an object that is in no list, of a SIP that has no threads left or gave it up.
+pub fn release(sync: SyncRef) {
+    *sync.inner.lock() = Inner::default();
+    sync.process.set(None);
+    SYNCS.release(sync);
+}
+
+/// Takes a mutex, or fails if that would wait.
+pub fn try_acquire(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
+    match &mut sync.inner.lock().state {
+        State::Mutex { holder: free @ None } => {
+            *free = Some(thread);
+            Ok(())
+        }
+        State::Mutex { holder: Some(holder) } if core::ptr::eq(*holder, thread) => Err(Status::Deadlock),
+        State::Mutex { .. } => Err(Status::WouldBlock),
+        _ => Err(Status::BadHandle),
+    }
+}
+
+/// Takes a mutex, in order of arrival.
+pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), Status> {
+    match try_acquire(sync, thread) {
+        Err(Status::WouldBlock) => {}
+        answer => return answer,
+    }
+    let ticket = wait::begin();
+    {
+        let mut inner = sync.inner.lock();
+        if let State::Mutex { holder: free @ None } = &mut inner.state {
+            *free = Some(thread);
+            drop(inner);
+            crate::channel::drop_wait(ticket);
+            return Ok(());
+        }
+        inner.waiters.add(ticket);
+    }
+    match wait::block(ticket, deadline) {
+        Woken::Signalled => Ok(()),
+        Woken::Killed => Err(Status::Closed),
+        Woken::TimedOut => {
+            sync.inner.lock().waiters.remove(thread);
+            Err(Status::TimedOut)
+        }
+    }
+}
+
+/// Releases a mutex; the first that waits has it then.
+pub fn release_mutex(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
+    let mut inner = sync.inner.lock();
+    match inner.state {
+        State::Mutex { holder: Some(holder) } if core::ptr::eq(holder, thread) => {
+            let next = inner.waiters.wake_one();
+            inner.state = State::Mutex { holder: next };
+            Ok(())
+        }
+        State::Mutex { .. } => Err(Status::WrongState),
+        _ => Err(Status::BadHandle),
+    }
+}
+
+/// Sets an event.
+pub fn set_event(sync: SyncRef) -> Result<(), Status> {
+    let mut inner = sync.inner.lock();
+    let State::Event { manual, set } = &mut inner.state else { return Err(Status::BadHandle) };
+    *set = true;
+    if *manual {
+        inner.waiters.wake_all();
+    } else {
+        inner.waiters.wake_one();
+    }
+    Ok(())
+}
+
+/// Resets an event.
+pub fn reset_event(sync: SyncRef) -> Result<(), Status> {
+    match &mut sync.inner.lock().state {
+        State::Event { set, .. } => {
+            *set = false;
+            Ok(())
+        }
+        _ => Err(Status::BadHandle),
+    }
+}
+
+/// Whether an event is set (an auto event is then taken) or a wait set has something.
+pub fn poll(sync: SyncRef) -> Result<bool, Status> {
+    poll_inner(&mut sync.inner.lock())
+}
+
+fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
+    match &mut inner.state {
+        State::Event { manual, set } => {
+            let was = *set;
+            *set &= *manual;
+            Ok(was)
+        }
+        State::WaitSet { ready, .. } => Ok(!ready.is_empty()),
+        _ => Err(Status::BadHandle),
+    }
+}
+
+/// Leaves a ticket, unless the object is ready: true then, and an auto event is taken.
+pub fn wait_at(sync: SyncRef, ticket: Ticket) -> Result<bool, Status> {
+    let mut inner = sync.inner.lock();
+    if poll_inner(&mut inner)? {
+        return Ok(true);
+    }
+    inner.waiters.add(ticket);
+    Ok(false)
+}
+
+/// Takes a thread's ticket back, and passes a wake-up on that it did not use.
+pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
+    let mut inner = sync.inner.lock();
+    inner.waiters.remove(thread);
+    let unused = match &inner.state {
+        State::Event { set, .. } => *set,
+        State::WaitSet { ready, .. } => !ready.is_empty(),
+        _ => false,
+    };
+    if unused {
+        inner.waiters.wake_one();
+    }
+}
+
+/// Waits for an event to be set.
+pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), Status> {
+    if !matches!(sync.inner.lock().state, State::Event { .. }) {
+        return Err(Status::BadHandle);
+    }
+    wait_ready(sync, thread, deadline, |sync| Ok(poll(sync)?.then_some(())))
+}
+
+/// Waits for an endpoint of the set; its key.
+pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
+    wait_ready(sync, thread, deadline, take_ready)
+}
+
+fn take_ready(sync: SyncRef) -> Result<Option<u64>, Status> {
+    match &mut sync.inner.lock().state {
+        State::WaitSet { ready, members } => Ok(ready.pop_front().map(|(key, _)| {
+            *members -= 1;
+            key
+        })),
+        _ => Err(Status::BadHandle),
+    }
+}
+
+#[inline(always)]
+fn wait_ready<T>(
+    sync: SyncRef,
+    thread: ThreadRef,
+    deadline: u64,
+    take: impl Fn(SyncRef) -> Result<Option<T>, Status>,
+) -> Result<T, Status> {
+    loop {
+        if let Some(taken) = take(sync)? {
+            return Ok(taken);
+        }
+        let ticket = wait::begin();
+        let ready = {
+            let mut inner = sync.inner.lock();
+            let ready = match &inner.state {
+                State::Event { set, .. } => *set,
+                State::WaitSet { ready, .. } => !ready.is_empty(),
+                _ => false,
+            };
+            if !ready {
+                inner.waiters.add(ticket);
+            }
+            ready
+        };
+        if ready {
+            crate::channel::drop_wait(ticket);
+            continue;
+        }
+        match wait::block(ticket, deadline) {
+            Woken::Signalled => {}
+            Woken::Killed => return Err(Status::Closed),
+            Woken::TimedOut => {
+                stop_waiting_at(sync, thread);
+                return Err(Status::TimedOut);
+            }
+        }
+    }
+}
+
+/// Makes room in a wait set for one more endpoint, so that no send needs memory.
+pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
+    let own = sync.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
+    match &mut sync.inner.lock().state {
+        State::WaitSet { ready, members } if own => {
+            *members += 1;
+            let room = *members - ready.len();
+            ready.reserve(room);
+            Ok(())
+        }
+        _ => Err(Status::BadHandle),
+    }
+}
+
+/// Says that an endpoint of the set has something to receive.
+#[inline(always)]
+pub fn announce(sync: SyncRef, generation: u32, key: u64, endpoint: u64) {
+    let mut inner = sync.inner.lock();
+    if sync.generation() != generation {
+        return;
+    }
+    if let State::WaitSet { ready, .. } = &mut inner.state {
+        ready.push_back((key, endpoint));
+        inner.waiters.wake_one();
+    }
+}
+
+/// Forgets an endpoint that leaves the set.
+pub fn leave(sync: SyncRef, endpoint: u64) {
+    if let State::WaitSet { ready, members } = &mut sync.inner.lock().state {
+        ready.retain(|&(_, ready)| ready != endpoint);
+        *members = members.saturating_sub(1);
+    }
+}

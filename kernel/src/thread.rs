@@ -1,0 +1,240 @@
+//! Threads: what is kept of each, its message buffer, and its life from creation to burial.
+//!
+//! A thread's slot belongs to its SIP until the thread has ended *and* its handle was joined or
+//! released, or the SIP ends. Its stack goes back as soon as a processor has switched away from it
+//! for the last time.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use abi::Status;
+use abi::limits::{MESSAGE_WORDS, STACK_SLOT_BYTES};
+
+use crate::claims::{self, Kind};
+use crate::lock::{AtomicRef, SpinLock};
+use crate::process::Process;
+use crate::slab::{Links, Listed, Slab, Slot};
+use crate::wait::Waiters;
+use crate::{arch, memory, sched};
+
+/// All threads.
+pub static THREADS: Slab<Thread> = Slab::new();
+
+/// The two low bits of [`Thread::state`]; the rest counts waits.
+pub const RUNNING: u32 = 0;
+/// It is in a run queue.
+pub const RUNNABLE: u32 = 1;
+/// It waits; the count in the upper bits says for which wait.
+pub const BLOCKED: u32 = 2;
+/// It has ended.
+pub const ENDED: u32 = 3;
+
+/// One thread. Fields are the thread's own while it runs, the run queue's while it is queued.
+#[derive(Default)]
+pub struct Thread {
+    /// Saved stack pointer while it does not run.
+    pub saved: AtomicUsize,
+    /// Whether a processor still stands on its stack.
+    pub on_cpu: AtomicBool,
+    /// One of the four states, and a count of waits in the upper bits.
+    pub state: AtomicU32,
+    /// Why its last wait ended: a [`crate::wait::Woken`].
+    pub woken: AtomicU32,
+    /// Its SIP.
+    pub process: AtomicRef<Slot<Process>>,
+    /// Low end of its stack slot.
+    pub stack: AtomicUsize,
+    /// Next in a run queue.
+    pub next: AtomicRef<Slot<Thread>>,
+    /// The processor it runs or last ran on.
+    pub cpu: AtomicU32,
+    /// Processor cycles used, up to its last switch.
+    pub cycles: AtomicU64,
+    /// In its SIP's list.
+    pub links: Links,
+    /// Its end.
+    pub end: SpinLock<End>,
+}
+
+/// What is known of a thread's end.
+#[derive(Default)]
+pub struct End {
+    /// It has ended.
+    pub ended: bool,
+    /// Nobody will join it.
+    pub released: bool,
+    /// Who joins it.
+    pub waiters: Waiters,
+}
+
+/// Threads in their SIP's list.
+pub enum InProcess {}
+
+impl Listed for InProcess {
+    fn links(index: u32) -> Option<&'static Links> {
+        THREADS.slot(index).map(|slot| &slot.links)
+    }
+}
+
+/// A reference to a thread.
+pub type ThreadRef = &'static Slot<Thread>;
+
+impl Slot<Thread> {
+    /// Its handle.
+    pub fn handle(&'static self) -> u64 {
+        claims::handle(Kind::Thread, self.index(), self.generation())
+    }
+
+    /// Address of its [`abi::ThreadBlock`], which is also where its stack begins, downwards.
+    #[inline(always)]
+    pub fn block_address(&self) -> usize {
+        self.stack.load(Ordering::Relaxed) + STACK_SLOT_BYTES - size_of::<abi::ThreadBlock>()
+    }
+
+    /// Its SIP. Every thread that has been created has one.
+    #[inline(always)]
+    pub fn owner(&self) -> Option<&'static Slot<Process>> {
+        self.process.get()
+    }
+
+    /// The message buffer.
+    #[inline(always)]
+    pub fn message(&'static self) -> MessageBuffer {
+        MessageBuffer { address: self.block_address() }
+    }
+}
+
+/// The message buffer of a thread that is in the kernel or does not run.
+#[derive(Clone, Copy)]
+pub struct MessageBuffer {
+    address: usize,
+}
+
+impl MessageBuffer {
+    /// Reads a word; a word past the end reads as 0.
+    #[inline(always)]
+    pub fn get(self, index: usize) -> u64 {
+        if index >= MESSAGE_WORDS {
+            return 0;
+        }
+        // SAFETY: the buffer is the start of the ThreadBlock at the top of a mapped stack slot, and
+        // its thread is in the kernel, so nobody writes it at the same time.
+        unsafe { (self.address as *const u64).add(index).read() }
+    }
+
+    /// Writes a word; a word past the end goes nowhere.
+    #[inline(always)]
+    pub fn set(self, index: usize, value: u64) {
+        if index < MESSAGE_WORDS {
+            // SAFETY: as for `get`.
+            unsafe { (self.address as *mut u64).add(index).write(value) };
+        }
+    }
+
+    /// Copies words out, as many as both sides have.
+    #[inline(always)]
+    pub fn read_words(self, into: &mut [u64]) {
+        let count = into.len().min(MESSAGE_WORDS);
+        for (index, word) in into.iter_mut().enumerate().take(count) {
+            *word = self.get(index);
+        }
+    }
+
+    /// Copies words in, as many as both sides have.
+    #[inline(always)]
+    pub fn write_words(self, from: &[u64]) {
+        for (index, &word) in from.iter().enumerate().take(MESSAGE_WORDS) {
+            self.set(index, word);
+        }
+    }
+
+    /// The first `length` bytes.
+    pub fn bytes(self, length: usize) -> Option<Vec<u8>> {
+        if length > MESSAGE_WORDS * 8 {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(length + 8);
+        for index in 0..length.div_ceil(8) {
+            bytes.extend_from_slice(&self.get(index).to_le_bytes());
+        }
+        bytes.truncate(length);
+        Some(bytes)
+    }
+
+    /// Writes bytes from word `first` on; answers how many fitted.
+    pub fn put_bytes(self, first: usize, bytes: &[u8]) -> usize {
+        let room = MESSAGE_WORDS.saturating_sub(first) * 8;
+        let fitting = &bytes[..bytes.len().min(room)];
+        for (index, chunk) in fitting.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.set(first + index, u64::from_le_bytes(word));
+        }
+        fitting.len()
+    }
+}
+
+/// Creates a thread of a SIP. `entry` has been checked to lie in the SIP's code. It does not run
+/// until it is made runnable.
+pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument) -> Result<ThreadRef, Status> {
+    let stack = memory::allocate_stack().ok_or(Status::Exhausted)?;
+    let Some(thread) = THREADS.allocate() else {
+        memory::free_stack(stack);
+        return Err(Status::Exhausted);
+    };
+    thread.stack.store(stack, Ordering::Relaxed);
+    thread.process.set(Some(process));
+    thread.next.set(None);
+    thread.cycles.store(0, Ordering::Relaxed);
+    // The count of waits goes on from the slot's last user, so that a waker's stale claim fails.
+    let waits = thread.state.load(Ordering::Relaxed) & !3;
+    thread.state.store(waits.wrapping_add(4) | RUNNABLE, Ordering::Relaxed);
+    *thread.end.lock() = End::default();
+    let block = thread.block_address();
+    memory::clear_thread_block(block, crate::entry::table_address(), thread.handle());
+    let argument = match argument {
+        Argument::ThreadBlock => block,
+        Argument::Word(word) => word as usize,
+    };
+    // SAFETY: the slot was just allocated and its block lies above `block`, which is 1024-aligned.
+    let saved = unsafe { arch::prepare_stack(block, entry, argument) };
+    thread.saved.store(saved, Ordering::Relaxed);
+    thread.on_cpu.store(false, Ordering::Relaxed);
+    process.threads.lock().insert(thread.index());
+    process.live_threads.fetch_add(1, Ordering::AcqRel);
+    Ok(thread)
+}
+
+/// What a new thread finds in its first register.
+pub enum Argument {
+    /// The address of its thread block.
+    ThreadBlock,
+    /// What the creator gave.
+    Word(u64),
+}
+
+/// Ends the calling thread; the last one takes its SIP with it.
+pub fn end_current() -> ! {
+    let thread = crate::cpu::current();
+    if let Some(process) = thread.owner() {
+        crate::process::thread_ended(process, thread);
+    }
+    sched::leave_for_ever(thread)
+}
+
+/// Frees the stack of a thread that no processor stands on any more.
+pub fn bury(thread: ThreadRef) {
+    memory::free_stack(thread.stack.swap(0, Ordering::AcqRel));
+    let gone = {
+        let mut end = thread.end.lock();
+        let released = end.released;
+        end.ended = true;
+        if !released {
+            end.waiters.wake_all();
+        }
+        released
+    };
+    if gone {
+        THREADS.release(thread);
+    }
+}

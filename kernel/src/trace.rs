@@ -1,0 +1,59 @@
+//! The trace ring of each SIP: its last events, kept for a while after its end.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use abi::{TraceKind, TraceRecord};
+use alloc::vec::Vec;
+
+/// Events that a ring keeps.
+pub const EVENTS: usize = 32;
+
+#[derive(Default)]
+struct Event {
+    kind: AtomicU64,
+    a: AtomicU64,
+    b: AtomicU64,
+}
+
+/// A ring of events. Threads of one SIP on several processors may overwrite each other's events;
+/// nothing but the trace depends on it, so it is not worth a lock on every message.
+#[derive(Default)]
+pub struct Ring {
+    count: AtomicU64,
+    events: [Event; EVENTS],
+}
+
+impl Ring {
+    /// Adds an event.
+    #[inline(always)]
+    pub fn add(&self, kind: TraceKind, a: u64, b: u64) {
+        let number = self.count.load(Ordering::Relaxed);
+        self.count.store(number + 1, Ordering::Relaxed);
+        let event = &self.events[number as usize % EVENTS];
+        event.kind.store(kind as u64, Ordering::Relaxed);
+        event.a.store(a, Ordering::Relaxed);
+        event.b.store(b, Ordering::Relaxed);
+    }
+
+    /// Empties it.
+    pub fn clear(&self) {
+        self.count.store(0, Ordering::Relaxed);
+    }
+
+    /// The events, oldest first.
+    pub fn records(&self) -> Vec<TraceRecord> {
+        let count = self.count.load(Ordering::Relaxed);
+        let first = count.saturating_sub(EVENTS as u64);
+        (first..count)
+            .map(|sequence| {
+                let event = &self.events[sequence as usize % EVENTS];
+                TraceRecord {
+                    sequence,
+                    kind: event.kind.load(Ordering::Relaxed),
+                    a: event.a.load(Ordering::Relaxed),
+                    b: event.b.load(Ordering::Relaxed),
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! Waiting: how a thread gives its processor away until something happens, and how it is woken.
+//!
+//! A thread begins a wait ([`begin`]), leaves tickets at the objects it waits for, and blocks
+//! ([`block`]). A ticket names the thread and the number of the wait, so a ticket that is used late
+//! does nothing. The first to use one wakes the thread; nobody can be woken twice for one wait.
+
+use alloc::collections::VecDeque;
+use core::sync::atomic::Ordering;
+
+use abi::limits::NEVER;
+
+use crate::thread::{BLOCKED, RUNNABLE, RUNNING, ThreadRef};
+use crate::{cpu, sched, timers};
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Woken {
+    /// What it waited for may have happened.
+    Signalled = 0,
+    /// The deadline came.
+    TimedOut = 1,
+    /// Its SIP is being ended.
+    Killed = 2,
+}
+
+/// A claim to wake a thread from one wait.
+#[derive(Clone, Copy)]
+pub struct Ticket {
+    /// The thread.
+    pub thread: ThreadRef,
+    /// Its state word while it waits.
+    pub state: u32,
+}
+
+impl Ticket {
+    /// Ends the wait; false if it is over already.
+    #[inline(always)]
+    pub fn wake(self, why: Woken) -> bool {
+        if !self.claim(why) {
+            return false;
+        }
+        sched::make_runnable(self.thread);
+        true
+    }
+
+    /// Like [`wake`](Ticket::wake), for a caller that is no processor of the machine.
+    pub fn wake_from_outside(self, why: Woken) -> bool {
+        if !self.claim(why) {
+            return false;
+        }
+        sched::make_runnable_from_outside(self.thread);
+        true
+    }
+
+    #[inline(always)]
+    fn claim(self, why: Woken) -> bool {
+        let runnable = (self.state & !3) | RUNNABLE;
+        if self.thread.state.compare_exchange(self.state, runnable, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
+        }
+        self.thread.woken.store(why as u32, Ordering::Relaxed);
+        true
+    }
+}
+
+/// Begins a wait of the current thread.
+#[inline(always)]
+pub fn begin() -> Ticket {
+    let thread = cpu::current();
+    let state = (thread.state.load(Ordering::Relaxed) & !3).wrapping_add(4) | BLOCKED;
+    // A swap, for its full barrier: either we see that our SIP is dying, or its killer sees us wait.
+    thread.state.swap(state, Ordering::SeqCst);
+    Ticket { thread, state }
+}
+
+/// Gives the wait up, without blocking. False if somebody has used the ticket: then the thread is in
+/// a run queue and must [`block`].
+#[inline(always)]
+pub fn cancel(ticket: Ticket) -> bool {
+    let running = (ticket.state & !3) | RUNNING;
+    ticket.thread.state.compare_exchange(ticket.state, running, Ordering::AcqRel, Ordering::Acquire).is_ok()
+}
+
+/// Blocks the current thread until its ticket is used or the deadline comes. No lock may be held,
+/// and nothing on the stack may need to be dropped: the SIP may end here.
+pub fn block(ticket: Ticket, deadline: u64) -> Woken {
+    let dying = ticket.thread.owner().is_none_or(|process| process.is_dying());
+    if dying && cancel(ticket) {
+        return Woken::Killed;
+    }
+    if deadline == NEVER {
+        sched::schedule();
+    } else {
+        timers::insert(deadline, ticket);
+        sched::schedule();
+        timers::remove(deadline, ticket);
+    }
+    match ticket.thread.woken.load(Ordering::Relaxed) {
+        0 => Woken::Signalled,
+        1 => Woken::TimedOut,
+        _ => Woken::Killed,
+    }
+}
+
+/// Threads that wait for one object, in order.
+#[derive(Default)]
+pub struct Waiters {
+    queue: VecDeque<Ticket>,
+}
+
+impl Waiters {
+    /// Adds a ticket.
+    pub fn add(&mut self, ticket: Ticket) {
+        self.queue.push_back(ticket);
+    }
+
+    /// Takes a thread's tickets out.
+    pub fn remove(&mut self, thread: ThreadRef) {
+        self.queue.retain(|ticket| !core::ptr::eq(ticket.thread, thread));
+    }
+
+    /// Wakes the first that still waits; the thread.
+    pub fn wake_one(&mut self) -> Option<ThreadRef> {
+        while let Some(ticket) = self.queue.pop_front() {
+            if ticket.wake(Woken::Signalled) {
+                return Some(ticket.thread);
+            }
+        }
+        None
+    }
+
+    /// Takes the first ticket that is still good, without using it.
+    pub fn take_one(&mut self) -> Option<Ticket> {
+        while let Some(ticket) = self.queue.pop_front() {
+            if ticket.thread.state.load(Ordering::Acquire) == ticket.state {
+                return Some(ticket);
+            }
+        }
+        None
+    }
+
+    /// Wakes all.
+    pub fn wake_all(&mut self) {
+        for ticket in self.queue.drain(..) {
+            ticket.wake(Woken::Signalled);
+        }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
