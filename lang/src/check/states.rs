@@ -1,0 +1,474 @@
+//! The state machine of a contract: named states, and one state more for each arrow inside a
+//! sequence.
+
+use std::collections::{HashMap, HashSet};
+
+use abi::{Direction, NO_TRANSITION};
+
+use super::declare::{ContractScope, Scope};
+use crate::naming;
+use crate::syntax::{Name, Sequence, Step};
+use crate::{Code, Diagnostic, Span};
+
+/// Most states, so that each has a number.
+const MOST_STATES: usize = 4096;
+
+/// States and what leads from one to the next. The first `named` nodes are the contract's own states.
+pub struct Graph {
+    /// States; state 0 is where a channel starts.
+    pub nodes: Vec<Node>,
+    /// Which way each message goes, where that is known.
+    pub directions: Vec<Option<Direction>>,
+}
+
+/// A state.
+pub struct Node {
+    /// Its name, or `READY after Say`.
+    pub name: String,
+    /// Its name in Rust.
+    pub rust_name: String,
+    /// Comment lines.
+    pub documentation: Vec<String>,
+    /// It has no name of its own.
+    pub intermediate: bool,
+    /// Where it is declared.
+    pub span: Span,
+    /// What may happen in it.
+    pub edges: Vec<Edge>,
+}
+
+/// A message that may be sent in a state.
+pub struct Edge {
+    /// Its tag.
+    pub message: usize,
+    /// The state it leads to.
+    pub target: usize,
+    /// Where it is written.
+    pub span: Span,
+}
+
+impl Graph {
+    /// Who sends in a state: the direction of its first message.
+    pub fn sender_in(&self, node: usize) -> Option<Direction> {
+        self.nodes.get(node)?.edges.iter().find_map(|edge| self.directions[edge.message])
+    }
+}
+
+/// `!` or `?`.
+pub fn sign(direction: Direction) -> char {
+    match direction {
+        Direction::ToImporter => '!',
+        Direction::ToExporter => '?',
+    }
+}
+
+/// Which way each message of a contract goes: as declared, or else as its signs say.
+pub fn directions(scope: &Scope<'_>, contract: usize, diagnostics: &mut Vec<Diagnostic>) -> Vec<Option<Direction>> {
+    let contract = &scope.contracts[contract];
+    let mut uses: Vec<Vec<(Direction, Span)>> = vec![Vec::new(); contract.messages.len()];
+    let mut pending: Vec<&Step> =
+        contract.states.iter().flat_map(|state| &state.branches).flat_map(|branch| &branch.steps).collect();
+    while let Some(step) = pending.pop() {
+        match step {
+            Step::Choice { alternatives, .. } => pending.extend(alternatives.iter().flat_map(|inner| &inner.steps)),
+            Step::Name { name, sign } => {
+                if let (Some(message), Some((direction, _))) = (contract.message(&name.text), sign) {
+                    uses[message].push((*direction, step.span()));
+                }
+            }
+        }
+    }
+    let mut directions = Vec::new();
+    for (message, uses) in contract.messages.iter().zip(&mut uses) {
+        uses.sort_by_key(|(_, span)| *span);
+        let name = &message.name;
+        let direction = message.direction.or(uses.first().map(|(direction, _)| *direction));
+        directions.push(direction);
+        let Some(direction) = direction else {
+            let text = format!("nothing tells which way `{}` goes", name.text);
+            let diagnostic = Diagnostic::new(Code::NoDirection, name.span, text, "");
+            diagnostics.push(
+                diagnostic.remedy("write `in message` (importer to exporter) or `out message` (exporter to importer)"),
+            );
+            continue;
+        };
+        let Some((other, span)) = uses.iter().find(|(used, _)| *used != direction) else { continue };
+        let (right, wrong) = (sign(direction), sign(*other));
+        diagnostics.push(if message.direction.is_some() {
+            let word = if direction == Direction::ToImporter { "out" } else { "in" };
+            let text = format!("`{}` is declared `{word}`, so its sign is `{right}`", name.text);
+            Diagnostic::new(Code::WrongSign, *span, text, format!("`{wrong}` here"))
+                .also(name.span, "declared here")
+                .remedy(format!("write `{}{right}`, or change the declaration", name.text))
+        } else {
+            let first = uses.first().map_or(name.span, |(_, span)| *span);
+            let text = format!("`{}` goes both ways", name.text);
+            Diagnostic::new(Code::SignsDisagree, *span, text, format!("`{wrong}` here"))
+                .also(first, format!("`{right}` here"))
+                .remedy("declare two messages, one `in` and one `out`")
+        });
+    }
+    directions
+}
+
+/// Makes the states of a contract.
+pub fn lower(
+    scope: &Scope<'_>,
+    contract: usize,
+    directions: &[Option<Direction>],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Graph {
+    let contract = &scope.contracts[contract];
+    let nodes = contract
+        .states
+        .iter()
+        .map(|state| Node {
+            name: state.name.text.clone(),
+            rust_name: naming::camel(&state.name.text),
+            documentation: state.documentation.clone(),
+            intermediate: false,
+            span: state.name.span,
+            edges: Vec::new(),
+        })
+        .collect::<Vec<_>>();
+    let rust_names = nodes.iter().map(|node| node.rust_name.clone()).collect();
+    let mut lowering = Lowering { contract, diagnostics, nodes, rust_names };
+    for (index, state) in contract.states.iter().enumerate() {
+        for branch in &state.branches {
+            let path = Path { state: index, text: String::new() };
+            lowering.sequence(index, branch, After::Nothing, &path);
+        }
+    }
+    let Lowering { mut nodes, .. } = lowering;
+    if contract.messages.len() >= NO_TRANSITION as usize || nodes.len() > MOST_STATES {
+        let text = format!("{} messages and {} states are too many", contract.messages.len(), nodes.len());
+        diagnostics.push(
+            Diagnostic::new(Code::TooMany, contract.tree.name.span, text, "")
+                .remedy(format!("a contract has at most {MOST_STATES} states; use more than one contract")),
+        );
+        nodes.truncate(contract.states.len());
+        nodes.iter_mut().for_each(|node| node.edges.clear());
+    }
+    check_ambiguity(contract, &mut nodes, diagnostics);
+    check_directions(contract, &nodes, directions, diagnostics);
+    Graph { nodes, directions: directions.to_vec() }
+}
+
+/// What comes when a sequence has no more steps of its own.
+#[derive(Clone, Copy)]
+enum After {
+    /// This state.
+    State(usize),
+    /// Nothing is written there.
+    Nothing,
+}
+
+/// How a state inside a sequence is reached, for its name.
+struct Path {
+    state: usize,
+    text: String,
+}
+
+impl Path {
+    fn then(&self, step: &str) -> Path {
+        let text = if self.text.is_empty() { step.to_string() } else { format!("{} then {step}", self.text) };
+        Path { state: self.state, text }
+    }
+}
+
+struct Lowering<'a, 'b> {
+    contract: &'a ContractScope<'a>,
+    diagnostics: &'b mut Vec<Diagnostic>,
+    nodes: Vec<Node>,
+    rust_names: HashSet<String>,
+}
+
+/// What a name without a sign, or with one, refers to.
+enum Meaning {
+    Message(usize),
+    State(usize),
+    Unknown,
+}
+
+impl Lowering<'_, '_> {
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn sequence(&mut self, from: usize, sequence: &Sequence, after: After, path: &Path) {
+        self.steps(from, &sequence.steps, after, path);
+    }
+
+    /// Lets `steps` begin in the state `from`.
+    fn steps(&mut self, from: usize, steps: &[Step], after: After, path: &Path) {
+        let Some((first, rest)) = steps.split_first() else { return };
+        match first {
+            Step::Name { name, sign } => match self.meaning(name, sign.is_some()) {
+                Meaning::Unknown => {}
+                Meaning::State(_) => {
+                    let text = format!("`{}` is a state; a sequence begins with a message", name.text);
+                    self.report(
+                        Diagnostic::new(Code::NoMessage, name.span, text, "")
+                            .remedy("a state is left only by a message: write the message before it"),
+                    );
+                }
+                Meaning::Message(message) => {
+                    let path = path.then(&name.text);
+                    let Some(target) = self.target(first.span(), rest, after, &path) else { return };
+                    self.nodes[from].edges.push(Edge { message, target, span: first.span() });
+                    if self.goes_on(rest) {
+                        self.steps(target, rest, after, &path);
+                    }
+                }
+            },
+            Step::Choice { alternatives, span } => {
+                if let Some(more) = rest.first()
+                    && !alternatives.iter().any(|alternative| self.falls_through(alternative))
+                {
+                    self.report(
+                        Diagnostic::new(
+                            Code::StateInside,
+                            more.span(),
+                            "nothing comes to this part of the sequence",
+                            "",
+                        )
+                        .also(*span, "every alternative ends in a state")
+                        .remedy("end the sequence with `;` behind the choice, or take the states out of it"),
+                    );
+                    return;
+                }
+                let path_after = path.then(&describe_choice(alternatives));
+                // Where all alternatives end in states of their own, nothing need follow.
+                let joined = if rest.is_empty() {
+                    after
+                } else {
+                    match self.target(*span, rest, after, &path_after) {
+                        Some(target) => After::State(target),
+                        None => return,
+                    }
+                };
+                for alternative in alternatives {
+                    self.sequence(from, alternative, joined, path);
+                }
+                if let After::State(target) = joined
+                    && self.goes_on(rest)
+                {
+                    self.steps(target, rest, after, &path_after);
+                }
+            }
+        }
+    }
+
+    /// Whether something may follow a sequence: it does not end in a state.
+    fn falls_through(&self, sequence: &Sequence) -> bool {
+        match sequence.steps.last() {
+            Some(Step::Name { name, sign: None }) => self.contract.state(&name.text).is_none(),
+            Some(Step::Choice { alternatives, .. }) => alternatives.iter().any(|inner| self.falls_through(inner)),
+            _ => true,
+        }
+    }
+
+    /// Whether `rest` has steps that begin in a state of their own.
+    fn goes_on(&self, rest: &[Step]) -> bool {
+        match rest {
+            [] => false,
+            [Step::Name { name, sign: None }] => self.contract.message(&name.text).is_some(),
+            _ => true,
+        }
+    }
+
+    /// The state that a message or choice leads to when `rest` follows it.
+    fn target(&mut self, span: Span, rest: &[Step], after: After, path: &Path) -> Option<usize> {
+        let Some(next) = rest.first() else {
+            if let After::State(state) = after {
+                return Some(state);
+            }
+            self.report(
+                Diagnostic::new(Code::NoNextState, span, "this sequence does not end in a state", "nothing follows")
+                    .remedy(
+                        "add `-> STATE`; for the end of a conversation, one that is declared `state ENDED: one { }`",
+                    ),
+            );
+            return None;
+        };
+        if let Step::Name { name, sign } = next {
+            match self.meaning(name, sign.is_some()) {
+                Meaning::Unknown => return None,
+                Meaning::State(state) => {
+                    if let Some(more) = rest.get(1) {
+                        let text = format!("the sequence goes on after the state `{}`", name.text);
+                        self.report(
+                            Diagnostic::new(Code::StateInside, more.span(), text, "this is never reached")
+                                .also(name.span, "the conversation goes on as this state says")
+                                .remedy("end the sequence there with `;`, or take the state out"),
+                        );
+                        return None;
+                    }
+                    return Some(state);
+                }
+                Meaning::Message(_) => {}
+            }
+        }
+        Some(self.intermediate(span, path))
+    }
+
+    fn meaning(&mut self, name: &Name, signed: bool) -> Meaning {
+        let message = self.contract.message(&name.text);
+        let state = self.contract.state(&name.text);
+        match (message, state) {
+            (Some(message), None) => Meaning::Message(message),
+            (Some(message), Some(_)) if signed => Meaning::Message(message),
+            (None, Some(state)) if !signed => Meaning::State(state),
+            (Some(_), Some(_)) => {
+                let text = format!("`{}` is a message and a state", name.text);
+                self.report(
+                    Diagnostic::new(Code::MessageOrState, name.span, text, "which of the two?")
+                        .remedy("write the message with its sign, `!` or `?`, or rename the state"),
+                );
+                Meaning::Unknown
+            }
+            (None, _) => {
+                self.report(self.undefined(name, signed));
+                Meaning::Unknown
+            }
+        }
+    }
+
+    fn undefined(&self, name: &Name, signed: bool) -> Diagnostic {
+        let shouted = !name.text.contains(|character: char| character.is_ascii_lowercase());
+        let (code, what, example) = if signed || !shouted {
+            (Code::UndefinedMessage, "message", format!("in message {}();", name.text))
+        } else {
+            (Code::UndefinedState, "state", format!("state {}: one {{ ... }}", name.text))
+        };
+        let candidates: Vec<&str> = if code == Code::UndefinedMessage {
+            self.contract.messages.iter().map(|message| message.name.text.as_str()).collect()
+        } else {
+            self.contract.states.iter().map(|state| state.name.text.as_str()).collect()
+        };
+        let text = format!("no {what} of `{}` is called `{}`", self.contract.tree.name.text, name.text);
+        let diagnostic = Diagnostic::new(code, name.span, text, "");
+        diagnostic.remedy(match closest(&name.text, &candidates) {
+            Some(close) => format!("is `{close}` meant?"),
+            None => format!("declare it: `{example}`"),
+        })
+    }
+
+    fn intermediate(&mut self, span: Span, path: &Path) -> usize {
+        let named = &self.nodes[path.state];
+        let name = format!("{} after {}", named.name, path.text);
+        let words: Vec<String> = path
+            .text
+            .split(' ')
+            .map(|word| match word {
+                "then" => "Then".to_string(),
+                "or" => "Or".to_string(),
+                word => naming::camel(word),
+            })
+            .collect();
+        let plain = format!("{}After{}", named.rust_name, words.concat());
+        let mut rust_name = plain.clone();
+        let mut number = 2;
+        while !self.rust_names.insert(rust_name.clone()) {
+            rust_name = format!("{plain}{number}");
+            number += 1;
+        }
+        self.nodes.push(Node {
+            name,
+            rust_name,
+            documentation: Vec::new(),
+            intermediate: true,
+            span,
+            edges: Vec::new(),
+        });
+        self.nodes.len() - 1
+    }
+}
+
+/// The first messages of a choice, for the name of the state behind it.
+fn describe_choice(alternatives: &[Sequence]) -> String {
+    let mut words = Vec::new();
+    for alternative in alternatives {
+        match alternative.steps.first() {
+            Some(Step::Name { name, .. }) => words.push(name.text.clone()),
+            Some(Step::Choice { alternatives, .. }) => words.push(describe_choice(alternatives)),
+            None => {}
+        }
+    }
+    words.join(" or ")
+}
+
+/// The candidate that differs in at most a third of its letters.
+fn closest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let best = candidates.iter().map(|candidate| (distance(name, candidate), *candidate)).min()?;
+    (best.0 * 3 <= best.1.len()).then_some(best.1)
+}
+
+/// How many letters must be changed, added or taken out, without regard to case.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<u8> = right.bytes().map(|letter| letter.to_ascii_lowercase()).collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, letter) in left.bytes().map(|letter| letter.to_ascii_lowercase()).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for column in 0..right.len() {
+            let changed = diagonal + usize::from(letter != right[column]);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+/// Reports messages that begin two sequences of a state, and keeps the first.
+fn check_ambiguity(contract: &ContractScope<'_>, nodes: &mut [Node], diagnostics: &mut Vec<Diagnostic>) {
+    for node in nodes {
+        let mut first: HashMap<usize, Span> = HashMap::new();
+        node.edges.retain(|edge| {
+            let Some(other) = first.get(&edge.message) else {
+                first.insert(edge.message, edge.span);
+                return true;
+            };
+            let name = &contract.messages[edge.message].name.text;
+            let text = format!("`{name}` begins two sequences of state `{}`", node.name);
+            diagnostics.push(
+                Diagnostic::new(Code::Ambiguous, edge.span, text, "the second")
+                    .also(*other, "the first")
+                    .remedy(format!("write what they share once: `{name} -> (... or ...)`")),
+            );
+            false
+        });
+    }
+}
+
+/// Reports states in which both sides may send.
+fn check_directions(
+    contract: &ContractScope<'_>,
+    nodes: &[Node],
+    directions: &[Option<Direction>],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for node in nodes {
+        let mut known = node.edges.iter().filter_map(|edge| Some((edge, directions[edge.message]?)));
+        let Some((first, direction)) = known.next() else { continue };
+        let Some((other, _)) = known.find(|(_, other)| *other != direction) else { continue };
+        let name = |edge: &Edge| &contract.messages[edge.message].name.text;
+        let sides = |direction| match direction {
+            Direction::ToImporter => "the exporter sends this",
+            Direction::ToExporter => "the importer sends this",
+        };
+        let opposite = if direction == Direction::ToImporter { Direction::ToExporter } else { Direction::ToImporter };
+        let text = format!(
+            "in state `{}` both sides may send: `{}{}` and `{}{}`",
+            node.name,
+            name(first),
+            sign(direction),
+            name(other),
+            sign(opposite)
+        );
+        diagnostics.push(
+            Diagnostic::new(Code::MixedDirections, other.span, text, sides(opposite))
+                .also(first.span, sides(direction))
+                .remedy("let one side speak in each state; put the other's message into a state that follows"),
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! How types and arguments of a contract look in Rust.
+
+use crate::naming;
+use crate::syntax::Passing;
+use crate::unit::{ArgumentKind, Field, Type, TypeKind, Unit, Value, ValueType};
+
+use super::rust::{Out, documentation};
+
+/// The path of a value's type as seen from a module `depth` below the unit's root (0 or 1), inside the
+/// module of the contract `inside`.
+pub fn value_type(unit: &Unit, value: &Value, inside: Option<usize>) -> String {
+    let element = match value.of {
+        ValueType::Scalar(scalar) => scalar.rust().to_string(),
+        ValueType::Declared(index) => {
+            let declared = &unit.types[index];
+            let root = if inside.is_some() { "super::" } else { "" };
+            match declared.contract {
+                owner if owner == inside => declared.name.clone(),
+                Some(owner) => {
+                    let module = naming::snake(&unit.contracts[owner].name);
+                    format!("{root}{module}::{}", declared.name)
+                }
+                None => format!("{root}{}", declared.name),
+            }
+        }
+    };
+    match value.length {
+        Some(length) => format!("[{element}; {length}]"),
+        None => element,
+    }
+}
+
+/// The type of a block: `ExVec<u8>`.
+pub fn block_type(unit: &Unit, element: &Value, many: bool, inside: usize) -> String {
+    let holder = if many { "ExVec" } else { "ExBox" };
+    format!("::sip::exheap::{holder}<{}>", value_type(unit, element, Some(inside)))
+}
+
+/// An argument's type where a message is sent.
+pub fn sent_type(unit: &Unit, kind: &ArgumentKind, inside: usize) -> String {
+    match kind {
+        ArgumentKind::Block { element, many, passing: Passing::Lent } => {
+            format!("impl ::sip::exheap::Lendable<{}>", block_type(unit, element, *many, inside))
+        }
+        ArgumentKind::Block { element, many, passing: Passing::Returned } => {
+            format!("::sip::exheap::Lent<{}>", block_type(unit, element, *many, inside))
+        }
+        ArgumentKind::Any { .. } => "impl ::core::convert::Into<::sip::channel::AnyEndpoint>".into(),
+        other => plain_type(unit, other, inside),
+    }
+}
+
+/// An argument's type where a message is received.
+pub fn received_type(unit: &Unit, kind: &ArgumentKind, inside: usize) -> String {
+    match kind {
+        ArgumentKind::Block { element, many, passing: Passing::Lent } => {
+            format!("::sip::exheap::Lent<{}>", block_type(unit, element, *many, inside))
+        }
+        ArgumentKind::Any { .. } => "::sip::channel::AnyEndpoint".into(),
+        other => plain_type(unit, other, inside),
+    }
+}
+
+fn plain_type(unit: &Unit, kind: &ArgumentKind, inside: usize) -> String {
+    match kind {
+        ArgumentKind::Inline(value) => value_type(unit, value, Some(inside)),
+        ArgumentKind::Block { element, many, .. } => block_type(unit, element, *many, inside),
+        ArgumentKind::Endpoint { contract, importer, state } => {
+            let side = if *importer { "Imp" } else { "Exp" };
+            let other = &unit.contracts[*contract];
+            let path =
+                if *contract == inside { String::new() } else { format!("super::{}::", naming::snake(&other.name)) };
+            format!("{path}{side}<{path}states::{}>", other.states[*state as usize].rust_name)
+        }
+        ArgumentKind::Any { .. } => "::sip::channel::AnyEndpoint".into(),
+    }
+}
+
+/// The call that appends an inline value to a message.
+pub fn put_call(value: &Value, expression: &str) -> String {
+    let method = match value.length {
+        None => "value",
+        Some(_) if value.is_bytes() => "bytes",
+        Some(_) => "array",
+    };
+    format!(".{method}({expression})")
+}
+
+/// The call that takes an inline value from a message.
+pub fn take_call(value: &Value) -> &'static str {
+    match value.length {
+        None => "incoming.value()",
+        Some(_) if value.is_bytes() => "incoming.bytes()",
+        Some(_) => "incoming.array()",
+    }
+}
+
+/// Declares a type and how it lies in a message.
+pub fn declare(out: &mut Out, unit: &Unit, declared: &Type) {
+    match &declared.kind {
+        TypeKind::Enum(variants) => {
+            documentation(out, &declared.documentation, &format!("`{}` of the contract.", declared.name));
+            out.line("#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]");
+            out.line("#[allow(non_camel_case_types)]");
+            out.open(&format!("pub enum {} {{", declared.name));
+            for variant in variants {
+                documentation(out, &variant.documentation, &format!("`{}`.", variant.name));
+                out.line(&format!("{},", naming::variant(&variant.name)));
+            }
+            out.close("}");
+            let arms: Vec<String> = variants
+                .iter()
+                .enumerate()
+                .map(|(number, variant)| {
+                    // The kernel lets no larger number through; the last arm makes the match whole.
+                    let last = number + 1 == variants.len();
+                    let pattern = if last { "_".to_string() } else { number.to_string() };
+                    format!("{pattern} => {}::{},", declared.name, naming::variant(&variant.name))
+                })
+                .collect();
+            inline(
+                out,
+                &declared.name,
+                "outgoing.word(self as u64)",
+                &format!("match incoming.word() {{ {} }}", arms.join(" ")),
+            );
+        }
+        TypeKind::Struct(fields) => {
+            let value = |field: &Field| value_type(unit, &field.value, declared.contract);
+            let plain = fields.iter().all(|field| unit.is_plain(&field.value));
+            if plain {
+                out.open("::sip::plain! {");
+                let index = unit.types.iter().position(|other| std::ptr::eq(other, declared)).unwrap_or(0);
+                let whole = Value { of: ValueType::Declared(index), length: None };
+                out.line(&format!("{:?}", unit.canonical_text(&whole)));
+            }
+            documentation(out, &declared.documentation, &format!("`{}` of the contract.", declared.name));
+            if !plain {
+                out.line("#[derive(Clone, Copy, Debug, PartialEq, Eq)]");
+            }
+            out.open(&format!("pub struct {} {{", declared.name));
+            for field in fields {
+                let name = naming::snake(&field.name);
+                documentation(out, &field.documentation, &format!("`{}`.", field.name));
+                out.line(&format!("pub {name}: {},", value(field)));
+            }
+            out.close("}");
+            if plain {
+                out.close("}");
+            }
+            let put: Vec<String> = fields
+                .iter()
+                .map(|field| put_call(&field.value, &format!("self.{}", naming::snake(&field.name))))
+                .collect();
+            let take: Vec<String> = fields
+                .iter()
+                .map(|field| format!("{}: {}", naming::snake(&field.name), take_call(&field.value)))
+                .collect();
+            inline(
+                out,
+                &declared.name,
+                &format!("outgoing{}", put.concat()),
+                &format!("{} {{ {} }}", declared.name, take.join(", ")),
+            );
+        }
+    }
+}
+
+fn inline(out: &mut Out, name: &str, put: &str, take: &str) {
+    out.open(&format!("impl ::sip::channel::Inline for {name} {{"));
+    out.line("#[inline]");
+    out.line(&format!("fn put(self, outgoing: ::sip::channel::Outgoing) -> ::sip::channel::Outgoing {{ {put} }}"));
+    out.line("#[inline]");
+    out.line(&format!("fn take(incoming: &mut ::sip::channel::Incoming) -> Self {{ {take} }}"));
+    out.close("}");
+}

@@ -1,0 +1,248 @@
+//! Checked contracts: what the emitters read. Everything in here is known to be right.
+
+use abi::{Automaton, Direction};
+
+use crate::syntax::Passing;
+
+/// Index of a [`Type`] in its [`Unit`].
+pub type TypeIndex = usize;
+
+/// The contracts and types of some files that were compiled together.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// Declared types, those of contracts too.
+    pub types: Vec<Type>,
+    /// Contracts, in the order of the files.
+    pub contracts: Vec<Contract>,
+}
+
+impl Unit {
+    /// The contract of this name.
+    pub fn contract(&self, name: &str) -> Option<&Contract> {
+        self.contracts.iter().find(|contract| contract.name == name)
+    }
+
+    /// Whether values of this type have no bits that may not be set, so that it can lie in a block.
+    pub fn is_plain(&self, value: &Value) -> bool {
+        match value.of {
+            ValueType::Scalar(scalar) => !matches!(scalar, Scalar::Bool | Scalar::Char),
+            ValueType::Declared(index) => match &self.types[index].kind {
+                TypeKind::Enum(_) => false,
+                TypeKind::Struct(fields) => fields.iter().all(|field| self.is_plain(&field.value)),
+            },
+        }
+    }
+
+    /// The canonical text of a type, whose hash is a block's type tag: `byte`, `Point{int,byte[6]}`.
+    pub fn canonical_text(&self, value: &Value) -> String {
+        let element = match value.of {
+            ValueType::Scalar(scalar) => scalar.text().to_string(),
+            ValueType::Declared(index) => {
+                let declared = &self.types[index];
+                match &declared.kind {
+                    TypeKind::Enum(_) => declared.name.clone(),
+                    TypeKind::Struct(fields) => {
+                        let fields: Vec<String> =
+                            fields.iter().map(|field| self.canonical_text(&field.value)).collect();
+                        format!("{}{{{}}}", declared.name, fields.join(","))
+                    }
+                }
+            }
+        };
+        match value.length {
+            Some(length) => format!("{element}[{length}]"),
+            None => element,
+        }
+    }
+}
+
+/// A declared type.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// Its name.
+    pub name: String,
+    /// Comment lines.
+    pub documentation: Vec<String>,
+    /// Index of the contract that declares it; `None` for a type that the unit shares.
+    pub contract: Option<usize>,
+    /// What it is.
+    pub kind: TypeKind,
+}
+
+/// What a declared type is.
+#[derive(Clone, Debug)]
+pub enum TypeKind {
+    /// One of these; numbered from 0.
+    Enum(Vec<Variant>),
+    /// All of these.
+    Struct(Vec<Field>),
+}
+
+/// A name of an enum.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The name.
+    pub name: String,
+    /// Comment lines.
+    pub documentation: Vec<String>,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Comment lines.
+    pub documentation: Vec<String>,
+    /// Its type.
+    pub value: Value,
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Of one element.
+    pub of: ValueType,
+    /// Elements, for a fixed array.
+    pub length: Option<u32>,
+}
+
+impl Value {
+    /// An array of bytes, which lies packed in a message.
+    pub fn is_bytes(&self) -> bool {
+        self.length.is_some() && self.of == ValueType::Scalar(Scalar::Byte)
+    }
+}
+
+/// The type of one element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// Built in.
+    Scalar(Scalar),
+    /// Declared in the unit.
+    Declared(TypeIndex),
+}
+
+macro_rules! scalars {
+    ($($name:ident = $text:literal, $rust:literal, $max:expr;)*) => {
+        /// A built-in type.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Scalar { $(#[doc = $text] $name,)* }
+        impl Scalar {
+            /// The type of this name.
+            pub fn from_text(text: &str) -> Option<Scalar> {
+                match text { $($text => Some(Scalar::$name),)* _ => None }
+            }
+            /// Its name in a contract.
+            pub const fn text(self) -> &'static str {
+                match self { $(Scalar::$name => $text,)* }
+            }
+            /// Its name in Rust.
+            pub const fn rust(self) -> &'static str {
+                match self { $(Scalar::$name => $rust,)* }
+            }
+            /// The largest word that stands for one of its values. Signed numbers are bit patterns of
+            /// their own width.
+            pub const fn max(self) -> u64 {
+                match self { $(Scalar::$name => $max,)* }
+            }
+        }
+    };
+}
+
+scalars! {
+    Bool = "bool", "bool", 1;
+    Byte = "byte", "u8", u8::MAX as u64;
+    Ushort = "ushort", "u16", u16::MAX as u64;
+    Uint = "uint", "u32", u32::MAX as u64;
+    Ulong = "ulong", "u64", u64::MAX;
+    Sbyte = "sbyte", "i8", u8::MAX as u64;
+    Short = "short", "i16", u16::MAX as u64;
+    Int = "int", "i32", u32::MAX as u64;
+    Long = "long", "i64", u64::MAX;
+    Char = "char", "char", char::MAX as u64;
+}
+
+/// A checked contract.
+#[derive(Clone, Debug)]
+pub struct Contract {
+    /// Its name.
+    pub name: String,
+    /// Comment lines.
+    pub documentation: Vec<String>,
+    /// Types that it declares.
+    pub types: Vec<TypeIndex>,
+    /// Messages, by tag.
+    pub messages: Vec<Message>,
+    /// States, by number: those with a name of their own first.
+    pub states: Vec<State>,
+    /// What the kernel's monitor reads.
+    pub automaton: Automaton,
+    /// SHA-256 of the automaton's canonical bytes.
+    pub fingerprint: [u8; 32],
+}
+
+/// A message.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Its name.
+    pub name: String,
+    /// Comment lines.
+    pub documentation: Vec<String>,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// What it carries.
+    pub arguments: Vec<Argument>,
+}
+
+/// An argument of a message.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: ArgumentKind,
+}
+
+/// What an argument is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// Lies in the message.
+    Inline(Value),
+    /// An exchange-heap block.
+    Block {
+        /// Type of an element.
+        element: Value,
+        /// Any number of elements, not one.
+        many: bool,
+        /// How it is passed.
+        passing: Passing,
+    },
+    /// An endpoint of a contract of the unit.
+    Endpoint {
+        /// Index of the contract.
+        contract: usize,
+        /// The importing end.
+        importer: bool,
+        /// Its state.
+        state: u16,
+    },
+    /// An endpoint of any contract.
+    Any {
+        /// The importing end.
+        importer: bool,
+    },
+}
+
+/// A state.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Its name; for a state inside a sequence `READY after Say`.
+    pub name: String,
+    /// Its name in Rust: `ReadyAfterSay`.
+    pub rust_name: String,
+    /// Comment lines.
+    pub documentation: Vec<String>,
+    /// Inside a sequence, without a name of its own.
+    pub intermediate: bool,
+}

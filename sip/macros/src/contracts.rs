@@ -1,0 +1,83 @@
+//! `contracts!`: contract files to Rust modules.
+
+use std::path::{Path, PathBuf};
+
+use lang::{Colours, SourceFile};
+use proc_macro::{TokenStream, TokenTree};
+
+/// Expands `contracts!("file-or-folder", ...)`.
+pub fn expand(input: TokenStream) -> TokenStream {
+    let code = paths(input).and_then(|paths| generate(&paths)).unwrap_or_else(|message| compile_error(&message));
+    code.parse().unwrap_or_else(|error| {
+        let message =
+            format!("the generated code cannot be read ({error}); this is a mistake of the contract compiler");
+        compile_error(&message).parse().unwrap_or_default()
+    })
+}
+
+fn compile_error(message: &str) -> String {
+    format!("::core::compile_error! {{ {message:?} }}")
+}
+
+/// The string literals between commas.
+fn paths(input: TokenStream) -> Result<Vec<String>, String> {
+    let usage = || "write contracts!(\"a.contract\", \"folder\"), with paths from the folder of Cargo.toml".to_string();
+    let mut paths = Vec::new();
+    for (index, token) in input.into_iter().enumerate() {
+        match token {
+            TokenTree::Literal(literal) if index % 2 == 0 => {
+                let text = literal.to_string();
+                let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(usage)?;
+                if inner.contains('\\') {
+                    return Err(format!("{text}: write the path with `/` and without escapes"));
+                }
+                paths.push(inner.to_string());
+            }
+            TokenTree::Punct(comma) if index % 2 == 1 && comma.as_char() == ',' => {}
+            _ => return Err(usage()),
+        }
+    }
+    if paths.is_empty() { Err(usage()) } else { Ok(paths) }
+}
+
+fn generate(paths: &[String]) -> Result<String, String> {
+    let root = std::env::var("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let root = root.map_err(|_| "contracts! runs under cargo, which sets CARGO_MANIFEST_DIR".to_string())?;
+    let mut files = Vec::new();
+    for path in paths {
+        for path in contract_files(&root, path)? {
+            let text = std::fs::read_to_string(root.join(&path))
+                .map_err(|error| format!("the contract file {path} cannot be read: {error}"))?;
+            files.push(SourceFile::new(path, text));
+        }
+    }
+    let compiled = lang::compile(&files);
+    let Some(unit) = &compiled.unit else {
+        return Err(format!("the contracts have errors\n\n{}", compiled.render(Colours::Never)));
+    };
+    let mut code = lang::emit_rust(unit);
+    for file in &files {
+        // Names the file to cargo, so that a change of it builds the crate anew.
+        let path = root.join(&file.path);
+        code.push_str(&format!("const _: &[u8] = ::core::include_bytes!({:?});\n", path.display().to_string()));
+    }
+    Ok(code)
+}
+
+/// The path itself, or for a folder its `.contract` files in order of name.
+fn contract_files(root: &Path, path: &str) -> Result<Vec<String>, String> {
+    let whole = root.join(path);
+    if !whole.is_dir() {
+        return Ok(vec![path.to_string()]);
+    }
+    let unreadable = |error| format!("the folder {path} cannot be read: {error}");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&whole).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".contract") {
+            files.push(if path == "." { name } else { format!("{}/{name}", path.trim_end_matches('/')) });
+        }
+    }
+    files.sort();
+    if files.is_empty() { Err(format!("the folder {path} has no .contract files")) } else { Ok(files) }
+}
