@@ -5,7 +5,7 @@
 
 pub use abi::{DeviceKind, DeviceOperation};
 
-use crate::exheap::{Block, ExBlock, ExVec};
+use crate::exheap::{Block, ExBlock, ExVec, Lendable};
 use crate::raw::{self, value as kernel};
 use crate::{Deadline, Status, thread_block};
 
@@ -52,6 +52,16 @@ pub struct SubmitError {
     pub status: Status,
 }
 
+impl SubmitError {
+    fn new(block: ExBlock, status: Status) -> SubmitError {
+        match ExVec::from_block(block) {
+            Ok(block) => SubmitError { block, status },
+            // A sequence may be of any length.
+            Err(_) => unreachable!("bytes fit any block"),
+        }
+    }
+}
+
 impl Device {
     /// Opens the device at `index` of the manifest's device list.
     pub fn open(index: usize) -> Result<Device, Status> {
@@ -74,24 +84,26 @@ impl Device {
 
     /// Asks for an operation on `bytes` bytes from the block's start, at a byte offset of the device.
     /// Whether it is complete already; in any case [`complete`](Device::complete) gives the block back.
+    /// A block that was lent is [claimed](crate::exheap::Lent::claim) again then.
     pub fn submit(
         &self,
         operation: DeviceOperation,
         offset: u64,
-        block: ExVec<u8>,
+        block: impl Lendable<ExVec<u8>>,
         bytes: usize,
     ) -> Result<bool, SubmitError> {
-        if bytes > block.len() {
-            return Err(SubmitError { block, status: Status::BadArgument });
+        let block = block.into_loan();
+        if bytes > block.byte_count() {
+            return Err(SubmitError::new(block, Status::BadArgument));
         }
         let handle = block.handle();
         // SAFETY: on success the block's value is forgotten, until device_complete gives it back.
         match unsafe { raw::device_submit(self.handle, operation as u64, offset, handle, bytes as u64) }.into_result() {
             Ok(complete) => {
-                block.into_block().forget();
+                block.forget();
                 Ok(complete != 0)
             }
-            Err(status) => Err(SubmitError { block, status }),
+            Err(status) => Err(SubmitError::new(block, status)),
         }
     }
 
