@@ -1,1 +1,49 @@
-//! To be written.
+//! Manifests as people write them: TOML in, the machine's form or diagnostics out.
+//!
+//! Key types: [`Program`] (a program's manifest, read and checked), [`Diagnostics`] (why there is
+//! none), [`Contracts`] (where facts about contracts come from). Neighbours: the host tool and the
+//! macro `startup!` call this crate; the types of the result are those of crate `package`.
+//! Deliberately not here: the contract language, and anything about images.
+#![forbid(unsafe_code)]
+
+mod diagnostic;
+mod parameters;
+mod program;
+mod reader;
+mod system;
+
+pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label};
+pub use program::{Contract, Contracts, Program, program};
+
+use reader::Report;
+use toml::Spanned;
+use toml::de::DeTable;
+
+/// Reads the file as TOML, lets `check` read the tables, and gives its result if nothing is wrong.
+fn read<T>(
+    file: &str,
+    text: &str,
+    check: impl FnOnce(&Report, &Spanned<DeTable<'_>>) -> Option<T>,
+) -> Result<T, Diagnostics> {
+    let report = Report::default();
+    let mut result = None;
+    match DeTable::parse(text) {
+        Ok(table) => result = check(&report, &table),
+        Err(error) => {
+            let span = error.span().unwrap_or(0..0);
+            let message = format!("the file is not TOML: {}", error.message().replace('\n', ", "));
+            report.add(
+                Code::Syntax,
+                message,
+                &span,
+                "it cannot be read from here on",
+                "write `key = value` lines under `[table]` headings; see https://toml.io".into(),
+            );
+        }
+    }
+    let items = report.finish();
+    match result {
+        Some(result) if items.is_empty() => Ok(result),
+        _ => Err(Diagnostics { file: file.into(), text: text.into(), items }),
+    }
+}

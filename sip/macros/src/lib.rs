@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod contracts;
+mod startup;
 
 use proc_macro::TokenStream;
 
@@ -16,4 +17,15 @@ use proc_macro::TokenStream;
 #[proc_macro]
 pub fn contracts(input: TokenStream) -> TokenStream {
     contracts::expand(input)
+}
+
+/// Makes the structure `Startup` of a program's `manifest.toml` and its
+/// `sip::config::FromConfiguration`: a field for each parameter, in its declared type, and one for each
+/// endpoint, in its contract and state. Also a module `devices` with the indices of its devices.
+///
+/// Takes nothing, or the name of another manifest, from the folder of the crate's `Cargo.toml`. The crate
+/// must say `extern crate alloc;`.
+#[proc_macro]
+pub fn startup(input: TokenStream) -> TokenStream {
+    startup::expand(input)
 }

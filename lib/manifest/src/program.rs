@@ -1,0 +1,528 @@
+//! A program's manifest.
+
+use abi::Automaton;
+use package::{
+    Category, Code as ProgramCode, ContractSide, ContractUse, DeviceNeed, Digest, Domain, EndpointSlot, Manifest,
+    Permission, Provide, Quota, Restart, Side, Source, Supervision, Version, is_name, is_path, may_move,
+};
+use toml::Spanned;
+use toml::de::DeTable;
+
+use crate::diagnostic::{Code, Diagnostics};
+use crate::parameters;
+use crate::reader::{At, Report, Span, Table, list, one_of};
+
+/// What is known of a contract.
+#[derive(Clone, Debug)]
+pub struct Contract {
+    /// SHA-256 of the automaton's bytes.
+    pub fingerprint: Digest,
+    /// Messages and states.
+    pub automaton: Automaton,
+}
+
+/// Where facts about contracts come from.
+pub trait Contracts {
+    /// The contract of this name among the contract files that the program depends on.
+    fn find(&self, name: &str) -> Option<Contract>;
+    /// Names of all of them, for messages.
+    fn names(&self) -> Vec<String>;
+}
+
+/// A program's manifest, read and checked.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// For machines. The hash of the image is zero until a package is built. If no contracts were given
+    /// to look names up in, fingerprints, automata and state numbers are zero and empty.
+    pub manifest: Manifest,
+    /// Folder of the crate, relative to the manifest; `None` if the code is a script.
+    pub crate_path: Option<String>,
+    /// For each contract: the Rust path of its module where the manifest names one.
+    pub modules: Vec<Option<String>>,
+}
+
+/// The publisher where the manifest names none.
+const DEFAULT_PUBLISHER: &str = "singularity";
+
+/// Reads and checks the manifest `text` of a program; `file` is its name in messages. Without
+/// `contracts`, what depends on them is left unchecked.
+pub fn program(file: &str, text: &str, contracts: Option<&dyn Contracts>) -> Result<Program, Diagnostics> {
+    crate::read(file, text, |report, table| Reader { report, contracts }.program(table))
+}
+
+struct Reader<'a> {
+    report: &'a Report,
+    contracts: Option<&'a dyn Contracts>,
+}
+
+/// A contract of the list, with its automaton where one is known.
+struct Listed {
+    name: At<String>,
+    side: ContractSide,
+    known: Option<Contract>,
+}
+
+impl Reader<'_> {
+    fn program(&self, table: &Spanned<DeTable<'_>>) -> Option<Program> {
+        let root = Table::new(self.report, table.get_ref(), "the manifest", 0..0);
+        let Some(head) = root.table("program") else {
+            let remedy = "add `[program]` with `name`, `version`, `abi`, `category` and `summary`".to_string();
+            self.report.add(Code::MissingKey, "the manifest has no [program]".into(), &(0..0), "here", remedy);
+            return None;
+        };
+        let name = self.name(head.required_text("name"), "a program");
+        let publisher = self.name(head.text("publisher"), "a publisher");
+        let version = self.version(&head);
+        let abi = self.abi(&head);
+        let words: Vec<&str> = Category::ALL.iter().map(|category| category.word()).collect();
+        let category = head
+            .required_text("category")
+            .and_then(|text| head.as_word("category", &text, Category::from_word, &words));
+        let summary = head.required_text("summary").map(|text| self.line(text, "summary"));
+        head.close();
+
+        let (code, crate_path) = self.code(&root);
+        let (listed, modules) = self.contracts(&root);
+        let endpoints = self.endpoints(&root, &listed);
+        let parameters = parameters::read(self.report, &root);
+        self.distinct_fields(&endpoints, &parameters);
+        let provides = self.provides(&root, &listed, &endpoints);
+        let devices = self.devices(&root);
+        let quota = self.quota(&root);
+        let supervision = self.supervision(&root);
+        let permissions = self.permissions(&root);
+        let domain = self.domain(&root);
+        root.close();
+        let manifest = Manifest {
+            name: name?.value,
+            publisher: publisher.map_or(DEFAULT_PUBLISHER.into(), |publisher| publisher.value),
+            version: version?,
+            abi: abi?,
+            category: category?.value,
+            summary: summary?,
+            code: code?,
+            contracts: listed.into_iter().map(Listed::into_use).collect(),
+            endpoints: endpoints.into_iter().map(|slot| slot.value).collect(),
+            parameters: parameters.into_iter().map(|parameter| parameter.value).collect(),
+            provides,
+            devices,
+            quota,
+            supervision,
+            permissions,
+            domain,
+        };
+        Some(Program { manifest, crate_path, modules })
+    }
+
+    fn name(&self, name: Option<At<String>>, what: &str) -> Option<At<String>> {
+        let name = name?;
+        check_name(self.report, &name, what);
+        Some(name)
+    }
+
+    /// A text of one line.
+    fn line(&self, text: At<String>, key: &str) -> String {
+        check_line(self.report, &text, key);
+        text.value
+    }
+
+    fn version(&self, head: &Table<'_, '_>) -> Option<Version> {
+        let text = head.required_text("version")?;
+        let version = Version::parse(&text.value);
+        if version.is_none() {
+            let message = format!("`{}` is not a version", text.value);
+            let remedy = "write three numbers without leading zeros: `0.1.0`".to_string();
+            self.report.add(Code::BadVersion, message, &text.span, "three numbers with dots are wanted", remedy);
+        }
+        version
+    }
+
+    fn abi(&self, head: &Table<'_, '_>) -> Option<u32> {
+        let number = head.required_integer("abi")?;
+        if number.value != i64::from(abi::ABI_VERSION) {
+            let message = format!("there is no ABI version {}", number.value);
+            let remedy = format!("write `abi = {}`", abi::ABI_VERSION);
+            self.report.add(Code::AbiVersion, message, &number.span, "no kernel has this version", remedy);
+            return None;
+        }
+        u32::try_from(number.value).ok()
+    }
+
+    fn code(&self, root: &Table<'_, '_>) -> (Option<ProgramCode>, Option<String>) {
+        let Some(table) = root.table("code") else {
+            return (Some(ProgramCode::Image { sha256: [0; 32] }), Some(".".into()));
+        };
+        let (path, script) = (table.text("crate"), table.text("script"));
+        table.close();
+        let problem = |message: &str, span: &Span, label: &str| {
+            let remedy =
+                "write `crate = \".\"` for a Rust program, or `script = \"...\"` for shell commands".to_string();
+            self.report.add(Code::ScriptOrCrate, message.into(), span, label, remedy);
+        };
+        match (path, script) {
+            (Some(path), None) => (Some(ProgramCode::Image { sha256: [0; 32] }), Some(path.value)),
+            (None, Some(script)) if script.value.trim().is_empty() => {
+                problem("the script has no commands", &script.span, "this is empty");
+                (None, None)
+            }
+            (None, Some(script)) => (Some(ProgramCode::Script { text: script.value }), None),
+            (Some(_), Some(script)) => {
+                problem("[code] has both a crate and a script", &script.span, "a crate is named too");
+                (None, None)
+            }
+            (None, None) => {
+                problem("[code] has neither a crate nor a script", &table.span, "one of them is wanted here");
+                (None, None)
+            }
+        }
+    }
+
+    fn contracts(&self, root: &Table<'_, '_>) -> (Vec<Listed>, Vec<Option<String>>) {
+        let mut listed: Vec<Listed> = Vec::new();
+        let mut modules = Vec::new();
+        for table in root.tables("contract") {
+            let name = table.required_text("name");
+            let words: Vec<&str> = ContractSide::ALL.iter().map(|side| side.word()).collect();
+            let side = table.required_text("use");
+            let side = side.and_then(|text| table.as_word("use", &text, ContractSide::from_word, &words));
+            let module = table.text("module").map(|module| self.module(module));
+            table.close();
+            let Some(name) = name else { continue };
+            if let Some(first) = listed.iter().find(|other| other.name.value == name.value) {
+                self.duplicate(Code::DuplicateContract, "the contract", &name, &first.name.span);
+                continue;
+            }
+            let known = self.contracts.and_then(|contracts| contracts.find(&name.value));
+            if let (None, Some(contracts)) = (&known, self.contracts) {
+                let names = contracts.names();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let message = format!("there is no contract `{}`", name.value);
+                let remedy =
+                    format!("{}; or depend on the crate that has the contract's file", one_of(&name.value, &names));
+                self.report.add(Code::UnknownContract, message, &name.span, "no contract file declares it", remedy);
+            }
+            listed.push(Listed { name, side: side.map_or(ContractSide::Both, |side| side.value), known });
+            modules.push(module);
+        }
+        (listed, modules)
+    }
+
+    fn module(&self, module: At<String>) -> String {
+        let identifier = |part: &str| {
+            part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if !module.value.split("::").all(identifier) {
+            let message = format!("`{}` is not the path of a Rust module", module.value);
+            let remedy = "write the crate and the module: `ping_contract::ping`".to_string();
+            self.report.add(Code::BadModule, message, &module.span, "not a path", remedy);
+        }
+        module.value
+    }
+
+    fn duplicate(&self, code: Code, what: &str, name: &At<String>, first: &Span) {
+        duplicate(self.report, code, what, name, first);
+    }
+
+    /// The contract of the list with this name.
+    fn listed<'l>(&self, listed: &'l [Listed], name: &At<String>) -> Option<(u16, &'l Listed)> {
+        let found = listed.iter().enumerate().find(|(_, contract)| contract.name.value == name.value);
+        if found.is_none() {
+            let message = format!("the contract `{}` is not listed", name.value);
+            let remedy = format!("add a [[contract]] with `name = \"{}\"`", name.value);
+            self.report.add(Code::ContractNotListed, message, &name.span, "no [[contract]] has this name", remedy);
+        }
+        found.and_then(|(index, contract)| Some((u16::try_from(index).ok()?, contract)))
+    }
+
+    fn endpoints(&self, root: &Table<'_, '_>, listed: &[Listed]) -> Vec<At<EndpointSlot>> {
+        let mut slots: Vec<At<EndpointSlot>> = Vec::new();
+        for table in root.tables("endpoint") {
+            let slot = self.endpoint(&table, listed);
+            table.close();
+            let Some(slot) = slot else { continue };
+            match slots.iter().find(|other| other.value.name == slot.value.name) {
+                Some(first) => {
+                    let name = At::new(slot.value.name, slot.span);
+                    self.duplicate(Code::DuplicateEndpoint, "the endpoint", &name, &first.span);
+                }
+                None => slots.push(slot),
+            }
+        }
+        slots
+    }
+
+    /// One slot; its place is that of its name.
+    fn endpoint(&self, table: &Table<'_, '_>, listed: &[Listed]) -> Option<At<EndpointSlot>> {
+        let name = self.name(table.required_text("name"), "an endpoint");
+        let contract = table.required_text("contract");
+        let side = table.required_text("side");
+        let side = side.and_then(|text| table.as_word("side", &text, Side::from_word, &["imp", "exp"]));
+        let state = table.required_text("state");
+        let source = table.required_text("from").and_then(|text| self.source(text));
+        let optional = table.flag("optional").value;
+        let (index, contract) = self.listed(listed, &contract?)?;
+        let (name, side, state) = (name?, side?, state?);
+        self.check_side(contract, &side);
+        let state_number = self.check_state(contract, side.value, &state);
+        let slot = EndpointSlot {
+            name: name.value,
+            contract: index,
+            side: side.value,
+            state: state_number,
+            state_name: state.value,
+            source: source?,
+            optional,
+        };
+        Some(At::new(slot, name.span))
+    }
+
+    fn source(&self, text: At<String>) -> Option<Source> {
+        let source = Source::from_word(&text.value);
+        if source.is_none() {
+            let message = format!("`{}` is no place that an endpoint comes from", text.value);
+            let remedy = "write `parent`, `stdin`, `stdout` or a path from the root: `/dev/disk0`".to_string();
+            self.report.add(Code::BadPath, message, &text.span, "neither a known word nor a path", remedy);
+        }
+        source
+    }
+
+    fn check_side(&self, contract: &Listed, side: &At<Side>) {
+        let needed = match side.value {
+            Side::Importer => ContractSide::Import,
+            Side::Exporter => ContractSide::Export,
+        };
+        if contract.side == needed || contract.side == ContractSide::Both {
+            return;
+        }
+        let message = format!(
+            "the endpoint is the `{}` end of `{}`, which the program lists for {} only",
+            side.value, contract.name.value, contract.side
+        );
+        let remedy = format!("write `use = \"{needed}\"` or `use = \"both\"` in the [[contract]]");
+        let here = (&side.span, "this end is not handled");
+        self.report.add_second(Code::WrongSide, message, here, (&contract.name.span, "listed here"), remedy);
+    }
+
+    /// Number of the state; 0 where the contract is not known.
+    fn check_state(&self, contract: &Listed, side: Side, state: &At<String>) -> u16 {
+        let Some(known) = &contract.known else { return 0 };
+        let states = &known.automaton.states;
+        let number = states.iter().position(|row| row.name == state.value).and_then(|at| u16::try_from(at).ok());
+        let movable: Vec<&str> = (0u16..)
+            .zip(states)
+            .filter(|(number, _)| may_move(&known.automaton, side, *number))
+            .map(|(_, row)| row.name.as_str())
+            .collect();
+        let Some(number) = number else {
+            let message = format!("the contract `{}` has no state `{}`", contract.name.value, state.value);
+            let remedy = one_of(&state.value, &movable);
+            self.report.add(Code::UnknownState, message, &state.span, "no such state", remedy);
+            return 0;
+        };
+        if !may_move(&known.automaton, side, number) {
+            let message = format!(
+                "the `{side}` end of `{}` cannot be given away in the state `{}`: it does not send next there",
+                contract.name.value, state.value
+            );
+            let remedy = match movable.as_slice() {
+                [] => "no state of this end is one in which it sends; give the other end away".into(),
+                movable => format!("this end can be given away in {}", list(movable)),
+            };
+            self.report.add(Code::ImmovableEndpoint, message, &state.span, "a message may be on its way here", remedy);
+        }
+        number
+    }
+
+    /// Endpoints and parameters are fields of one structure.
+    fn distinct_fields(&self, endpoints: &[At<EndpointSlot>], parameters: &[At<package::Parameter>]) {
+        for parameter in parameters {
+            let same = |slot: &&At<EndpointSlot>| slot.value.name == parameter.value.name;
+            if let Some(slot) = endpoints.iter().find(same) {
+                let message = format!("a parameter and an endpoint are both called `{}`", parameter.value.name);
+                let remedy = "both become fields of `Startup`; rename one of them".to_string();
+                let here = (&parameter.span, "this parameter");
+                self.report.add_second(Code::DuplicateField, message, here, (&slot.span, "this endpoint"), remedy);
+            }
+        }
+    }
+
+    fn provides(&self, root: &Table<'_, '_>, listed: &[Listed], endpoints: &[At<EndpointSlot>]) -> Vec<Provide> {
+        let mut provides: Vec<(At<String>, Provide)> = Vec::new();
+        for table in root.tables("provide") {
+            let path = table.required_text("path");
+            let contract = table.required_text("contract");
+            table.close();
+            let (Some(path), Some(contract)) = (path, contract) else { continue };
+            check_path(self.report, &path);
+            if let Some((first, _)) = provides.iter().find(|(other, _)| other.value == path.value) {
+                self.duplicate(Code::DuplicateProvide, "the path", &path, &first.span);
+                continue;
+            }
+            let Some((index, listed)) = self.listed(listed, &contract) else { continue };
+            self.check_side(listed, &contract.map(|_| Side::Exporter));
+            let provide = Provide { path: path.value.clone(), contract: index };
+            provides.push((path, provide));
+        }
+        // The n-th path's clients come through the n-th slot whose other end the parent keeps: one of the
+        // directory service's provider contract, or one of the contract itself.
+        let takes_clients = |slot: &EndpointSlot, provide: &Provide| {
+            let name = listed.get(slot.contract as usize).map(|contract| contract.name.value.as_str());
+            slot.side == Side::Exporter
+                && slot.source == Source::Parent
+                && (name == Some(PROVIDER_CONTRACT) || slot.contract == provide.contract)
+        };
+        let mut slots = endpoints.iter();
+        for (path, provide) in &provides {
+            if !slots.any(|slot| takes_clients(&slot.value, provide)) {
+                let message = format!("nothing takes the clients of `{}`", path.value);
+                let remedy = format!(
+                    "add an [[endpoint]] with `contract = \"{PROVIDER_CONTRACT}\"`, `side = \"exp\"`, `state = \"START\"` \
+                     and `from = \"parent\"` for each [[provide]]"
+                );
+                self.report.add(Code::ProvideWithoutSlot, message, &path.span, "provided here", remedy);
+            }
+        }
+        provides.into_iter().map(|(_, provide)| provide).collect()
+    }
+
+    fn devices(&self, root: &Table<'_, '_>) -> Vec<DeviceNeed> {
+        let mut devices: Vec<At<String>> = Vec::new();
+        for table in root.tables("device") {
+            let name = self.name(table.required_text("name"), "a device");
+            table.close();
+            let Some(name) = name else { continue };
+            match devices.iter().find(|other| other.value == name.value) {
+                Some(first) => self.duplicate(Code::DuplicateDevice, "the device", &name, &first.span),
+                None => devices.push(name),
+            }
+        }
+        devices.into_iter().map(|name| DeviceNeed { name: name.value }).collect()
+    }
+
+    fn quota(&self, root: &Table<'_, '_>) -> Quota {
+        let mut quota = Quota::default();
+        let Some(table) = root.table("quota") else { return quota };
+        let max = Quota::MAX;
+        let rows = [
+            ("memory_kib", &mut quota.memory_kib, 4, max.memory_kib),
+            ("block_kib", &mut quota.block_kib, 0, max.block_kib),
+            ("threads", &mut quota.threads, 1, max.threads),
+            ("handles", &mut quota.handles, 0, max.handles),
+            ("channels", &mut quota.channels, 0, max.channels),
+            ("children", &mut quota.children, 0, max.children),
+        ];
+        for (key, place, least, most) in rows {
+            let Some(number) = table.integer(key) else { continue };
+            match u32::try_from(number.value).ok().filter(|value| (least..=most).contains(value)) {
+                Some(value) => *place = value,
+                None => {
+                    let message = format!("`{key} = {}` is out of range", number.value);
+                    let remedy = format!("write a number from {least} to {most}");
+                    self.report.add(Code::QuotaRange, message, &number.span, "no program can have this", remedy);
+                }
+            }
+        }
+        table.close();
+        quota
+    }
+
+    fn supervision(&self, root: &Table<'_, '_>) -> Supervision {
+        let mut supervision = Supervision::default();
+        let Some(table) = root.table("supervision") else { return supervision };
+        let words: Vec<&str> = Restart::ALL.iter().map(|restart| restart.word()).collect();
+        if let Some(restart) = table.word("restart", Restart::from_word, &words) {
+            supervision.restart = restart.value;
+        }
+        let number = |key: &'static str, least: u32| {
+            let number = table.integer(key)?;
+            let value = u32::try_from(number.value).ok().filter(|value| (least..=3_600_000).contains(value));
+            if value.is_none() {
+                let message = format!("`{key} = {}` is out of range", number.value);
+                let remedy = format!("write a number from {least} to 3600000");
+                self.report.add(Code::SupervisionRange, message, &number.span, "out of range", remedy);
+            }
+            value.map(|value| At::new(value, number.span))
+        };
+        let (first, most) = (number("backoff_ms", 0), number("backoff_max_ms", 0));
+        supervision.backoff_ms = first.as_ref().map_or(supervision.backoff_ms, |first| first.value);
+        supervision.backoff_max_ms =
+            most.as_ref().map_or(supervision.backoff_max_ms.max(supervision.backoff_ms), |most| most.value);
+        supervision.limit = number("limit", 1).map(|limit| limit.value);
+        if let Some(most) = most.filter(|most| most.value < supervision.backoff_ms) {
+            let message =
+                format!("the longest back-off, {} ms, is below the first, {} ms", most.value, supervision.backoff_ms);
+            let remedy = format!("write `backoff_max_ms = {}` or more", supervision.backoff_ms);
+            self.report.add(Code::SupervisionRange, message, &most.span, "too short", remedy);
+        }
+        table.close();
+        supervision
+    }
+
+    fn permissions(&self, root: &Table<'_, '_>) -> Vec<Permission> {
+        let Some(table) = root.table("permissions") else { return Vec::new() };
+        let words: Vec<&str> = Permission::ALL.iter().map(|permission| permission.word()).collect();
+        let mut permissions: Vec<At<Permission>> = Vec::new();
+        for text in table.texts("list") {
+            let Some(permission) = table.as_word("permission", &text, Permission::from_word, &words) else { continue };
+            match permissions.iter().find(|other| other.value == permission.value) {
+                Some(first) => self.duplicate(Code::DuplicatePermission, "the permission", &text, &first.span),
+                None => permissions.push(permission),
+            }
+        }
+        table.close();
+        permissions.into_iter().map(|permission| permission.value).collect()
+    }
+
+    fn domain(&self, root: &Table<'_, '_>) -> Domain {
+        let Some(table) = root.table("domain") else { return Domain::Kernel };
+        let words: Vec<&str> = Domain::ALL.iter().map(|domain| domain.word()).collect();
+        let domain = table.word("kind", Domain::from_word, &words);
+        table.close();
+        domain.map_or(Domain::Kernel, |domain| domain.value)
+    }
+}
+
+/// The contract through which the directory service hands clients over.
+const PROVIDER_CONTRACT: &str = "ServiceProvider";
+
+impl Listed {
+    fn into_use(self) -> ContractUse {
+        let (fingerprint, automaton) =
+            self.known.map_or(([0; 32], Vec::new()), |known| (known.fingerprint, known.automaton.encode()));
+        ContractUse { name: self.name.value, side: self.side, fingerprint, automaton }
+    }
+}
+
+/// Reports a name that is not `[a-z][a-z0-9-]*`.
+pub(crate) fn check_name(report: &Report, name: &At<String>, what: &str) {
+    if !is_name(&name.value) {
+        let message = format!("`{}` cannot be the name of {what}", name.value);
+        let remedy = "write small letters, digits and hyphens, a letter first, 63 at most".to_string();
+        report.add(Code::BadName, message, &name.span, "not a name", remedy);
+    }
+}
+
+/// Reports a text that is empty or has several lines.
+pub(crate) fn check_line(report: &Report, text: &At<String>, key: &str) {
+    if text.value.trim().is_empty() || text.value.contains(char::is_control) {
+        let message = format!("the {key} is not one line of text");
+        report.add(Code::BadText, message, &text.span, "one line is wanted", "say in one line what it is for".into());
+    }
+}
+
+/// Reports a path that is not absolute.
+pub(crate) fn check_path(report: &Report, path: &At<String>) {
+    if !is_path(&path.value) {
+        let message = format!("`{}` is not a path from the root", path.value);
+        let remedy = "write `/` or `/a/b`, without `.`, `..` and `/` at the end".to_string();
+        report.add(Code::BadPath, message, &path.span, "not an absolute path", remedy);
+    }
+}
+
+/// Reports the second of two things with one name.
+pub(crate) fn duplicate(report: &Report, code: Code, what: &str, name: &At<String>, first: &Span) {
+    let message = format!("{what} `{}` is there twice", name.value);
+    let here = (&name.span, "this is the second");
+    report.add_second(code, message, here, (first, "this is the first"), "remove or rename one of them".into());
+}

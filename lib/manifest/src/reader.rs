@@ -1,0 +1,326 @@
+//! Typed access to TOML with a place for everything, noting what is wrong and which keys were read.
+//!
+//! Deliberately not here: what the keys mean.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostic::{Code, Diagnostic, Label};
+
+/// A place in the file.
+pub(crate) type Span = Range<usize>;
+
+/// A value and its place.
+#[derive(Clone, Debug)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) span: Span,
+}
+
+impl<T> At<T> {
+    pub(crate) fn new(value: T, span: Span) -> At<T> {
+        At { value, span }
+    }
+
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> At<U> {
+        At { value: change(self.value), span: self.span }
+    }
+}
+
+/// What has been found wrong so far.
+#[derive(Default)]
+pub(crate) struct Report {
+    items: RefCell<Vec<Diagnostic>>,
+}
+
+impl Report {
+    pub(crate) fn add(&self, code: Code, message: String, span: &Span, label: &str, remedy: String) {
+        self.add_labels(code, message, vec![Label { span: span.clone(), text: label.into() }], remedy);
+    }
+
+    /// With a second place, where the first of two stands.
+    pub(crate) fn add_second(
+        &self,
+        code: Code,
+        message: String,
+        span: (&Span, &str),
+        other: (&Span, &str),
+        remedy: String,
+    ) {
+        let labels = [span, other].map(|(span, text)| Label { span: span.clone(), text: text.into() });
+        self.add_labels(code, message, labels.into(), remedy);
+    }
+
+    pub(crate) fn add_labels(&self, code: Code, message: String, labels: Vec<Label>, remedy: String) {
+        self.items.borrow_mut().push(Diagnostic { code, message, labels, remedy });
+    }
+
+    pub(crate) fn finish(self) -> Vec<Diagnostic> {
+        let mut items = self.items.into_inner();
+        items.sort_by_key(|item| item.labels.first().map_or(0, |label| label.span.start));
+        items
+    }
+}
+
+/// A table of the file that is being read key by key. What was never asked for is reported by `close`.
+pub(crate) struct Table<'r, 'i> {
+    report: &'r Report,
+    table: &'r DeTable<'i>,
+    /// As people call it: `[program]`.
+    name: String,
+    /// Where it begins.
+    pub(crate) span: Span,
+    known: RefCell<Vec<&'static str>>,
+}
+
+impl<'r, 'i> Table<'r, 'i> {
+    pub(crate) fn new(report: &'r Report, table: &'r DeTable<'i>, name: impl Into<String>, span: Span) -> Self {
+        Table { report, table, name: name.into(), span, known: RefCell::default() }
+    }
+
+    /// The value of a key, if it is there.
+    pub(crate) fn get(&self, key: &'static str) -> Option<&'r Spanned<DeValue<'i>>> {
+        self.known.borrow_mut().push(key);
+        self.table.get(key)
+    }
+
+    fn wrong_type(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'i>>) {
+        wrong_type(self.report, &format!("`{key}` of {}", self.name), wanted, value);
+    }
+
+    fn missing(&self, key: &str, wanted: &str) {
+        let message = format!("{} has no `{key}`", self.name);
+        let remedy = format!("add `{key} = ...`, {wanted}");
+        self.report.add(Code::MissingKey, message, &self.span, &format!("`{key}` is missing here"), remedy);
+    }
+
+    /// A text.
+    pub(crate) fn text(&self, key: &'static str) -> Option<At<String>> {
+        let value = self.get(key)?;
+        match value.get_ref().as_str() {
+            Some(text) => Some(At::new(text.into(), value.span())),
+            None => {
+                self.wrong_type(key, "a text in quotes", value);
+                None
+            }
+        }
+    }
+
+    /// A text that must be there.
+    pub(crate) fn required_text(&self, key: &'static str) -> Option<At<String>> {
+        if !self.table.contains_key(key) {
+            self.known.borrow_mut().push(key);
+            self.missing(key, "a text in quotes");
+            return None;
+        }
+        self.text(key)
+    }
+
+    /// A whole number.
+    pub(crate) fn integer(&self, key: &'static str) -> Option<At<i64>> {
+        let value = self.get(key)?;
+        match integer(value.get_ref()) {
+            Some(number) => Some(At::new(number, value.span())),
+            None => {
+                self.wrong_type(key, "a whole number", value);
+                None
+            }
+        }
+    }
+
+    /// A whole number that must be there.
+    pub(crate) fn required_integer(&self, key: &'static str) -> Option<At<i64>> {
+        if !self.table.contains_key(key) {
+            self.known.borrow_mut().push(key);
+            self.missing(key, "a whole number");
+            return None;
+        }
+        self.integer(key)
+    }
+
+    /// `true` or `false`, `false` where it is not there.
+    pub(crate) fn flag(&self, key: &'static str) -> At<bool> {
+        let Some(value) = self.get(key) else { return At::new(false, self.span.clone()) };
+        match value.get_ref().as_bool() {
+            Some(flag) => At::new(flag, value.span()),
+            None => {
+                self.wrong_type(key, "`true` or `false`", value);
+                At::new(false, value.span())
+            }
+        }
+    }
+
+    /// A list of texts; empty where it is not there.
+    pub(crate) fn texts(&self, key: &'static str) -> Vec<At<String>> {
+        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(items) = value.get_ref().as_array() else {
+            self.wrong_type(key, "a list of texts, `[\"a\", \"b\"]`", value);
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for item in items {
+            match item.get_ref().as_str() {
+                Some(text) => out.push(At::new(text.into(), item.span())),
+                None => self.wrong_type(key, "a list of texts, `[\"a\", \"b\"]`", item),
+            }
+        }
+        out
+    }
+
+    /// A text that is one of a few words.
+    pub(crate) fn word<T: Copy>(
+        &self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+        words: &[&str],
+    ) -> Option<At<T>> {
+        let text = self.text(key)?;
+        self.as_word(key, &text, parse, words)
+    }
+
+    /// The meaning of a text that should be one of a few words.
+    pub(crate) fn as_word<T>(
+        &self,
+        key: &str,
+        text: &At<String>,
+        parse: impl Fn(&str) -> Option<T>,
+        words: &[&str],
+    ) -> Option<At<T>> {
+        let meaning = parse(&text.value);
+        if meaning.is_none() {
+            let message = format!("`{}` is no {key} of {}", text.value, self.name);
+            self.report.add(
+                Code::UnknownWord,
+                message,
+                &text.span,
+                "this word is not known",
+                one_of(&text.value, words),
+            );
+        }
+        meaning.map(|meaning| At::new(meaning, text.span.clone()))
+    }
+
+    /// A table inside this one, empty where it is not there.
+    pub(crate) fn table(&self, key: &'static str) -> Option<Table<'r, 'i>> {
+        let value = self.get(key)?;
+        match value.get_ref().as_table() {
+            Some(table) => Some(Table::new(self.report, table, format!("[{key}]"), value.span())),
+            None => {
+                self.wrong_type(key, "a table", value);
+                None
+            }
+        }
+    }
+
+    /// The tables `[[key]]`.
+    pub(crate) fn tables(&self, key: &'static str) -> Vec<Table<'r, 'i>> {
+        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(items) = value.get_ref().as_array() else {
+            self.wrong_type(key, &format!("a list of tables: write `[[{key}]]`"), value);
+            return Vec::new();
+        };
+        if items.len() > LIST_MAX {
+            let message = format!("there are {} [[{key}]], more than the {LIST_MAX} allowed", items.len());
+            self.report.add(
+                Code::TooMany,
+                message,
+                &value.span(),
+                "the first is here",
+                "split the program in two".into(),
+            );
+        }
+        let mut out = Vec::new();
+        for item in items {
+            match item.get_ref().as_table() {
+                Some(table) => out.push(Table::new(self.report, table, format!("[[{key}]]"), item.span())),
+                None => self.wrong_type(key, &format!("a list of tables: write `[[{key}]]`"), item),
+            }
+        }
+        out
+    }
+
+    /// The keys and values of a table that maps names of the writer's choice.
+    pub(crate) fn entries(&self, key: &'static str) -> Vec<(At<String>, &'r Spanned<DeValue<'i>>)> {
+        let Some(table) = self.table(key) else { return Vec::new() };
+        let entries = table.table.iter();
+        entries.map(|(key, value)| (At::new(key.get_ref().to_string(), key.span()), value)).collect()
+    }
+
+    /// Reports every key that was not asked for.
+    pub(crate) fn close(&self) {
+        let known = self.known.borrow();
+        for (key, _) in self.table.iter().filter(|(key, _)| !known.iter().any(|known| *known == key.get_ref())) {
+            let message = format!("{} has no key `{}`", self.name, key.get_ref());
+            self.report.add(
+                Code::UnknownKey,
+                message,
+                &key.span(),
+                "this key means nothing",
+                one_of(key.get_ref(), &known),
+            );
+        }
+    }
+}
+
+/// The longest list of tables.
+const LIST_MAX: usize = 256;
+
+/// Reports a value of the wrong type.
+pub(crate) fn wrong_type(report: &Report, what: &str, wanted: &str, value: &Spanned<DeValue<'_>>) {
+    let found = match value.get_ref() {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "`true` or `false`",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    let message = format!("{what} is {wanted}, not {found}");
+    report.add(Code::WrongType, message, &value.span(), &format!("this is {found}"), format!("write {wanted}"));
+}
+
+/// The number, if it is one that fits 64 bits.
+pub(crate) fn integer(value: &DeValue<'_>) -> Option<i64> {
+    let number = value.as_integer()?;
+    i64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// A remedy: the word that was probably meant, or all there are.
+pub(crate) fn one_of(word: &str, words: &[&str]) -> String {
+    let nearest = words.iter().map(|known| (distance(word, known), known)).min();
+    match nearest {
+        Some((distance, known)) if distance <= 2 && distance < known.len() => format!("did you mean `{known}`?"),
+        _ if words.is_empty() => "there are none; remove it".into(),
+        _ => format!("write one of {}", list(words)),
+    }
+}
+
+/// `a`, `b` and `c`.
+pub(crate) fn list(words: &[impl AsRef<str>]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{}`", word.as_ref())).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "none".into(),
+    }
+}
+
+/// How many characters must be changed, put in or taken out to make one of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (line, character) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, other) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(character != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
