@@ -1,0 +1,148 @@
+//! The device: a thread waits for its operations, so that the thread that serves clients never waits for a
+//! person.
+//!
+//! Deliberately not here: what the bytes mean.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::task::{Context, Poll, Waker};
+
+use sip::device::{Completion, Device, DeviceOperation};
+use sip::exheap::ExVec;
+use sip::sync::{Event, Mutex};
+use sip::{Deadline, Status};
+
+/// Index of the console in the manifest's list of devices.
+const DEVICE: usize = 0;
+const READ_BYTES: usize = 4096;
+
+/// What the waiting thread hands over.
+#[derive(Default)]
+struct Arrived {
+    /// Bytes read; an empty piece is the end of the input.
+    input: Option<Vec<u8>>,
+    /// The last write's outcome.
+    written: Option<Result<usize, Status>>,
+    reader: Option<Waker>,
+    /// Address of the block that is being read into: the completion that carries it is the read's.
+    read_address: usize,
+}
+
+struct Shared {
+    device: Device,
+    arrived: Mutex<Arrived>,
+    written: Event,
+}
+
+/// The console device.
+pub struct Port {
+    shared: Arc<Shared>,
+    reading: bool,
+}
+
+impl Port {
+    /// Opens the device and starts the thread that waits for it.
+    pub fn open() -> Result<Port, Status> {
+        let device = Device::open(DEVICE)?;
+        let shared = Arc::new(Shared { device, arrived: Mutex::new(Arrived::default()), written: Event::auto()? });
+        let waiting = Arc::clone(&shared);
+        // The thread runs as long as the driver.
+        drop(sip::thread::spawn(move || wait_for_completions(&waiting))?);
+        Ok(Port { shared, reading: false })
+    }
+
+    /// Whether a person's terminal is there, and its columns now.
+    pub fn size(&self) -> (bool, u32) {
+        match self.shared.device.describe() {
+            Ok(description) if description.terminal => (true, u32::from(description.columns)),
+            _ => (false, 0),
+        }
+    }
+
+    /// Columns and rows of a terminal now; zeroes for a stream.
+    pub fn columns_and_rows(&self) -> (u32, u32) {
+        match self.shared.device.describe() {
+            Ok(description) if description.terminal => (u32::from(description.columns), u32::from(description.rows)),
+            _ => (0, 0),
+        }
+    }
+
+    /// Asks for input, unless that was done already.
+    pub fn want_input(&mut self) -> Result<(), Status> {
+        if self.reading {
+            return Ok(());
+        }
+        let block = ExVec::<u8>::new(READ_BYTES)?;
+        self.shared.arrived.lock().read_address = address(&block);
+        let submitted = self.shared.device.submit(DeviceOperation::Read, 0, block, READ_BYTES);
+        submitted.map_err(|error| error.status)?;
+        self.reading = true;
+        Ok(())
+    }
+
+    /// Input that was asked for, once it is there. An empty piece is the end.
+    pub fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
+        let mut arrived = self.shared.arrived.lock();
+        match arrived.input.take() {
+            Some(input) => {
+                self.reading = false;
+                Poll::Ready(input)
+            }
+            None => {
+                arrived.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Writes bytes and waits until the machine has them.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Status> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.write_block(ExVec::from_slice(bytes)?)
+    }
+
+    /// Writes a block whole and waits until the machine has it.
+    pub fn write_block(&self, block: ExVec<u8>) -> Result<(), Status> {
+        let length = block.len();
+        if length == 0 {
+            return Ok(());
+        }
+        self.shared.device.submit(DeviceOperation::Write, 0, block, length).map_err(|error| error.status)?;
+        loop {
+            self.shared.written.wait();
+            if let Some(outcome) = self.shared.arrived.lock().written.take() {
+                return outcome.map(drop);
+            }
+        }
+    }
+}
+
+fn address(block: &ExVec<u8>) -> usize {
+    block.as_slice().as_ptr() as usize
+}
+
+fn wait_for_completions(shared: &Shared) {
+    loop {
+        let Ok(Completion { block, bytes, result }) = shared.device.complete(Deadline::NEVER) else {
+            // The device is gone: the input has ended, and a write that waits has failed.
+            let mut arrived = shared.arrived.lock();
+            arrived.input = Some(Vec::new());
+            arrived.written = Some(Err(Status::DeviceError));
+            arrived.reader.take().into_iter().for_each(Waker::wake);
+            shared.written.set();
+            return;
+        };
+        let mut arrived = shared.arrived.lock();
+        if arrived.read_address == address(&block) {
+            arrived.read_address = 0;
+            let bytes = if result.is_ok() { bytes } else { 0 };
+            arrived.input = Some(block[..bytes].to_vec());
+            arrived.reader.take().into_iter().for_each(Waker::wake);
+        } else {
+            arrived.written = Some(result.map(|()| bytes));
+            shared.written.set();
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What the driver does with bytes, whoever they come from: pure, so that tests drive it without a machine.
+//!
+//! On a terminal, lines are edited, Ctrl-C is an event and output is made harmless. Otherwise input and
+//! output are byte streams, and not one byte is added to them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use command_language::HighlightKind;
+use line_editor::{Candidate, Editor, Event, Span, Style};
+
+/// Bytes typed ahead that are kept; what is typed beyond them is dropped.
+pub const TYPED_AHEAD_BYTES: usize = 64 * 1024;
+/// The longest line of a byte stream; a longer one is cut into lines of this length.
+const LINE_BYTES: usize = 1 << 20;
+const CONTROL_C: u8 = 0x03;
+
+/// What is read at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Nothing.
+    Nothing,
+    /// A line of text.
+    Text,
+    /// A command line.
+    Command,
+    /// Bytes as they come.
+    Bytes,
+}
+
+/// What came of reading a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineEvent {
+    /// A line, without its end.
+    Line(Vec<u8>),
+    /// The person gave it up.
+    Interrupted,
+    /// There are no more lines.
+    EndOfInput,
+    /// Completion is wanted at byte `cursor`: answer with [`Terminal::complete`].
+    Complete {
+        /// The line so far.
+        text: String,
+        /// Where the cursor is.
+        cursor: usize,
+    },
+}
+
+/// The state of the console.
+#[derive(Debug)]
+pub struct Terminal {
+    interactive: bool,
+    colours: bool,
+    editor: Editor,
+    reading: Reading,
+    /// Input that nobody has read.
+    pending: Vec<u8>,
+    ended: bool,
+    /// The terminal's cursor is in the first column.
+    at_row_start: bool,
+    /// The last byte of output was the first of a character that may turn out to be a control character.
+    after_c2: bool,
+}
+
+impl Terminal {
+    /// A console at which a person sits (`interactive`), or not.
+    pub fn new(interactive: bool, columns: usize) -> Terminal {
+        Terminal {
+            interactive,
+            colours: true,
+            editor: Editor::new(columns),
+            reading: Reading::Nothing,
+            pending: Vec::new(),
+            ended: false,
+            at_row_start: true,
+            after_c2: false,
+        }
+    }
+
+    /// Whether colours are shown on a terminal.
+    pub fn set_colours(&mut self, wanted: bool) {
+        self.colours = wanted;
+    }
+
+    /// Tells the width of the terminal.
+    pub fn set_columns(&mut self, columns: usize) {
+        self.editor.set_columns(columns);
+    }
+
+    /// Whether a person sits there.
+    pub fn is_interactive(&self) -> bool {
+        self.interactive
+    }
+
+    /// What is read at present.
+    pub fn reading(&self) -> Reading {
+        self.reading
+    }
+
+    /// Whether the device has said that no more comes.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether there is room for more input. At a terminal always: Ctrl-C has to be seen, and what else is
+    /// typed too far ahead is dropped.
+    pub fn has_room(&self) -> bool {
+        self.interactive || self.pending.len() < TYPED_AHEAD_BYTES
+    }
+
+    /// Takes bytes from the device; none at all is the end of the input. Whether the person pressed Ctrl-C
+    /// while nothing was read: then what was typed before it is forgotten.
+    pub fn input(&mut self, bytes: &[u8]) -> bool {
+        if bytes.is_empty() {
+            self.ended = true;
+            return false;
+        }
+        let room = if self.interactive { TYPED_AHEAD_BYTES.saturating_sub(self.pending.len()) } else { bytes.len() };
+        let kept = &bytes[..bytes.len().min(room)];
+        self.pending.extend_from_slice(kept);
+        if !self.interactive || self.reading != Reading::Nothing {
+            return false;
+        }
+        if bytes[kept.len()..].contains(&CONTROL_C) {
+            self.pending.clear();
+            return true;
+        }
+        match self.pending.iter().rposition(|&byte| byte == CONTROL_C) {
+            Some(at) => {
+                self.pending.drain(..=at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Begins to read a line. The prompt is for a person only.
+    pub fn begin_line(&mut self, reading: Reading, prompt: &str, out: &mut Vec<u8>) {
+        self.reading = reading;
+        if !self.interactive {
+            return;
+        }
+        match (self.colours, reading) {
+            (true, Reading::Command) => self.editor.set_colours(Some(highlight)),
+            _ => self.editor.set_plain(),
+        }
+        self.start_row(out);
+        self.editor.begin(prompt, out);
+        self.at_row_start = false;
+    }
+
+    /// What the input so far makes of the line. Call again after each input, until it gives something; all but
+    /// [`LineEvent::Complete`] end the reading.
+    pub fn line_event(&mut self, out: &mut Vec<u8>) -> Option<LineEvent> {
+        let event = if self.interactive { self.edited_event(out) } else { self.stream_event() };
+        if !matches!(event, None | Some(LineEvent::Complete { .. })) {
+            self.reading = Reading::Nothing;
+            self.at_row_start = true;
+        }
+        event
+    }
+
+    /// Answers [`LineEvent::Complete`]: what may stand from byte `start` to the cursor. A blank at the end of
+    /// a candidate is only part of it if it is the only one.
+    pub fn complete<'a>(&mut self, start: usize, candidates: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
+        let candidates: Vec<Candidate> = candidates.map(candidate).collect();
+        self.editor.complete(start, &candidates, out);
+    }
+
+    /// Gives up reading, if something is read, on behalf of another reader.
+    pub fn stop_reading(&mut self, out: &mut Vec<u8>) {
+        if self.interactive && matches!(self.reading, Reading::Text | Reading::Command) {
+            self.editor.hide(out);
+            self.at_row_start = true;
+        }
+        self.reading = Reading::Nothing;
+    }
+
+    /// Begins to read bytes.
+    pub fn begin_bytes(&mut self) {
+        self.reading = Reading::Bytes;
+    }
+
+    /// At most `count` bytes of input: `None` if there are none yet, empty at the end of the input. Something
+    /// ends the reading.
+    pub fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
+        if self.pending.is_empty() && !self.ended {
+            return None;
+        }
+        self.reading = Reading::Nothing;
+        let count = count.min(self.pending.len());
+        Some(self.pending.drain(..count).collect())
+    }
+
+    /// Whether output is passed on as it is.
+    pub fn is_stream(&self) -> bool {
+        !self.interactive
+    }
+
+    /// What is to be shown for bytes that a program writes.
+    pub fn output(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if !self.interactive {
+            return out.extend_from_slice(bytes);
+        }
+        let editing = matches!(self.reading, Reading::Text | Reading::Command);
+        if editing {
+            self.editor.hide(out);
+            self.at_row_start = true;
+        }
+        for &byte in bytes {
+            self.put_harmless(byte, out);
+        }
+        if editing {
+            self.start_row(out);
+            self.editor.show(out);
+            self.at_row_start = false;
+        }
+    }
+
+    /// A program's output must not steer the terminal: control characters are shown as `^X`.
+    fn put_harmless(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if core::mem::take(&mut self.after_c2) {
+            if (0x80..0xa0).contains(&byte) {
+                return out.extend_from_slice(b"^?");
+            }
+            out.push(0xc2);
+        }
+        match byte {
+            b'\n' => out.extend_from_slice(b"\r\n"),
+            b'\t' | 0x20..=0x7e => out.push(byte),
+            0x7f => out.extend_from_slice(b"^?"),
+            0..=0x1f => out.extend_from_slice(&[b'^', byte + 0x40]),
+            0xc2 => self.after_c2 = true,
+            _ => out.push(byte),
+        }
+        self.at_row_start = byte == b'\n';
+    }
+
+    fn start_row(&mut self, out: &mut Vec<u8>) {
+        if !self.at_row_start {
+            out.extend_from_slice(b"\r\n");
+            self.at_row_start = true;
+        }
+    }
+
+    fn edited_event(&mut self, out: &mut Vec<u8>) -> Option<LineEvent> {
+        let (taken, event) = self.editor.feed(&self.pending, out);
+        self.pending.drain(..taken);
+        match event {
+            Some(Event::Line(line)) => {
+                if self.reading == Reading::Command {
+                    self.editor.history_mut().add(&line);
+                }
+                Some(LineEvent::Line(line.into_bytes()))
+            }
+            Some(Event::Cancelled) => Some(LineEvent::Interrupted),
+            Some(Event::EndOfInput) => Some(LineEvent::EndOfInput),
+            Some(Event::CompletionWanted { line, cursor }) => Some(LineEvent::Complete { text: line, cursor }),
+            None if self.ended => Some(LineEvent::EndOfInput),
+            None => None,
+        }
+    }
+
+    fn stream_event(&mut self) -> Option<LineEvent> {
+        let newline = self.pending.iter().take(LINE_BYTES).position(|&byte| byte == b'\n');
+        let (length, end) = match newline {
+            Some(at) => (at, at + 1),
+            None if self.pending.len() >= LINE_BYTES => (LINE_BYTES, LINE_BYTES),
+            None if self.ended && self.pending.is_empty() => return Some(LineEvent::EndOfInput),
+            None if self.ended => (self.pending.len(), self.pending.len()),
+            None => return None,
+        };
+        let mut line: Vec<u8> = self.pending.drain(..end).collect();
+        line.truncate(length);
+        Some(LineEvent::Line(line))
+    }
+}
+
+/// The label is what follows the last folder of a path: a list of long paths that all begin alike tells little.
+fn candidate(text: &str) -> Candidate {
+    let (text, suffix) = text.strip_suffix(' ').map_or((text, ""), |text| (text, " "));
+    let folder = text.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);
+    Candidate { text: String::from(text), label: String::from(&text[folder..]), suffix }
+}
+
+fn highlight(line: &str) -> Vec<Span> {
+    let style = |kind| match kind {
+        HighlightKind::Command => Style::Command,
+        HighlightKind::Keyword => Style::Keyword,
+        HighlightKind::Quoted => Style::Text,
+        HighlightKind::Variable => Style::Variable,
+        HighlightKind::Sign => Style::Operator,
+        HighlightKind::Comment => Style::Comment,
+        HighlightKind::Wrong => Style::Wrong,
+    };
+    let parts = command_language::highlight(line);
+    parts.into_iter().map(|part| Span { start: part.start, end: part.end, style: style(part.kind) }).collect()
+}

@@ -1,0 +1,104 @@
+//! The console's decisions, without a machine.
+
+use console::{LineEvent, Reading, TYPED_AHEAD_BYTES, Terminal};
+
+fn shown(terminal: &mut Terminal, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    terminal.output(bytes, &mut out);
+    out
+}
+
+#[test]
+fn a_stream_gets_no_byte_that_no_program_wrote() {
+    let mut terminal = Terminal::new(false, 0);
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Command, "> ", &mut out);
+    assert_eq!(terminal.line_event(&mut out), None);
+    terminal.input(b"one\ntw");
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"one".to_vec())));
+    terminal.begin_line(Reading::Command, "> ", &mut out);
+    assert_eq!(terminal.line_event(&mut out), None);
+    terminal.input(b"o\x03");
+    terminal.input(b"");
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"two\x03".to_vec())));
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::EndOfInput));
+    assert_eq!(out, b"");
+    assert_eq!(shown(&mut terminal, b"\x1b[31m\0\xff\n"), b"\x1b[31m\0\xff\n");
+}
+
+#[test]
+fn output_does_not_steer_a_terminal() {
+    let mut terminal = Terminal::new(true, 80);
+    assert_eq!(shown(&mut terminal, b"a\x1b[2Jb\tc\n"), b"a^[[2Jb\tc\r\n");
+    assert_eq!(shown(&mut terminal, b"\xc2"), b"");
+    assert_eq!(shown(&mut terminal, b"\x9b31m"), b"^?31m");
+    assert_eq!(shown(&mut terminal, "é§漢".as_bytes()), "é§漢".as_bytes());
+}
+
+#[test]
+fn control_c_while_nothing_is_read_forgets_what_was_typed() {
+    let mut terminal = Terminal::new(true, 80);
+    assert!(!terminal.input(b"abc"));
+    assert!(terminal.input(b"d\x03ef\r"));
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Text, "", &mut out);
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"ef".to_vec())));
+    // While a line is read, it is the line that is given up.
+    terminal.begin_line(Reading::Text, "", &mut out);
+    assert!(!terminal.input(b"x\x03"));
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Interrupted));
+}
+
+#[test]
+fn typing_ahead_is_bounded_but_control_c_is_seen() {
+    let mut terminal = Terminal::new(true, 80);
+    assert!(!terminal.input(&[b'x'; TYPED_AHEAD_BYTES]));
+    assert!(!terminal.input(b"y\r"));
+    assert!(terminal.input(b"\x03"));
+    terminal.input(b"z\r");
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Text, "", &mut out);
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"z".to_vec())));
+    let mut stream = Terminal::new(false, 0);
+    stream.input(&[b'x'; TYPED_AHEAD_BYTES]);
+    assert!(!stream.has_room());
+}
+
+#[test]
+fn output_goes_above_the_line_that_is_edited() {
+    let mut terminal = Terminal::new(true, 80);
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Command, "> ", &mut out);
+    let out = shown(&mut terminal, b"job");
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("job\r\n"), "{text:?}");
+    assert!(text.contains("> "), "{text:?}");
+}
+
+#[test]
+fn a_prompt_begins_a_row_of_its_own() {
+    let mut terminal = Terminal::new(true, 80);
+    shown(&mut terminal, b"no line end");
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Command, "> ", &mut out);
+    assert!(out.starts_with(b"\r\n"));
+}
+
+#[test]
+fn candidates_are_listed_by_their_last_part() {
+    let mut terminal = Terminal::new(true, 80);
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Text, "", &mut out);
+    terminal.input(b"cat /fs/a\t");
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Complete { text: "cat /fs/a".into(), cursor: 9 }));
+    out.clear();
+    terminal.complete(4, ["/fs/ab ", "/fs/ac/"].into_iter(), &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("ab   ac/"), "{text:?}");
+    let mut out = Vec::new();
+    terminal.input(b"b\t");
+    assert!(matches!(terminal.line_event(&mut out), Some(LineEvent::Complete { .. })));
+    terminal.complete(4, ["/fs/ab "].into_iter(), &mut out);
+    terminal.input(b"\r");
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"cat /fs/ab ".to_vec())));
+}
