@@ -10,10 +10,10 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::limits::PAGE_BYTES;
-use talc::sync::TalcLock;
 use talc::base::Talc;
 use talc::base::binning::Binning;
 use talc::source::Source;
+use talc::sync::TalcLock;
 
 use crate::raw;
 use crate::thread_block::{self, SHARED};

@@ -196,10 +196,9 @@ pub fn optional_endpoint<E: TypedEndpoint>(slot: usize, name: &'static str) -> R
     let endpoint = AnyEndpoint::from_raw(RawEndpoint::from_handle(handle));
     match endpoint.downcast::<E>() {
         Ok(endpoint) => Ok(Some(endpoint)),
-        Err(_) => Err(ConfigurationError::WrongEndpoint {
-            name,
-            contract: <E::Contract as crate::channel::Contract>::NAME,
-        }),
+        Err(_) => {
+            Err(ConfigurationError::WrongEndpoint { name, contract: <E::Contract as crate::channel::Contract>::NAME })
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 use alloc::string::String;
 
 pub use abi::{
-    Automaton, BlockState, CounterRecord, ChannelRecord, ProcessRecord, ProcessState, ThreadRecord, ThreadState,
+    Automaton, BlockState, ChannelRecord, CounterRecord, ProcessRecord, ProcessState, ThreadRecord, ThreadState,
     TraceKind, TraceRecord,
 };
 
+use crate::Status;
 use crate::exheap::{Block, ExBlock, ExVec, Plain};
 use crate::raw;
-use crate::Status;
 
 /// Room for the first try; the list is asked for again with more if it does not fit.
 const FIRST_ROOM: usize = 64;

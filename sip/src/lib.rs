@@ -33,4 +33,5 @@ pub mod time;
 #[doc(hidden)]
 pub use abi;
 pub use abi::Status;
+pub use sip_macros::{contracts, startup};
 pub use time::Deadline;

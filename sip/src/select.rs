@@ -5,9 +5,12 @@
 
 use abi::{Status, limits};
 
-use crate::channel::{RawEndpoint, Receiver, try_receive};
+use crate::channel::{RawEndpoint, Receiver, receive, try_receive};
+use crate::device::Device;
+use crate::process::Child;
 use crate::raw::value as kernel;
 use crate::slots::Slots;
+use crate::sync::Event;
 use crate::{Deadline, thread_block};
 
 /// Endpoints that wait for their next message, each under a key.
@@ -74,10 +77,6 @@ impl<E: Receiver> WaitSet<E> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    pub(crate) fn handle(&self) -> u64 {
-        self.handle
-    }
 }
 
 impl<E: Receiver> Drop for WaitSet<E> {
@@ -114,6 +113,91 @@ impl<E: Receiver> Waitable for E {
     fn wait_handle(&self) -> WaitHandle {
         WaitHandle(self.raw().handle())
     }
+}
+
+impl<E: Receiver> Waitable for WaitSet<E> {
+    fn wait_handle(&self) -> WaitHandle {
+        WaitHandle(self.handle)
+    }
+}
+
+impl Waitable for Event {
+    fn wait_handle(&self) -> WaitHandle {
+        WaitHandle(self.handle())
+    }
+}
+
+impl Waitable for Child {
+    fn wait_handle(&self) -> WaitHandle {
+        WaitHandle(self.handle())
+    }
+}
+
+impl Waitable for Device {
+    fn wait_handle(&self) -> WaitHandle {
+        WaitHandle(self.handle())
+    }
+}
+
+/// Two endpoints of different types, after one of them had an event.
+#[derive(Debug)]
+pub enum Either<A: Receiver, B: Receiver> {
+    /// The first one had; the second one is as it was.
+    First(A::Event, B),
+    /// The second one had; the first one is as it was.
+    Second(A, B::Event),
+    /// The deadline came first.
+    TimedOut(A, B),
+}
+
+/// Waits for the next event of either endpoint, at most until the deadline.
+pub fn either<A: Receiver, B: Receiver>(first: A, second: B, deadline: Deadline) -> Either<A, B> {
+    match wait_any(&[&first, &second], deadline) {
+        Some(0) => Either::First(receive(first), second),
+        Some(_) => Either::Second(first, receive(second)),
+        None => Either::TimedOut(first, second),
+    }
+}
+
+/// Waits for the next event of one of a few endpoints (the papers' switch-receive), each held by a
+/// variable; only the one that is chosen is used up, the others are as they were. Earlier ones come
+/// first when several are ready.
+///
+/// ```ignore
+/// select! {
+///     by deadline => { .. },              // may be left out; every arm gives a value of one type
+///     event = keyboard => match event { .. },
+///     event = disk => match event { .. },
+/// }
+/// ```
+#[macro_export]
+macro_rules! select {
+    (by $deadline:expr => $late:expr, $($event:pat = $endpoint:ident => $arm:expr),+ $(,)?) => {
+        match $crate::select::wait_any(&[$(&$endpoint),+], $deadline) {
+            Some(ready) => $crate::select!(@arms ready, 0; $($event = $endpoint => $arm),+),
+            None => $late,
+        }
+    };
+    ($($event:pat = $endpoint:ident => $arm:expr),+ $(,)?) => {
+        $crate::select!(
+            by $crate::Deadline::NEVER => ::core::panic!("a deadline that never comes has come"),
+            $($event = $endpoint => $arm),+
+        )
+    };
+    (@arms $ready:ident, $index:expr; $event:pat = $endpoint:ident => $arm:expr) => {{
+        let _ = $ready;
+        let $event = $crate::channel::receive($endpoint);
+        $arm
+    }};
+    (@arms $ready:ident, $index:expr;
+        $event:pat = $endpoint:ident => $arm:expr, $($events:pat = $endpoints:ident => $arms:expr),+) => {
+        if $ready == $index {
+            let $event = $crate::channel::receive($endpoint);
+            $arm
+        } else {
+            $crate::select!(@arms $ready, $index + 1; $($events = $endpoints => $arms),+)
+        }
+    };
 }
 
 /// Waits until one of these is ready: its index. `None` when the deadline comes first.

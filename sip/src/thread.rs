@@ -70,10 +70,6 @@ impl<T> JoinHandle<T> {
         }
         self.result.lock().take().ok_or(Status::NotFound)
     }
-
-    pub(crate) fn handle(&self) -> Option<u64> {
-        self.thread
-    }
 }
 
 impl<T> Drop for JoinHandle<T> {
