@@ -14,6 +14,7 @@ mod system;
 
 pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label};
 pub use program::{Contract, Contracts, Program, program};
+pub use system::system;
 
 use reader::Report;
 use toml::Spanned;

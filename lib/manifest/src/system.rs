@@ -1,1 +1,416 @@
-//! x
+//! A system manifest.
+
+use package::{
+    Bind, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source, SystemManifest, Value,
+    boot_order, bound_path,
+};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostic::{Code, Diagnostics, Label};
+use crate::parameters::value_of;
+use crate::program::{check_name, check_path, duplicate};
+use crate::reader::{At, Report, Span, Table, list, one_of, wrong_type};
+
+/// Reads and checks the system manifest `text` over the programs that there are; `file` is its name in
+/// messages.
+pub fn system(file: &str, text: &str, programs: &[&Manifest]) -> Result<SystemManifest, Diagnostics> {
+    crate::read(file, text, |report, table| Reader { report, programs }.system(table))
+}
+
+struct Reader<'a> {
+    report: &'a Report,
+    programs: &'a [&'a Manifest],
+}
+
+/// An instance and where in the file it is spoken of.
+struct Entry<'a> {
+    instance: Instance,
+    manifest: &'a Manifest,
+    name: Span,
+    requires: Vec<At<String>>,
+    /// By device index.
+    devices: Vec<Span>,
+    /// By index of the provided path.
+    provides: Vec<Span>,
+}
+
+impl<'a> Reader<'a> {
+    fn system(&self, table: &Spanned<DeTable<'_>>) -> Option<SystemManifest> {
+        let file = Table::new(self.report, table.get_ref(), "the system manifest", 0..0);
+        let Some(head) = file.table("system") else {
+            let remedy = "add `[system]` with `name` and `root`".to_string();
+            self.report.add(Code::MissingKey, "the system manifest has no [system]".into(), &(0..0), "here", remedy);
+            return None;
+        };
+        let name = head.required_text("name");
+        if let Some(name) = &name {
+            check_name(self.report, name, "a system");
+        }
+        let root = head.required_text("root");
+        let primary = head.text("primary");
+        let installed = head.texts("installed");
+        head.close();
+
+        let root_manifest = root.as_ref().and_then(|root| self.program(root));
+        let mut entries: Vec<Entry<'a>> = Vec::new();
+        for table in file.tables("program") {
+            let entry = self.instance(&table, root_manifest);
+            table.close();
+            let Some(entry) = entry else { continue };
+            match entries.iter().find(|other| other.instance.name == entry.instance.name) {
+                Some(first) => {
+                    let name = At::new(entry.instance.name.clone(), entry.name.clone());
+                    duplicate(self.report, Code::DuplicateInstance, "the instance", &name, &first.name);
+                }
+                None => entries.push(entry),
+            }
+        }
+        self.check_installed(&installed);
+        let binds = self.binds(&file);
+        file.close();
+        self.check_primary(primary.as_ref(), &entries);
+        self.check_root(root.as_ref(), &entries);
+        self.check_claims(&entries);
+        self.check_requirements(&entries);
+        let system = SystemManifest {
+            name: name?.value,
+            root: root?.value,
+            primary: primary.map(|primary| primary.value),
+            instances: entries.iter().map(|entry| entry.instance.clone()).collect(),
+            installed: installed.into_iter().map(|name| name.value).collect(),
+            binds,
+        };
+        root_manifest?;
+        self.check_order(&system, &entries);
+        self.check_binds(&system, &entries);
+        Some(system)
+    }
+
+    fn find(&self, name: &str) -> Option<&'a Manifest> {
+        self.programs.iter().copied().find(|program| program.name == name)
+    }
+
+    fn program(&self, name: &At<String>) -> Option<&'a Manifest> {
+        let found = self.find(&name.value);
+        if found.is_none() {
+            let names: Vec<&str> = self.programs.iter().map(|program| program.name.as_str()).collect();
+            let message = format!("there is no program `{}`", name.value);
+            self.report.add(Code::UnknownProgram, message, &name.span, "not a program", one_of(&name.value, &names));
+        }
+        found
+    }
+
+    fn instance(&self, table: &Table<'_, '_>, root: Option<&Manifest>) -> Option<Entry<'a>> {
+        let program = table.required_text("name");
+        let name = table.text("instance").or_else(|| program.clone());
+        let optional = table.flag("optional").value;
+        let parameters = table.entries("parameters");
+        let devices = table.entries("devices");
+        let provides = table.entries("provides");
+        let endpoints = table.entries("endpoints");
+        let requires = table.texts("requires");
+        let (program, name) = (program?, name?);
+        check_name(self.report, &name, "an instance");
+        let manifest = self.program(&program)?;
+        let parameters = self.parameters(manifest, &parameters, root, &program.span);
+        let (devices, device_spans) = self.devices(manifest, &devices, &program.span);
+        let (provides, provide_spans) = self.provides(manifest, &provides, &program.span);
+        let endpoints = self.endpoints(manifest, &endpoints);
+        let instance = Instance {
+            name: name.value,
+            program: program.value,
+            optional,
+            parameters,
+            devices,
+            provides,
+            endpoints,
+            requires: requires.iter().map(|name| name.value.clone()).collect(),
+        };
+        Some(Entry { instance, manifest, name: name.span, requires, devices: device_spans, provides: provide_spans })
+    }
+
+    /// The text of an entry of a table.
+    fn text(&self, what: &str, value: &Spanned<DeValue<'_>>) -> Option<At<String>> {
+        match value.get_ref().as_str() {
+            Some(text) => Some(At::new(text.into(), value.span())),
+            None => {
+                wrong_type(self.report, what, "a text in quotes", value);
+                None
+            }
+        }
+    }
+
+    /// Reports a key that names nothing of the program.
+    fn unknown(&self, code: Code, manifest: &Manifest, what: &str, key: &At<String>, names: &[&str]) {
+        let message = format!("the program `{}` has no {what} `{}`", manifest.name, key.value);
+        self.report.add(code, message, &key.span, "not in its manifest", one_of(&key.value, names));
+    }
+
+    fn parameters(
+        &self,
+        manifest: &Manifest,
+        entries: &[(At<String>, &Spanned<DeValue<'_>>)],
+        root: Option<&Manifest>,
+        program: &Span,
+    ) -> Vec<ParameterSetting> {
+        let mut settings: Vec<ParameterSetting> = Vec::new();
+        for (key, value) in entries {
+            let Some((index, parameter)) = manifest.parameter(&key.value) else {
+                let names: Vec<&str> = manifest.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+                self.unknown(Code::UnknownParameter, manifest, "parameter", key, &names);
+                continue;
+            };
+            let setting = self.setting(key, parameter.kind, parameter.repeated, value, root);
+            if let (Some(setting), Ok(index)) = (setting, u16::try_from(index)) {
+                settings.push(ParameterSetting { index, setting });
+            }
+        }
+        let given = |name: &str| entries.iter().any(|(key, _)| key.value == name);
+        for parameter in manifest.parameters.iter().filter(|parameter| parameter.required && !given(&parameter.name)) {
+            let message = format!("the program `{}` needs its parameter `{}`", manifest.name, parameter.name);
+            let remedy = format!("add `parameters = {{ {} = ... }}`, of the type `{}`", parameter.name, parameter.kind);
+            self.report.add(Code::MissingParameter, message, program, "it gets no value here", remedy);
+        }
+        settings
+    }
+
+    fn setting(
+        &self,
+        key: &At<String>,
+        kind: ParameterKind,
+        repeated: bool,
+        value: &Spanned<DeValue<'_>>,
+        root: Option<&Manifest>,
+    ) -> Option<Setting> {
+        if let Some(table) = value.get_ref().as_table() {
+            let table = Table::new(self.report, table, format!("the value of `{}`", key.value), value.span());
+            let source = table.required_text("root");
+            table.close();
+            let source = source?;
+            if let Some(root) = root.filter(|root| root.parameter(&source.value).is_none()) {
+                let names: Vec<&str> = root.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+                self.unknown(Code::UnknownRootParameter, root, "parameter", &source, &names);
+            }
+            return Some(Setting::FromRoot(source.value));
+        }
+        let what = format!("the value of `{}`", key.value);
+        let one = |value| value_of(self.report, Code::BadParameterValue, &what, kind, value);
+        match value.get_ref().as_array() {
+            Some(items) if repeated => items.iter().map(one).collect::<Option<Vec<Value>>>().map(Setting::Values),
+            _ => one(value).map(|value| Setting::Values(vec![value])),
+        }
+    }
+
+    fn devices(
+        &self,
+        manifest: &Manifest,
+        entries: &[(At<String>, &Spanned<DeValue<'_>>)],
+        program: &Span,
+    ) -> (Vec<String>, Vec<Span>) {
+        let names: Vec<&str> = manifest.devices.iter().map(|device| device.name.as_str()).collect();
+        let mut devices: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        let mut spans = vec![program.clone(); devices.len()];
+        for (key, value) in entries {
+            let Some(index) = names.iter().position(|name| *name == key.value) else {
+                self.unknown(Code::UnknownDevice, manifest, "device", key, &names);
+                continue;
+            };
+            let Some(name) = self.text("the machine's name for a device", value) else { continue };
+            check_name(self.report, &name, "a device");
+            devices[index] = name.value;
+            spans[index] = name.span;
+        }
+        (devices, spans)
+    }
+
+    fn provides(
+        &self,
+        manifest: &Manifest,
+        entries: &[(At<String>, &Spanned<DeValue<'_>>)],
+        program: &Span,
+    ) -> (Vec<String>, Vec<Span>) {
+        let names: Vec<&str> = manifest.provides.iter().map(|provide| provide.path.as_str()).collect();
+        let mut paths: Vec<String> = names.iter().map(|path| path.to_string()).collect();
+        let mut spans = vec![program.clone(); paths.len()];
+        for (key, value) in entries {
+            let Some(index) = names.iter().position(|path| *path == key.value) else {
+                self.unknown(Code::UnknownProvide, manifest, "[[provide]] for", key, &names);
+                continue;
+            };
+            let Some(path) = self.text("the path to provide", value) else { continue };
+            check_path(self.report, &path);
+            paths[index] = path.value;
+            spans[index] = path.span;
+        }
+        (paths, spans)
+    }
+
+    fn endpoints(&self, manifest: &Manifest, entries: &[(At<String>, &Spanned<DeValue<'_>>)]) -> Vec<Option<String>> {
+        let mut paths = vec![None; manifest.endpoints.len()];
+        let bound = manifest.endpoints.iter().filter(|slot| matches!(slot.source, Source::Path(_)));
+        let names: Vec<&str> = bound.map(|slot| slot.name.as_str()).collect();
+        for (key, value) in entries {
+            let Some((index, _)) = manifest.endpoint(&key.value).filter(|_| names.contains(&key.value.as_str())) else {
+                self.unknown(Code::UnknownEndpoint, manifest, "endpoint that is bound to a path,", key, &names);
+                continue;
+            };
+            let Some(path) = self.text("the path to bind to", value) else { continue };
+            check_path(self.report, &path);
+            paths[index] = Some(path.value);
+        }
+        paths
+    }
+
+    fn check_installed(&self, installed: &[At<String>]) {
+        for (index, name) in installed.iter().enumerate() {
+            self.program(name);
+            if let Some(first) = installed[..index].iter().find(|other| other.value == name.value) {
+                duplicate(self.report, Code::DuplicateInstance, "the installed program", name, &first.span);
+            }
+        }
+    }
+
+    fn binds(&self, file: &Table<'_, '_>) -> Vec<Bind> {
+        let mut binds = Vec::new();
+        for table in file.tables("bind") {
+            let who = table.required_text("who");
+            let path = table.required_text("path");
+            table.close();
+            let (Some(who), Some(path)) = (who, path) else { continue };
+            if who.value.is_empty() || who.value.contains(char::is_whitespace) {
+                let message = format!("`{}` is no pattern of principals", who.value);
+                let remedy = "write `program.publisher`; `*` stands for any name: `*.singularity`".to_string();
+                self.report.add(Code::BadPattern, message, &who.span, "matches nobody", remedy);
+            }
+            if !path.value.starts_with('/') && !path.value.starts_with("**") {
+                let message = format!("`{}` is no pattern of paths", path.value);
+                let remedy =
+                    "begin with `/`; `*` stands for one name, `**` for any path: `/dev/*`, `/fs/**`".to_string();
+                self.report.add(Code::BadPattern, message, &path.span, "matches no path", remedy);
+            }
+            binds.push(Bind { who: who.value, path: path.value });
+        }
+        binds
+    }
+
+    fn check_primary(&self, primary: Option<&At<String>>, entries: &[Entry<'_>]) {
+        let Some(primary) = primary else { return };
+        let names: Vec<&str> = entries.iter().map(|entry| entry.instance.name.as_str()).collect();
+        if !names.contains(&primary.value.as_str()) {
+            let message = format!("the primary instance `{}` is not there", primary.value);
+            let remedy = one_of(&primary.value, &names);
+            self.report.add(Code::UnknownPrimary, message, &primary.span, "no [[program]] has this name", remedy);
+        }
+    }
+
+    fn check_root(&self, root: Option<&At<String>>, entries: &[Entry<'_>]) {
+        let Some(root) = root else { return };
+        for entry in entries.iter().filter(|entry| entry.instance.program == root.value) {
+            let message = format!("the root program `{}` is listed as an instance", root.value);
+            let remedy = "remove this [[program]]: the kernel starts the root program".to_string();
+            let here = (&entry.name, "it would run twice");
+            self.report.add_second(Code::RootListed, message, here, (&root.span, "it is the root"), remedy);
+        }
+    }
+
+    /// Each device has one owner and each path one provider.
+    fn check_claims(&self, entries: &[Entry<'_>]) {
+        let mut devices: Vec<(&str, &str, &Span)> = Vec::new();
+        let mut paths: Vec<(&str, &str, &Span)> = Vec::new();
+        for entry in entries {
+            let owner = entry.instance.name.as_str();
+            for (name, span) in entry.instance.devices.iter().zip(&entry.devices) {
+                if let Some((_, first, first_span)) = devices.iter().find(|(other, ..)| other == name) {
+                    let message = format!("the device `{name}` is claimed by `{first}` and by `{owner}`");
+                    let remedy = format!("give one of them another device: `devices = {{ ... = \"{name}\" }}`");
+                    let here = (span, "claimed again");
+                    self.report.add_second(
+                        Code::DeviceClaimedTwice,
+                        message,
+                        here,
+                        (first_span, "claimed here"),
+                        remedy,
+                    );
+                }
+                devices.push((name, owner, span));
+            }
+            for (path, span) in entry.instance.provides.iter().zip(&entry.provides) {
+                if let Some((_, first, first_span)) = paths.iter().find(|(other, ..)| other == path) {
+                    let message = format!("the path `{path}` is provided by `{first}` and by `{owner}`");
+                    let remedy = format!("let one of them provide another: `provides = {{ \"{path}\" = \"...\" }}`");
+                    let here = (span, "provided again");
+                    self.report.add_second(
+                        Code::PathProvidedTwice,
+                        message,
+                        here,
+                        (first_span, "provided here"),
+                        remedy,
+                    );
+                }
+                paths.push((path, owner, span));
+            }
+        }
+    }
+
+    fn check_requirements(&self, entries: &[Entry<'_>]) {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.instance.name.as_str()).collect();
+        for required in entries.iter().flat_map(|entry| &entry.requires) {
+            if !names.contains(&required.value.as_str()) {
+                let message = format!("there is no instance `{}`", required.value);
+                let remedy = one_of(&required.value, &names);
+                self.report.add(Code::UnknownRequirement, message, &required.span, "nothing has this name", remedy);
+            }
+        }
+    }
+
+    fn check_order(&self, system: &SystemManifest, entries: &[Entry<'_>]) {
+        match boot_order(system, |name| self.find(name)) {
+            // Reported where it was read.
+            Ok(_) | Err(OrderError::UnknownProgram { .. } | OrderError::UnknownRequirement { .. }) => {}
+            Err(OrderError::NoProvider { instance, slot, path }) => {
+                let entry = &entries[instance];
+                let slot = &entry.manifest.endpoints[slot];
+                let contract =
+                    entry.manifest.contracts.get(slot.contract as usize).map_or("", |contract| contract.name.as_str());
+                let message = format!(
+                    "nobody provides `{path}` with the contract `{contract}`, which the endpoint `{}` of `{}` is bound to",
+                    slot.name, entry.instance.name
+                );
+                let remedy = format!(
+                    "add a [[program]] that provides it, or bind elsewhere: `endpoints = {{ {} = \"/...\" }}`",
+                    slot.name
+                );
+                self.report.add(Code::NoProvider, message, &entry.name, "it cannot start", remedy);
+            }
+            Err(OrderError::Cycle { instances }) => self.report_cycle(entries, &instances),
+        }
+    }
+
+    fn report_cycle(&self, entries: &[Entry<'_>], instances: &[usize]) {
+        let names: Vec<&str> = instances.iter().map(|&index| entries[index].instance.name.as_str()).collect();
+        let first = names.first().copied().unwrap_or_default();
+        let chain: Vec<String> = names.iter().chain([&first]).map(|name| format!("`{name}`")).collect();
+        let message = format!("instances wait for each other: {}", chain.join(" needs "));
+        let labels = instances.iter().zip(names.iter().skip(1).chain([&first]));
+        let labels =
+            labels.map(|(&index, next)| Label { span: entries[index].name.clone(), text: format!("needs `{next}`") });
+        let remedy = "make one of the endpoints `optional = true` in its manifest, or remove a `requires`".to_string();
+        self.report.add_labels(Code::BootCycle, message, labels.collect(), remedy);
+    }
+
+    /// Whatever an instance is bound to at start, some rule must allow.
+    fn check_binds(&self, system: &SystemManifest, entries: &[Entry<'_>]) {
+        for entry in entries {
+            let principal = entry.manifest.principal();
+            let slots = 0..entry.manifest.endpoints.len();
+            let paths = slots.filter_map(|slot| bound_path(&entry.instance, entry.manifest, slot));
+            let refused: Vec<&str> = paths.filter(|path| !system.may_bind(&principal, path)).collect();
+            if !refused.is_empty() {
+                let message = format!("no rule allows `{principal}` to bind to {}", list(&refused));
+                let remedy = format!("add a [[bind]] with `who = \"{principal}\"` and `path = \"{}\"`", refused[0]);
+                self.report.add(Code::BindRefused, message, &entry.name, "it could not start", remedy);
+            }
+        }
+    }
+}
