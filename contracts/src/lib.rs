@@ -1,1 +1,37 @@
-//! To be written.
+//! The system's protocols: a module for each `.contract` file of this folder, and what many programs do over
+//! them.
+//!
+//! Hand-written modules: [`namespace`] (find and open), [`file_io`], [`pipe_io`] (standard input and output),
+//! [`directory_page`] (pages of names), [`path`], [`text`] (numbers and tables for people), [`report`] (errors),
+//! [`access`], [`programs`]. Deliberately not here: anything that only one program does.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+sip::contracts!(
+    "console.contract",
+    "console_events.contract",
+    "directory.contract",
+    "disk.contract",
+    "disk_events.contract",
+    "file.contract",
+    "namespace_events.contract",
+    "pipe.contract",
+    "service_events.contract",
+    "service_manager.contract",
+    "service_provider.contract"
+);
+
+pub mod access;
+pub mod directory_page;
+pub mod file_io;
+pub mod listing;
+pub mod namespace;
+pub mod path;
+pub mod pipe_io;
+pub mod processes;
+pub mod programs;
+pub mod report;
+pub mod services;
+pub mod text;

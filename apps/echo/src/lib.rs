@@ -1,3 +1,19 @@
-//! To be written.
+//! Prints its arguments.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::pipe_io::Output;
+
+sip::startup!();
+
+/// Prints the words and a line end.
+pub fn main(startup: Startup) -> i32 {
+    let mut output = Output::new(startup.output);
+    let mut text = startup.words.join(" ");
+    if !startup.no_newline {
+        text.push('\n');
+    }
+    output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
+}

@@ -1,3 +1,51 @@
-//! To be written.
+//! The directory service: one tree of names, in which clients bind to providers.
+//!
+//! Key types: [`tree::Tree`] (what the names are), `server` (the message loops), [`rules::Rules`] (who may).
+//! Each client is a task of its own on one thread, so that a slow provider holds up only those who wait for it.
+//! Deliberately not here: any knowledge of files, disks or consoles, and starting anything.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod link;
+pub mod rules;
+mod server;
+pub mod tree;
+pub mod watchers;
+
+use alloc::rc::Rc;
+
+use package::SystemManifest;
+
+sip::startup!();
+
+/// The folders that are there from the start.
+const FOLDERS: [&str; 6] = ["/dev", "/service", "/fs", "/init", "/status", "/program"];
+
+/// Serves the namespace until its first client, the system's root program, is gone.
+pub fn main(startup: Startup) -> i32 {
+    let system = match sip::diagnostics::system_manifest().map(|bytes| SystemManifest::decode(&bytes)) {
+        Ok(Ok(system)) => system,
+        Ok(Err(_)) => {
+            contracts::report::error(format_args!("the system manifest cannot be read; build the system image again"));
+            return 1;
+        }
+        Err(status) => {
+            contracts::report::error(format_args!("no system manifest: {}", status.text()));
+            return 1;
+        }
+    };
+    let shared = Rc::new(server::Shared::new(rules::Rules::new(system, &startup.register)));
+    for folder in FOLDERS {
+        shared.make_folder(folder);
+    }
+    let root = startup.root.success();
+    match sip::executor::block_on(server::serve(shared, tree::Tree::<link::ProviderLink>::ROOT, root)) {
+        Ok(()) => 0,
+        Err(status) => {
+            contracts::report::error(format_args!("cannot wait for clients: {}", status.text()));
+            1
+        }
+    }
+}

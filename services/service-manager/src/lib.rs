@@ -1,3 +1,168 @@
-//! To be written.
+//! The service manager: the system's root program. It starts what the system manifest says, in an order derived
+//! from what each program needs, watches it, and ends the machine when the primary instance ends.
+//!
+//! Key types: [`Manager`], [`registry::Registry`] (where each service is), `supervisor` (the life of one),
+//! `wiring` (what a child is given), [`policy::Backoff`]. Neighbours: the directory service, which it starts
+//! first and where it registers what the others provide. Deliberately not here: any protocol of a device
+//! or file system.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod machine;
+pub mod policy;
+pub mod registry;
+mod server;
+mod supervisor;
+mod wiring;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use contracts::directory::{self, ProviderScope};
+use contracts::namespace::Namespace;
+use contracts::{report, service_provider};
+use package::Instance;
+
+use crate::machine::Machine;
+use crate::registry::Registry;
+
+sip::startup!();
+
+/// What the threads of the service manager share.
+pub struct Manager {
+    /// What the machine carries.
+    pub machine: Machine,
+    /// Where each service is.
+    pub registry: Registry,
+}
+
+impl Manager {
+    /// Whether the system ends with this instance.
+    pub fn is_primary(&self, instance: &Instance) -> bool {
+        self.machine.system().primary.as_deref() == Some(&instance.name)
+    }
+
+    /// Ends all services in reverse boot order, and then the machine. Only the first call counts.
+    pub fn power_off(&self, exit_status: i32) {
+        if !self.registry.begin_closing() {
+            return;
+        }
+        for position in (0..self.registry.len()).rev() {
+            self.registry.shut_down(position);
+        }
+        // An exit status has eight bits on the host; what does not fit is still a failure.
+        let status = u8::try_from(exit_status).unwrap_or(1);
+        let refused = sip::device::power_off(status);
+        report::error(format_args!("the machine could not be ended: {}", refused.text()));
+    }
+}
+
+/// Runs the system. Does not return while it is healthy.
+pub fn main(startup: Startup) -> i32 {
+    let disks = u64::try_from(startup.disks).unwrap_or(0);
+    match boot(disks) {
+        Ok(never) => never,
+        Err(reason) => {
+            report::error(format_args!("the system cannot start: {reason}"));
+            // Where even that is refused, this program's own end is the system's.
+            let _ = sip::device::power_off(1);
+            1
+        }
+    }
+}
+
+fn boot(disks: u64) -> Result<i32, String> {
+    let machine = Machine::read(disks)?;
+    let order = machine.boot_order()?;
+    let (directory, others): (Vec<usize>, Vec<usize>) =
+        order.into_iter().partition(|&index| machine.instance(index).provides.iter().any(|path| path == "/"));
+    let [directory] = directory[..] else {
+        return Err(String::from("the system manifest needs exactly one instance that provides `/`"));
+    };
+    let registry = Registry::new(&others).map_err(said)?;
+    let manager = Arc::new(Manager { machine, registry });
+    let mut namespace = start_directory(&manager, directory)?;
+    let provider = register_self(&mut namespace);
+    let booting = manager.clone();
+    sip::thread::spawn(move || start_services(&booting, namespace)).map_err(said)?;
+    let server = server::Server::new(manager);
+    if let Some(provider) = provider {
+        sip::executor::block_on(server::accept(server, provider)).map_err(said)?;
+    }
+    // The threads that watch services go on; whichever sees the end of the system ends the machine.
+    sip::thread::sleep(sip::Deadline::NEVER);
+    Ok(0)
+}
+
+/// Starts the directory service. When it ends, all names are lost, and the machine ends.
+fn start_directory(manager: &Arc<Manager>, index: usize) -> Result<Namespace, String> {
+    let instance = manager.machine.instance(index);
+    let program = &instance.program;
+    let manifest = manager.machine.program(program).ok_or_else(|| format!("`{program}` is not installed"))?;
+    let wired = wiring::wire(&manager.machine, instance, manifest, None).map_err(|reason| format!("{program}: {reason}"))?;
+    let child = wired.child.start().map_err(said)?;
+    let root = wired.root.ok_or_else(|| format!("{program} has no endpoint for its first client"))?;
+    let endpoint = match root.receive() {
+        directory::ImpStart::Success { next } => next,
+        directory::ImpStart::Refused { .. } | directory::ImpStart::ChannelClosed(_) => {
+            let end = child.wait().map_or_else(|status| String::from(status.text()), |epitaph| format!("{epitaph}"));
+            return Err(format!("{program} ended before it served: {end}"));
+        }
+    };
+    let watching = manager.clone();
+    let watch = move || {
+        let end = child.wait().map_or_else(|status| String::from(status.text()), |epitaph| format!("{epitaph}"));
+        report::error(format_args!("the directory service ended ({end}); without names nothing can go on"));
+        watching.power_off(1);
+    };
+    sip::thread::spawn(watch).map_err(said)?;
+    Ok(Namespace::new(endpoint))
+}
+
+type OwnProvider = service_provider::Exp<service_provider::states::Ready>;
+
+/// Puts the manager's own service at its name. The system goes on without it.
+fn register_self(namespace: &mut Namespace) -> Option<OwnProvider> {
+    let (importer, exporter) = service_provider::new_channel().ok()?;
+    let exporter = exporter.ready();
+    let service_provider::ImpStart::Ready { next } = importer.receive() else { return None };
+    match namespace.register("/service/manager", ProviderScope::Name, next) {
+        Ok(()) => Some(exporter),
+        Err(error) => {
+            report::error(format_args!("{}", server::not_registered(&error)));
+            None
+        }
+    }
+}
+
+/// Starts the services one after the other, each when those before it are ready or have failed.
+fn start_services(manager: &Arc<Manager>, mut namespace: Namespace) {
+    for position in 0..manager.registry.len() {
+        // Each gets a view of its own, so that one that waits for its provider holds up no other.
+        let view = match namespace.open_directory("") {
+            Ok(view) => view,
+            Err(error) => {
+                report::error(format_args!("the namespace cannot be opened: {error}"));
+                return;
+            }
+        };
+        let supervised = manager.clone();
+        let started = sip::thread::spawn(move || supervisor::supervise(supervised, position, view));
+        match started {
+            Ok(_thread) => {}
+            Err(status) => {
+                report::error(format_args!("no thread to watch service {position}: {}", status.text()));
+                return;
+            }
+        }
+        manager.registry.wait_settled(position);
+    }
+}
+
+fn said(status: sip::Status) -> String {
+    String::from(status.text())
+}

@@ -1,0 +1,25 @@
+//! Ends the machine after stopping every service.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::namespace::Namespace;
+use contracts::{report, services};
+
+sip::startup!();
+
+/// Asks the service manager. This program ends with all others, so it returns only where that failed.
+pub fn main(startup: Startup) -> i32 {
+    let Ok(exit_status) = u8::try_from(startup.status) else {
+        report::error(format_args!("{} is no exit status; use 0 to 255", startup.status));
+        return 1;
+    };
+    match services::power_off(&mut Namespace::new(startup.namespace), u32::from(exit_status)) {
+        Ok(()) => 0,
+        Err(trouble) => {
+            report::error(format_args!("the machine was not ended: {trouble}"));
+            1
+        }
+    }
+}

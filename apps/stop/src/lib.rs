@@ -1,0 +1,22 @@
+//! Stops services until they are started again.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::namespace::Namespace;
+use contracts::{report, services};
+
+sip::startup!();
+
+/// Stops each service that is named.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let mut status = 0;
+    for name in &startup.names {
+        if let Err(trouble) = services::stop(&mut namespace, name) {
+            status = report::path_error(name, &trouble);
+        }
+    }
+    status
+}

@@ -1,0 +1,106 @@
+//! Shows the busiest processes, again and again on a terminal.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use contracts::text::{Align, Table, bytes, count, duration};
+use contracts::{console, report};
+use sip::diagnostics::{List, ProcessRecord, name};
+
+sip::startup!();
+
+/// What puts a terminal's cursor at the top and clears what is below.
+const HOME: &str = "\x1b[H\x1b[J";
+
+/// Processes shown.
+const ROWS: usize = 20;
+
+/// Prints a table for each interval.
+pub fn main(startup: Startup) -> i32 {
+    let mut output = Output::new(startup.output);
+    let terminal = is_terminal(&mut Namespace::new(startup.namespace));
+    let looks = match startup.count {
+        Some(count) => u64::try_from(count).unwrap_or(1),
+        None if terminal => u64::MAX,
+        None => 1,
+    };
+    let mut before = (sip::debug::cycles(), sip::diagnostics::processes());
+    for look in 0..looks {
+        sip::time::sleep_until(sip::Deadline::after_ns(startup.interval.as_nanos() as u64));
+        let now = (sip::debug::cycles(), sip::diagnostics::processes());
+        let (Ok(old), Ok(new)) = (&before.1, &now.1) else {
+            report::error(format_args!("the processes cannot be listed; the manifest's `diagnostics` permission is missing"));
+            return 1;
+        };
+        let mut text = if terminal && look + 1 < looks { String::from(HOME) } else { String::new() };
+        text += &table(old, new, now.0.saturating_sub(before.0));
+        if output.write(text.as_bytes()).and_then(|()| output.flush()).is_err() {
+            return 1;
+        }
+        before = now;
+    }
+    output.finish_with(0)
+}
+
+fn table(old: &List<ProcessRecord>, new: &List<ProcessRecord>, elapsed_cycles: u64) -> String {
+    let mut used: Vec<(u64, &ProcessRecord)> = new
+        .iter()
+        .map(|process| {
+            let before = old.iter().find(|other| other.id == process.id).map_or(0, |other| other.cycles);
+            (process.cycles.saturating_sub(before), process)
+        })
+        .collect();
+    used.sort_by_key(|(cycles, process)| (core::cmp::Reverse(*cycles), process.id));
+    let mut table = Table::new(&[
+        ("CPU %", Align::Right),
+        ("ID", Align::Right),
+        ("NAME", Align::Left),
+        ("THREADS", Align::Right),
+        ("MEMORY", Align::Right),
+        ("BLOCKS", Align::Right),
+        ("MESSAGES", Align::Right),
+    ]);
+    for (cycles, process) in used.iter().take(ROWS) {
+        let permille = u128::from(*cycles) * 1000 / u128::from(elapsed_cycles.max(1));
+        table.row([
+            format!("{}.{}", permille / 10, permille % 10),
+            process.id.to_string(),
+            name(&process.name),
+            process.threads.to_string(),
+            bytes(process.memory_bytes),
+            bytes(process.block_bytes),
+            count(process.messages_sent.saturating_add(process.messages_received)),
+        ]);
+    }
+    let memory: u64 = new.iter().map(|process| process.memory_bytes).sum();
+    format!(
+        "up {}, {} processes, {} processors, {} of memory\n\n{}",
+        duration(sip::time::monotonic()),
+        new.len(),
+        sip::thread::processor_count(),
+        bytes(memory),
+        table.render()
+    )
+}
+
+/// Whether a person's terminal is the console; without a console there is none.
+fn is_terminal(namespace: &mut Namespace) -> bool {
+    let opened = namespace.open("/dev/console", console::new_channel, |importer| match importer.receive() {
+        console::ImpStart::Success { next } => Ok(next),
+        console::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::NotPermitted)),
+        console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    });
+    match opened.map(|console| console.get_info().receive()) {
+        Ok(console::ImpReadyAfterGetInfo::Info { terminal, .. }) => terminal,
+        Ok(console::ImpReadyAfterGetInfo::ChannelClosed(_)) | Err(_) => false,
+    }
+}

@@ -1,0 +1,109 @@
+//! Why something in the namespace could not be reached, in one type for programs that only tell a person.
+
+use core::fmt;
+
+use sip::Status;
+
+use crate::directory::NameError;
+use crate::file::FileError;
+
+/// Why a name could not be used or a file not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessError {
+    /// The directory or file system says so of the name.
+    Name(NameError),
+    /// The file system says so of the file.
+    File(FileError),
+    /// The server ended before it answered.
+    ServerEnded,
+    /// The kernel did not give what is needed to ask.
+    System(Status),
+}
+
+impl AccessError {
+    /// Whether the server may be back soon: it ended, and whoever watches it starts it again.
+    pub fn may_pass(self) -> bool {
+        matches!(
+            self,
+            AccessError::Name(NameError::Unavailable)
+                | AccessError::File(FileError::Unavailable)
+                | AccessError::ServerEnded
+        )
+    }
+}
+
+impl From<NameError> for AccessError {
+    fn from(error: NameError) -> AccessError {
+        AccessError::Name(error)
+    }
+}
+
+impl From<FileError> for AccessError {
+    fn from(error: FileError) -> AccessError {
+        AccessError::File(error)
+    }
+}
+
+impl From<Status> for AccessError {
+    fn from(status: Status) -> AccessError {
+        AccessError::System(status)
+    }
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessError::Name(error) => formatter.write_str(name_text(*error)),
+            AccessError::File(error) => formatter.write_str(file_text(*error)),
+            AccessError::ServerEnded => {
+                formatter.write_str("the process that serves it ended in the middle; try again, it is being restarted")
+            }
+            AccessError::System(status) => write!(formatter, "the kernel refused: {}", status.text()),
+        }
+    }
+}
+
+const NOT_FOUND: &str = "nothing has that name; look at the folder above it with `ls`";
+const NOT_PERMITTED: &str = "this program may not open it; the system manifest's [[bind]] rules say who may";
+const UNAVAILABLE: &str = "the process that serves it is not running; `ps` and `log` tell more, `start` starts it";
+const NOT_A_DIRECTORY: &str = "a part of the path is not a folder";
+const IS_A_DIRECTORY: &str = "it is a folder; `ls` shows what is in it";
+const BAD_PATH: &str = "it is no path: parts are UTF-8 of at most 255 bytes, without `..`";
+const TOO_MANY_LINKS: &str = "its symbolic links lead in a circle";
+const DEVICE: &str = "the device below could not be read; `log` may tell more";
+const DAMAGED: &str = "the file system is damaged there; check the disk image with `e2fsck` on the host";
+const EXHAUSTED: &str = "its server has no memory or handles left; end some of its clients and try again";
+
+fn name_text(error: NameError) -> &'static str {
+    match error {
+        NameError::NotFound => NOT_FOUND,
+        NameError::NotPermitted => NOT_PERMITTED,
+        NameError::Unavailable => UNAVAILABLE,
+        NameError::WrongContract => "it cannot be opened as that: its provider talks another contract",
+        NameError::NotADirectory => NOT_A_DIRECTORY,
+        NameError::IsADirectory => IS_A_DIRECTORY,
+        NameError::BadPath => BAD_PATH,
+        NameError::TooManyLinks => TOO_MANY_LINKS,
+        NameError::AlreadyExists => "the name is taken",
+        NameError::NotSupported => "what serves that folder cannot do this",
+        NameError::DeviceError => DEVICE,
+        NameError::Damaged => DAMAGED,
+        NameError::Exhausted => EXHAUSTED,
+    }
+}
+
+fn file_text(error: FileError) -> &'static str {
+    match error {
+        FileError::NotFound => NOT_FOUND,
+        FileError::NotPermitted => NOT_PERMITTED,
+        FileError::IsADirectory => IS_A_DIRECTORY,
+        FileError::NotADirectory => NOT_A_DIRECTORY,
+        FileError::NotAFile => "it is neither a file nor a folder",
+        FileError::BadPath => BAD_PATH,
+        FileError::TooManyLinks => TOO_MANY_LINKS,
+        FileError::DeviceError => DEVICE,
+        FileError::Unavailable => UNAVAILABLE,
+        FileError::Damaged => DAMAGED,
+        FileError::Exhausted => EXHAUSTED,
+    }
+}

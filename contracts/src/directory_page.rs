@@ -1,0 +1,121 @@
+//! The page of names that `Directory.Enumerate` fills and its client reads.
+//!
+//! A page is a sequence of entries, each of them: kind (one byte, a [`NodeKind`] by number), length of
+//! the name in bytes (one byte), node number (eight bytes, little-endian), the name (UTF-8 or, on a
+//! foreign file system, any bytes but `/` and zero). Deliberately not here: how a server finds its names.
+
+use crate::directory::NodeKind;
+
+/// Bytes of a page that holds any entry and, on most folders, all of them.
+pub const PAGE_BYTES: usize = 32 * 1024;
+
+const HEADER_BYTES: usize = 10;
+
+/// The page has no room for this entry: give it out and put the entry first in the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageFull;
+
+/// Fills a page.
+pub struct PageWriter<'a> {
+    page: &'a mut [u8],
+    used: usize,
+}
+
+impl<'a> PageWriter<'a> {
+    /// Begins at the start of the client's page.
+    pub fn new(page: &'a mut [u8]) -> PageWriter<'a> {
+        PageWriter { page, used: 0 }
+    }
+
+    /// Adds an entry. A name longer than 255 bytes is cut: no file system served here has one.
+    pub fn push(&mut self, kind: NodeKind, node: u64, name: &[u8]) -> Result<(), PageFull> {
+        let name = &name[..name.len().min(255)];
+        let end = self.used + HEADER_BYTES + name.len();
+        let Some(entry) = self.page.get_mut(self.used..end) else { return Err(PageFull) };
+        entry[0] = kind as u8;
+        entry[1] = name.len() as u8;
+        entry[2..HEADER_BYTES].copy_from_slice(&node.to_le_bytes());
+        entry[HEADER_BYTES..].copy_from_slice(name);
+        self.used = end;
+        Ok(())
+    }
+
+    /// Bytes of the page that hold entries.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+}
+
+/// One name of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// What it stands for.
+    pub kind: NodeKind,
+    /// Number of the node in its file system, or 0.
+    pub node: u64,
+    /// The name, without any path.
+    pub name: &'a [u8],
+}
+
+/// Reads the entries of a page whose used part is `bytes`. Ends early at an entry that is cut short.
+pub fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+    let mut rest = bytes;
+    core::iter::from_fn(move || {
+        let header = rest.get(..HEADER_BYTES)?;
+        let length = header[1] as usize;
+        let name = rest.get(HEADER_BYTES..HEADER_BYTES + length)?;
+        let mut node = [0; 8];
+        node.copy_from_slice(&header[2..]);
+        let kind = kind_from_number(header[0]);
+        rest = &rest[HEADER_BYTES + length..];
+        Some(Entry { kind, node: u64::from_le_bytes(node), name })
+    })
+}
+
+fn kind_from_number(number: u8) -> NodeKind {
+    const KINDS: [NodeKind; 6] =
+        [NodeKind::Directory, NodeKind::File, NodeKind::Link, NodeKind::Service, NodeKind::Mount, NodeKind::Other];
+    KINDS.iter().copied().find(|&kind| kind as u8 == number).unwrap_or(NodeKind::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut page = [0; 64];
+        let mut writer = PageWriter::new(&mut page);
+        writer.push(NodeKind::File, 7, b"a.txt").unwrap();
+        writer.push(NodeKind::Directory, u64::MAX, b"").unwrap();
+        let used = writer.used();
+        let read: Vec<_> = entries(&page[..used]).collect();
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0], Entry { kind: NodeKind::File, node: 7, name: b"a.txt" });
+        assert_eq!(read[1], Entry { kind: NodeKind::Directory, node: u64::MAX, name: b"" });
+    }
+
+    #[test]
+    fn a_full_page_says_so_and_keeps_what_it_has() {
+        let mut page = [0; 30];
+        let mut writer = PageWriter::new(&mut page);
+        writer.push(NodeKind::File, 1, b"12345").unwrap();
+        assert_eq!(writer.push(NodeKind::File, 2, b"123456"), Err(PageFull));
+        writer.push(NodeKind::File, 3, b"1234").unwrap();
+        let used = writer.used();
+        assert_eq!(entries(&page[..used]).count(), 2);
+    }
+
+    #[test]
+    fn a_page_cut_anywhere_is_read_without_panic() {
+        let mut page = [0; 64];
+        let mut writer = PageWriter::new(&mut page);
+        writer.push(NodeKind::Other, 1, b"abcdefgh").unwrap();
+        writer.push(NodeKind::Other, 2, b"ijklmnop").unwrap();
+        for length in 0..page.len() {
+            assert!(entries(&page[..length]).count() <= 64 / HEADER_BYTES);
+        }
+    }
+}

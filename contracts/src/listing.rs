@@ -1,0 +1,145 @@
+//! Listing a folder, which two programs do under two names.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::access::AccessError;
+use crate::directory::{NodeAttributes, NodeKind};
+use crate::namespace::{Name, Namespace};
+use crate::text::{Align, Moment, Table, printable};
+use crate::{path, report};
+
+/// How a listing is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// With attributes, a line for each name.
+    pub long: bool,
+    /// With names that begin with a dot.
+    pub all: bool,
+}
+
+/// Lists the folders, files and other names at `paths`, seen from `working_folder`. Gives the text and the
+/// exit status; what cannot be listed is reported and the rest goes on.
+pub fn list(namespace: &mut Namespace, working_folder: &str, paths: &[String], style: Style) -> (String, i32) {
+    let here = [String::from(".")];
+    let paths = if paths.is_empty() { &here[..] } else { paths };
+    let mut out = String::new();
+    let mut status = 0;
+    for (number, asked) in paths.iter().enumerate() {
+        match list_one(namespace, &path::absolute(working_folder, asked), style) {
+            Ok(lines) => {
+                if paths.len() > 1 {
+                    out += &format!("{}{asked}:\n", if number > 0 { "\n" } else { "" });
+                }
+                out += &lines;
+            }
+            Err(error) => status = report::path_error(asked, &error),
+        }
+    }
+    (out, status)
+}
+
+fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<String, AccessError> {
+    let (kind, attributes) = namespace.attributes(full)?;
+    let mut folder = match kind {
+        NodeKind::Directory | NodeKind::Mount => namespace.open_directory(full)?,
+        // A link to a folder is listed as that folder, any other name as itself.
+        NodeKind::Link => match namespace.open_directory(full) {
+            Ok(folder) => folder,
+            Err(_) => return Ok(single(full, kind, attributes, style)),
+        },
+        _ => return Ok(single(full, kind, attributes, style)),
+    };
+    let mut names: Vec<Name> = Vec::new();
+    folder.for_each_name(|name| names.push(name))?;
+    names.retain(|name| style.all || !name.name.starts_with(b"."));
+    names.sort_by(|left, right| left.name.cmp(&right.name));
+    if !style.long {
+        return Ok(names.iter().map(|name| format!("{}{}\n", printable(&name.name), mark(name.kind))).collect());
+    }
+    let mut table = long_table();
+    for name in &names {
+        let text = name.text();
+        match folder.own_attributes(&text) {
+            Ok((kind, attributes)) => {
+                let target = if kind == NodeKind::Link { folder.read_link(&text).ok() } else { None };
+                table.row(long_row(&printable(&name.name), kind, attributes, target));
+            }
+            // A name that went away meanwhile is no longer part of the folder.
+            Err(AccessError::Name(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(body(&table))
+}
+
+fn single(full: &str, kind: NodeKind, attributes: NodeAttributes, style: Style) -> String {
+    if !style.long {
+        return format!("{full}\n");
+    }
+    let mut table = long_table();
+    table.row(long_row(full, kind, attributes, None));
+    body(&table)
+}
+
+/// A long listing has no headings: its columns are those every Unix has taught.
+fn body(table: &Table) -> String {
+    let text = table.render();
+    text.split_once('\n').map_or(String::new(), |(_, rest)| rest.into())
+}
+
+fn long_table() -> Table {
+    Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left), ("", Align::Left)])
+}
+
+fn long_row(name: &str, kind: NodeKind, attributes: NodeAttributes, target: Option<String>) -> [String; 5] {
+    let modified = match attributes.modified_s {
+        0 => String::from("-"),
+        seconds => Moment::from_unix(seconds).to_string(),
+    };
+    let arrow = target.map_or(String::new(), |target| format!(" -> {}", printable(target.as_bytes())));
+    [
+        mode(kind, attributes.permissions),
+        attributes.links.to_string(),
+        attributes.size_bytes.to_string(),
+        modified,
+        format!("{name}{}{arrow}", mark(kind)),
+    ]
+}
+
+/// What is put behind a name so that its kind is seen.
+pub fn mark(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Directory | NodeKind::Mount => "/",
+        NodeKind::Link => "@",
+        NodeKind::File | NodeKind::Service | NodeKind::Other => "",
+    }
+}
+
+/// Kind and permissions as ten letters: `drwxr-xr-x`.
+pub fn mode(kind: NodeKind, permissions: u32) -> String {
+    let mut text = String::from(match kind {
+        NodeKind::Directory => "d",
+        NodeKind::Mount => "m",
+        NodeKind::File => "-",
+        NodeKind::Link => "l",
+        NodeKind::Service => "s",
+        NodeKind::Other => "?",
+    });
+    for bit in (0..9).rev() {
+        text.push(if permissions >> bit & 1 == 0 { '-' } else { ['x', 'w', 'r'][bit % 3] });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_read_as_on_unix() {
+        assert_eq!(mode(NodeKind::Directory, 0o755), "drwxr-xr-x");
+        assert_eq!(mode(NodeKind::File, 0o640), "-rw-r-----");
+    }
+}

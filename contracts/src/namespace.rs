@@ -1,0 +1,296 @@
+//! A client's view of a folder of the namespace: the `Directory` contract as plain functions.
+//!
+//! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for what is opened here. A server's death in the
+//! middle of a question is an [`AccessError::ServerEnded`]; the object is of no more use then, and the
+//! program binds again by path. Deliberately not here: caching.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sip::{Deadline, Status};
+use sip::channel::TypedEndpoint;
+use sip::exheap::ExVec;
+
+use crate::access::AccessError;
+use crate::directory::{self, NameError, NodeAttributes, NodeKind, ProviderScope};
+use crate::file_io::OpenFile;
+use crate::{directory_page, file, namespace_events, path, service_provider};
+
+/// How long opening waits for a provider that is just being started again, in milliseconds.
+pub const PATIENCE_MS: u64 = 2_000;
+
+const RETRY_MS: u64 = 5;
+
+/// An open folder.
+pub struct Namespace {
+    endpoint: Option<directory::Imp<directory::states::Ready>>,
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name, without any path.
+    pub name: Vec<u8>,
+    /// What it stands for.
+    pub kind: NodeKind,
+    /// Number of the node in its file system, or 0.
+    pub node: u64,
+}
+
+impl Name {
+    /// The name as part of a path; what is not UTF-8 cannot be asked for and is marked.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+}
+
+impl Namespace {
+    /// The view through an endpoint that a program was given.
+    pub fn new(endpoint: directory::Imp<directory::states::Ready>) -> Namespace {
+        Namespace { endpoint: Some(endpoint) }
+    }
+
+    /// The endpoint, to give to another program.
+    pub fn into_endpoint(self) -> Option<directory::Imp<directory::states::Ready>> {
+        self.endpoint
+    }
+
+    fn take(&mut self) -> Result<directory::Imp<directory::states::Ready>, AccessError> {
+        self.endpoint.take().ok_or(AccessError::ServerEnded)
+    }
+
+    /// Connects the exporting end of a new channel to what has that name. What the server then says
+    /// first on the importing end tells whether the object could be opened.
+    pub fn bind<E: TypedEndpoint>(&mut self, path: &str, exporter: E) -> Result<(), AccessError> {
+        let path = block(path)?;
+        match self.take()?.bind(path, exporter).receive() {
+            directory::ImpReadyAfterBind::Bound { next } => {
+                self.endpoint = Some(next);
+                Ok(())
+            }
+            directory::ImpReadyAfterBind::NotBound { error, next, .. }
+            | directory::ImpReadyAfterBind::Failed { error, next } => {
+                self.endpoint = Some(next);
+                Err(error.into())
+            }
+            directory::ImpReadyAfterBind::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Opens what has that name: `create` makes a channel whose exporting end is bound, `opened` hears on the
+    /// importing end whether the object is open. Where the provider is just being started again, waits for it
+    /// for up to [`PATIENCE_MS`].
+    pub fn open<I, E: TypedEndpoint, T>(
+        &mut self,
+        path: &str,
+        create: impl Fn() -> Result<(I, E), Status>,
+        opened: impl Fn(I) -> Result<T, AccessError>,
+    ) -> Result<T, AccessError> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        loop {
+            let (importer, exporter) = create()?;
+            let result = self.bind(path, exporter).and_then(|()| opened(importer));
+            match result {
+                Err(error) if error.may_pass() && self.endpoint.is_some() && !deadline.has_passed() => {
+                    sip::time::sleep_until(Deadline::after_ms(RETRY_MS));
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Opens a folder below.
+    pub fn open_directory(&mut self, path: &str) -> Result<Namespace, AccessError> {
+        self.open(path, directory::new_channel, |importer| match importer.receive() {
+            directory::ImpStart::Success { next } => Ok(Namespace::new(next)),
+            directory::ImpStart::Refused { error, .. } => Err(error.into()),
+            directory::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        })
+    }
+
+    /// Opens a file below.
+    pub fn open_file(&mut self, path: &str) -> Result<OpenFile, AccessError> {
+        self.open(path, file::new_channel, |importer| match importer.receive() {
+            file::ImpStart::Success { next } => Ok(OpenFile::new(next)),
+            file::ImpStart::Refused { error, .. } => Err(error.into()),
+            file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        })
+    }
+
+    /// What a name stands for, wherever below it lies. A symbolic link at the end is not followed.
+    pub fn attributes(&mut self, path: &str) -> Result<(NodeKind, NodeAttributes), AccessError> {
+        match path::split_last(path) {
+            None => self.own_attributes(""),
+            Some(("", name)) => self.own_attributes(name),
+            Some((folder, name)) => self.open_directory(folder)?.own_attributes(name),
+        }
+    }
+
+    /// What a name in this very folder stands for; the empty name is the folder.
+    pub fn own_attributes(&mut self, name: &str) -> Result<(NodeKind, NodeAttributes), AccessError> {
+        let name = block(name)?;
+        match self.take()?.get_attributes(name).receive() {
+            directory::ImpReadyAfterGetAttributes::Attributes { kind, attributes, next } => {
+                self.endpoint = Some(next);
+                Ok((kind, attributes))
+            }
+            directory::ImpReadyAfterGetAttributes::Failed { error, next } => {
+                self.endpoint = Some(next);
+                Err(error.into())
+            }
+            directory::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Where a symbolic link leads, as it was made.
+    pub fn read_link(&mut self, path: &str) -> Result<String, AccessError> {
+        match path::split_last(path) {
+            Some((folder, name)) if !folder.is_empty() => self.open_directory(folder)?.own_link(name),
+            _ => self.own_link(path),
+        }
+    }
+
+    fn own_link(&mut self, name: &str) -> Result<String, AccessError> {
+        let name = block(name)?;
+        match self.take()?.read_link(name).receive() {
+            directory::ImpReadyAfterReadLink::Target { target, next } => {
+                self.endpoint = Some(next);
+                Ok(String::from_utf8_lossy(&target).into_owned())
+            }
+            directory::ImpReadyAfterReadLink::Failed { error, next } => {
+                self.endpoint = Some(next);
+                Err(error.into())
+            }
+            directory::ImpReadyAfterReadLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Calls `each` for every name in this very folder but `.` and `..`, in the server's order.
+    pub fn for_each_name(&mut self, mut each: impl FnMut(Name)) -> Result<(), AccessError> {
+        let mut page = ExVec::<u8>::new(directory_page::PAGE_BYTES)?;
+        let mut from = 0;
+        loop {
+            let empty = block("")?;
+            match self.take()?.enumerate(empty, from, page).receive() {
+                directory::ImpReadyAfterEnumerate::Page { page: filled, bytes, cursor, more, next } => {
+                    self.endpoint = Some(next);
+                    let used = (bytes as usize).min(filled.len());
+                    let is_name = |entry: &directory_page::Entry<'_>| !matches!(entry.name, b"." | b"..");
+                    for entry in directory_page::entries(&filled[..used]).filter(is_name) {
+                        each(Name { name: entry.name.into(), kind: entry.kind, node: entry.node });
+                    }
+                    // A server whose cursor stands still would keep its client here for ever.
+                    if !more || cursor == from {
+                        return Ok(());
+                    }
+                    page = filled;
+                    from = cursor;
+                }
+                directory::ImpReadyAfterEnumerate::NotEnumerated { error, next, .. } => {
+                    self.endpoint = Some(next);
+                    return Err(error.into());
+                }
+                directory::ImpReadyAfterEnumerate::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+            }
+        }
+    }
+
+    /// Every name in the folder at `path`, sorted by bytes.
+    pub fn names(&mut self, path: &str) -> Result<Vec<Name>, AccessError> {
+        let mut names = Vec::new();
+        self.open_directory(path)?.for_each_name(|name| names.push(name))?;
+        names.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(names)
+    }
+
+    /// Puts a provider that said `Ready` at a name.
+    pub fn register(
+        &mut self,
+        path: &str,
+        scope: ProviderScope,
+        provider: service_provider::Imp<service_provider::states::Ready>,
+    ) -> Result<(), AccessError> {
+        let path = block(path)?;
+        let asked = self.take()?.register(path, scope, provider);
+        match asked.receive() {
+            directory::ImpReadyAfterRegister::Done { next } => self.done(next),
+            directory::ImpReadyAfterRegister::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterRegister::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Takes a name out.
+    pub fn deregister(&mut self, path: &str) -> Result<(), AccessError> {
+        let path = block(path)?;
+        match self.take()?.deregister(path).receive() {
+            directory::ImpReadyAfterDeregister::Done { next } => self.done(next),
+            directory::ImpReadyAfterDeregister::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterDeregister::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Makes a symbolic link.
+    pub fn link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
+        let (path, target) = (block(path)?, block(target)?);
+        match self.take()?.link(path, target).receive() {
+            directory::ImpReadyAfterLink::Done { next } => self.done(next),
+            directory::ImpReadyAfterLink::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Makes a folder.
+    pub fn create_directory(&mut self, path: &str) -> Result<(), AccessError> {
+        let path = block(path)?;
+        match self.take()?.create_directory(path).receive() {
+            directory::ImpReadyAfterCreateDirectory::Done { next } => self.done(next),
+            directory::ImpReadyAfterCreateDirectory::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterCreateDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Subscribes to changes of names at or below `path`.
+    pub fn notify(
+        &mut self,
+        path: &str,
+    ) -> Result<namespace_events::Imp<namespace_events::states::Ready>, AccessError> {
+        let path = block(path)?;
+        let (importer, exporter) = namespace_events::new_channel()?;
+        match self.take()?.notify(path, exporter).receive() {
+            directory::ImpReadyAfterNotify::Done { next } => self.done(next).map(|()| importer),
+            directory::ImpReadyAfterNotify::Failed { error, next } => self.failed(error, next).map(|()| importer),
+            directory::ImpReadyAfterNotify::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    fn done(&mut self, next: directory::Imp<directory::states::Ready>) -> Result<(), AccessError> {
+        self.endpoint = Some(next);
+        Ok(())
+    }
+
+    fn failed(
+        &mut self,
+        error: NameError,
+        next: directory::Imp<directory::states::Ready>,
+    ) -> Result<(), AccessError> {
+        self.endpoint = Some(next);
+        Err(error.into())
+    }
+}
+
+/// Text as a block to send.
+pub fn block(text: &str) -> Result<ExVec<u8>, Status> {
+    ExVec::from_slice(text.as_bytes())
+}
+
+/// The word for a kind of node.
+pub fn kind_word(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Directory => "folder",
+        NodeKind::File => "file",
+        NodeKind::Link => "link",
+        NodeKind::Service => "service",
+        NodeKind::Mount => "mount",
+        NodeKind::Other => "other",
+    }
+}

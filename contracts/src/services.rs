@@ -1,0 +1,116 @@
+//! Asking the service manager, for programs that do so for a person.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use sip::exheap::ExVec;
+
+use crate::access::AccessError;
+use crate::directory::NameError;
+use crate::namespace::{Namespace, block};
+use crate::service_manager::{self, ServiceError, ServiceRecord, states};
+
+/// Where the service manager is.
+pub const PATH: &str = "/service/manager";
+
+/// Why the service manager did not do what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceTrouble {
+    /// It could not be reached.
+    Access(AccessError),
+    /// It says so.
+    Service(ServiceError),
+}
+
+impl fmt::Display for ServiceTrouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            ServiceTrouble::Access(error) => return write!(formatter, "the service manager: {error}"),
+            ServiceTrouble::Service(ServiceError::NotFound) => "no service has that name; `services` lists them",
+            ServiceTrouble::Service(ServiceError::NotPermitted) => {
+                "this program may not; the system manifest's [[bind]] rules say who may"
+            }
+            ServiceTrouble::Service(ServiceError::AlreadyRunning) => "it runs already",
+            ServiceTrouble::Service(ServiceError::NotRunning) => "it does not run",
+            ServiceTrouble::Service(ServiceError::NotStarted) => "its program could not be started; `log` tells why",
+            ServiceTrouble::Service(ServiceError::Exhausted) => "the service manager has no room left; try again later",
+        };
+        formatter.write_str(text)
+    }
+}
+
+impl<E: Into<AccessError>> From<E> for ServiceTrouble {
+    fn from(error: E) -> ServiceTrouble {
+        ServiceTrouble::Access(error.into())
+    }
+}
+
+type Endpoint = service_manager::Imp<states::Ready>;
+
+fn open(namespace: &mut Namespace) -> Result<Endpoint, AccessError> {
+    namespace.open(PATH, service_manager::new_channel, |importer| match importer.receive() {
+        service_manager::ImpStart::Success { next } => Ok(next),
+        service_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+        service_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    })
+}
+
+/// All services, in boot order.
+pub fn list(namespace: &mut Namespace) -> Result<Vec<ServiceRecord>, ServiceTrouble> {
+    let mut endpoint = open(namespace)?;
+    let mut room = 64;
+    loop {
+        let records = ExVec::<ServiceRecord>::new(room)?;
+        match endpoint.list(records).receive() {
+            service_manager::ImpReadyAfterList::Listed { records, count, next } => {
+                let count = count as usize;
+                if count <= records.len() {
+                    return Ok(records[..count].to_vec());
+                }
+                room = count;
+                endpoint = next;
+            }
+            service_manager::ImpReadyAfterList::ChannelClosed(_) => return Err(AccessError::ServerEnded.into()),
+        }
+    }
+}
+
+/// Starts a service that was stopped or failed.
+pub fn start(namespace: &mut Namespace, name: &str) -> Result<(), ServiceTrouble> {
+    match open(namespace)?.start(block(name)?).receive() {
+        service_manager::ImpReadyAfterStart::Done { .. } => Ok(()),
+        service_manager::ImpReadyAfterStart::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
+        service_manager::ImpReadyAfterStart::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
+    }
+}
+
+/// Stops a service until it is started again.
+pub fn stop(namespace: &mut Namespace, name: &str) -> Result<(), ServiceTrouble> {
+    match open(namespace)?.stop(block(name)?).receive() {
+        service_manager::ImpReadyAfterStop::Done { .. } => Ok(()),
+        service_manager::ImpReadyAfterStop::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
+        service_manager::ImpReadyAfterStop::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
+    }
+}
+
+/// Ends the machine with an exit status.
+pub fn power_off(namespace: &mut Namespace, exit_status: u32) -> Result<(), ServiceTrouble> {
+    match open(namespace)?.power_off(exit_status).receive() {
+        // The machine may be gone before the answer, and then so is this program.
+        service_manager::ImpReadyAfterPowerOff::Done { .. }
+        | service_manager::ImpReadyAfterPowerOff::ChannelClosed(_) => Ok(()),
+        service_manager::ImpReadyAfterPowerOff::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
+    }
+}
+
+/// The word for a service's state, from its number in a record.
+pub fn state_word(state: u32) -> &'static str {
+    const WORDS: [&str; 5] = ["starting", "running", "backing off", "stopped", "failed"];
+    WORDS.get(state as usize).copied().unwrap_or("unknown")
+}
+
+/// A padded text of a record.
+pub fn text(padded: &[u8]) -> String {
+    crate::text::padded(padded)
+}

@@ -1,0 +1,449 @@
+//! The tree of names: folders, providers, links, and how a path is resolved in it.
+//!
+//! Key types: [`Tree`], [`Resolved`]. `P` is whatever reaches a provider; the tree only keeps it.
+//! Deliberately not here: channels, principals, and who may do what.
+
+use alloc::borrow::Cow;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use contracts::directory::{NameError, NodeKind, ProviderScope};
+use contracts::path;
+
+/// Symbolic links that one resolution follows at most.
+pub const LINK_LIMIT: usize = 16;
+
+/// Names that the tree holds at most, so that no registrar can use the service's memory up.
+pub const NAME_LIMIT: usize = 65_536;
+
+/// A node of the tree. It stays valid as a value when its node is taken out, and then names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId {
+    index: u32,
+    generation: u32,
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub enum Resolved<'a, P> {
+    /// A folder of this tree.
+    Folder(NodeId),
+    /// A provider, with the path that led there and the byte at which the provider's part begins.
+    Provider {
+        /// What reaches it.
+        provider: P,
+        /// Where it is registered.
+        node: NodeId,
+        /// The path as asked for, or another where a link was followed.
+        path: Cow<'a, str>,
+        /// Where in `path` the provider's part begins, without a leading `/`.
+        rest: usize,
+    },
+}
+
+/// What stands at a name, for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<P> {
+    /// The name.
+    pub name: String,
+    /// What it stands for.
+    pub kind: NodeKind,
+    /// Its number.
+    pub node: NodeId,
+    /// What reaches its provider.
+    pub provider: Option<P>,
+}
+
+enum Body<P> {
+    Folder(BTreeMap<String, NodeId>),
+    Provider { provider: P, scope: ProviderScope, registrar: String },
+    Link { start: NodeId, target: String },
+}
+
+struct Node<P> {
+    parent: NodeId,
+    name: String,
+    body: Body<P>,
+}
+
+struct Slot<P> {
+    generation: u32,
+    node: Option<Node<P>>,
+}
+
+/// The tree of names.
+pub struct Tree<P> {
+    slots: Vec<Slot<P>>,
+    free: Vec<u32>,
+}
+
+impl NodeId {
+    /// The node as one number, which no other node of the tree's life has.
+    pub fn number(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+}
+
+impl<P: Clone> Tree<P> {
+    /// The node of the root folder.
+    pub const ROOT: NodeId = NodeId { index: 0, generation: 0 };
+
+    /// A tree with nothing but its root.
+    pub fn new() -> Tree<P> {
+        let root = Node { parent: Self::ROOT, name: String::new(), body: Body::Folder(BTreeMap::new()) };
+        Tree { slots: Vec::from([Slot { generation: 0, node: Some(root) }]), free: Vec::new() }
+    }
+
+    /// Where a path leads, seen from a folder. Links are followed, also the last one.
+    pub fn resolve<'a>(&self, start: NodeId, asked: &'a str) -> Result<Resolved<'a, P>, NameError> {
+        if !path::is_valid(asked) {
+            return Err(NameError::BadPath);
+        }
+        let mut path = Cow::Borrowed(asked);
+        let mut folder = start;
+        for _ in 0..=LINK_LIMIT {
+            match self.walk(folder, &path)? {
+                Walk::Folder(node) => return Ok(Resolved::Folder(node)),
+                Walk::Provider { provider, node, rest } => return Ok(Resolved::Provider { provider, node, path, rest }),
+                Walk::Link { start, target, rest } => {
+                    path = Cow::Owned(path::join(target, &path[rest..]));
+                    if path.len() > path::PATH_BYTES {
+                        return Err(NameError::BadPath);
+                    }
+                    folder = start;
+                }
+            }
+        }
+        Err(NameError::TooManyLinks)
+    }
+
+    fn walk<'t>(&'t self, start: NodeId, path: &str) -> Result<Walk<'t, P>, NameError> {
+        let mut node = start;
+        let mut rest = skip_slashes(path, 0);
+        while rest < path.len() {
+            let end = path[rest..].find('/').map_or(path.len(), |slash| rest + slash);
+            let part = &path[rest..end];
+            rest = skip_slashes(path, end);
+            if part == "." {
+                continue;
+            }
+            let names = self.names(node)?;
+            node = *names.get(part).ok_or(NameError::NotFound)?;
+            match &self.node(node)?.body {
+                Body::Folder(_) => {}
+                Body::Provider { scope: ProviderScope::Name, .. } if rest < path.len() => {
+                    return Err(NameError::NotADirectory);
+                }
+                Body::Provider { provider, .. } => return Ok(Walk::Provider { provider: provider.clone(), node, rest }),
+                Body::Link { start, target } => return Ok(Walk::Link { start: *start, target, rest }),
+            }
+        }
+        self.names(node)?;
+        Ok(Walk::Folder(node))
+    }
+
+    /// Where a node is, from the root on, with a leading `/`.
+    pub fn path_of(&self, node: NodeId) -> String {
+        let mut parts = Vec::new();
+        let mut at = node;
+        while at != Self::ROOT {
+            let Ok(found) = self.node(at) else { break };
+            parts.push(found.name.as_str());
+            at = found.parent;
+        }
+        parts.reverse();
+        let mut path = String::from("/");
+        path.push_str(&parts.join("/"));
+        path
+    }
+
+    /// Puts a provider at a path. A provider can be put there again by the principal that put the one before.
+    /// Gives its node and the provider that it replaces.
+    pub fn register(
+        &mut self,
+        start: NodeId,
+        path: &str,
+        scope: ProviderScope,
+        registrar: &str,
+        provider: P,
+    ) -> Result<(NodeId, Option<P>), NameError> {
+        let (folder, name) = self.make_parents(start, path)?;
+        if let Some(&node) = self.names(folder)?.get(name) {
+            let found = self.node_mut(node)?;
+            let Body::Provider { provider: old, scope: old_scope, registrar: owner } = &mut found.body else {
+                return Err(NameError::AlreadyExists);
+            };
+            if owner != registrar {
+                return Err(NameError::AlreadyExists);
+            }
+            *old_scope = scope;
+            return Ok((node, Some(core::mem::replace(old, provider))));
+        }
+        let node = self.insert(folder, name, Body::Provider { provider, scope, registrar: registrar.into() })?;
+        Ok((node, None))
+    }
+
+    /// Makes a link. An absolute target begins at `start`, a relative one at the link's folder.
+    pub fn link(&mut self, start: NodeId, path: &str, target: &str) -> Result<NodeId, NameError> {
+        if !path::is_valid(target) || target.is_empty() {
+            return Err(NameError::BadPath);
+        }
+        let (folder, name) = self.make_parents(start, path)?;
+        let origin = if target.starts_with('/') { start } else { folder };
+        self.insert(folder, name, Body::Link { start: origin, target: target.into() })
+    }
+
+    /// Makes a folder and those on the way.
+    pub fn create_folder(&mut self, start: NodeId, path: &str) -> Result<NodeId, NameError> {
+        let (folder, name) = self.make_parents(start, path)?;
+        self.insert(folder, name, Body::Folder(BTreeMap::new()))
+    }
+
+    /// Takes a registration, link or empty folder out. Gives what reached its provider.
+    pub fn remove(&mut self, start: NodeId, path: &str) -> Result<Option<P>, NameError> {
+        let (folder, name) = self.parent_of(start, path)?;
+        let node = *self.names(folder)?.get(name).ok_or(NameError::NotFound)?;
+        if matches!(&self.node(node)?.body, Body::Folder(names) if !names.is_empty()) {
+            return Err(NameError::IsADirectory);
+        }
+        if let Body::Folder(names) = &mut self.node_mut(folder)?.body {
+            names.remove(name);
+        }
+        let slot = &mut self.slots[node.index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(node.index);
+        Ok(match slot.node.take().map(|node| node.body) {
+            Some(Body::Provider { provider, .. }) => Some(provider),
+            _ => None,
+        })
+    }
+
+    /// What stands at a name; a link at the end is not followed.
+    pub fn look(&self, start: NodeId, path: &str) -> Result<Listed<P>, NameError> {
+        if path::parts(path).next().is_none() {
+            let node = self.node(start)?;
+            return Ok(self.listed(&node.name, start));
+        }
+        let (folder, name) = self.parent_of(start, path)?;
+        let node = *self.names(folder)?.get(name).ok_or(NameError::NotFound)?;
+        Ok(self.listed(name, node))
+    }
+
+    /// Where the link at a name leads.
+    pub fn link_target(&self, start: NodeId, path: &str) -> Result<&str, NameError> {
+        let node = self.look(start, path)?.node;
+        match &self.node(node)?.body {
+            Body::Link { target, .. } => Ok(target),
+            _ => Err(NameError::NotSupported),
+        }
+    }
+
+    /// The names in a folder that come after `after`, in order.
+    pub fn list_after(&self, folder: NodeId, after: Option<&str>) -> Result<impl Iterator<Item = Listed<P>>, NameError> {
+        use core::ops::Bound;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let names = self.names(folder)?.range::<str, _>((from, Bound::Unbounded));
+        Ok(names.map(|(name, &node)| self.listed(name, node)))
+    }
+
+    /// The name of a node.
+    pub fn name_of(&self, node: NodeId) -> Option<&str> {
+        self.node(node).ok().map(|node| node.name.as_str())
+    }
+
+    /// The node that has this [`NodeId::number`].
+    pub fn node_numbered(&self, number: u64) -> Option<NodeId> {
+        let id = NodeId { index: number as u32, generation: (number >> 32) as u32 };
+        self.node(id).ok().map(|_| id)
+    }
+
+    fn listed(&self, name: &str, node: NodeId) -> Listed<P> {
+        let (kind, provider) = match self.node(node).map(|found| &found.body) {
+            Ok(Body::Provider { scope: ProviderScope::Name, provider, .. }) => (NodeKind::Service, Some(provider.clone())),
+            Ok(Body::Provider { scope: ProviderScope::Subtree, provider, .. }) => (NodeKind::Mount, Some(provider.clone())),
+            Ok(Body::Link { .. }) => (NodeKind::Link, None),
+            Ok(Body::Folder(_)) | Err(_) => (NodeKind::Directory, None),
+        };
+        Listed { name: name.into(), kind, node, provider }
+    }
+
+    fn node(&self, id: NodeId) -> Result<&Node<P>, NameError> {
+        let slot = self.slots.get(id.index as usize).filter(|slot| slot.generation == id.generation);
+        slot.and_then(|slot| slot.node.as_ref()).ok_or(NameError::NotFound)
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> Result<&mut Node<P>, NameError> {
+        let slot = self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation);
+        slot.and_then(|slot| slot.node.as_mut()).ok_or(NameError::NotFound)
+    }
+
+    fn names(&self, id: NodeId) -> Result<&BTreeMap<String, NodeId>, NameError> {
+        match &self.node(id)?.body {
+            Body::Folder(names) => Ok(names),
+            _ => Err(NameError::NotADirectory),
+        }
+    }
+
+    /// The folder that a path's last part lies in, and that part. Links on the way are followed.
+    fn parent_of<'a>(&self, start: NodeId, path: &'a str) -> Result<(NodeId, &'a str), NameError> {
+        let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
+        if !path::is_valid(path) || name == "." {
+            return Err(NameError::BadPath);
+        }
+        match self.resolve(start, folder)? {
+            Resolved::Folder(node) => Ok((node, name)),
+            Resolved::Provider { .. } => Err(NameError::NotSupported),
+        }
+    }
+
+    /// Like [`parent_of`](Tree::parent_of), but makes the folders that are not there.
+    fn make_parents<'a>(&mut self, start: NodeId, path: &'a str) -> Result<(NodeId, &'a str), NameError> {
+        let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
+        if !path::is_valid(path) || name == "." {
+            return Err(NameError::BadPath);
+        }
+        let mut at = start;
+        for part in path::parts(folder) {
+            at = match self.resolve(at, part) {
+                Ok(Resolved::Folder(node)) => node,
+                Ok(Resolved::Provider { .. }) => return Err(NameError::NotSupported),
+                Err(NameError::NotFound) => self.insert(at, part, Body::Folder(BTreeMap::new()))?,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok((at, name))
+    }
+
+    fn insert(&mut self, folder: NodeId, name: &str, body: Body<P>) -> Result<NodeId, NameError> {
+        if self.names(folder)?.contains_key(name) {
+            return Err(NameError::AlreadyExists);
+        }
+        if self.slots.len() - self.free.len() >= NAME_LIMIT {
+            return Err(NameError::Exhausted);
+        }
+        let node = Node { parent: folder, name: name.into(), body };
+        let id = match self.free.pop() {
+            Some(index) => {
+                let slot = &mut self.slots[index as usize];
+                slot.node = Some(node);
+                NodeId { index, generation: slot.generation }
+            }
+            None => {
+                let index = self.slots.len() as u32;
+                self.slots.push(Slot { generation: 0, node: Some(node) });
+                NodeId { index, generation: 0 }
+            }
+        };
+        if let Body::Folder(names) = &mut self.node_mut(folder)?.body {
+            names.insert(name.into(), id);
+        }
+        Ok(id)
+    }
+}
+
+impl<P: Clone> Default for Tree<P> {
+    fn default() -> Tree<P> {
+        Tree::new()
+    }
+}
+
+enum Walk<'t, P> {
+    Folder(NodeId),
+    Provider { provider: P, node: NodeId, rest: usize },
+    Link { start: NodeId, target: &'t str, rest: usize },
+}
+
+fn skip_slashes(path: &str, from: usize) -> usize {
+    from + path[from..].bytes().take_while(|&byte| byte == b'/').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Names = Tree<&'static str>;
+
+    fn provider_at(tree: &Names, path: &str) -> Result<(&'static str, String), NameError> {
+        match tree.resolve(Names::ROOT, path)? {
+            Resolved::Provider { provider, path, rest, .. } => Ok((provider, path[rest..].into())),
+            Resolved::Folder(_) => Ok(("folder", String::new())),
+        }
+    }
+
+    fn sample() -> Names {
+        let mut tree = Names::new();
+        tree.register(Names::ROOT, "/dev/disk0", ProviderScope::Name, "manager", "disk").unwrap();
+        tree.register(Names::ROOT, "/fs/disk0", ProviderScope::Subtree, "manager", "ext2").unwrap();
+        tree
+    }
+
+    #[test]
+    fn the_rest_of_a_path_is_the_providers() {
+        let tree = sample();
+        assert_eq!(provider_at(&tree, "/fs/disk0/a//b.txt"), Ok(("ext2", "a//b.txt".into())));
+        assert_eq!(provider_at(&tree, "fs//disk0/"), Ok(("ext2", String::new())));
+        assert_eq!(provider_at(&tree, "/dev/disk0"), Ok(("disk", String::new())));
+        assert_eq!(provider_at(&tree, "/dev/disk0/x"), Err(NameError::NotADirectory));
+        assert_eq!(provider_at(&tree, "/dev/disk1"), Err(NameError::NotFound));
+        assert_eq!(provider_at(&tree, "/"), Ok(("folder", String::new())));
+        assert_eq!(provider_at(&tree, "/fs/../dev"), Err(NameError::BadPath));
+    }
+
+    #[test]
+    fn links_are_followed_up_to_a_limit() {
+        let mut tree = sample();
+        tree.link(Names::ROOT, "/data", "/fs/disk0/data").unwrap();
+        assert_eq!(provider_at(&tree, "/data/x"), Ok(("ext2", "data/x".into())));
+        tree.link(Names::ROOT, "/dev/first", "disk0").unwrap();
+        assert_eq!(provider_at(&tree, "/dev/first"), Ok(("disk", String::new())));
+        tree.link(Names::ROOT, "/a", "/b").unwrap();
+        tree.link(Names::ROOT, "/b", "/a").unwrap();
+        assert_eq!(provider_at(&tree, "/a"), Err(NameError::TooManyLinks));
+        assert_eq!(tree.link_target(Names::ROOT, "/a"), Ok("/b"));
+        assert_eq!(tree.look(Names::ROOT, "/a").unwrap().kind, NodeKind::Link);
+    }
+
+    #[test]
+    fn a_link_made_in_a_part_of_the_tree_stays_in_it() {
+        let mut tree = sample();
+        let part = tree.create_folder(Names::ROOT, "/part").unwrap();
+        tree.register(part, "inner", ProviderScope::Name, "x", "inner").unwrap();
+        tree.link(part, "/link", "/inner").unwrap();
+        assert_eq!(provider_at(&tree, "/part/link"), Ok(("inner", String::new())));
+    }
+
+    #[test]
+    fn only_the_registrar_registers_again() {
+        let mut tree = sample();
+        let again = tree.register(Names::ROOT, "/dev/disk0", ProviderScope::Name, "manager", "disk again");
+        assert_eq!(again.unwrap().1, Some("disk"));
+        assert_eq!(provider_at(&tree, "/dev/disk0"), Ok(("disk again", String::new())));
+        let other = tree.register(Names::ROOT, "/dev/disk0", ProviderScope::Name, "someone", "evil");
+        assert_eq!(other.unwrap_err(), NameError::AlreadyExists);
+        assert_eq!(tree.create_folder(Names::ROOT, "/dev").unwrap_err(), NameError::AlreadyExists);
+    }
+
+    #[test]
+    fn a_node_that_was_taken_out_names_nothing() {
+        let mut tree = sample();
+        let folder = tree.create_folder(Names::ROOT, "/tmp").unwrap();
+        assert_eq!(tree.remove(Names::ROOT, "/dev"), Err(NameError::IsADirectory));
+        tree.remove(Names::ROOT, "/tmp").unwrap();
+        let reused = tree.create_folder(Names::ROOT, "/other").unwrap();
+        assert_ne!(folder, reused);
+        assert!(matches!(tree.resolve(folder, ""), Err(NameError::NotFound)));
+        assert_eq!(tree.path_of(reused), "/other");
+        assert_eq!(tree.remove(Names::ROOT, "/tmp"), Err(NameError::NotFound));
+    }
+
+    #[test]
+    fn a_folder_is_listed_in_order_and_from_a_name_on() {
+        let mut tree = sample();
+        tree.link(Names::ROOT, "/alias", "/dev").unwrap();
+        let names = |after| tree.list_after(Names::ROOT, after).unwrap().map(|found| found.name).collect::<Vec<_>>();
+        assert_eq!(names(None), ["alias", "dev", "fs"]);
+        assert_eq!(names(Some("alias")), ["dev", "fs"]);
+        assert_eq!(names(Some("fs")), Vec::<String>::new());
+    }
+}

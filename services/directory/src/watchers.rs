@@ -1,0 +1,134 @@
+//! Who is told of changes of names.
+//!
+//! Changes that come faster than a subscriber takes them wait in a short queue; when that is full, the
+//! subscriber gets one `Overflow` instead of what was left out. Deliberately not here: access control.
+
+use alloc::collections::VecDeque;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+
+use contracts::namespace_events::{self, Change};
+
+/// Changes that wait for one subscriber.
+const QUEUE_LIMIT: usize = 64;
+
+/// Subscribers at a time.
+const WATCHER_LIMIT: usize = 1024;
+
+struct Queue {
+    changes: VecDeque<(Change, String)>,
+    waker: Option<Waker>,
+    ended: bool,
+}
+
+struct Watcher {
+    /// Path of the folder that the subscriber's endpoint is bound to: what it hears is relative to it.
+    view: String,
+    /// Path at or below which changes are told.
+    prefix: String,
+    queue: RefCell<Queue>,
+}
+
+/// All subscribers.
+#[derive(Default)]
+pub struct Watchers {
+    watchers: RefCell<Vec<Rc<Watcher>>>,
+}
+
+/// There are too many subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
+impl Watchers {
+    /// Adds a subscriber. The future that is given back serves it and ends with it.
+    pub fn add(
+        &self,
+        view: String,
+        prefix: String,
+        events: namespace_events::Exp<namespace_events::states::Ready>,
+    ) -> Result<impl Future<Output = ()> + 'static, TooMany> {
+        let mut watchers = self.watchers.borrow_mut();
+        watchers.retain(|watcher| !watcher.queue.borrow().ended);
+        if watchers.len() >= WATCHER_LIMIT {
+            return Err(TooMany);
+        }
+        let queue = RefCell::new(Queue { changes: VecDeque::new(), waker: None, ended: false });
+        let watcher = Rc::new(Watcher { view, prefix, queue });
+        watchers.push(watcher.clone());
+        Ok(announce(watcher, events))
+    }
+
+    /// Tells all whom it concerns that the name at this absolute path changed.
+    pub fn changed(&self, change: Change, path: &str) {
+        for watcher in self.watchers.borrow().iter().filter(|watcher| is_below(path, &watcher.prefix)) {
+            let mut queue = watcher.queue.borrow_mut();
+            if queue.ended {
+                continue;
+            }
+            if queue.changes.len() < QUEUE_LIMIT {
+                queue.changes.push_back((change, relative(path, &watcher.view)));
+            } else if let Some(last) = queue.changes.back_mut() {
+                *last = (Change::Overflow, String::new());
+            }
+            if let Some(waker) = queue.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+async fn announce(watcher: Rc<Watcher>, mut events: namespace_events::Exp<namespace_events::states::Ready>) {
+    loop {
+        let (change, path) = poll_fn(|context| {
+            let mut queue = watcher.queue.borrow_mut();
+            match queue.changes.pop_front() {
+                Some(change) => Poll::Ready(change),
+                None => {
+                    queue.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        // Without room for the path, the subscriber is let go: it sees a closed channel and subscribes again.
+        let Ok(path) = contracts::namespace::block(&path) else { break };
+        match events.changed(change, path).receive_async().await {
+            namespace_events::ExpReadyAfterChanged::Next { next } => events = next,
+            namespace_events::ExpReadyAfterChanged::ChannelClosed(_) => break,
+        }
+    }
+    watcher.queue.borrow_mut().ended = true;
+}
+
+fn is_below(path: &str, prefix: &str) -> bool {
+    let prefix = prefix.trim_end_matches('/');
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn relative(path: &str, view: &str) -> String {
+    let rest = path.strip_prefix(view.trim_end_matches('/')).unwrap_or(path);
+    String::from(rest.trim_start_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_below_is_told() {
+        assert!(is_below("/dev/disk0", "/dev"));
+        assert!(is_below("/dev", "/dev/"));
+        assert!(is_below("/dev/disk0", "/"));
+        assert!(!is_below("/device", "/dev"));
+    }
+
+    #[test]
+    fn paths_are_told_as_the_subscriber_sees_them() {
+        assert_eq!(relative("/dev/disk0", "/dev"), "disk0");
+        assert_eq!(relative("/dev/disk0", "/"), "dev/disk0");
+    }
+}

@@ -1,0 +1,104 @@
+//! When a service that ended is started again.
+//!
+//! Pure arithmetic on what the manifest says; the clock is the caller's.
+
+use package::{Restart, Supervision};
+
+/// A run of this length counts as healthy: the back-off begins anew after it.
+pub const HEALTHY_NS: u64 = 5_000_000_000;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It exited with status 0.
+    Success,
+    /// It ended in any other way.
+    Failure,
+    /// It said that it cannot serve what it was given; another try would end the same way.
+    Hopeless,
+}
+
+/// What to do after an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Start it again after this many milliseconds.
+    Restart {
+        /// Milliseconds to wait.
+        after_ms: u64,
+    },
+    /// Leave it: it did what it was to do.
+    Rest,
+    /// Leave it: it failed too often or for good.
+    GiveUp,
+}
+
+/// The restarts of one service.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    supervision: Supervision,
+    restarts_in_a_row: u32,
+}
+
+impl Backoff {
+    /// No restart yet.
+    pub fn new(supervision: Supervision) -> Backoff {
+        Backoff { supervision, restarts_in_a_row: 0 }
+    }
+
+    /// Decides after a run that took `ran_ns`.
+    pub fn after(&mut self, end: End, ran_ns: u64) -> Next {
+        let again = match (self.supervision.restart, end) {
+            (_, End::Hopeless) => return Next::GiveUp,
+            (Restart::Always, _) => true,
+            (Restart::OnFailure, End::Failure) => true,
+            (Restart::OnFailure | Restart::Never, End::Success) => return Next::Rest,
+            (Restart::Never, End::Failure) => false,
+        };
+        if ran_ns >= HEALTHY_NS {
+            self.restarts_in_a_row = 0;
+        }
+        if !again || self.supervision.limit.is_some_and(|limit| self.restarts_in_a_row >= limit) {
+            return Next::GiveUp;
+        }
+        let doubled = u64::from(self.supervision.backoff_ms) << self.restarts_in_a_row.min(20);
+        self.restarts_in_a_row += 1;
+        Next::Restart { after_ms: doubled.min(u64::from(self.supervision.backoff_max_ms)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backoff(restart: Restart, limit: Option<u32>) -> Backoff {
+        Backoff::new(Supervision { restart, backoff_ms: 10, backoff_max_ms: 100, limit })
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        let mut backoff = backoff(Restart::OnFailure, None);
+        let mut waits = (0..40).map(|_| backoff.after(End::Failure, 0));
+        for expected in [10, 20, 40, 80, 100, 100] {
+            assert_eq!(waits.next(), Some(Next::Restart { after_ms: expected }));
+        }
+        assert_eq!(waits.last(), Some(Next::Restart { after_ms: 100 }));
+    }
+
+    #[test]
+    fn a_healthy_run_begins_anew() {
+        let mut backoff = backoff(Restart::Always, Some(2));
+        assert_eq!(backoff.after(End::Success, 0), Next::Restart { after_ms: 10 });
+        assert_eq!(backoff.after(End::Failure, 0), Next::Restart { after_ms: 20 });
+        assert_eq!(backoff.after(End::Failure, HEALTHY_NS), Next::Restart { after_ms: 10 });
+        assert_eq!(backoff.after(End::Failure, 0), Next::Restart { after_ms: 20 });
+        assert_eq!(backoff.after(End::Failure, 0), Next::GiveUp);
+    }
+
+    #[test]
+    fn the_policy_says_which_ends_count() {
+        assert_eq!(backoff(Restart::OnFailure, None).after(End::Success, 0), Next::Rest);
+        assert_eq!(backoff(Restart::Never, None).after(End::Failure, 0), Next::GiveUp);
+        assert_eq!(backoff(Restart::Never, None).after(End::Success, 0), Next::Rest);
+        assert_eq!(backoff(Restart::Always, None).after(End::Hopeless, HEALTHY_NS), Next::GiveUp);
+    }
+}

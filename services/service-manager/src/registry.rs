@@ -1,0 +1,214 @@
+//! Where each service is, and what it is asked to do. Shared by the threads that watch services and the one that
+//! serves clients.
+//!
+//! One lock for everything: it is held for a few instructions and never while waiting.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use contracts::service_manager::{ServiceError, ServiceState};
+use sip::process::{Child, StopReason};
+use sip::sync::{Event, Mutex};
+
+/// A service as it is now.
+#[derive(Clone)]
+pub struct Service {
+    /// Index into the instances of the system manifest.
+    pub instance: usize,
+    /// Where it is in its life.
+    pub state: ServiceState,
+    /// Why, for people.
+    pub reason: String,
+    /// Process id, 0 if it does not run.
+    pub process: u64,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// Nanoseconds of the monotonic clock when it was last started.
+    pub started_ns: u64,
+    /// Whether it is to run.
+    wanted: bool,
+    child: Option<Arc<Child>>,
+}
+
+/// A change that subscribers are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// Position of the service.
+    pub service: usize,
+    /// Its new state.
+    pub state: ServiceState,
+    /// Its process id then.
+    pub process: u64,
+}
+
+const CHANGES_KEPT: usize = 256;
+
+struct Inner {
+    services: Vec<Service>,
+    changes: Vec<Change>,
+    closing: bool,
+}
+
+/// All services.
+pub struct Registry {
+    inner: Mutex<Inner>,
+    /// One for each service: set when what is wanted of it changes.
+    commands: Vec<Event>,
+    /// One for each service: set when it is ready or will not be.
+    settled: Vec<Event>,
+}
+
+impl Registry {
+    /// Services for these instances, in boot order, none started yet.
+    pub fn new(instances: &[usize]) -> Result<Registry, sip::Status> {
+        let service = |&instance: &usize| Service {
+            instance,
+            state: ServiceState::Stopped,
+            reason: String::new(),
+            process: 0,
+            restarts: 0,
+            started_ns: 0,
+            wanted: true,
+            child: None,
+        };
+        let events = || instances.iter().map(|_| Event::manual()).collect::<Result<Vec<_>, _>>();
+        let commands = instances.iter().map(|_| Event::auto()).collect::<Result<Vec<_>, _>>()?;
+        let services = instances.iter().map(service).collect();
+        let inner = Inner { services, changes: Vec::new(), closing: false };
+        Ok(Registry { inner: Mutex::new(inner), commands, settled: events()? })
+    }
+
+    /// How many services there are.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Copies of all services.
+    pub fn list(&self) -> Vec<Service> {
+        self.inner.lock().services.clone()
+    }
+
+    /// A copy of one.
+    pub fn service(&self, index: usize) -> Service {
+        self.inner.lock().services[index].clone()
+    }
+
+    /// The service is being started as this child.
+    pub fn starting(&self, index: usize, child: Arc<Child>) {
+        let process = child.id().unwrap_or(0);
+        let mut inner = self.inner.lock();
+        let service = &mut inner.services[index];
+        service.process = process;
+        service.started_ns = sip::time::monotonic();
+        service.child = Some(child);
+        drop(inner);
+        self.enter(index, ServiceState::Starting, String::new());
+    }
+
+    /// The service's run ended.
+    pub fn ended(&self, index: usize) {
+        let mut inner = self.inner.lock();
+        let service = &mut inner.services[index];
+        service.child = None;
+        service.process = 0;
+    }
+
+    /// One more start after the first.
+    pub fn count_restart(&self, index: usize) {
+        self.inner.lock().services[index].restarts += 1;
+    }
+
+    /// The service is in this state now.
+    pub fn enter(&self, index: usize, state: ServiceState, reason: String) {
+        let mut inner = self.inner.lock();
+        let service = &mut inner.services[index];
+        service.state = state;
+        service.reason = reason;
+        let process = service.process;
+        // Only what a subscriber can still take is kept.
+        if inner.changes.len() == CHANGES_KEPT {
+            inner.changes.remove(0);
+        }
+        inner.changes.push(Change { service: index, state, process });
+        drop(inner);
+        if !matches!(state, ServiceState::Starting) {
+            self.settled[index].set();
+        }
+    }
+
+    /// The service rests in this state until it is asked for again.
+    pub fn rest(&self, index: usize, state: ServiceState, reason: String) {
+        self.inner.lock().services[index].wanted = false;
+        self.enter(index, state, reason);
+    }
+
+    /// Changes since the last time.
+    pub fn take_changes(&self) -> Vec<Change> {
+        core::mem::take(&mut self.inner.lock().changes)
+    }
+
+    /// Waits until the service is ready or will not be.
+    pub fn wait_settled(&self, index: usize) {
+        self.settled[index].wait();
+    }
+
+    /// Whether the service is to run.
+    pub fn is_wanted(&self, index: usize) -> bool {
+        let inner = self.inner.lock();
+        inner.services[index].wanted && !inner.closing
+    }
+
+    /// Waits until what is wanted of the service changes, at most until the deadline.
+    pub fn wait_command(&self, index: usize, deadline: sip::Deadline) {
+        // Whether it was the command or the deadline, the caller looks at what is wanted.
+        let _ = self.commands[index].wait_until(deadline);
+    }
+
+    /// Asks for a stopped service to run.
+    pub fn start(&self, index: usize) -> Result<(), ServiceError> {
+        let mut inner = self.inner.lock();
+        let service = &mut inner.services[index];
+        if matches!(service.state, ServiceState::Starting | ServiceState::Running) {
+            return Err(ServiceError::AlreadyRunning);
+        }
+        service.wanted = true;
+        drop(inner);
+        self.settled[index].reset();
+        self.commands[index].set();
+        Ok(())
+    }
+
+    /// Asks for a service not to run, and ends it if it does.
+    pub fn stop(&self, index: usize) -> Result<(), ServiceError> {
+        let mut inner = self.inner.lock();
+        let service = &mut inner.services[index];
+        if matches!(service.state, ServiceState::Stopped | ServiceState::Failed) {
+            return Err(ServiceError::NotRunning);
+        }
+        service.wanted = false;
+        let child = service.child.clone();
+        drop(inner);
+        stop_child(child.as_deref(), StopReason::Requested);
+        self.commands[index].set();
+        Ok(())
+    }
+
+    /// From now on nothing is started any more; true the first time.
+    pub fn begin_closing(&self) -> bool {
+        !core::mem::replace(&mut self.inner.lock().closing, true)
+    }
+
+    /// Ends a service because the system shuts down.
+    pub fn shut_down(&self, index: usize) {
+        let child = self.inner.lock().services[index].child.clone();
+        stop_child(child.as_deref(), StopReason::Shutdown);
+    }
+}
+
+fn stop_child(child: Option<&Child>, reason: StopReason) {
+    if let Some(child) = child {
+        // One that has ended by itself in the meantime is what was wanted.
+        let _ = child.stop(reason);
+    }
+}

@@ -1,0 +1,194 @@
+//! The `ServiceManager` contract: a task for each client.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use contracts::service_events;
+use contracts::service_manager::{self, ServiceError, ServiceRecord, states};
+use contracts::service_provider::{self, ConnectError};
+use sip::channel::TypedEndpoint;
+
+use crate::Manager;
+use crate::registry::{Change, Service};
+
+type Client = service_manager::Exp<states::Ready>;
+type Events = service_events::Exp<service_events::states::Ready>;
+
+/// Who may start, stop and power off: those who may bind to this path, under which nothing is served.
+const CONTROL: &str = "/service/manager/control";
+
+/// How often changes are looked for while someone is subscribed, in milliseconds.
+const LOOK_MS: u64 = 50;
+
+/// Subscribers at a time.
+const SUBSCRIBER_LIMIT: usize = 64;
+
+/// What all clients share.
+pub struct Server {
+    manager: Arc<Manager>,
+    subscribers: RefCell<Vec<Events>>,
+    announcing: Cell<bool>,
+}
+
+impl Server {
+    /// A server without clients.
+    pub fn new(manager: Arc<Manager>) -> Rc<Server> {
+        Rc::new(Server { manager, subscribers: RefCell::new(Vec::new()), announcing: Cell::new(false) })
+    }
+
+    fn position(&self, name: &[u8]) -> Result<usize, ServiceError> {
+        let services = self.manager.registry.list();
+        let named = |service: &Service| self.manager.machine.instance(service.instance).name.as_bytes() == name;
+        services.iter().position(named).ok_or(ServiceError::NotFound)
+    }
+
+    fn allow_control(&self, client: &impl TypedEndpoint) -> Result<(), ServiceError> {
+        let principal = sip::principal::of_peer(client).map_err(|_| ServiceError::NotPermitted)?;
+        if self.manager.machine.system().may_bind(&principal, CONTROL) { Ok(()) } else { Err(ServiceError::NotPermitted) }
+    }
+}
+
+/// Takes clients that the directory service hands over.
+pub async fn accept(server: Rc<Server>, mut provider: service_provider::Exp<service_provider::states::Ready>) {
+    loop {
+        provider = match provider.receive_async().await {
+            service_provider::ExpReady::Connect { path, rest, endpoint, next } => {
+                if (rest as usize) < path.len() {
+                    next.nack(ConnectError::NotFound, endpoint)
+                } else {
+                    match endpoint.downcast::<service_manager::Exp<states::Start>>() {
+                        Ok(client) => {
+                            sip::executor::spawn(serve(server.clone(), client.success()));
+                            next.ack()
+                        }
+                        Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
+                    }
+                }
+            }
+            service_provider::ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}
+
+async fn serve(server: Rc<Server>, mut client: Client) {
+    use service_manager::ExpReady;
+    let registry = &server.manager.registry;
+    loop {
+        client = match client.receive_async().await {
+            ExpReady::List { mut records, next } => {
+                let services = registry.list();
+                for (record, service) in records.iter_mut().zip(&services) {
+                    *record = self::record(&server, service);
+                }
+                // A system manifest has far fewer services than a number of 32 bits can count.
+                next.listed(records, services.len() as u32)
+            }
+            ExpReady::Start { name, next } => {
+                let done = server.allow_control(&next).and_then(|()| server.position(&name));
+                match done.and_then(|position| registry.start(position)) {
+                    Ok(()) => next.done(),
+                    Err(error) => next.failed(error),
+                }
+            }
+            ExpReady::Stop { name, next } => {
+                let done = server.allow_control(&next).and_then(|()| server.position(&name));
+                match done.and_then(|position| registry.stop(position)) {
+                    Ok(()) => next.done(),
+                    Err(error) => next.failed(error),
+                }
+            }
+            ExpReady::GetStatus { name, next } => match server.position(&name) {
+                Ok(position) => {
+                    let service = registry.service(position);
+                    next.status(service.state, service.process, service.restarts)
+                }
+                Err(error) => next.failed(error),
+            },
+            ExpReady::Subscribe { events, next } => {
+                if subscribe(&server, events) { next.done() } else { next.failed(ServiceError::Exhausted) }
+            }
+            ExpReady::PowerOff { exit_status, next } => match server.allow_control(&next) {
+                Ok(()) => {
+                    server.manager.power_off(exit_status as i32);
+                    next.done()
+                }
+                Err(error) => next.failed(error),
+            },
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}
+
+/// Adds a subscriber; false if there are too many. The first one starts the task that looks for changes.
+fn subscribe(server: &Rc<Server>, events: Events) -> bool {
+    let mut subscribers = server.subscribers.borrow_mut();
+    if subscribers.len() >= SUBSCRIBER_LIMIT {
+        return false;
+    }
+    subscribers.push(events);
+    if !server.announcing.replace(true) {
+        // What happened before anyone listened is nobody's news.
+        server.manager.registry.take_changes();
+        sip::executor::spawn(announce(server.clone()));
+    }
+    true
+}
+
+/// Tells subscribers of changes, in the order in which they happened, as long as there are any.
+async fn announce(server: Rc<Server>) {
+    while !server.subscribers.borrow().is_empty() {
+        sip::executor::sleep_until(sip::Deadline::after_ms(LOOK_MS)).await;
+        for change in server.manager.registry.take_changes() {
+            let subscribers = core::mem::take(&mut *server.subscribers.borrow_mut());
+            for events in subscribers {
+                let name = padded(&instance_name(&server, change));
+                let told = events.changed(name, change.state as u32, change.process);
+                if let service_events::ExpReadyAfterChanged::Next { next } = told.receive_async().await {
+                    server.subscribers.borrow_mut().push(next);
+                }
+            }
+        }
+    }
+    server.announcing.set(false);
+}
+
+fn instance_name(server: &Server, change: Change) -> String {
+    let service = server.manager.registry.service(change.service);
+    server.manager.machine.instance(service.instance).name.clone()
+}
+
+fn record(server: &Server, service: &Service) -> ServiceRecord {
+    let instance = server.manager.machine.instance(service.instance);
+    let path = instance.provides.first().map_or("", String::as_str);
+    ServiceRecord {
+        name: padded(&instance.name),
+        program: padded(&instance.program),
+        path: padded(path),
+        reason: padded(&service.reason),
+        process: service.process,
+        restarts: service.restarts,
+        started_ns: service.started_ns,
+        state: service.state as u32,
+        reserved: 0,
+    }
+}
+
+/// Text cut to fit (between characters) and padded with zero bytes.
+fn padded<const N: usize>(text: &str) -> [u8; N] {
+    let mut end = text.len().min(N);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut bytes = [0; N];
+    bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
+    bytes
+}
+
+/// A reason for people where the server cannot be registered.
+pub fn not_registered(error: &contracts::access::AccessError) -> String {
+    format!("/service/manager could not be registered: {error}; `start` and `stop` will not work")
+}

@@ -1,0 +1,174 @@
+//! The life of one service: a thread that starts it, waits for its end and starts it again.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+
+use contracts::directory::ProviderScope;
+use contracts::namespace::Namespace;
+use contracts::report;
+use contracts::service_manager::ServiceState;
+use contracts::service_provider;
+use package::{Instance, Manifest};
+use sip::Deadline;
+use sip::process::{Child, EpitaphKind, StopReason};
+
+use crate::Manager;
+use crate::policy::{Backoff, End, Next};
+use crate::wiring::{self, Provided};
+
+/// How long a service may take until it says that it is ready, in milliseconds.
+const READY_MS: u64 = 30_000;
+
+/// What became of a start.
+enum Started {
+    /// It runs and what it provides is registered.
+    Running,
+    /// It did not get there.
+    Failed { reason: String, end: End },
+}
+
+/// Watches the service with this position in the registry as long as the system runs.
+pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespace) {
+    let registry = &manager.registry;
+    let instance = manager.machine.instance(registry.service(position).instance).clone();
+    let Some(manifest) = manager.machine.program(&instance.program).cloned() else {
+        registry.enter(position, ServiceState::Failed, format!("the program `{}` is not installed", instance.program));
+        return;
+    };
+    let mut backoff = Backoff::new(manifest.supervision);
+    loop {
+        let begun = sip::time::monotonic();
+        let outcome = run(&manager, position, &instance, &manifest, &mut namespace);
+        registry.ended(position);
+        if manager.is_primary(&instance) {
+            manager.power_off(outcome.status);
+        }
+        let ran_ns = sip::time::monotonic().saturating_sub(begun);
+        let next = if registry.is_wanted(position) { backoff.after(outcome.end, ran_ns) } else { Next::Rest };
+        let resting = match next {
+            Next::Restart { after_ms } => {
+                registry.enter(position, ServiceState::BackingOff, outcome.reason.clone());
+                let wanted = wait_backoff(&manager, position, Deadline::after_ms(after_ms));
+                if wanted { None } else { Some(ServiceState::Stopped) }
+            }
+            Next::Rest => Some(ServiceState::Stopped),
+            Next::GiveUp => {
+                report::error(format_args!("service {}: {}; it is not started again", instance.name, outcome.reason));
+                Some(ServiceState::Failed)
+            }
+        };
+        if let Some(state) = resting {
+            retire(&instance, &mut namespace);
+            registry.rest(position, state, outcome.reason);
+            while !registry.is_wanted(position) {
+                registry.wait_command(position, Deadline::NEVER);
+            }
+            backoff = Backoff::new(manifest.supervision);
+        }
+        registry.count_restart(position);
+    }
+}
+
+/// Waits for the deadline; false if the service is not wanted any more.
+fn wait_backoff(manager: &Manager, position: usize, deadline: Deadline) -> bool {
+    while manager.registry.is_wanted(position) && !deadline.has_passed() {
+        manager.registry.wait_command(position, deadline);
+    }
+    manager.registry.is_wanted(position)
+}
+
+/// Takes the service's names out, so that clients hear at once that nothing is there.
+fn retire(instance: &Instance, namespace: &mut Namespace) {
+    for path in &instance.provides {
+        // A name that was never registered is out already.
+        let _ = namespace.deregister(path);
+    }
+}
+
+/// How a run ended.
+struct Outcome {
+    end: End,
+    reason: String,
+    status: i32,
+}
+
+impl Outcome {
+    fn failure(reason: String) -> Outcome {
+        Outcome { end: End::Failure, reason, status: 1 }
+    }
+}
+
+/// One run, from start to end.
+fn run(
+    manager: &Manager,
+    position: usize,
+    instance: &Instance,
+    manifest: &Manifest,
+    namespace: &mut Namespace,
+) -> Outcome {
+    let wired = match wiring::wire(&manager.machine, instance, manifest, Some(namespace)) {
+        Ok(wired) => wired,
+        Err(reason) => return Outcome::failure(format!("could not be started: {reason}")),
+    };
+    let child = match wired.child.start() {
+        Ok(child) => Arc::new(child),
+        Err(status) => return Outcome::failure(format!("could not be started: {}", status.text())),
+    };
+    manager.registry.starting(position, child.clone());
+    match take_up(wired.provided, instance, manifest, namespace) {
+        Started::Running => {
+            manager.registry.enter(position, ServiceState::Running, String::new());
+            ending(&child)
+        }
+        Started::Failed { reason, end } => {
+            // It may have ended already, and then its own end says more than the closed channel.
+            let _ = child.stop(StopReason::Requested);
+            let outcome = ending(&child);
+            let reason = if end == End::Hopeless { reason } else { format!("{reason}: {}", outcome.reason) };
+            Outcome { end, reason, status: 1 }
+        }
+    }
+}
+
+/// Waits until the service is ready for the clients of each path it provides, and registers the paths.
+fn take_up(provided: Provided, instance: &Instance, manifest: &Manifest, namespace: &mut Namespace) -> Started {
+    let deadline = Deadline::after_ms(READY_MS);
+    for (number, endpoint) in provided.into_iter().enumerate() {
+        let ready = match endpoint.receive_by(deadline) {
+            Ok(service_provider::ImpStart::Ready { next }) => next,
+            Ok(service_provider::ImpStart::NotReady { explanation, .. }) => {
+                return Started::Failed { reason: explanation.to_text(), end: End::Hopeless };
+            }
+            Ok(service_provider::ImpStart::ChannelClosed(_)) => {
+                return Started::Failed { reason: "ended before it was ready".to_string(), end: End::Failure };
+            }
+            Err(_) => {
+                let reason = format!("was not ready within {} s", READY_MS / 1000);
+                return Started::Failed { reason, end: End::Failure };
+            }
+        };
+        let Some(path) = instance.provides.get(number) else { continue };
+        let contract = manifest.provides.get(number).and_then(|provide| manifest.contracts.get(provide.contract as usize));
+        let scope = match contract {
+            Some(contract) if contract.name == "Directory" => ProviderScope::Subtree,
+            _ => ProviderScope::Name,
+        };
+        if let Err(error) = namespace.register(path, scope, ready) {
+            return Started::Failed { reason: format!("{path} could not be registered: {error}"), end: End::Failure };
+        }
+    }
+    Started::Running
+}
+
+fn ending(child: &Child) -> Outcome {
+    match child.wait() {
+        Ok(epitaph) if epitaph.is_success() => Outcome { end: End::Success, reason: epitaph.to_string(), status: 0 },
+        Ok(epitaph) => {
+            // The epitaph's number is an exit status only where it exited.
+            let status = if epitaph.kind == EpitaphKind::Exited { epitaph.status } else { 1 };
+            Outcome { end: End::Failure, reason: epitaph.to_string(), status }
+        }
+        Err(status) => Outcome::failure(format!("its end is not known: {}", status.text())),
+    }
+}

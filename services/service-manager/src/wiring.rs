@@ -1,0 +1,145 @@
+//! Making a child from an instance of the system manifest: its parameters, devices and endpoints.
+//!
+//! Deliberately not here: when it is started again, and registering what it provides.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use contracts::access::AccessError;
+use contracts::namespace::Namespace;
+use contracts::{console, directory, disk, pipe, service_manager, service_provider};
+use package::{Instance, Manifest, Setting, Side, Source};
+use sip::process::Child;
+
+use crate::machine::Machine;
+
+/// Where the console is, for standard output of services.
+const CONSOLE: &str = "/dev/console";
+
+/// The parent's ends of the channels over which a child hears of its clients, one for each path it provides.
+pub type Provided = Vec<service_provider::Imp<service_provider::states::Start>>;
+
+/// A child that is ready to be started.
+pub struct Wired {
+    /// The child.
+    pub child: Child,
+    /// Ends over which it will say that it is ready, in the order of its manifest's provided paths.
+    pub provided: Provided,
+    /// For the directory service: the first client's end.
+    pub root: Option<directory::Imp<directory::states::Start>>,
+}
+
+/// Makes the child. Without a namespace (before the directory runs) nothing can be bound.
+pub fn wire(
+    machine: &Machine,
+    instance: &Instance,
+    manifest: &Manifest,
+    mut namespace: Option<&mut Namespace>,
+) -> Result<Wired, String> {
+    let child = sip::process::create(&instance.program).map_err(|error| error.reason)?;
+    let child = give_parameters(machine, child, instance, manifest)?;
+    let child = give_devices(child, instance)?;
+    let mut wired = Wired { child, provided: Vec::new(), root: None };
+    for (slot, wanted) in manifest.endpoints.iter().enumerate() {
+        let contract = manifest.contracts.get(wanted.contract as usize).map_or("", |contract| &contract.name);
+        let given = match package::bound_path(instance, manifest, slot) {
+            Some(path) => bind(wired, slot, contract, path, namespace.as_deref_mut()),
+            None => match (&wanted.source, contract, wanted.side) {
+                (Source::Parent, "ServiceProvider", Side::Exporter) => provide(wired, slot),
+                (Source::Parent, "Directory", Side::Exporter) => root(wired, slot),
+                (Source::StandardOutput, ..) => bind(wired, slot, contract, CONSOLE, namespace.as_deref_mut()),
+                _ if wanted.optional => Ok(wired),
+                (source, ..) => {
+                    Err(format!("nothing can be given for its endpoint `{}` (from {source})", wanted.name))
+                }
+            },
+        };
+        wired = given.map_err(|reason| format!("endpoint `{}`: {reason}", wanted.name))?;
+    }
+    Ok(wired)
+}
+
+fn give_parameters(
+    machine: &Machine,
+    mut child: Child,
+    instance: &Instance,
+    manifest: &Manifest,
+) -> Result<Child, String> {
+    for setting in &instance.parameters {
+        let index = setting.index as usize;
+        let repeated = manifest.parameters.get(index).is_some_and(|parameter| parameter.repeated);
+        let values: Vec<String> = match &setting.setting {
+            Setting::Values(values) => values.iter().map(ToString::to_string).collect(),
+            Setting::FromRoot(name) => machine.own_parameter(name).into_iter().collect(),
+        };
+        for value in values {
+            child = if repeated { child.repeated_parameter(index, &value) } else { child.parameter(index, &value) }
+                .map_err(|status| format!("parameter {index}: {}", status.text()))?;
+        }
+    }
+    Ok(child)
+}
+
+fn give_devices(mut child: Child, instance: &Instance) -> Result<Child, String> {
+    for (index, name) in instance.devices.iter().enumerate() {
+        child = child.device(index, name).map_err(|status| format!("device `{name}`: {}", status.text()))?;
+    }
+    Ok(child)
+}
+
+fn provide(mut wired: Wired, slot: usize) -> Result<Wired, String> {
+    let (importer, exporter) = service_provider::new_channel().map_err(said)?;
+    wired.child = wired.child.endpoint(slot, exporter).map_err(said)?;
+    wired.provided.push(importer);
+    Ok(wired)
+}
+
+fn root(mut wired: Wired, slot: usize) -> Result<Wired, String> {
+    let (importer, exporter) = directory::new_channel().map_err(said)?;
+    wired.child = wired.child.endpoint(slot, exporter).map_err(said)?;
+    wired.root = Some(importer);
+    Ok(wired)
+}
+
+/// Binds a new channel of one contract to `$path` and gives the child the end it gets, when the provider
+/// has said that the object is open.
+macro_rules! open {
+    ($contract:ident, $wired:ident, $slot:ident, $path:ident, $namespace:ident) => {{
+        let next = $namespace
+            .open($path, $contract::new_channel, |importer: $contract::Imp<$contract::states::Start>| {
+                match importer.receive() {
+                    $contract::ImpStart::Success { next } => Ok(next),
+                    $contract::ImpStart::Refused { .. } => Err(AccessError::Name(directory::NameError::NotPermitted)),
+                    $contract::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+                }
+            })
+            .map_err(|error| format!("{}: {error}", $path))?;
+        $wired.child = $wired.child.endpoint($slot, next).map_err(said)?;
+        Ok($wired)
+    }};
+}
+
+fn bind(
+    mut wired: Wired,
+    slot: usize,
+    contract: &str,
+    path: &str,
+    namespace: Option<&mut Namespace>,
+) -> Result<Wired, String> {
+    let Some(namespace) = namespace else { return Err(format!("{path}: the directory service does not run yet")) };
+    match contract {
+        "Directory" => open!(directory, wired, slot, path, namespace),
+        "Disk" => open!(disk, wired, slot, path, namespace),
+        "Console" => open!(console, wired, slot, path, namespace),
+        "Pipe" => open!(pipe, wired, slot, path, namespace),
+        "ServiceManager" => open!(service_manager, wired, slot, path, namespace),
+        other => Err(format!(
+            "{path}: the service manager binds no {other} for others; let the program have the namespace and bind itself"
+        )),
+    }
+}
+
+fn said(status: sip::Status) -> String {
+    String::from(status.text())
+}
