@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::future::Future;
+use core::ops::Deref;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
@@ -11,7 +12,7 @@ use crate::ReadError;
 pub trait BlockSource {
     /// What a read gives: memory that the source chose, so that it can go into a cache without
     /// being copied.
-    type Buffer: AsRef<[u8]>;
+    type Buffer: Deref<Target = [u8]>;
 
     /// Bytes of the disk.
     fn size_bytes(&self) -> u64;

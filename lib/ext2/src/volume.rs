@@ -67,12 +67,12 @@ pub(crate) struct BlockReference<B> {
     bytes: usize,
 }
 
-impl<B: AsRef<[u8]>> Deref for BlockReference<B> {
+impl<B: Deref<Target = [u8]>> Deref for BlockReference<B> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         // The line was checked to have all its bytes when it was read.
-        self.line.as_ref().as_ref().get(self.start..self.start + self.bytes).unwrap_or(&[])
+        self.line.get(self.start..self.start + self.bytes).unwrap_or(&[])
     }
 }
 
@@ -188,7 +188,7 @@ impl<S: BlockSource> Volume<S> {
         let line = self.line(offset / self.line_bytes).await?;
         // Smaller than a line, which is at most 1 MiB.
         let start = (offset % self.line_bytes) as usize;
-        if line.as_ref().as_ref().len() < start + bytes {
+        if line.len() < start + bytes {
             return Err(Error::Read(offset, ReadError::Short));
         }
         Ok(BlockReference { number: block, line, start, bytes })
@@ -241,7 +241,7 @@ impl<S: BlockSource> Volume<S> {
             for (index, line) in (first..).zip(self.lines(first, last).await?) {
                 let position = offset + done as u64;
                 let start = (position - index * self.line_bytes) as usize;
-                let available = line.as_ref().as_ref().get(start..).unwrap_or(&[]);
+                let available = line.get(start..).unwrap_or(&[]);
                 let bytes = available.len().min(target.len() - done);
                 if bytes == 0 {
                     return Err(Error::Read(position, ReadError::Short));
@@ -289,7 +289,7 @@ impl<S: BlockSource> Volume<S> {
 
 async fn read_exactly<S: BlockSource>(source: &S, offset: u64, bytes: usize) -> Result<S::Buffer, Error> {
     let buffer = source.read(offset, bytes).await.map_err(|error| Error::Read(offset, error))?;
-    if buffer.as_ref().len() < bytes { Err(Error::Read(offset, ReadError::Short)) } else { Ok(buffer) }
+    if buffer.len() < bytes { Err(Error::Read(offset, ReadError::Short)) } else { Ok(buffer) }
 }
 
 async fn read_superblock<S: BlockSource>(source: &S) -> Result<Superblock, Error> {
@@ -298,7 +298,7 @@ async fn read_superblock<S: BlockSource>(source: &S) -> Result<Superblock, Error
         return Err(Error::TooSmall(disk_bytes));
     }
     let bytes = read_exactly(source, superblock::OFFSET, superblock::BYTES).await?;
-    let view = superblock::View::new(bytes.as_ref()).ok_or(Error::TooSmall(disk_bytes))?;
+    let view = superblock::View::new(&bytes).ok_or(Error::TooSmall(disk_bytes))?;
     match Superblock::parse(&view) {
         Err(Error::NotExt2 { found, .. }) => Err(Error::NotExt2 { found, backup: find_backup(source).await }),
         parsed => parsed,
@@ -314,7 +314,7 @@ async fn find_backup<S: BlockSource>(source: &S) -> Option<(u64, u32)> {
             continue;
         }
         let Ok(bytes) = read_exactly(source, offset, superblock::BYTES).await else { continue };
-        let view = superblock::View::new(bytes.as_ref());
+        let view = superblock::View::new(&bytes);
         if view.is_some_and(|view| view.magic() == superblock::MAGIC && view.log_block_size() == log_block_size) {
             return Some((block, block_bytes));
         }

@@ -1,3 +1,148 @@
-//! To be written.
+//! The file system of one ext2 disk: `Directory` and `File` for many clients, over a `Disk`.
+//!
+//! All that is known of the format is in the library `ext2`; here are the channels. Every client is a
+//! task on one thread: while its blocks are on the way, the others go on. What a client asks for
+//! carries its offset, so a server that was started again serves on without a memory of who had what
+//! open. [`disk`] is the way to the driver, [`folders`] and [`files`] serve clients, [`answers`] turns
+//! the library's errors into the contracts'. Deliberately not here: permissions of Unix; who holds a
+//! folder's endpoint may read what lies below it.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod answers;
+mod disk;
+mod files;
+mod folders;
+
+use alloc::format;
+use alloc::rc::Rc;
+use core::cell::Cell;
+
+use contracts::namespace::Namespace;
+use contracts::service_provider::{self, ConnectError};
+use contracts::{directory, file, report};
+use ext2::{CacheLimits, Error, ROOT_INODE, ReadError, Volume};
+use sip::channel::AnyEndpoint;
+use sip::exheap::ExVec;
+
+use disk::DiskSource;
+
+sip::startup!();
+
+/// Reports of damage for people; after these, clients still get their error codes.
+const MOST_REPORTS: u32 = 16;
+
+/// What all clients share.
+struct Shared {
+    volume: Volume<DiskSource>,
+    reports: Cell<u32>,
+}
+
+impl Shared {
+    /// Looks at an error on its way to a client: damage and failing disks are told to people.
+    fn note(&self, error: &Error) {
+        let worth_telling = matches!(error, Error::Corrupt(_) | Error::Read(..));
+        if worth_telling && self.reports.get() < MOST_REPORTS {
+            self.reports.set(self.reports.get() + 1);
+            report::error(format_args!("{error}"));
+        }
+    }
+
+    /// Ends the process where its disk has ended, once a client has its answer. The other clients see
+    /// their channels close, and what they lent comes home; whoever watches this process starts it again.
+    fn end_without_disk(&self) {
+        if self.volume.source().is_gone() {
+            disk_ended();
+        }
+    }
+}
+
+/// Serves the volume until the one who hands over clients is gone.
+pub fn main(startup: Startup) -> i32 {
+    let limits = CacheLimits {
+        inode_bytes: kib(startup.inode_cache_kib),
+        number_bytes: kib(startup.number_cache_kib),
+        data_bytes: kib(startup.data_cache_kib),
+        line_bytes: kib(startup.line_kib),
+    };
+    let requests = usize::try_from(startup.requests).unwrap_or(1);
+    let mut namespace = Namespace::new(startup.namespace);
+    let source = match DiskSource::open(&mut namespace, &startup.disk, requests) {
+        Ok(source) => source,
+        Err(error) => {
+            // The driver may be on its way back, so this is a failure to be tried again.
+            report::error(format_args!("{}: {error}", startup.disk));
+            return 1;
+        }
+    };
+    drop(namespace);
+    match sip::executor::block_on(serve(source, limits, startup.clients, &startup.disk)) {
+        Ok(status) => status,
+        Err(status) => {
+            report::error(format_args!("cannot wait for clients: {}", status.text()));
+            1
+        }
+    }
+}
+
+async fn serve(
+    source: DiskSource,
+    limits: CacheLimits,
+    provider: service_provider::Exp<service_provider::states::Start>,
+    disk: &str,
+) -> i32 {
+    source.watch();
+    let volume = match Volume::mount(source, limits).await {
+        Ok(volume) => volume,
+        Err(Error::Read(_, ReadError::Gone)) => disk_ended(),
+        Err(error) => {
+            let explanation = format!("{disk}: {error}");
+            report::error(format_args!("{explanation}"));
+            if let Ok(explanation) = ExVec::from_slice(explanation.as_bytes()) {
+                let _ = provider.not_ready(answers::start_error(&error), explanation);
+            }
+            return 1;
+        }
+    };
+    let shared = Rc::new(Shared { volume, reports: Cell::new(0) });
+    accept(shared, provider.ready()).await;
+    0
+}
+
+async fn accept(shared: Rc<Shared>, mut provider: service_provider::Exp<service_provider::states::Ready>) {
+    while let service_provider::ExpReady::Connect { path, rest, endpoint, next } = provider.receive_async().await {
+        let rest = path.get(rest as usize..).unwrap_or(&[]);
+        provider = match open(&shared, ROOT_INODE, rest, endpoint) {
+            Ok(()) => next.ack(),
+            Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
+        };
+    }
+}
+
+/// Hands a client's endpoint to a task that opens what the path from the folder `base` leads to. An
+/// endpoint of a contract that is not served comes back.
+fn open(shared: &Rc<Shared>, base: u32, path: &[u8], endpoint: AnyEndpoint) -> Result<(), AnyEndpoint> {
+    let path = path.to_vec();
+    let endpoint = match endpoint.downcast::<directory::Exp<directory::states::Start>>() {
+        Ok(client) => {
+            sip::executor::spawn(folders::serve(shared.clone(), base, path, client));
+            return Ok(());
+        }
+        Err(endpoint) => endpoint,
+    };
+    let client = endpoint.downcast::<file::Exp<file::states::Start>>()?;
+    sip::executor::spawn(files::serve(shared.clone(), base, path, client));
+    Ok(())
+}
+
+fn disk_ended() -> ! {
+    report::error(format_args!("the disk driver has ended"));
+    sip::process::exit(1)
+}
+
+/// A manifest's number of KiB in bytes; what makes no sense is nothing.
+fn kib(number: i64) -> usize {
+    usize::try_from(number).ok().and_then(|number| number.checked_mul(1024)).unwrap_or(0)
+}
