@@ -34,6 +34,7 @@ macro_rules! entry {
         }
 
         $crate::memory_functions!();
+        $crate::unwind_symbols!();
     };
 }
 

@@ -8,18 +8,6 @@
 #[macro_export]
 macro_rules! memory_functions {
     () => {
-        // What the standard libraries name for unwinding, which never happens: a panic ends the
-        // process, and image.ld leaves the tables out.
-        ::core::arch::global_asm!(
-            ".pushsection .text.unwind,\"ax\",@progbits",
-            ".globl rust_eh_personality",
-            ".globl _Unwind_Resume",
-            "rust_eh_personality:",
-            "_Unwind_Resume:",
-            "    ud2",
-            ".popsection",
-        );
-
         // SAFETY (of the symbols): System V calling convention, only caller-saved registers, the
         // meaning that C gives these names.
         ::core::arch::global_asm!(
@@ -160,6 +148,24 @@ macro_rules! memory_functions {
             "    sbb eax, eax",
             "    or eax, 1",
             "    ret",
+            ".popsection",
+        );
+    };
+}
+
+/// Defines what the standard libraries name for unwinding, which never happens: a panic ends the
+/// process, and `image.ld` leaves the tables out. Part of [`entry!`](crate::entry).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! unwind_symbols {
+    () => {
+        ::core::arch::global_asm!(
+            ".pushsection .text.unwind,\"ax\",@progbits",
+            ".globl rust_eh_personality",
+            ".globl _Unwind_Resume",
+            "rust_eh_personality:",
+            "_Unwind_Resume:",
+            "    ud2",
             ".popsection",
         );
     };

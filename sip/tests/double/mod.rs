@@ -1,0 +1,11 @@
+//! A stand-in for the kernel: enough of the ABI for the runtime's own tests, on stacks laid out as
+//! the kernel lays them out, so that the code under test is the code that runs in an image.
+//!
+//! It does not check contracts. Blocks of messages whose tag is in [`kernel::LENT_TAGS`] are lent: they come
+//! home when the receiver's end closes.
+
+mod kernel;
+mod stack;
+
+pub use kernel::{blocks_alive, endpoints_alive, give_parameter};
+pub use stack::run;
