@@ -104,6 +104,17 @@ impl Child {
         Ok(self)
     }
 
+    /// Gives it the machine's device of this name, for the device at `index` of its manifest. Without
+    /// it the device with the manifest's own name is meant. Needs the `system-manifest` permission.
+    pub fn device(self, index: usize, machine_name: &str) -> Result<Child, Status> {
+        if machine_name.len() > limits::TEXT_BYTES {
+            return Err(Status::TooLarge);
+        }
+        let length = thread_block::put_bytes(machine_name.as_bytes());
+        raw::value::process_give_device(self.handle, index as u64, length)?;
+        Ok(self)
+    }
+
     /// Starts it.
     pub fn start(self) -> Result<Child, Status> {
         raw::value::process_start(self.handle)?;
