@@ -47,7 +47,7 @@ pub struct Cpu {
     pub afterwards: AtomicU8,
     /// Whom `afterwards` is about.
     pub left: AtomicRef<Slot<Thread>>,
-    /// Cycle counter when the current thread was switched to.
+    /// Cycle counter when cycles were last charged to a thread.
     pub since: AtomicU64,
     /// Stands in for a thread's `on_cpu` when the idle context is left.
     pub idle_on_cpu: AtomicBool,

@@ -166,14 +166,10 @@ pub fn schedule() {
             finish_switch();
         }
         Some(next) => {
-            account(cpu, Some(current));
-            arrive(cpu, next);
-            // SAFETY: `next` came from a queue, so it is saved and ours alone; no lock is held here.
-            unsafe { arch::switch(&current.saved, next.saved.load(Ordering::Relaxed), &current.on_cpu) };
-            finish_switch();
+            switch_to(cpu, current, next);
         }
         None => {
-            account(cpu, Some(current));
+            account(cpu, current);
             cpu.set_current(None);
             let idle = cpu.idle_saved.load(Ordering::Relaxed);
             // SAFETY: the idle context of this processor saved itself when it switched to a thread.
@@ -181,6 +177,14 @@ pub fn schedule() {
             finish_switch();
         }
     }
+}
+
+#[inline(always)]
+fn switch_to(cpu: &'static Cpu, current: ThreadRef, next: ThreadRef) {
+    arrive(cpu, next);
+    // SAFETY: `next` came from a queue, so it is saved and ours alone; no lock is held here.
+    unsafe { arch::switch(&current.saved, next.saved.load(Ordering::Relaxed), &current.on_cpu) };
+    finish_switch();
 }
 
 #[inline(always)]
@@ -198,14 +202,13 @@ fn arrive(cpu: &'static Cpu, next: ThreadRef) {
     cpu.switches.store(cpu.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// Charges the cycles since the last switch to whoever ran.
-#[inline(always)]
-fn account(cpu: &'static Cpu, left: Option<ThreadRef>) {
+/// Charges the cycles since the last call to the thread that runs. Called when the processor goes
+/// idle and when the timer strikes: on a busy processor a sample, because reading the cycle counter at
+/// each switch would cost as much as the switch.
+fn account(cpu: &'static Cpu, running: ThreadRef) {
     let now = arch::cycles();
-    if let Some(thread) = left {
-        let used = now.wrapping_sub(cpu.since.load(Ordering::Relaxed));
-        thread.cycles.store(thread.cycles.load(Ordering::Relaxed) + used, Ordering::Relaxed);
-    }
+    let used = now.wrapping_sub(cpu.since.load(Ordering::Relaxed));
+    running.cycles.store(running.cycles.load(Ordering::Relaxed) + used, Ordering::Relaxed);
     cpu.since.store(now, Ordering::Relaxed);
 }
 
@@ -280,6 +283,7 @@ pub fn service_pending() {
             thread::end_current();
         }
         if pending & PENDING_TIMER != 0 {
+            account(cpu, current);
             timers::expire();
             crate::device::dispose_orphans();
             give_way(cpu, current);
@@ -287,7 +291,7 @@ pub fn service_pending() {
             set_runnable(current);
             cpu.leave_behind(Afterwards::Requeue, current);
             match pick_shared() {
-                Some(next) => switch_directly(cpu, current, next),
+                Some(next) => switch_to(cpu, current, next),
                 None => schedule(),
             }
         }
@@ -305,14 +309,6 @@ fn give_way(cpu: &'static Cpu, current: ThreadRef) {
     set_runnable(current);
     cpu.leave_behind(Afterwards::Requeue, current);
     schedule();
-}
-
-fn switch_directly(cpu: &'static Cpu, current: ThreadRef, next: ThreadRef) {
-    account(cpu, Some(current));
-    arrive(cpu, next);
-    // SAFETY: `next` came from a queue, so it is saved and ours alone; no lock is held here.
-    unsafe { arch::switch(&current.saved, next.saved.load(Ordering::Relaxed), &current.on_cpu) };
-    finish_switch();
 }
 
 /// Switches away from a thread that has ended.
@@ -333,7 +329,7 @@ pub extern "C" fn processor_main(_number: usize) {
         timers::expire();
         crate::device::dispose_orphans();
         if let Some(next) = pick(cpu) {
-            account(cpu, None);
+            cpu.since.store(arch::cycles(), Ordering::Relaxed);
             arrive(cpu, next);
             // SAFETY: `next` came from a queue; the idle context holds nothing.
             unsafe { arch::switch(&cpu.idle_saved, next.saved.load(Ordering::Relaxed), &cpu.idle_on_cpu) };
@@ -349,7 +345,7 @@ pub extern "C" fn processor_main(_number: usize) {
     }
 }
 
-/// Switches since start, of all processors together.
+/// How many processors idle.
 pub fn idle_processors() -> u32 {
     IDLE.load(Ordering::Relaxed).count_ones()
 }
