@@ -1,0 +1,187 @@
+//! The calls to Linux, each as a safe function. All unsafe code of the crate is here.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null_mut;
+
+/// The time-stamp counter.
+pub fn cycles() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it touches no memory.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// The cheapest system call that does something.
+pub fn getppid() {
+    // SAFETY: takes no argument and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
+/// Lets another thread have the processor.
+pub fn yield_processor() {
+    // SAFETY: takes no argument and touches no memory of ours.
+    unsafe { libc::sched_yield() };
+}
+
+/// Keeps this thread, and those it creates, on the first processor it may use.
+pub fn pin_to_one_processor() -> Option<()> {
+    let bytes = size_of::<libc::cpu_set_t>();
+    // SAFETY: an all-zero set is the empty set, and both calls get its true size.
+    unsafe {
+        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, bytes, &mut allowed) != 0 {
+            return None;
+        }
+        let first = (0..libc::CPU_SETSIZE as usize).find(|&processor| libc::CPU_ISSET(processor, &allowed))?;
+        let mut one: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(first, &mut one);
+        (libc::sched_setaffinity(0, bytes, &one) == 0).then_some(())
+    }
+}
+
+/// Creates a thread that ends at once, and waits for its end.
+pub fn create_and_join_thread() {
+    extern "C" fn end_at_once(_: *mut c_void) -> *mut c_void {
+        null_mut()
+    }
+    let mut thread: libc::pthread_t = 0;
+    // SAFETY: `thread` is written before it is read, the function needs no argument, and the thread is
+    // joined exactly once.
+    unsafe {
+        if libc::pthread_create(&mut thread, std::ptr::null(), end_at_once, null_mut()) == 0 {
+            libc::pthread_join(thread, null_mut());
+        }
+    }
+}
+
+/// One end of a pair of stream sockets; closed when dropped.
+pub struct Socket(c_int);
+
+impl Socket {
+    /// A connected pair.
+    pub fn pair() -> Option<(Socket, Socket)> {
+        let mut ends = [0; 2];
+        // SAFETY: the array has room for the two descriptors.
+        let result = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) };
+        (result == 0).then(|| (Socket(ends[0]), Socket(ends[1])))
+    }
+
+    /// Sends everything; false when the peer is gone.
+    pub fn send_whole(&self, bytes: &[u8]) -> bool {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // SAFETY: pointer and length are those of a live slice.
+            let sent = unsafe { libc::send(self.0, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
+            let Some(sent) = usize::try_from(sent).ok().filter(|&sent| sent > 0) else { return false };
+            rest = &rest[sent..];
+        }
+        true
+    }
+
+    /// Fills the buffer; false when the peer is gone.
+    pub fn receive_whole(&self, buffer: &mut [u8]) -> bool {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let rest = &mut buffer[filled..];
+            // SAFETY: pointer and length are those of a live slice that nobody else uses.
+            let got = unsafe { libc::read(self.0, rest.as_mut_ptr().cast(), rest.len()) };
+            let Some(got) = usize::try_from(got).ok().filter(|&got| got > 0) else { return false };
+            filled += got;
+        }
+        true
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this value's own and is not used again.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// An epoll set; closed when dropped.
+pub struct WaitSet(c_int);
+
+impl WaitSet {
+    /// A set that waits for bytes to read at one socket.
+    pub fn of(socket: &Socket) -> Option<WaitSet> {
+        // SAFETY: takes a flag only.
+        let set = WaitSet(unsafe { libc::epoll_create1(0) });
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: both descriptors are live, and the event is read before the call returns.
+        let result = unsafe { libc::epoll_ctl(set.0, libc::EPOLL_CTL_ADD, socket.0, &mut event) };
+        (result == 0).then_some(set)
+    }
+
+    /// Waits until there is something to read.
+    pub fn wait(&self) -> bool {
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        // SAFETY: there is room for the one event that may be written.
+        unsafe { libc::epoll_wait(self.0, &mut event, 1, -1) == 1 }
+    }
+}
+
+impl Drop for WaitSet {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this value's own and is not used again.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// A child process.
+pub struct Child(libc::pid_t);
+
+impl Child {
+    /// Waits for its end.
+    pub fn wait(&self) {
+        // SAFETY: a null status pointer asks for no status.
+        unsafe { libc::waitpid(self.0, null_mut(), 0) };
+    }
+
+    /// Ends it.
+    pub fn kill(&self) {
+        // SAFETY: the child has not been waited for, so the number is still its own.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+    }
+}
+
+/// A process that does `work` and ends. To be called while there is one thread.
+pub fn fork(work: impl FnOnce()) -> Option<Child> {
+    // SAFETY: this program has one thread wherever it forks, so the child may go on as usual; it leaves
+    // through _exit, which runs nothing that belongs to the parent.
+    unsafe {
+        match libc::fork() {
+            -1 => None,
+            0 => {
+                work();
+                libc::_exit(0)
+            }
+            child => Some(Child(child)),
+        }
+    }
+}
+
+/// Sleeps until a signal comes.
+pub fn wait_for_a_signal() {
+    // SAFETY: takes no argument and touches no memory of ours.
+    unsafe { libc::pause() };
+}
+
+/// Starts the program without arguments and waits for its end; whether it ended with status 0.
+pub fn spawn_and_wait(program: &CStr) -> bool {
+    let mut child = 0;
+    let mut status = -1;
+    let arguments = [program.as_ptr().cast_mut(), null_mut()];
+    let environment = [null_mut()];
+    // SAFETY: the path and both lists are zero-terminated and live until the call returns.
+    let spawned = unsafe {
+        libc::posix_spawn(
+            &mut child,
+            program.as_ptr(),
+            std::ptr::null(),
+            std::ptr::null(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+        )
+    };
+    // SAFETY: the status is written to a live variable.
+    spawned == 0 && unsafe { libc::waitpid(child, &mut status, 0) } == child && status == 0
+}

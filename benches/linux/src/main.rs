@@ -1,0 +1,130 @@
+//! Measures Linux's counterparts of the system's own operations, in cycles of the time-stamp counter,
+//! and prints a line `bench NAME CYCLES` for each: the median over batches.
+//!
+//! Where Linux has several ways, the cheapest is measured: a bare system call, both ends on one
+//! processor, the smallest program there can be. Deliberately not here: the system's own figures;
+//! they come from SIPs.
+
+mod linux;
+mod smallest_program;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linux::{Socket, cycles};
+
+/// Batches of which the median is taken.
+const BATCHES: usize = 31;
+/// Processes that are alive while `message_1_crowded` is measured.
+const CROWD: usize = 10_000;
+
+fn main() {
+    let benches: [(&str, fn() -> Option<u64>); 11] = [
+        ("abi_call", || Some(median(10_000, linux::getppid))),
+        ("thread_yield", thread_yield),
+        ("message_1", || round_trip(1, 1_000)),
+        ("message_64k", || round_trip(64 << 10, 50)),
+        ("message_1m", || round_trip(1 << 20, 5)),
+        ("select_extra", select_extra),
+        ("channel_create", || Some(median(1_000, || drop(Socket::pair())))),
+        ("name_bind", || Some(median(1_000, || drop(std::fs::File::open("/proc/self/exe"))))),
+        ("thread_create", || Some(median(100, linux::create_and_join_thread))),
+        ("process_create", process_create),
+        ("message_1_crowded", message_in_a_crowd),
+    ];
+    for (name, bench) in benches {
+        match bench() {
+            Some(cycles) => println!("bench {name} {cycles}"),
+            None => eprintln!("bench-linux: {name} cannot be measured on this host"),
+        }
+    }
+}
+
+/// Cycles of one operation: the median over batches of `count`.
+fn median(count: u64, mut operation: impl FnMut()) -> u64 {
+    // The first batch warms caches and is not counted.
+    let mut figures: Vec<u64> = (0..=BATCHES)
+        .map(|_| {
+            let start = cycles();
+            for _ in 0..count {
+                operation();
+            }
+            (cycles() - start) / count
+        })
+        .skip(1)
+        .collect();
+    figures.sort_unstable();
+    figures[figures.len() / 2]
+}
+
+/// A yield from one thread to another of the same process on the same processor.
+fn thread_yield() -> Option<u64> {
+    linux::pin_to_one_processor()?;
+    let over = Arc::new(AtomicBool::new(false));
+    let partner = {
+        let over = Arc::clone(&over);
+        // Inherits the one processor from its creator.
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                linux::yield_processor();
+            }
+        })
+    };
+    // A yield here comes back only after a yield there: two switches.
+    let both = median(10_000, linux::yield_processor);
+    over.store(true, Ordering::Relaxed);
+    partner.join().ok()?;
+    Some(both / 2)
+}
+
+/// A message of this size to another process, which sends it back.
+fn round_trip(bytes: usize, count: u64) -> Option<u64> {
+    linux::pin_to_one_processor()?;
+    let (here, there) = Socket::pair()?;
+    let echo = linux::fork(move || {
+        let mut buffer = vec![0; bytes];
+        while there.receive_whole(&mut buffer) && there.send_whole(&buffer) {}
+    })?;
+    let mut buffer = vec![0; bytes];
+    let mut whole = true;
+    let cycles = median(count, || whole &= here.send_whole(&buffer) && here.receive_whole(&mut buffer));
+    // It holds a copy of this end too, so it would never see it close.
+    echo.kill();
+    echo.wait();
+    whole.then_some(cycles)
+}
+
+/// What waiting on a set of one costs beyond a plain receive.
+fn select_extra() -> Option<u64> {
+    let (here, there) = Socket::pair()?;
+    let set = linux::WaitSet::of(&there)?;
+    let mut buffer = [0];
+    let plain = median(5_000, || {
+        let _ = here.send_whole(&[1]) && there.receive_whole(&mut buffer);
+    });
+    let through_set = median(5_000, || {
+        let _ = here.send_whole(&[1]) && set.wait() && there.receive_whole(&mut buffer);
+    });
+    Some(through_set.saturating_sub(plain))
+}
+
+/// A process of the smallest program, from its creation to its status.
+fn process_create() -> Option<u64> {
+    let program = smallest_program::write()?;
+    let mut worked = true;
+    let cycles = median(100, || worked &= linux::spawn_and_wait(&program));
+    // The file lies in the folder for temporary files; nobody misses it.
+    let _ = std::fs::remove_file(program.to_string_lossy().as_ref());
+    worked.then_some(cycles)
+}
+
+/// A round trip of one byte while ten thousand other processes are alive.
+fn message_in_a_crowd() -> Option<u64> {
+    let crowd: Vec<linux::Child> = (0..CROWD).map_while(|_| linux::fork(linux::wait_for_a_signal)).collect();
+    let figure = if crowd.len() == CROWD { round_trip(1, 1_000) } else { None };
+    for member in &crowd {
+        member.kill();
+    }
+    crowd.iter().for_each(linux::Child::wait);
+    figure
+}
