@@ -1,6 +1,6 @@
 //! What is wrong with a contract: a stable code, a sentence, the place, and what to do about it.
 
-use annotate_snippets::{Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{SourceFile, Span};
 
@@ -139,8 +139,8 @@ impl Diagnostic {
 
     /// The diagnostic as text with the lines it is about.
     pub fn render(&self, files: &[SourceFile], colours: Colours) -> String {
-        let level = if self.is_error() { Level::Error } else { Level::Warning };
-        let mut message = level.title(&self.message).id(self.code.text());
+        let level = if self.is_error() { Level::ERROR } else { Level::WARNING };
+        let mut report = Group::with_title(level.primary_title(&self.message).id(self.code.text()));
         let mut order: Vec<usize> = Vec::new();
         for label in &self.labels {
             if !order.contains(&label.span.file) {
@@ -149,22 +149,22 @@ impl Diagnostic {
         }
         for file in order {
             let Some(source) = files.get(file) else { continue };
-            let mut snippet = Snippet::source(&source.text).origin(&source.path).fold(true);
+            let mut snippet = Snippet::source(&source.text).path(&source.path).fold(true);
             for (index, label) in self.labels.iter().enumerate().filter(|(_, label)| label.span.file == file) {
-                let level = if index == 0 { level } else { Level::Info };
-                snippet = snippet.annotation(level.span(visible(label.span, &source.text)).label(&label.text));
+                let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+                snippet = snippet.annotation(kind.span(visible(label.span, &source.text)).label(&label.text));
             }
-            message = message.snippet(snippet);
+            report = report.element(snippet);
         }
         if !self.remedy.is_empty() {
-            message = message.footer(Level::Help.title(&self.remedy));
+            report = report.element(Level::HELP.message(&self.remedy));
         }
         let renderer = match colours {
             Colours::Always => Renderer::styled(),
             Colours::Never => Renderer::plain(),
         };
         let mut text = String::new();
-        for line in renderer.render(message).to_string().lines() {
+        for line in renderer.render(&[report]).lines() {
             text.push_str(line.trim_end());
             text.push('\n');
         }

@@ -65,7 +65,7 @@ impl<'a> Scope<'a> {
 pub fn declare<'a>(items: &'a [Item], diagnostics: &mut Vec<Diagnostic>) -> Scope<'a> {
     let mut scope =
         Scope { contracts: Vec::new(), types: Vec::new(), contract_names: HashMap::new(), type_names: HashMap::new() };
-    let mut names = Names::new(Code::DuplicateItem, "declaration");
+    let mut names = Names::new(Code::DuplicateItem, "declarations");
     let mut modules = Names::in_rust();
     for item in items {
         let name = match item {
@@ -102,7 +102,7 @@ impl<'a> Scope<'a> {
             diagnostics.push(diagnostic.remedy("give it content, or take it out"));
         }
         let is_enum = matches!(tree.kind, TypeKindTree::Enum(_));
-        let mut names = Names::new(Code::DuplicatePart, if is_enum { "name of the enum" } else { "field" });
+        let mut names = Names::new(Code::DuplicatePart, if is_enum { "values of the enum" } else { "fields" });
         let mut rust_names = Names::in_rust();
         for part in parts {
             if is_enum {
@@ -133,12 +133,12 @@ fn declare_contract<'a>(
         message_names: HashMap::new(),
         state_names: HashMap::new(),
     };
-    let mut types = Names::new(Code::DuplicateItem, "type");
+    let mut types = Names::new(Code::DuplicateItem, "types");
     // The contract's own type lies beside them.
     let mut type_names = Names::in_rust();
     type_names.add(&tree.name.text, &tree.name, diagnostics);
-    let mut messages = Names::new(Code::DuplicateMessage, "message");
-    let mut states = Names::new(Code::DuplicateState, "state");
+    let mut messages = Names::new(Code::DuplicateMessage, "messages");
+    let mut states = Names::new(Code::DuplicateState, "states");
     let (mut methods, mut state_types) = (Names::in_rust(), Names::in_rust());
     for member in &tree.members {
         match member {
@@ -185,7 +185,7 @@ fn check_arguments(message: &MessageTree, diagnostics: &mut Vec<Diagnostic>) {
                 .remedy("give it another name; this one tells the receiver that its peer is gone"),
         );
     }
-    let mut names = Names::new(Code::DuplicatePart, "argument");
+    let mut names = Names::new(Code::DuplicatePart, "arguments");
     let mut rust_names = Names::in_rust();
     for argument in &message.arguments {
         check_name(&argument.name, diagnostics);
@@ -262,7 +262,7 @@ impl Names {
         let text = if self.code == Code::SameRustName {
             format!("`{}` and `{}` are both `{key}` in Rust", first.text, name.text)
         } else {
-            format!("there is a {} `{}` already", self.what, name.text)
+            format!("two {} are called `{}`", self.what, name.text)
         };
         diagnostics.push(
             Diagnostic::new(self.code, name.span, text, "the second")

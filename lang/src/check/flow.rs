@@ -29,7 +29,9 @@ pub fn check(
     graph: &Graph,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Bounds {
-    if graph.nodes.is_empty() {
+    let confused = |code| matches!(code, Code::WrongSign | Code::SignsDisagree | Code::MixedDirections);
+    // Where directions contradict each other, cycles and queues would only say so again.
+    if graph.nodes.is_empty() || diagnostics.iter().any(|diagnostic| confused(diagnostic.code)) {
         return Bounds::default();
     }
     let flow = Flow { scope, contract, graph };

@@ -296,8 +296,8 @@ pub fn check_unused(
             pending.extend(fields.iter().map(|field| field.value));
         }
     }
-    // After an error in a message nobody knows what it would have used.
-    if messages.iter().flatten().any(Option::is_none) {
+    // What was left out because of an error might have used them.
+    if diagnostics.iter().any(Diagnostic::is_error) {
         return;
     }
     for (index, (tree, _)) in scope.types.iter().enumerate() {

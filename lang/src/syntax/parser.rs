@@ -284,9 +284,13 @@ impl Parser<'_> {
 
     /// `[32]`, but not `[]`.
     fn length_after_name(&mut self, value: &mut ValueTree) -> Parsed<()> {
-        if !self.at_sign('[') || self.peek_at(1) == &Token::Sign(']') {
-            return Ok(());
+        while self.at_sign('[') && self.peek_at(1) != &Token::Sign(']') {
+            self.length(value)?;
         }
+        Ok(())
+    }
+
+    fn length(&mut self, value: &mut ValueTree) -> Parsed<()> {
         self.advance();
         let span = self.span();
         let Token::Number(number) = *self.peek() else {
