@@ -51,7 +51,7 @@ codes! {
     ContractNotListed = "M021", "a contract is used but not listed";
     DuplicateContract = "M022", "a contract is listed twice";
     UnknownState = "M023", "the contract has no state of this name";
-    ImmovableEndpoint = "M024", "an endpoint cannot be given away in this state";
+    ImmovableEndpoint = "M024", "an endpoint in a state in which nothing can be said";
     WrongSide = "M025", "an end of a contract that the program does not handle";
     BadModule = "M026", "a Rust path that is none";
     ProvideWithoutSlot = "M027", "nothing takes the clients of a provided path";

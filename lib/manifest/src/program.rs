@@ -3,7 +3,7 @@
 use abi::Automaton;
 use package::{
     Category, Code as ProgramCode, ContractSide, ContractUse, DeviceNeed, Digest, Domain, EndpointSlot, Manifest,
-    Permission, Provide, Quota, Restart, Side, Source, Supervision, Version, is_name, is_path, may_move,
+    Permission, Provide, Quota, Restart, Side, Source, Supervision, Version, is_name, is_path, may_give,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -264,7 +264,7 @@ impl Reader<'_> {
         let (index, contract) = self.listed(listed, &contract?)?;
         let (name, side, state) = (name?, side?, state?);
         self.check_side(contract, &side);
-        let state_number = self.check_state(contract, side.value, &state);
+        let state_number = self.check_state(contract, &state);
         let slot = EndpointSlot {
             name: name.value,
             contract: index,
@@ -305,31 +305,28 @@ impl Reader<'_> {
     }
 
     /// Number of the state; 0 where the contract is not known.
-    fn check_state(&self, contract: &Listed, side: Side, state: &At<String>) -> u16 {
+    fn check_state(&self, contract: &Listed, state: &At<String>) -> u16 {
         let Some(known) = &contract.known else { return 0 };
         let states = &known.automaton.states;
         let number = states.iter().position(|row| row.name == state.value).and_then(|at| u16::try_from(at).ok());
-        let movable: Vec<&str> = (0u16..)
+        let givable: Vec<&str> = (0u16..)
             .zip(states)
-            .filter(|(number, _)| may_move(&known.automaton, side, *number))
+            .filter(|(number, row)| may_give(&known.automaton, *number) && !row.name.contains(' '))
             .map(|(_, row)| row.name.as_str())
             .collect();
         let Some(number) = number else {
             let message = format!("the contract `{}` has no state `{}`", contract.name.value, state.value);
-            let remedy = one_of(&state.value, &movable);
+            let remedy = one_of(&state.value, &givable);
             self.report.add(Code::UnknownState, message, &state.span, "no such state", remedy);
             return 0;
         };
-        if !may_move(&known.automaton, side, number) {
+        if !may_give(&known.automaton, number) {
             let message = format!(
-                "the `{side}` end of `{}` cannot be given away in the state `{}`: it does not send next there",
+                "an endpoint of `{}` cannot be given away in the state `{}`: the conversation is over there",
                 contract.name.value, state.value
             );
-            let remedy = match movable.as_slice() {
-                [] => "no state of this end is one in which it sends; give the other end away".into(),
-                movable => format!("this end can be given away in {}", list(movable)),
-            };
-            self.report.add(Code::ImmovableEndpoint, message, &state.span, "a message may be on its way here", remedy);
+            let remedy = format!("write one of {}", list(&givable));
+            self.report.add(Code::ImmovableEndpoint, message, &state.span, "nothing can be said here", remedy);
         }
         number
     }

@@ -40,7 +40,7 @@ pub use image::{ContractRecord, Image, ImageSegment, RelocatedSegment, Relocatio
 pub use manifest::{
     Category, Code, ContractSide, ContractUse, DeviceNeed, Digest, Domain, EndpointSlot, Manifest, Parameter,
     ParameterKind, Permission, Provide, Quota, Restart, Side, Source, Supervision, Value, Version, is_name, is_path,
-    may_move,
+    may_give,
 };
 pub use order::{OrderError, Provider, boot_order, bound_path, provider_of, runnable};
 pub use system::{Bind, Instance, ParameterSetting, Setting, SystemManifest};

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use abi::{Automaton, Direction};
+use abi::Automaton;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a SHA-256 digest.
@@ -219,13 +219,10 @@ pub struct EndpointSlot {
     pub optional: bool,
 }
 
-/// Whether that end of a channel may change hands in the state: it sends next, so nothing is queued for it.
-pub fn may_move(automaton: &Automaton, side: Side, state: u16) -> bool {
-    let sends = match side {
-        Side::Importer => Direction::ToExporter,
-        Side::Exporter => Direction::ToImporter,
-    };
-    automaton.sender_in(state) == Some(sends)
+/// Whether an endpoint in the state can be given to a program at its start: something can still be said.
+/// Unlike in a message it need not be its turn to send, for nothing is said while it is given.
+pub fn may_give(automaton: &Automaton, state: u16) -> bool {
+    automaton.sender_in(state).is_some()
 }
 
 /// Where an endpoint comes from.

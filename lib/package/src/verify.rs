@@ -9,7 +9,7 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Code, Digest, Image, Manifest, Package, PackageError, PublicKey, Source, SystemImage, is_name, is_path, may_move,
+    Code, Digest, Image, Manifest, Package, PackageError, PublicKey, Source, SystemImage, is_name, is_path, may_give,
 };
 
 /// A package that may run.
@@ -124,7 +124,7 @@ fn sound(manifest: &Manifest) -> Result<(), String> {
         let automaton = automata
             .get(slot.contract as usize)
             .ok_or_else(|| format!("the endpoint `{name}` names no contract of the list"))?;
-        if !may_move(automaton, slot.side, slot.state) {
+        if !may_give(automaton, slot.state) {
             return Err(format!("the endpoint `{name}` is in a state in which it cannot be given away"));
         }
         if let Source::Path(path) = &slot.source {
