@@ -115,16 +115,6 @@ impl Child {
         Ok(self)
     }
 
-    /// Maps the device at `index` of its manifest to the machine's device of this name. Needs the
-    /// `system-manifest` permission.
-    pub fn give_device(&self, index: usize, machine_device: &str) -> Result<(), Status> {
-        if machine_device.len() > limits::TEXT_BYTES {
-            return Err(Status::TooLarge);
-        }
-        let length = thread_block::put_bytes(machine_device.as_bytes());
-        raw::value::process_give_device(self.handle, index as u64, length).map(drop)
-    }
-
     /// Starts it.
     pub fn start(self) -> Result<Child, Status> {
         raw::value::process_start(self.handle)?;

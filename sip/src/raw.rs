@@ -61,7 +61,6 @@ value_only! {
     process_give_parameter(child, index, length);
     process_give_endpoint(child, slot, endpoint);
     process_give_device(child, index, length);
-    process_give_device(child, index, length);
     process_start(child);
     process_stop(child, reason);
     process_wait(child, deadline);
