@@ -17,7 +17,8 @@ sip::startup!();
 
 enum Trouble {
     File(AccessError),
-    Output(PipeBroken),
+    /// Whoever read the output has ended: there is nobody to print for.
+    NoReader,
 }
 
 impl From<AccessError> for Trouble {
@@ -27,8 +28,8 @@ impl From<AccessError> for Trouble {
 }
 
 impl From<PipeBroken> for Trouble {
-    fn from(broken: PipeBroken) -> Trouble {
-        Trouble::Output(broken)
+    fn from(_: PipeBroken) -> Trouble {
+        Trouble::NoReader
     }
 }
 
@@ -45,8 +46,7 @@ pub fn main(startup: Startup) -> i32 {
         match copy_file(&mut namespace, &full, &mut output) {
             Ok(()) => {}
             Err(Trouble::File(error)) => status = report::path_error(asked, &error),
-            // Whoever read the output has ended: there is nobody to print for.
-            Err(Trouble::Output(_)) => return 1,
+            Err(Trouble::NoReader) => return 1,
         }
     }
     output.finish_with(status)

@@ -88,7 +88,7 @@ fn boot(disks: u64) -> Result<i32, String> {
     let mut namespace = start_directory(&manager, directory)?;
     let provider = register_self(&mut namespace);
     let booting = manager.clone();
-    sip::thread::spawn(move || start_services(&booting, namespace)).map_err(said)?;
+    let _boot = sip::thread::spawn(move || start_services(&booting, namespace)).map_err(said)?;
     let server = server::Server::new(manager);
     if let Some(provider) = provider {
         sip::executor::block_on(server::accept(server, provider)).map_err(said)?;
@@ -119,7 +119,7 @@ fn start_directory(manager: &Arc<Manager>, index: usize) -> Result<Namespace, St
         report::error(format_args!("the directory service ended ({end}); without names nothing can go on"));
         watching.power_off(1);
     };
-    sip::thread::spawn(watch).map_err(said)?;
+    let _watch = sip::thread::spawn(watch).map_err(said)?;
     Ok(Namespace::new(endpoint))
 }
 
