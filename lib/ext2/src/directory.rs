@@ -67,13 +67,16 @@ impl<S: BlockSource> Volume<S> {
         if name.len() > LONGEST_NAME {
             return Err(Error::NameTooLong);
         }
-        for index in 0..self.folder_blocks(folder)? {
+        let blocks = self.folder_blocks(folder)?;
+        let start = self.found_at.borrow_mut().get(folder.number).filter(|&start| start < blocks).unwrap_or(0);
+        for index in (start..blocks).chain(0..start) {
             let block = self.folder_block(folder, index).await?;
             let mut offset = 0;
             while offset < block.len() {
                 let here = index * u64::from(self.superblock().block_bytes) + offset as u64;
                 let view = self.entry_at(folder, &block, offset, here)?;
                 if view.inode != 0 && view.name == name {
+                    self.found_at.borrow_mut().insert(folder.number, index, 1);
                     return Ok(view.inode);
                 }
                 offset += view.entry_bytes;

@@ -27,6 +27,9 @@ const LINES_AT_ONCE: u64 = 8;
 /// Bytes that a cached inode counts for, its place in the cache's map included.
 const INODE_COST: usize = size_of::<Inode>() + 64;
 
+/// Folders whose place of the last find is remembered.
+const FOLDERS_REMEMBERED: usize = 64;
+
 /// How much each cache may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
@@ -84,6 +87,9 @@ pub struct Volume<S: BlockSource> {
     inodes: RefCell<Cache<u32, Inode>>,
     pub(crate) numbers: RefCell<Cache<(u32, u64), Leaf>>,
     lines: RefCell<Cache<u64, Rc<S::Buffer>>>,
+    /// For each folder the block in which a name was found last: who asks for name after name in the
+    /// folder's order finds each where the one before was.
+    pub(crate) found_at: RefCell<Cache<u32, u64>>,
 }
 
 impl<S: BlockSource> Volume<S> {
@@ -114,6 +120,7 @@ impl<S: BlockSource> Volume<S> {
             inodes: RefCell::new(Cache::new(limits.inode_bytes)),
             numbers: RefCell::new(Cache::new(limits.number_bytes)),
             lines: RefCell::new(Cache::new(limits.data_bytes)),
+            found_at: RefCell::new(Cache::new(FOLDERS_REMEMBERED)),
         })
     }
 

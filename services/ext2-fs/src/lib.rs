@@ -106,6 +106,11 @@ async fn serve(
             return 1;
         }
     };
+    if !volume.superblock().clean {
+        report::error(format_args!(
+            "{disk}: it was not cleanly unmounted; run e2fsck on the disk if files are missing"
+        ));
+    }
     let shared = Rc::new(Shared { volume, reports: Cell::new(0) });
     accept(shared, provider.ready()).await;
     0
