@@ -1,3 +1,0 @@
-//! To be written.
-#![no_std]
-#![forbid(unsafe_code)]

@@ -1,0 +1,69 @@
+//! Measures the costs of the basic operations, in processor cycles: the papers' micro-benchmarks and
+//! those of DESIGN section 10. Each line is `bench NAME CYCLES`, the median of many rounds.
+//!
+//! Deliberately not here: Linux's side of the comparison, which the host tool measures in the same run.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod crowd;
+mod measures;
+mod median;
+
+use contracts::pipe_io::Output;
+use core::fmt::Write;
+
+use crate::measures::Failure;
+use crate::median::Rounds;
+
+sip::startup!();
+
+/// Measures everything and prints a line for each.
+pub fn main(startup: Startup) -> i32 {
+    let mut output = Output::new(startup.output);
+    let rounds = Rounds::new(startup.rounds);
+    let mut namespace = contracts::namespace::Namespace::new(startup.namespace);
+    let result = measure(&mut output, rounds, &mut namespace, startup.crowd);
+    match result {
+        Ok(()) => output.finish_with(0),
+        Err(failure) => {
+            // The line tells why; that it cannot be written changes nothing.
+            let _ = writeln!(output, "bench failed: {failure}");
+            output.finish_with(1)
+        }
+    }
+}
+
+fn measure(
+    output: &mut Output,
+    rounds: Rounds,
+    namespace: &mut contracts::namespace::Namespace,
+    crowd: i64,
+) -> Result<(), Failure> {
+    let mut report = |name: &str, cycles: u64| {
+        writeln!(output, "bench {name} {cycles}").map_err(|_| Failure("the output is closed"))
+    };
+    report("abi_call", measures::abi_call(rounds))?;
+    report("thread_yield", measures::thread_yield(rounds)?)?;
+    report("message_1", measures::message(rounds, 1)?)?;
+    report("message_64k", measures::message(rounds, 64 << 10)?)?;
+    report("message_1m", measures::message(rounds, 1 << 20)?)?;
+    report("message_number", measures::number(rounds)?)?;
+    report("select_extra", measures::select_extra(rounds)?)?;
+    report("channel_create", measures::channel_create(rounds)?)?;
+    report("name_bind", measures::name_bind(rounds, namespace)?)?;
+    report("thread_create", measures::thread_create(rounds)?)?;
+    report("process_create", measures::process_create(rounds)?)?;
+    let crowd = crowd::Crowd::gather(crowd)?;
+    report("crowd_sips", crowd.sips())?;
+    report("crowd_channels", crowd.channels())?;
+    report("crowd_bytes_per_sip", crowd.bytes_per_sip())?;
+    report("message_1_crowded", measures::message(rounds, 1)?)?;
+    report("thread_yield_crowded", measures::thread_yield(rounds)?)?;
+    report("channel_create_crowded", measures::channel_create(rounds)?)?;
+    report("name_bind_crowded", measures::name_bind(rounds, namespace)?)?;
+    report("thread_create_crowded", measures::thread_create(rounds)?)?;
+    report("process_create_crowded", measures::process_create(rounds)?)?;
+    crowd.dismiss()
+}

@@ -1,0 +1,211 @@
+//! The measurements, each by itself.
+
+use bench_contract::measured::{self, ImpReadyAfterBlock, ImpReadyAfterNumber, states::Ready};
+use contracts::namespace::Namespace;
+use contracts::service_manager;
+use core::fmt;
+use core::hint::black_box;
+use sip::exheap::ExVec;
+use sip::select::WaitSet;
+use sip::{Deadline, process, thread};
+
+use crate::median::Rounds;
+
+/// Why a measurement could not be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure(pub &'static str);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0)
+    }
+}
+
+const HUNG_UP: Failure = Failure("the other SIP hung up");
+
+/// A call of the kernel that answers from what is at hand, less the loop around it.
+pub fn abi_call(rounds: Rounds) -> u64 {
+    let count = 100_000;
+    let loops = rounds.median(count, |count| {
+        for number in 0..count {
+            black_box(number);
+        }
+    });
+    let calls = rounds.median(count, |count| {
+        for number in 0..count {
+            black_box(number);
+            black_box(thread::current_number());
+        }
+    });
+    calls.saturating_sub(loops)
+}
+
+/// A yield between two threads of this SIP that do nothing else: one switch.
+pub fn thread_yield(rounds: Rounds) -> Result<u64, Failure> {
+    let (client, server) = measured::new_channel().map_err(|_| Failure("no channel"))?;
+    let other = thread::spawn(move || {
+        let mut server = server;
+        loop {
+            server = match server.try_receive() {
+                Err(server) => server,
+                Ok(_) => return,
+            };
+            thread::yield_now();
+            for _ in 0..1000 {
+                thread::yield_now();
+            }
+        }
+    })
+    .map_err(|_| Failure("no thread"))?;
+    // Each of our yields makes the other thread run once: two switches for two yields.
+    let pair = rounds.median(10_000, |count| {
+        for _ in 0..count {
+            thread::yield_now();
+        }
+    });
+    drop(client);
+    other.join().map_err(|_| Failure("a thread could not be joined"))?;
+    Ok(pair / 2)
+}
+
+/// A server SIP of our own, with a channel to it.
+pub struct Server {
+    child: process::Child,
+    /// The client's end.
+    pub client: measured::Imp<Ready>,
+}
+
+impl Server {
+    /// Starts one.
+    pub fn start() -> Result<Server, Failure> {
+        let (client, end) = measured::new_channel().map_err(|_| Failure("no channel for a server"))?;
+        let child = process::create("bench-server")
+            .map_err(|_| Failure("bench-server could not be created"))?
+            .endpoint(0, end)
+            .and_then(process::Child::start)
+            .map_err(|_| Failure("bench-server could not be started"))?;
+        Ok(Server { child, client })
+    }
+
+    /// Hangs up and waits for its end.
+    pub fn end(self) -> Result<(), Failure> {
+        drop(self.client);
+        self.child.wait().map(drop).map_err(|_| Failure("bench-server did not end"))
+    }
+}
+
+/// A block of this size to another SIP and back.
+pub fn message(rounds: Rounds, bytes: usize) -> Result<u64, Failure> {
+    let server = Server::start()?;
+    let block = ExVec::<u8>::new(bytes).map_err(|_| Failure("no block"))?;
+    let mut held = Some((server.client, block));
+    let cycles = rounds.try_median(2_000, |count| {
+        let (mut client, mut block) = held.take().ok_or(HUNG_UP)?;
+        for _ in 0..count {
+            (client, block) = match client.block(block).receive() {
+                ImpReadyAfterBlock::BlockBack { data, next } => (next, data),
+                ImpReadyAfterBlock::ChannelClosed(_) => return Err(HUNG_UP),
+            };
+        }
+        held = Some((client, block));
+        Ok(())
+    })?;
+    let (client, _block) = held.ok_or(HUNG_UP)?;
+    Server { child: server.child, client }.end()?;
+    Ok(cycles)
+}
+
+/// A number to another SIP and back.
+pub fn number(rounds: Rounds) -> Result<u64, Failure> {
+    let server = Server::start()?;
+    let mut held = Some(server.client);
+    let cycles = rounds.try_median(2_000, |count| {
+        let mut client = held.take().ok_or(HUNG_UP)?;
+        for value in 0..count {
+            client = match client.number(value).receive() {
+                ImpReadyAfterNumber::NumberBack { next, .. } => next,
+                ImpReadyAfterNumber::ChannelClosed(_) => return Err(HUNG_UP),
+            };
+        }
+        held = Some(client);
+        Ok(())
+    })?;
+    let client = held.ok_or(HUNG_UP)?;
+    Server { child: server.child, client }.end()?;
+    Ok(cycles)
+}
+
+/// What receiving through a wait set costs beyond a plain receive, with 16 endpoints in the set.
+pub fn select_extra(rounds: Rounds) -> Result<u64, Failure> {
+    let plain = number(rounds)?;
+    let server = Server::start()?;
+    let mut set = WaitSet::new().map_err(|_| Failure("no wait set"))?;
+    let mut quiet = alloc::vec::Vec::new();
+    for _ in 0..15 {
+        let (client, end) = measured::new_channel().map_err(|_| Failure("no channel"))?;
+        set.insert(client.number(0));
+        quiet.push(end);
+    }
+    let mut held = Some(server.client);
+    let selected = rounds.try_median(2_000, |count| {
+        let mut client = held.take().ok_or(HUNG_UP)?;
+        for value in 0..count {
+            set.insert(client.number(value));
+            client = match set.wait(Deadline::NEVER) {
+                Some((_, ImpReadyAfterNumber::NumberBack { next, .. })) => next,
+                Some((_, ImpReadyAfterNumber::ChannelClosed(_))) | None => return Err(HUNG_UP),
+            };
+        }
+        held = Some(client);
+        Ok(())
+    })?;
+    let client = held.ok_or(HUNG_UP)?;
+    Server { child: server.child, client }.end()?;
+    Ok(selected.saturating_sub(plain))
+}
+
+/// Creates a channel, whose ends are then connected, and closes it.
+pub fn channel_create(rounds: Rounds) -> Result<u64, Failure> {
+    rounds.try_median(1_000, |count| {
+        for _ in 0..count {
+            drop(measured::new_channel().map_err(|_| Failure("no channel"))?);
+        }
+        Ok(())
+    })
+}
+
+/// Binds the name of a service: through the directory to the service's own SIP and back.
+pub fn name_bind(rounds: Rounds, namespace: &mut Namespace) -> Result<u64, Failure> {
+    rounds.try_median(200, |count| {
+        for _ in 0..count {
+            let (client, server) = service_manager::new_channel().map_err(|_| Failure("no channel"))?;
+            namespace.bind("/service/manager", server).map_err(|_| Failure("/service/manager could not be bound"))?;
+            drop(client);
+        }
+        Ok(())
+    })
+}
+
+/// Creates a thread, which ends, and joins it.
+pub fn thread_create(rounds: Rounds) -> Result<u64, Failure> {
+    rounds.try_median(500, |count| {
+        for _ in 0..count {
+            thread::spawn(|| ())
+                .and_then(thread::JoinHandle::join)
+                .map_err(|_| Failure("a thread could not be created"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Creates a SIP, starts it, waits for its end and gives its handle up.
+pub fn process_create(rounds: Rounds) -> Result<u64, Failure> {
+    rounds.try_median(100, |count| {
+        for _ in 0..count {
+            let child = process::create("bench-nothing").map_err(|_| Failure("bench-nothing could not be created"))?;
+            let child = child.start().map_err(|_| Failure("bench-nothing could not be started"))?;
+            child.wait().map_err(|_| Failure("bench-nothing did not end"))?;
+        }
+        Ok(())
+    })
+}
