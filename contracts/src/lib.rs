@@ -32,6 +32,7 @@ pub mod path;
 pub mod pipe_io;
 pub mod processes;
 pub mod programs;
+pub mod provider;
 pub mod report;
 pub mod services;
 pub mod text;

@@ -1,3 +1,18 @@
-//! To be written.
+//! The smallest program: a manifest, and a `main` that gets what the manifest declares.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+
+use contracts::pipe_io::Output;
+
+sip::startup!();
+
+/// Greets.
+pub fn main(startup: Startup) -> i32 {
+    let mut output = Output::new(startup.output);
+    let text = format!("Hello, {}!\n", startup.name);
+    output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
+}

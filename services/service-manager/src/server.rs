@@ -9,7 +9,7 @@ use core::cell::{Cell, RefCell};
 
 use contracts::service_events;
 use contracts::service_manager::{self, ServiceError, ServiceRecord, states};
-use contracts::service_provider::{self, ConnectError};
+use contracts::service_provider;
 use sip::channel::TypedEndpoint;
 
 use crate::Manager;
@@ -53,25 +53,9 @@ impl Server {
 }
 
 /// Takes clients that the directory service hands over.
-pub async fn accept(server: Rc<Server>, mut provider: service_provider::Exp<service_provider::states::Ready>) {
-    loop {
-        provider = match provider.receive_async().await {
-            service_provider::ExpReady::Connect { path, rest, endpoint, next } => {
-                if (rest as usize) < path.len() {
-                    next.nack(ConnectError::NotFound, endpoint)
-                } else {
-                    match endpoint.downcast::<service_manager::Exp<states::Start>>() {
-                        Ok(client) => {
-                            sip::executor::spawn(serve(server.clone(), client.success()));
-                            next.ack()
-                        }
-                        Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
-                    }
-                }
-            }
-            service_provider::ExpReady::ChannelClosed(_) => return,
-        };
-    }
+pub async fn accept(server: Rc<Server>, provider: service_provider::Exp<service_provider::states::Ready>) {
+    let serve = |client: service_manager::Exp<states::Start>| serve(server.clone(), client.success());
+    contracts::provider::accept(provider, serve).await;
 }
 
 async fn serve(server: Rc<Server>, mut client: Client) {

@@ -1,0 +1,28 @@
+//! A service with a contract of its own: gives back what it is sent.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use ping_pong_contract::ping_pong::{Exp, ExpReady, states};
+
+sip::startup!();
+
+/// Serves whoever binds to `/service/pong`.
+pub fn main(startup: Startup) -> i32 {
+    let clients = startup.clients.ready();
+    match sip::executor::block_on(contracts::provider::accept(clients, serve)) {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+async fn serve(client: Exp<states::Start>) {
+    let mut client = client.success();
+    loop {
+        client = match client.receive_async().await {
+            ExpReady::Ping { number, text, next } => next.pong(number, text),
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}
