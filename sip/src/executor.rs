@@ -30,13 +30,17 @@ use crate::{sync::Event, thread_block};
 use ready::{MAIN_TASK, ReadyQueue, TaskWaker};
 pub use task::Task;
 
-type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+struct LocalTask {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    /// Made when the task first runs.
+    waker: Option<Waker>,
+}
 
 /// What the tasks of one `block_on` share.
 struct Executor {
     set: u64,
     waiting: RefCell<Slots<Waker>>,
-    tasks: RefCell<Slots<Option<LocalFuture>>>,
+    tasks: RefCell<Slots<Option<LocalTask>>>,
     timers: RefCell<BTreeMap<(u64, u64), Waker>>,
     next_timer: Cell<u64>,
     ready: Arc<ReadyQueue>,
@@ -60,7 +64,7 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
     let _entered = current::enter(&executor);
     let output = executor.run(future);
     // Tasks that wait hold the executor; without them it ends here.
-    let unfinished: Vec<Option<LocalFuture>> = executor.tasks.borrow_mut().drain();
+    let unfinished: Vec<Option<LocalTask>> = executor.tasks.borrow_mut().drain();
     drop(unfinished);
     Ok(output)
 }
@@ -77,7 +81,7 @@ where
 {
     let (task, body) = task::pair(future);
     let executor = current::get();
-    let key = executor.tasks.borrow_mut().insert(Some(Box::pin(body)));
+    let key = executor.tasks.borrow_mut().insert(Some(LocalTask { future: Box::pin(body), waker: None }));
     executor.ready.push(key);
     task
 }
@@ -90,6 +94,7 @@ pub fn sleep_until(deadline: Deadline) -> Sleep {
 impl Executor {
     fn run<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
+        let waker = TaskWaker::waker(MAIN_TASK, &self.ready);
         self.ready.push(MAIN_TASK);
         loop {
             while let Some(key) = self.ready.pop() {
@@ -97,7 +102,6 @@ impl Executor {
                     self.poll_task(key);
                     continue;
                 }
-                let waker = TaskWaker::waker(MAIN_TASK, &self.ready);
                 if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                     return output;
                 }
@@ -108,14 +112,14 @@ impl Executor {
 
     fn poll_task(&self, key: u64) {
         // Taken out while it runs, so that it can spawn others.
-        let Some(mut future) = self.tasks.borrow_mut().get_mut(key).and_then(Option::take) else {
+        let Some(mut task) = self.tasks.borrow_mut().get_mut(key).and_then(Option::take) else {
             return;
         };
-        let waker = TaskWaker::waker(key, &self.ready);
-        if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+        let waker = task.waker.get_or_insert_with(|| TaskWaker::waker(key, &self.ready));
+        if task.future.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
             self.tasks.borrow_mut().remove(key);
         } else if let Some(slot) = self.tasks.borrow_mut().get_mut(key) {
-            *slot = Some(future);
+            *slot = Some(task);
         }
     }
 

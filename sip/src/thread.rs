@@ -58,17 +58,22 @@ extern "C" fn run(argument: u64) -> ! {
         Box::from_raw(start).body
     };
     body();
-    exit()
+    loop {
+        // Does not return. Nothing is left on the stack: a thread that ended with values on it would
+        // take memory from under what is pinned there, so programs cannot call this.
+        let _ = kernel::thread_exit();
+    }
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for the thread's end; its result, or an error if it ended by [`exit`] without one.
+    /// Waits for the thread's end: its result.
     pub fn join(mut self) -> Result<T, Status> {
         if let Some(thread) = self.thread.take() {
             // Gives the handle up, too.
             kernel::thread_join(thread, Deadline::NEVER.as_ns())?;
         }
-        self.result.lock().take().ok_or(Status::NotFound)
+        // A thread that ends has left its result.
+        self.result.lock().take().ok_or(Status::WrongState)
     }
 }
 
@@ -96,15 +101,6 @@ pub fn yield_now() {
 /// Stops the calling thread until the deadline.
 pub fn sleep(deadline: Deadline) {
     time::sleep_until(deadline);
-}
-
-/// Ends the calling thread. The process exits with status 0 when its last thread ends. What the
-/// thread's stack owns is not dropped.
-pub fn exit() -> ! {
-    loop {
-        // Does not return.
-        let _ = kernel::thread_exit();
-    }
 }
 
 /// A number that tells the calling thread from the others of its process.

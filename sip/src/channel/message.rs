@@ -379,7 +379,8 @@ impl Drop for Incoming {
     #[inline(always)]
     fn drop(&mut self) {
         if self.next_block < self.blocks() || self.next_endpoint < self.endpoints() {
-            drop_rest(self);
+            // By value, so that the usual case keeps everything in registers.
+            drop_rest(self.generation, self.message, self.next_block, self.next_endpoint);
         }
     }
 }
@@ -387,20 +388,22 @@ impl Drop for Incoming {
 /// Frees and closes what was not taken, unless the buffer has been overwritten: then it stays with
 /// the process until it ends.
 #[cold]
-fn drop_rest(incoming: &mut Incoming) {
+fn drop_rest(generation: u64, message: u64, next_block: usize, next_endpoint: usize) {
     let mut blocks: [Option<ExBlock>; limits::MESSAGE_WORDS / limits::BLOCK_WORDS] = Default::default();
     let mut endpoints: [Option<RawEndpoint>; limits::MESSAGE_WORDS] = [const { None }; limits::MESSAGE_WORDS];
-    if incoming.generation != thread_block::generation() {
+    if generation != thread_block::generation() {
         return;
     }
+    let mut rest = Incoming { generation, message, next_scalar: 0, next_block, next_endpoint, thread: PhantomData };
+    // All are taken before any is dropped, because dropping uses the buffer.
     for slot in blocks.iter_mut() {
-        if incoming.next_block < incoming.blocks() {
-            *slot = Some(incoming.take_raw_block());
+        if rest.next_block < rest.blocks() {
+            *slot = Some(rest.take_raw_block());
         }
     }
     for slot in endpoints.iter_mut() {
-        if incoming.next_endpoint < incoming.endpoints() {
-            *slot = Some(incoming.take_endpoint());
+        if rest.next_endpoint < rest.endpoints() {
+            *slot = Some(rest.take_endpoint());
         }
     }
 }

@@ -91,6 +91,12 @@ macro_rules! plain {
             const TYPE_TAG: u64 = {
                 const fn is_plain<T: $crate::exheap::Plain>() {}
                 $(is_plain::<$type>();)*
+                // An attribute could have changed the structure: these are all its fields, of exactly
+                // these types (raw pointers do not coerce).
+                let _ = |whole: $name| {
+                    let $name { $($field),* } = whole;
+                    $(let _: *const $type = ::core::ptr::from_ref(&$field);)*
+                };
                 assert!(
                     ::core::mem::size_of::<$name>() == 0 $(+ ::core::mem::size_of::<$type>())*,
                     "the structure has padding; order its fields by size, largest first, or fill it up",
