@@ -85,24 +85,26 @@ macro_rules! plain {
             $($(#[$field_attribute])* $field_visibility $field: $type),*
         }
 
-        // SAFETY: the structure is the one defined above, `repr(C)`; the constant below refuses a
-        // field that is not plain, and padding.
-        unsafe impl $crate::exheap::Plain for $name {
-            const TYPE_TAG: u64 = {
-                const fn is_plain<T: $crate::exheap::Plain>() {}
-                $(is_plain::<$type>();)*
-                // An attribute could have changed the structure: these are all its fields, of exactly
-                // these types (raw pointers do not coerce).
-                let _ = |whole: $name| {
-                    let $name { $($field),* } = whole;
-                    $(let _: *const $type = ::core::ptr::from_ref(&$field);)*
-                };
-                assert!(
-                    ::core::mem::size_of::<$name>() == 0 $(+ ::core::mem::size_of::<$type>())*,
-                    "the structure has padding; order its fields by size, largest first, or fill it up",
-                );
-                $crate::abi::type_tag($text)
+        // An item of its own, so that it is evaluated whether the type is used or not.
+        const _: () = {
+            const fn is_plain<T: $crate::exheap::Plain>() {}
+            $(is_plain::<$type>();)*
+            // An attribute could have changed the structure: these are all its fields, of exactly
+            // these types (raw pointers do not coerce).
+            let _ = |whole: $name| {
+                let $name { $($field),* } = whole;
+                $(let _: *const $type = ::core::ptr::from_ref(&$field);)*
             };
+            assert!(
+                ::core::mem::size_of::<$name>() == 0 $(+ ::core::mem::size_of::<$type>())*,
+                "the structure has padding; order its fields by size, largest first, or fill it up",
+            );
+        };
+
+        // SAFETY: the structure is the one defined above, `repr(C)`; the item before refuses a field
+        // that is not plain, other fields, and padding.
+        unsafe impl $crate::exheap::Plain for $name {
+            const TYPE_TAG: u64 = $crate::abi::type_tag($text);
         }
     };
 }
