@@ -104,6 +104,8 @@ pub struct Inner {
     pub contract: Option<&'static Contract>,
     /// The two ends.
     pub sides: [Side; 2],
+    /// Who created it, with its process id: its quota is charged until both ends are closed.
+    creator: Option<(ProcessRef, u64)>,
     storage: Vec<u64>,
 }
 
@@ -247,8 +249,9 @@ impl Inner {
 /// Creates a channel whose ends both belong to the caller.
 pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(EndpointRef, EndpointRef), Status> {
     caller.charge_channel()?;
+    let id = caller.id.load(Ordering::Relaxed);
     let Some(channel) = CHANNELS.allocate() else {
-        caller.endpoints.lock().reserved -= 2;
+        caller.refund_channel(id);
         return Err(Status::Exhausted);
     };
     let generation = channel.generation();
@@ -256,6 +259,7 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     let exporter = importer.peer();
     let mut inner = channel.inner.lock();
     inner.contract = Some(contract);
+    inner.creator = Some((caller, id));
     inner.storage.clear();
     inner.storage.resize((contract.bounds[0] + contract.bounds[1]) * contract.slot_words, 0);
     for side in &mut inner.sides {
@@ -269,9 +273,8 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     }
     drop(inner);
     let mut endpoints = caller.endpoints.lock();
-    endpoints.reserved -= 2;
-    endpoints.list.insert(importer.index());
-    endpoints.list.insert(exporter.index());
+    endpoints.insert(importer.index());
+    endpoints.insert(exporter.index());
     Ok((importer, exporter))
 }
 
@@ -500,7 +503,7 @@ fn take_endpoint(
     side.place = Place::InMessage(carrier.peer().handle());
     side.owner = None;
     drop(inner);
-    caller.endpoints.lock().list.remove(moved.index());
+    caller.endpoints.lock().remove(moved.index());
     Ok(())
 }
 
@@ -577,7 +580,7 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     side.place = Place::Owned;
     side.owner = Some(process);
     side.speaker = process.program.get();
-    process.endpoints.lock().list.insert(endpoint.index());
+    process.endpoints.lock().insert(endpoint.index());
 }
 
 /// Takes the next message off the queue into the buffer.
@@ -767,7 +770,7 @@ pub fn leave_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef) -> Res
 /// Closes an endpoint of the caller's.
 pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
     let inner = endpoint.lock_owned(caller)?;
-    caller.endpoints.lock().list.remove(endpoint.index());
+    caller.endpoints.lock().remove(endpoint.index());
     let mut more = Vec::new();
     close_locked(endpoint, inner, &mut more);
     close_all(more);
@@ -806,6 +809,7 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     };
     *side = Side { speaker, home: NO_BLOCK, ..Side::default() };
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
+    let creator = inner.creator;
     if !both_closed {
         inner.notify(endpoint.peer());
     }
@@ -825,6 +829,9 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     }
     if both_closed {
         CHANNELS.release(endpoint.channel);
+        if let Some((creator, id)) = creator {
+            creator.refund_channel(id);
+        }
     }
 }
 

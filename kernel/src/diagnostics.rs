@@ -29,7 +29,7 @@ fn process_record(process: ProcessRef) -> ProcessRecord {
         memory_bytes: (process.page_usage().0 * abi::limits::PAGE_BYTES) as u64,
         blocks: u64::from(blocks),
         block_bytes: block_bytes as u64,
-        endpoints: u64::from(process.endpoints.lock().list.count()),
+        endpoints: u64::from(process.endpoints.lock().count()),
         handles: u64::from(process.handles()),
         children: u64::from(process.child_count()),
         cycles: cycles(process),

@@ -75,7 +75,9 @@ pub struct Process {
     /// Its exchange-heap blocks.
     pub blocks: SpinLock<Blocks>,
     /// Its endpoints.
-    pub endpoints: SpinLock<Endpoints>,
+    pub endpoints: SpinLock<List<channel::OfProcess>>,
+    /// Channels that it created and that are not gone.
+    created_channels: AtomicU32,
     /// Its mutexes, events and wait sets.
     pub syncs: SpinLock<List<sync::OfProcess>>,
     /// Its paged memory.
@@ -103,15 +105,6 @@ pub struct Blocks {
     pub list: List<exheap::OfProcess>,
     /// Their size in bytes, rounded up as it is allocated.
     pub bytes: usize,
-}
-
-/// Endpoints of a SIP.
-#[derive(Default)]
-pub struct Endpoints {
-    /// The endpoints.
-    pub list: List<channel::OfProcess>,
-    /// Endpoints of a channel that is being created.
-    pub reserved: u32,
 }
 
 /// Paged memory of a SIP.
@@ -194,7 +187,7 @@ impl Slot<Process> {
     /// Handles in use.
     pub fn handles(&self) -> u32 {
         self.blocks.lock().list.count()
-            + self.endpoints.lock().list.count()
+            + self.endpoints.lock().count()
             + self.syncs.lock().count()
             + self.threads.lock().count()
             + self.children.lock().count()
@@ -230,23 +223,28 @@ impl Slot<Process> {
         blocks.bytes + bytes <= quota && blocks.list.count() < handles
     }
 
-    /// Sets two endpoints aside for a channel that it creates.
+    /// Counts a channel that it creates.
     #[inline(always)]
     pub fn charge_channel(&self) -> Result<(), Status> {
         let Some(program) = self.program.get() else { return Err(Status::WrongState) };
         let quota = &program.manifest.quota;
-        let mut endpoints = self.endpoints.lock();
-        let count = endpoints.list.count() + endpoints.reserved;
-        if count + 2 > quota.channels.saturating_mul(2) {
-            drop(endpoints);
-            return Err(self.quota_exceeded(QUOTA_CHANNELS));
-        }
-        if count + 2 > quota.handles {
-            drop(endpoints);
+        if self.endpoints.lock().count() + 2 > quota.handles {
             return Err(self.quota_exceeded(QUOTA_HANDLES));
         }
-        endpoints.reserved += 2;
+        if self.created_channels.fetch_add(1, Ordering::Relaxed) >= quota.channels {
+            self.created_channels.fetch_sub(1, Ordering::Relaxed);
+            return Err(self.quota_exceeded(QUOTA_CHANNELS));
+        }
         Ok(())
+    }
+
+    /// A channel that the SIP with this id created is gone; nothing to do if the slot is another's.
+    pub fn refund_channel(&self, id: u64) {
+        if self.id.load(Ordering::Relaxed) == id {
+            let less = |count: u32| count.checked_sub(1);
+            // It is 0 only if the slot has just been taken into use for another SIP.
+            let _ = self.created_channels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
     }
 
     /// Allocates pages.
@@ -353,6 +351,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
     process.state.store(ProcessState::Created as u64, Ordering::Release);
     process.dying.store(false, Ordering::SeqCst);
     process.live_threads.store(0, Ordering::Relaxed);
+    process.created_channels.store(0, Ordering::Relaxed);
     for counter in [&process.sent, &process.received, &process.past_cycles, &process.started_ns] {
         counter.store(0, Ordering::Relaxed);
     }
@@ -434,7 +433,7 @@ pub fn give_endpoint(parent: ProcessRef, child: ProcessRef, slot: usize, handle:
     {
         let inner = endpoint.lock_owned(parent)?;
         channel::check_givable(&inner, endpoint, &shape).map_err(|_| Status::ContractMismatch)?;
-        parent.endpoints.lock().list.remove(endpoint.index());
+        parent.endpoints.lock().remove(endpoint.index());
     }
     channel::adopt_endpoint(child, endpoint);
     child.life.lock().slots[slot] = Some(endpoint.handle());
@@ -550,9 +549,9 @@ fn finish(process: ProcessRef) {
     let mut endpoints = Vec::new();
     loop {
         // Taken out of the list one at a time: an endpoint's lock comes before the list's.
-        let first = process.endpoints.lock().list.first();
+        let first = process.endpoints.lock().first();
         let Some(index) = first else { break };
-        process.endpoints.lock().list.remove(index);
+        process.endpoints.lock().remove(index);
         if let Some(channel) = channel::CHANNELS.slot(index >> 1) {
             endpoints.push(channel::endpoint_at(channel, index));
         }
@@ -570,7 +569,6 @@ fn finish(process: ProcessRef) {
         };
         exheap::dispose(block);
     }
-    process.endpoints.lock().reserved = 0;
     for index in take_all(&process.syncs) {
         if let Some(sync) = sync::SYNCS.slot(index) {
             sync::release(sync);
