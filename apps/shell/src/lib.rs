@@ -1,3 +1,57 @@
-//! To be written.
+//! The shell: a person's or a script's commands to running programs.
+//!
+//! Key types: [`shell::Shell`] (the state of one, and host of the command language), `launch` (a pipeline to
+//! child processes), `programs` (what is installed), `terminal` (the person). Neighbours: `command-language`
+//! says what a script means, `package` how arguments become parameters, the console edits lines.
+//! Deliberately not here: escape sequences, and any knowledge of what a program does.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod builtins;
+mod completion;
+mod feed;
+mod files;
+mod help;
+mod interrupt;
+mod jobs;
+mod launch;
+mod names;
+mod programs;
+mod shell;
+mod sink;
+mod terminal;
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use sip::sync::Mutex;
+
+use crate::shell::Shell;
+use crate::sink::Sink;
+use crate::terminal::Terminal;
+
+sip::startup!();
+
+/// Runs the commands it was given, or those that a person or a stream gives it; the status of the last one.
+pub fn main(startup: Startup) -> i32 {
+    let sink = match (&startup.console, startup.output) {
+        (None, Some(output)) => Sink::Pipe(Arc::new(Mutex::new(Some(Output::new(output))))),
+        _ => Sink::Console,
+    };
+    let terminal = Terminal::new(startup.console);
+    let namespace = Namespace::new(startup.namespace);
+    let mut positionals = vec![startup.script.clone().unwrap_or_else(|| String::from("shell"))];
+    positionals.extend(startup.arguments);
+    let mut shell = Shell::new(namespace, terminal, sink, startup.working_folder);
+    let status = match (startup.commands, startup.script) {
+        (Some(commands), _) => shell.run_text("commands", &commands, positionals),
+        (None, Some(script)) => shell.run_file(&script, positionals),
+        (None, None) => shell.converse(positionals),
+    };
+    shell.finish(status)
+}

@@ -57,6 +57,8 @@ pub enum Flow {
         source: String,
         /// `$1` and so on.
         arguments: Vec<String>,
+        /// Variables that are set in it, by name.
+        variables: Vec<(String, String)>,
     },
 }
 
@@ -312,8 +314,12 @@ impl Interpreter {
             Flow::Status(status) => self.status = status,
             Flow::Exit(status) => return Err(Stop::Exit(status)),
             Flow::Interrupted => return Err(Stop::Interrupted),
-            Flow::Run { name, source, arguments } => {
-                return self.run_script(host, &name, &source, arguments, &commands[0].span);
+            Flow::Run { name, source, arguments, variables } => {
+                let mut positionals = Vec::from([name.clone()]);
+                positionals.extend(arguments);
+                let mut inner = Interpreter::new(positionals);
+                inner.variables.extend(variables);
+                return self.run_script(host, inner, &name, &source, &commands[0].span);
             }
         }
         Ok(())
@@ -358,15 +364,12 @@ impl Interpreter {
     fn run_script(
         &mut self,
         host: &mut dyn Host,
+        mut inner: Interpreter,
         name: &str,
         source: &str,
-        arguments: Vec<String>,
         span: &Range<usize>,
     ) -> Outcome {
         self.deeper(span)?;
-        let mut positionals = Vec::from([name.to_string()]);
-        positionals.extend(arguments);
-        let mut inner = Interpreter::new(positionals);
         inner.depth = self.depth;
         let flow = inner.run(host, name, source);
         self.depth -= 1;

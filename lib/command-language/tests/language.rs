@@ -38,7 +38,12 @@ impl Host for Notes {
                 Flow::Status(0)
             }
             "test" => Flow::Status(i32::from(!holds(&words[1..], &mut |_| PathKind::Missing).unwrap())),
-            "script" => Flow::Run { name: "inner".into(), source: words[1].clone(), arguments: words[2..].to_vec() },
+            "script" => Flow::Run {
+                name: "inner".into(),
+                source: words[1].clone(),
+                arguments: words[2..].to_vec(),
+                variables: vec![("named".into(), "set".into())],
+            },
             _ => Flow::Status(0),
         }
     }
@@ -107,7 +112,7 @@ fn scripts_print_what_they_mean() {
         ("x=$(echo $(echo deep)); echo \"$x\"", "deep\n"),
         ("echo $((2 * (3 + 4))) $(( $# - 1 ))", "14 1\n"),
         ("set v 7; echo $v", "7\n"),
-        ("script 'echo $1 $#; x=9; exit 5' a b; echo $? ${x:-none}", "a 2\n5 none\n"),
+        ("script 'echo $1 $# $named; x=9; exit 5' a b; echo $? ${x:-none}", "a 2 set\n5 none\n"),
         ("echo a \\\n b", "a b\n"),
         ("echo $ a$ $%", "$ a$ $%\n"),
         ("echo a &\n echo b", "a\nb\n"),

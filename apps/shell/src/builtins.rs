@@ -1,0 +1,218 @@
+//! Commands that are part of the shell, because they concern the shell itself.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use command_language::{Flow, PathKind, quote};
+use contracts::console::LineKind;
+use contracts::directory::NodeKind;
+use contracts::path;
+
+use crate::help;
+use crate::shell::{STATUS_NOT_FOUND, Shell, Trouble};
+use crate::terminal::Answer;
+
+/// What a builtin is given.
+pub struct Call<'a> {
+    /// The words after its name.
+    pub words: &'a [String],
+    /// What it prints.
+    pub out: &'a mut Vec<u8>,
+    /// The variables of the script, where it may change them.
+    pub variables: Option<&'a mut BTreeMap<String, String>>,
+}
+
+/// A command of the shell.
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is called.
+    pub usage: &'static str,
+    /// One line for people.
+    pub summary: &'static str,
+    action: fn(&mut Shell, Call<'_>) -> Result<Flow, Trouble>,
+}
+
+/// All of them, in the order of their names.
+pub const BUILTINS: &[Builtin] = &[
+    Builtin { name: "cd", usage: "cd [FOLDER]", summary: "makes a folder the one that paths start from", action: cd },
+    Builtin { name: "exit", usage: "exit [STATUS]", summary: "ends the shell or script", action: exit },
+    Builtin { name: "false", usage: "false", summary: "fails", action: |_, _| Ok(Flow::Status(1)) },
+    Builtin { name: "help", usage: "help [NAME]", summary: "tells what there is, or of one command", action: help },
+    Builtin { name: "jobs", usage: "jobs", summary: "lists what runs beside the shell", action: jobs },
+    Builtin { name: "pwd", usage: "pwd", summary: "prints the folder that paths start from", action: pwd },
+    Builtin { name: "read", usage: "read NAME", summary: "reads a line into a variable", action: read },
+    Builtin { name: "run", usage: "run FILE [WORD...]", summary: "runs a script", action: run_script },
+    Builtin { name: "set", usage: "set", summary: "lists the variables", action: set },
+    Builtin { name: "test", usage: "test CONDITION", summary: "succeeds if the condition holds", action: test },
+    Builtin { name: "true", usage: "true", summary: "succeeds", action: |_, _| Ok(Flow::Status(0)) },
+    Builtin { name: "unset", usage: "unset NAME...", summary: "forgets variables", action: unset },
+    Builtin { name: "wait", usage: "wait [NUMBER]", summary: "waits for what runs beside the shell", action: wait },
+];
+
+/// The builtin with this name.
+pub fn find(name: &str) -> Option<&'static Builtin> {
+    BUILTINS.iter().find(|builtin| builtin.name == name)
+}
+
+/// Runs one whose variables cannot be changed: it stands in a pipe.
+pub fn run(shell: &mut Shell, builtin: &Builtin, words: &[String], out: &mut Vec<u8>) -> Result<Flow, Trouble> {
+    call(shell, builtin, Call { words, out, variables: None })
+}
+
+/// Runs one.
+pub fn call(shell: &mut Shell, builtin: &Builtin, call: Call<'_>) -> Result<Flow, Trouble> {
+    if matches!(call.words, [word] if word == "-?" || word == "--help") {
+        call.out.extend_from_slice(describe(builtin).as_bytes());
+        return Ok(Flow::Status(0));
+    }
+    (builtin.action)(shell, call)
+}
+
+fn describe(builtin: &Builtin) -> String {
+    let more = match builtin.name {
+        "test" => {
+            "\n  test A = B, test A != B        texts\n  test A '<' B, <= > >=          whole numbers\n  \
+             test empty A                   a text\n  test exists|file|folder PATH   a path\n  \
+             test not ...                   the opposite\n"
+        }
+        _ => "",
+    };
+    format!("{}: {}\n\nusage: {}\n{more}", builtin.name, builtin.summary, builtin.usage)
+}
+
+fn misused(name: &str) -> Trouble {
+    let usage = find(name).map_or("", |builtin| builtin.usage);
+    Trouble {
+        status: crate::shell::STATUS_MISTAKE,
+        message: format!("{name}: that is not how it is called; usage: {usage}"),
+    }
+}
+
+fn done() -> Result<Flow, Trouble> {
+    Ok(Flow::Status(0))
+}
+
+fn cd(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    let asked = match call.words {
+        [] => "/",
+        [folder] => folder,
+        _ => return Err(misused("cd")),
+    };
+    let full = shell.absolute(asked);
+    shell.namespace.open_directory(&full).map_err(|error| Trouble::new(format!("cd: {asked}: {error}")))?;
+    shell.set_folder(full);
+    done()
+}
+
+fn pwd(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    call.out.extend_from_slice(format!("{}\n", shell.folder()).as_bytes());
+    done()
+}
+
+fn exit(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    match call.words {
+        [] => Ok(Flow::Exit(shell.last_status())),
+        [status] => match status.parse::<u8>() {
+            Ok(status) => Ok(Flow::Exit(i32::from(status))),
+            Err(_) => Err(Trouble::new(format!("exit: `{status}` is no status; write a number from 0 to 255"))),
+        },
+        _ => Err(misused("exit")),
+    }
+}
+
+fn help(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    let text = match call.words {
+        [] => help::overview(shell.programs()),
+        [name] => match (find(name), shell.programs().find(name)) {
+            (Some(builtin), _) => describe(builtin),
+            (None, Some(manifest)) => help::program(&manifest),
+            (None, None) => {
+                let message = format!("help: no command is called `{name}`; `help` alone lists them");
+                return Err(Trouble { status: STATUS_NOT_FOUND, message });
+            }
+        },
+        _ => return Err(misused("help")),
+    };
+    call.out.extend_from_slice(text.as_bytes());
+    done()
+}
+
+fn jobs(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    shell.look_at_jobs();
+    for job in &shell.jobs {
+        let line = format!("[{}] {}  (process {})\n", job.number, job.text, job.process_ids());
+        call.out.extend_from_slice(line.as_bytes());
+    }
+    done()
+}
+
+fn wait(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    let number = match call.words {
+        [] => None,
+        [number] => match number.parse() {
+            Ok(number) if shell.jobs.iter().any(|job| job.number == number) => Some(number),
+            _ => {
+                return Err(Trouble::new(format!(
+                    "wait: nothing with the number `{number}` runs; `jobs` lists what does"
+                )));
+            }
+        },
+        _ => return Err(misused("wait")),
+    };
+    Ok(Flow::Status(shell.wait_for_jobs(number)))
+}
+
+fn read(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    let ([name], Some(variables)) = (call.words, call.variables) else { return Err(misused("read")) };
+    match shell.read_line(LineKind::Text, "") {
+        Answer::Line(line) => {
+            variables.insert(name.clone(), line);
+            done()
+        }
+        Answer::Interrupted => Ok(Flow::Interrupted),
+        Answer::EndOfInput => Ok(Flow::Status(1)),
+        Answer::Unreachable(error) => Err(Trouble::new(format!("read: the console: {error}"))),
+    }
+}
+
+fn run_script(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    let [file, arguments @ ..] = call.words else { return Err(misused("run")) };
+    shell.script_flow(file, arguments)
+}
+
+fn set(_: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    if !call.words.is_empty() {
+        return Err(misused("set"));
+    }
+    for (name, value) in call.variables.into_iter().flatten() {
+        call.out.extend_from_slice(format!("{name}={}\n", quote(value)).as_bytes());
+    }
+    done()
+}
+
+fn unset(_: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    let (false, Some(variables)) = (call.words.is_empty(), call.variables) else { return Err(misused("unset")) };
+    for name in call.words {
+        variables.remove(name);
+    }
+    done()
+}
+
+fn test(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+    let holds = command_language::holds(call.words, &mut |asked| {
+        let full = path::absolute(shell.folder(), asked);
+        match shell.namespace.attributes(&full) {
+            Ok((NodeKind::Directory | NodeKind::Mount, _)) => PathKind::Folder,
+            Ok((NodeKind::Link, _)) if shell.namespace.open_directory(&full).is_ok() => PathKind::Folder,
+            Ok(_) => PathKind::Other,
+            Err(_) => PathKind::Missing,
+        }
+    });
+    match holds {
+        Ok(holds) => Ok(Flow::Status(i32::from(!holds))),
+        Err(message) => Err(Trouble { status: crate::shell::STATUS_MISTAKE, message: format!("test: {message}") }),
+    }
+}

@@ -1,0 +1,95 @@
+//! What feeds a program's standard input when no program does: a file, or the person at the console.
+
+use alloc::vec::Vec;
+
+use contracts::console::{self, LineKind};
+use contracts::file_io::{self, OpenFile};
+use contracts::pipe_io::{Output, PipeBroken};
+use sip::exheap::ExVec;
+
+use crate::terminal::Endpoint;
+
+const READ_BYTES: usize = 16 * 1024;
+
+enum Stop {
+    File,
+    Pipe,
+}
+
+impl From<contracts::access::AccessError> for Stop {
+    fn from(_: contracts::access::AccessError) -> Stop {
+        Stop::File
+    }
+}
+
+impl From<PipeBroken> for Stop {
+    fn from(_: PipeBroken) -> Stop {
+        Stop::Pipe
+    }
+}
+
+/// Writes a file to a pipe. A file that cannot be read to its end cuts the pipe off, which its reader hears.
+pub fn from_file(mut file: OpenFile, mut output: Output) {
+    let copied = file_io::read_all(&mut file, |block, count| -> Result<ExVec<u8>, Stop> {
+        output.write(&block[..count])?;
+        Ok(block)
+    });
+    if copied.is_ok() {
+        // A reader that has ended needs no more.
+        let _ = output.finish();
+    }
+}
+
+/// Writes what the person types, line by line, until Ctrl-D.
+pub fn from_person(mut console: Endpoint, mut output: Output) {
+    loop {
+        let Ok(prompt) = ExVec::from_slice(&[]) else { return };
+        let mut reading = console.read_line(LineKind::Text, prompt);
+        let line = loop {
+            match reading.receive() {
+                console::ImpReading::Line { text, next } => break Some((text, next)),
+                console::ImpReading::EndOfInput { .. } => break None,
+                console::ImpReading::Complete { next, .. } => match ExVec::from_slice(&[]) {
+                    Ok(nothing) => reading = next.completions(0, nothing),
+                    Err(_) => return,
+                },
+                console::ImpReading::Interrupted { .. }
+                | console::ImpReading::Failed { .. }
+                | console::ImpReading::ChannelClosed(_) => return,
+            }
+        };
+        let Some((text, next)) = line else {
+            // A reader that has ended needs no more.
+            let _ = output.finish();
+            return;
+        };
+        console = next;
+        let mut bytes: Vec<u8> = text.to_vec();
+        bytes.push(b'\n');
+        if output.write(&bytes).and_then(|()| output.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Writes a byte stream as it comes.
+pub fn from_stream(mut console: Endpoint, mut output: Output) {
+    loop {
+        let Ok(block) = ExVec::<u8>::new(READ_BYTES) else { return };
+        match console.read(block).receive() {
+            console::ImpReadyAfterRead::ReadDone { count: 0, .. } => {
+                // A reader that has ended needs no more.
+                let _ = output.finish();
+                return;
+            }
+            console::ImpReadyAfterRead::ReadDone { data, count, next } => {
+                let count = (count as usize).min(data.len());
+                if output.write(&data[..count]).and_then(|()| output.flush()).is_err() {
+                    return;
+                }
+                console = next;
+            }
+            console::ImpReadyAfterRead::ReadFailed { .. } | console::ImpReadyAfterRead::ChannelClosed(_) => return,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is installed.
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use package::{Category, Code, Manifest, ParameterKind, Source};
+
+/// The installed programs by name. They do not change while the system runs, so they are read once.
+pub struct Programs {
+    manifests: Vec<Rc<Manifest>>,
+}
+
+impl Programs {
+    /// Reads the manifests of all programs. One that cannot be read is left out: it cannot be started either.
+    pub fn read() -> Programs {
+        let manifests = contracts::programs::manifests().filter_map(|bytes| Manifest::decode(&bytes).ok());
+        let mut manifests: Vec<Rc<Manifest>> = manifests.map(Rc::new).collect();
+        manifests.sort_by(|left, right| left.name.cmp(&right.name));
+        Programs { manifests }
+    }
+
+    /// The program with this name.
+    pub fn find(&self, name: &str) -> Option<Rc<Manifest>> {
+        let index = self.manifests.binary_search_by(|manifest| manifest.name.as_str().cmp(name)).ok()?;
+        self.manifests.get(index).cloned()
+    }
+
+    /// Those that a person starts, in the order of their names.
+    pub fn for_people(&self) -> impl Iterator<Item = &Manifest> {
+        let shown = |manifest: &&Rc<Manifest>| !matches!(manifest.category, Category::Driver | Category::Service);
+        self.manifests.iter().filter(shown).map(Rc::as_ref)
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.manifests.iter().map(|manifest| manifest.name.as_str())
+    }
+}
+
+/// The commands of a program that is a script.
+pub fn script_of(manifest: &Manifest) -> Option<&str> {
+    match &manifest.code {
+        Code::Script { text } => Some(text),
+        Code::Image { .. } => None,
+    }
+}
+
+/// Whether the program reads its standard input.
+pub fn reads_input(manifest: &Manifest) -> bool {
+    manifest.endpoints.iter().any(|slot| slot.source == Source::StandardInput)
+}
+
+/// Whether the program writes to its standard output.
+pub fn writes_output(manifest: &Manifest) -> bool {
+    manifest.endpoints.iter().any(|slot| slot.source == Source::StandardOutput)
+}
+
+/// Whether a word was given for a position of the program's: then it has what it works on.
+pub fn has_positional(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> bool {
+    assigned.iter().any(|(index, _)| manifest.parameters.get(*index).is_some_and(|one| one.position.is_some()))
+}
+
+/// Name of the parameter by which a program learns the shell's working folder.
+pub const WORKING_FOLDER: &str = "working-folder";
+
+/// Index of that parameter, if the program has it.
+pub fn working_folder_index(manifest: &Manifest) -> Option<usize> {
+    let (index, parameter) = manifest.parameter(WORKING_FOLDER)?;
+    (parameter.kind == ParameterKind::Text && !parameter.repeated).then_some(index)
+}
+
+/// Variables that a script program finds its parameters in: by name, `-` written as `_`.
+pub fn script_variables(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Vec<(String, String)> {
+    let mut variables = Vec::new();
+    for (index, parameter) in manifest.parameters.iter().enumerate() {
+        let given = assigned.iter().find(|(number, _)| *number == index).map(|(_, bytes)| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            if parameter.repeated { text.trim_end_matches('\0').replace('\0', " ") } else { text }
+        });
+        let value = given.or_else(|| parameter.default.as_ref().map(|value| alloc::format!("{value}")));
+        if let Some(value) = value {
+            variables.push((parameter.name.replace('-', "_"), value));
+        }
+    }
+    variables
+}

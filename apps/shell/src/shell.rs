@@ -1,0 +1,377 @@
+//! The state of a shell, as host of the command language.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use command_language::{Command, Ends, Flow, Host, Interpreter, Pattern, parse};
+use contracts::access::AccessError;
+use contracts::console::LineKind;
+use contracts::namespace::Namespace;
+use contracts::path;
+use sip::Deadline;
+
+use crate::builtins;
+use crate::completion::{self, Known};
+use crate::files;
+use crate::help;
+use crate::interrupt::Interrupt;
+use crate::jobs::{Job, STATUS_INTERRUPTED};
+use crate::launch::{Stage, stage};
+use crate::names;
+use crate::programs::Programs;
+use crate::sink::Sink;
+use crate::terminal::{Answer, Terminal};
+
+/// Status of a command that was not called as it has to be.
+pub const STATUS_MISTAKE: i32 = 2;
+/// Status of a script that is there and cannot be run.
+const STATUS_CANNOT_RUN: i32 = 126;
+/// Status of a command that there is not.
+pub const STATUS_NOT_FOUND: i32 = 127;
+/// How often the console is opened again before the shell gives up.
+const CONSOLE_ATTEMPTS: usize = 5;
+
+/// Why a command did not run: one sentence for people, and its status.
+pub struct Trouble {
+    /// Exit status of the command.
+    pub status: i32,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl Trouble {
+    /// With status 1.
+    pub fn new(message: String) -> Trouble {
+        Trouble { status: 1, message }
+    }
+}
+
+impl From<AccessError> for Trouble {
+    fn from(error: AccessError) -> Trouble {
+        Trouble::new(error.to_string())
+    }
+}
+
+impl From<sip::Status> for Trouble {
+    fn from(status: sip::Status) -> Trouble {
+        Trouble::new(format!("the shell has not enough of what this needs: {}", status.text()))
+    }
+}
+
+/// One shell.
+pub struct Shell {
+    /// The namespace, from its root on.
+    pub namespace: Namespace,
+    /// What runs beside the shell.
+    pub jobs: Vec<Job>,
+    /// Ctrl-C.
+    pub interrupt: Arc<Interrupt>,
+    terminal: Terminal,
+    programs: Programs,
+    /// Where output goes; the last one counts.
+    sinks: Vec<Sink>,
+    folder: String,
+    interactive: bool,
+    status: i32,
+    jobs_made: usize,
+}
+
+impl Shell {
+    /// A shell whose output goes to `sink`.
+    pub fn new(namespace: Namespace, terminal: Terminal, sink: Sink, folder: String) -> Shell {
+        Shell {
+            namespace,
+            jobs: Vec::new(),
+            interrupt: Arc::default(),
+            terminal,
+            programs: Programs::read(),
+            sinks: Vec::from([sink]),
+            folder,
+            interactive: false,
+            status: 0,
+            jobs_made: 0,
+        }
+    }
+
+    /// Runs a text of commands; its status.
+    pub fn run_text(&mut self, name: &str, text: &str, positionals: Vec<String>) -> i32 {
+        let mut interpreter = Interpreter::new(positionals);
+        status_of(interpreter.run(self, name, text))
+    }
+
+    /// Runs a script of the namespace; its status.
+    pub fn run_file(&mut self, file: &str, positionals: Vec<String>) -> i32 {
+        let full = self.absolute(file);
+        match files::read_script(&mut self.namespace, &full) {
+            Ok(text) => self.run_text(file, &text, positionals),
+            Err(reason) => {
+                self.report(&format!("{file}: {reason}"));
+                STATUS_CANNOT_RUN
+            }
+        }
+    }
+
+    /// Reads commands from the console until they end; the status of the last one.
+    pub fn converse(&mut self, positionals: Vec<String>) -> i32 {
+        let mut interpreter = Interpreter::new(positionals);
+        self.interactive = self.terminal.is_interactive(&mut self.namespace).unwrap_or(false);
+        if self.interactive {
+            self.say("Singularity. `help` lists the commands, Ctrl-D ends.\n");
+        }
+        let mut text = String::new();
+        let mut failures = 0;
+        loop {
+            self.look_at_jobs();
+            // Without it, Ctrl-C does nothing between lines; commands run all the same.
+            let _ = self.terminal.listen(&mut self.namespace, &self.interrupt);
+            let prompt = self.prompt(text.is_empty());
+            let answer = self.ask(&interpreter, &prompt);
+            self.interrupt.clear();
+            match answer {
+                Answer::Line(line) => {
+                    failures = 0;
+                    text.push_str(&line);
+                    text.push('\n');
+                    if matches!(parse(&text), Err(error) if error.incomplete) {
+                        continue;
+                    }
+                }
+                Answer::Interrupted => {
+                    text.clear();
+                    continue;
+                }
+                Answer::EndOfInput if text.is_empty() => return self.status,
+                // What is unfinished gets its error.
+                Answer::EndOfInput => {}
+                Answer::Unreachable(error) => {
+                    failures += 1;
+                    if failures > CONSOLE_ATTEMPTS {
+                        self.report(&format!("the console: {error}"));
+                        return 1;
+                    }
+                    continue;
+                }
+            }
+            let script = core::mem::take(&mut text);
+            match interpreter.run(self, "line", script.trim_end_matches('\n')) {
+                Flow::Exit(status) => return status,
+                other => self.status = status_of(other),
+            }
+        }
+    }
+
+    /// Ends the shell's own output and gives the status on.
+    pub fn finish(mut self, status: i32) -> i32 {
+        let Some(Sink::Pipe(output)) = self.sinks.pop() else { return status };
+        let output = output.lock().take();
+        output.map_or(status, |output| output.finish_with(status))
+    }
+
+    /// Where output goes at present.
+    pub fn sink(&self) -> Sink {
+        self.sinks.last().cloned().unwrap_or(Sink::Console)
+    }
+
+    /// Whether the shell's output is the console: then its programs may read from there, too.
+    pub fn has_console(&self) -> bool {
+        matches!(self.sinks.first(), Some(Sink::Console))
+    }
+
+    /// Whether a person gives the commands.
+    pub fn is_interactive(&self) -> bool {
+        self.interactive
+    }
+
+    /// What is installed.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// The folder that paths start from.
+    pub fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// Sets the folder that paths start from.
+    pub fn set_folder(&mut self, full: String) {
+        self.folder = full;
+    }
+
+    /// A path from the root on.
+    pub fn absolute(&self, asked: &str) -> String {
+        path::absolute(&self.folder, asked)
+    }
+
+    /// Status of the last command line.
+    pub fn last_status(&self) -> i32 {
+        self.status
+    }
+
+    /// A number for the next job: the smallest that none has.
+    pub fn next_job_number(&mut self) -> usize {
+        if self.jobs.is_empty() {
+            self.jobs_made = 0;
+        }
+        self.jobs_made += 1;
+        self.jobs_made
+    }
+
+    /// Tells a person something that is no result of a command.
+    pub fn report(&mut self, line: &str) {
+        if self.interactive && Sink::Console.write(&mut self.namespace, format!("{line}\n").as_bytes()).is_ok() {
+            return;
+        }
+        contracts::report::error(format_args!("{line}"));
+    }
+
+    fn say(&mut self, text: &str) {
+        // The console is asked for a line next, which tells if it is gone.
+        let _ = Sink::Console.write(&mut self.namespace, text.as_bytes());
+    }
+
+    /// Tells of the jobs that have ended.
+    pub fn look_at_jobs(&mut self) {
+        let mut lines = Vec::new();
+        let interactive = self.interactive;
+        self.jobs.retain_mut(|job| {
+            let ended = job.settle(Deadline::PASSED, &mut lines);
+            if ended && interactive {
+                let how = if job.status == 0 { "done".to_string() } else { format!("status {}", job.status) };
+                lines.push(format!("[{}] {how}: {}", job.number, job.text));
+            }
+            !ended
+        });
+        lines.iter().for_each(|line| self.report(line));
+    }
+
+    /// Asks the console for a line that is no command.
+    pub fn read_line(&mut self, kind: LineKind, prompt: &str) -> Answer {
+        self.terminal.read_line(&mut self.namespace, kind, prompt, |_, _, cursor| (cursor, Vec::new()))
+    }
+
+    fn ask(&mut self, interpreter: &Interpreter, prompt: &str) -> Answer {
+        let known = Known {
+            programs: &self.programs,
+            functions: interpreter.function_names().map(String::from).collect(),
+            variables: interpreter.variables().keys().cloned().collect(),
+            folder: &self.folder,
+        };
+        self.terminal.read_line(&mut self.namespace, LineKind::Command, prompt, |namespace, line, cursor| {
+            completion::candidates(&known, namespace, line, cursor)
+        })
+    }
+
+    fn prompt(&self, first: bool) -> String {
+        match (first, self.status) {
+            (false, _) => String::from("... "),
+            (true, 0) => format!("{}> ", self.folder),
+            (true, status) => format!("[{status}] {}> ", self.folder),
+        }
+    }
+
+    /// How it goes on with a script of the namespace.
+    pub fn script_flow(&mut self, file: &str, arguments: &[String]) -> Result<Flow, Trouble> {
+        let full = self.absolute(file);
+        match files::read_script(&mut self.namespace, &full) {
+            Ok(source) => {
+                Ok(Flow::Run { name: file.to_string(), source, arguments: arguments.to_vec(), variables: Vec::new() })
+            }
+            Err(reason) => Err(Trouble { status: STATUS_CANNOT_RUN, message: format!("{file}: {reason}") }),
+        }
+    }
+
+    /// A command that stands alone, where that makes a difference; `None` where it is a plain program.
+    fn run_alone(
+        &mut self,
+        variables: &mut BTreeMap<String, String>,
+        command: &Command,
+    ) -> Result<Option<Flow>, Trouble> {
+        let (name, words) = (command.words[0].as_str(), &command.words[1..]);
+        if name.contains('/') {
+            return self.script_flow(name, words).map(Some);
+        }
+        if matches!(words, [word] if word == "-?" || word == "--help")
+            && let Some(manifest) = self.programs.find(name)
+        {
+            let text = help::program(&manifest);
+            self.sink().write(&mut self.namespace, text.as_bytes())?;
+            return Ok(Some(Flow::Status(0)));
+        }
+        match stage(self, command)? {
+            Stage::Builtin(builtin, words) => {
+                let mut out = Vec::new();
+                let call = builtins::Call { words, out: &mut out, variables: Some(variables) };
+                let flow = builtins::call(self, builtin, call)?;
+                self.sink().write(&mut self.namespace, &out)?;
+                Ok(Some(flow))
+            }
+            Stage::Program(call) => Ok(call.script().map(|(source, variables)| Flow::Run {
+                name: name.to_string(),
+                source,
+                arguments: words.to_vec(),
+                variables,
+            })),
+        }
+    }
+
+    fn try_run(
+        &mut self,
+        variables: &mut BTreeMap<String, String>,
+        commands: &[Command],
+        ends: Ends,
+    ) -> Result<Flow, Trouble> {
+        if let ([command], Ends::Foreground) = (commands, ends)
+            && let Some(flow) = self.run_alone(variables, command)?
+        {
+            return Ok(flow);
+        }
+        let stages = commands.iter().map(|command| stage(self, command)).collect::<Result<Vec<_>, _>>()?;
+        self.launch(commands, stages, ends)
+    }
+}
+
+fn status_of(flow: Flow) -> i32 {
+    match flow {
+        Flow::Status(status) | Flow::Exit(status) => status,
+        Flow::Interrupted => STATUS_INTERRUPTED,
+        Flow::Run { .. } => STATUS_MISTAKE,
+    }
+}
+
+impl Host for Shell {
+    fn run(&mut self, variables: &mut BTreeMap<String, String>, commands: &[Command], ends: Ends) -> Flow {
+        let flow = self.try_run(variables, commands, ends).unwrap_or_else(|trouble| {
+            self.report(&trouble.message);
+            Flow::Status(trouble.status)
+        });
+        if let Flow::Status(status) = flow {
+            self.status = status;
+        }
+        flow
+    }
+
+    fn expand(&mut self, pattern: &Pattern) -> Result<Vec<String>, String> {
+        let folder = self.folder.clone();
+        names::matching(&mut self.namespace, &folder, pattern).map_err(|error| error.to_string())
+    }
+
+    fn begin_capture(&mut self) -> Result<(), String> {
+        self.sinks.push(Sink::collecting());
+        Ok(())
+    }
+
+    fn end_capture(&mut self) -> Result<String, String> {
+        self.sinks.pop().ok_or_else(|| "nothing is collected".to_string())?.into_text()
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.interrupt.is_pressed()
+    }
+
+    fn report(&mut self, text: &str) {
+        Shell::report(self, text.trim_end_matches('\n'));
+    }
+}
