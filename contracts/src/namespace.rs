@@ -7,9 +7,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sip::{Deadline, Status};
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
+use sip::{Deadline, Status};
 
 use crate::access::AccessError;
 use crate::directory::{self, NameError, NodeAttributes, NodeKind, ProviderScope};
@@ -268,11 +268,7 @@ impl Namespace {
         Ok(())
     }
 
-    fn failed(
-        &mut self,
-        error: NameError,
-        next: directory::Imp<directory::states::Ready>,
-    ) -> Result<(), AccessError> {
+    fn failed(&mut self, error: NameError, next: directory::Imp<directory::states::Ready>) -> Result<(), AccessError> {
         self.endpoint = Some(next);
         Err(error.into())
     }

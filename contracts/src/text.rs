@@ -164,7 +164,9 @@ impl Table {
         let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let lines = || core::iter::once(&headings).chain(&self.rows);
         let widths: Vec<usize> = (0..self.columns.len())
-            .map(|column| lines().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0))
+            .map(|column| {
+                lines().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            })
             .collect();
         let mut out = String::new();
         for line in lines() {

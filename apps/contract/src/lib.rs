@@ -4,10 +4,10 @@
 
 extern crate alloc;
 
-pub mod diagram;
-
 use alloc::string::String;
+use alloc::vec::Vec;
 
+use abi::name_tag;
 use contracts::pipe_io::Output;
 use contracts::report;
 use sip::Status;
@@ -19,7 +19,7 @@ sip::startup!();
 pub fn main(startup: Startup) -> i32 {
     let text = match &startup.name {
         None => all_names(),
-        Some(name) => find(name).map(|found| found.as_ref().map(diagram::render)).map(|text| text.unwrap_or_default()),
+        Some(name) => draw(name),
     };
     match text {
         Ok(text) if text.is_empty() => {
@@ -59,14 +59,14 @@ fn all_names() -> Result<String, Status> {
     Ok(names.into_iter().collect())
 }
 
-fn find(name: &str) -> Result<Option<Automaton>, Status> {
-    let mut found = None;
+/// The diagram, or nothing if there is no such contract.
+fn draw(name: &str) -> Result<String, Status> {
+    let mut all = Vec::new();
     for_each(|automaton| {
-        let is_it = automaton.name.eq_ignore_ascii_case(name);
-        if is_it {
-            found = Some(automaton);
-        }
-        is_it
+        all.push(automaton);
+        false
     })?;
-    Ok(found)
+    let named = |tag| all.iter().find(|other| name_tag(&other.name) == tag).map(|other| other.name.clone());
+    let found = all.iter().find(|automaton| automaton.name.eq_ignore_ascii_case(name));
+    Ok(found.map(|automaton| contract_diagram::render(automaton, named)).unwrap_or_default())
 }

@@ -58,7 +58,9 @@ fn trace_of(target: &str) -> Result<String, String> {
         }
         match sip::diagnostics::trace(id) {
             Ok(events) => out += &table(&events),
-            Err(Status::NotFound) => return Err(format!("no trace of process {id} is kept; `log` lists the last ends")),
+            Err(Status::NotFound) => {
+                return Err(format!("no trace of process {id} is kept; `log` lists the last ends"));
+            }
             Err(status) => return Err(format!("the trace of process {id} cannot be read: {}", status.text())),
         }
     }

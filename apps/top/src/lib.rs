@@ -38,7 +38,9 @@ pub fn main(startup: Startup) -> i32 {
         sip::time::sleep_until(sip::Deadline::after_ns(startup.interval.as_nanos() as u64));
         let now = (sip::debug::cycles(), sip::diagnostics::processes());
         let (Ok(old), Ok(new)) = (&before.1, &now.1) else {
-            report::error(format_args!("the processes cannot be listed; the manifest's `diagnostics` permission is missing"));
+            report::error(format_args!(
+                "the processes cannot be listed; the manifest's `diagnostics` permission is missing"
+            ));
             return 1;
         };
         let mut text = if terminal && look + 1 < looks { String::from(HOME) } else { String::new() };

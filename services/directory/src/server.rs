@@ -321,4 +321,3 @@ fn name_error(error: ConnectError) -> NameError {
         ConnectError::Busy | ConnectError::Exhausted => NameError::Exhausted,
     }
 }
-

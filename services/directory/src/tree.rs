@@ -105,7 +105,9 @@ impl<P: Clone> Tree<P> {
         for _ in 0..=LINK_LIMIT {
             match self.walk(folder, &path)? {
                 Walk::Folder(node) => return Ok(Resolved::Folder(node)),
-                Walk::Provider { provider, node, rest } => return Ok(Resolved::Provider { provider, node, path, rest }),
+                Walk::Provider { provider, node, rest } => {
+                    return Ok(Resolved::Provider { provider, node, path, rest });
+                }
                 Walk::Link { start, target, rest } => {
                     path = Cow::Owned(path::join(target, &path[rest..]));
                     if path.len() > path::PATH_BYTES {
@@ -135,7 +137,9 @@ impl<P: Clone> Tree<P> {
                 Body::Provider { scope: ProviderScope::Name, .. } if rest < path.len() => {
                     return Err(NameError::NotADirectory);
                 }
-                Body::Provider { provider, .. } => return Ok(Walk::Provider { provider: provider.clone(), node, rest }),
+                Body::Provider { provider, .. } => {
+                    return Ok(Walk::Provider { provider: provider.clone(), node, rest });
+                }
                 Body::Link { start, target } => return Ok(Walk::Link { start: *start, target, rest }),
             }
         }
@@ -240,7 +244,11 @@ impl<P: Clone> Tree<P> {
     }
 
     /// The names in a folder that come after `after`, in order.
-    pub fn list_after(&self, folder: NodeId, after: Option<&str>) -> Result<impl Iterator<Item = Listed<P>>, NameError> {
+    pub fn list_after(
+        &self,
+        folder: NodeId,
+        after: Option<&str>,
+    ) -> Result<impl Iterator<Item = Listed<P>>, NameError> {
         use core::ops::Bound;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let names = self.names(folder)?.range::<str, _>((from, Bound::Unbounded));
@@ -260,8 +268,12 @@ impl<P: Clone> Tree<P> {
 
     fn listed(&self, name: &str, node: NodeId) -> Listed<P> {
         let (kind, provider) = match self.node(node).map(|found| &found.body) {
-            Ok(Body::Provider { scope: ProviderScope::Name, provider, .. }) => (NodeKind::Service, Some(provider.clone())),
-            Ok(Body::Provider { scope: ProviderScope::Subtree, provider, .. }) => (NodeKind::Mount, Some(provider.clone())),
+            Ok(Body::Provider { scope: ProviderScope::Name, provider, .. }) => {
+                (NodeKind::Service, Some(provider.clone()))
+            }
+            Ok(Body::Provider { scope: ProviderScope::Subtree, provider, .. }) => {
+                (NodeKind::Mount, Some(provider.clone()))
+            }
             Ok(Body::Link { .. }) => (NodeKind::Link, None),
             Ok(Body::Folder(_)) | Err(_) => (NodeKind::Directory, None),
         };

@@ -51,7 +51,7 @@ impl Manager {
         if !self.registry.begin_closing() {
             return;
         }
-        for position in (0..self.registry.len()).rev() {
+        for position in (0..self.registry.service_count()).rev() {
             self.registry.shut_down(position);
         }
         // An exit status has eight bits on the host; what does not fit is still a failure.
@@ -103,7 +103,8 @@ fn start_directory(manager: &Arc<Manager>, index: usize) -> Result<Namespace, St
     let instance = manager.machine.instance(index);
     let program = &instance.program;
     let manifest = manager.machine.program(program).ok_or_else(|| format!("`{program}` is not installed"))?;
-    let wired = wiring::wire(&manager.machine, instance, manifest, None).map_err(|reason| format!("{program}: {reason}"))?;
+    let wired =
+        wiring::wire(&manager.machine, instance, manifest, None).map_err(|reason| format!("{program}: {reason}"))?;
     let child = wired.child.start().map_err(said)?;
     let root = wired.root.ok_or_else(|| format!("{program} has no endpoint for its first client"))?;
     let endpoint = match root.receive() {
@@ -141,7 +142,7 @@ fn register_self(namespace: &mut Namespace) -> Option<OwnProvider> {
 
 /// Starts the services one after the other, each when those before it are ready or have failed.
 fn start_services(manager: &Arc<Manager>, mut namespace: Namespace) {
-    for position in 0..manager.registry.len() {
+    for position in 0..manager.registry.service_count() {
         // Each gets a view of its own, so that one that waits for its provider holds up no other.
         let view = match namespace.open_directory("") {
             Ok(view) => view,

@@ -17,7 +17,8 @@ pub struct Machine {
 impl Machine {
     /// Reads everything. `disks` is how many disks the machine has.
     pub fn read(disks: u64) -> Result<Machine, String> {
-        let bytes = sip::diagnostics::system_manifest().map_err(|status| format!("no system manifest: {}", status.text()))?;
+        let bytes =
+            sip::diagnostics::system_manifest().map_err(|status| format!("no system manifest: {}", status.text()))?;
         let system = SystemManifest::decode(&bytes)
             .map_err(|_| String::from("the system manifest cannot be read; build the system image again"))?;
         let mut programs = Vec::new();

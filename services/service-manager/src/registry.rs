@@ -80,7 +80,7 @@ impl Registry {
     }
 
     /// How many services there are.
-    pub fn len(&self) -> usize {
+    pub fn service_count(&self) -> usize {
         self.commands.len()
     }
 

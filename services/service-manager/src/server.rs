@@ -48,7 +48,11 @@ impl Server {
 
     fn allow_control(&self, client: &impl TypedEndpoint) -> Result<(), ServiceError> {
         let principal = sip::principal::of_peer(client).map_err(|_| ServiceError::NotPermitted)?;
-        if self.manager.machine.system().may_bind(&principal, CONTROL) { Ok(()) } else { Err(ServiceError::NotPermitted) }
+        if self.manager.machine.system().may_bind(&principal, CONTROL) {
+            Ok(())
+        } else {
+            Err(ServiceError::NotPermitted)
+        }
     }
 }
 
@@ -93,7 +97,11 @@ async fn serve(server: Rc<Server>, mut client: Client) {
                 Err(error) => next.failed(error),
             },
             ExpReady::Subscribe { events, next } => {
-                if subscribe(&server, events) { next.done() } else { next.failed(ServiceError::Exhausted) }
+                if subscribe(&server, events) {
+                    next.done()
+                } else {
+                    next.failed(ServiceError::Exhausted)
+                }
             }
             ExpReady::PowerOff { exit_status, next } => match server.allow_control(&next) {
                 Ok(()) => {

@@ -149,7 +149,8 @@ fn take_up(provided: Provided, instance: &Instance, manifest: &Manifest, namespa
             }
         };
         let Some(path) = instance.provides.get(number) else { continue };
-        let contract = manifest.provides.get(number).and_then(|provide| manifest.contracts.get(provide.contract as usize));
+        let contract =
+            manifest.provides.get(number).and_then(|provide| manifest.contracts.get(provide.contract as usize));
         let scope = match contract {
             Some(contract) if contract.name == "Directory" => ProviderScope::Subtree,
             _ => ProviderScope::Name,

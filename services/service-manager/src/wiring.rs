@@ -2,6 +2,7 @@
 //!
 //! Deliberately not here: when it is started again, and registering what it provides.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -30,6 +31,14 @@ pub struct Wired {
     pub root: Option<directory::Imp<directory::states::Start>>,
 }
 
+/// Why an endpoint was not given.
+enum Trouble {
+    /// What it is to be bound to cannot be reached; the child is as it was.
+    Unreachable(Box<Wired>, String),
+    /// The child cannot be made.
+    Fatal(String),
+}
+
 /// Makes the child. Without a namespace (before the directory runs) nothing can be bound.
 pub fn wire(
     machine: &Machine,
@@ -46,16 +55,22 @@ pub fn wire(
         let given = match package::bound_path(instance, manifest, slot) {
             Some(path) => bind(wired, slot, contract, path, namespace.as_deref_mut()),
             None => match (&wanted.source, contract, wanted.side) {
-                (Source::Parent, "ServiceProvider", Side::Exporter) => provide(wired, slot),
-                (Source::Parent, "Directory", Side::Exporter) => root(wired, slot),
-                (Source::StandardOutput, ..) => bind(wired, slot, contract, CONSOLE, namespace.as_deref_mut()),
-                _ if wanted.optional => Ok(wired),
-                (source, ..) => {
-                    Err(format!("nothing can be given for its endpoint `{}` (from {source})", wanted.name))
+                (Source::Parent, "ServiceProvider", Side::Exporter) => provide(wired, slot).map_err(Trouble::Fatal),
+                (Source::Parent, "Directory", Side::Exporter) => root(wired, slot).map_err(Trouble::Fatal),
+                (Source::StandardOutput, ..) if !wanted.optional => {
+                    bind(wired, slot, contract, CONSOLE, namespace.as_deref_mut())
                 }
+                _ if wanted.optional => Ok(wired),
+                (source, ..) => Err(Trouble::Fatal(format!("nothing can be given for it (from {source})"))),
             },
         };
-        wired = given.map_err(|reason| format!("endpoint `{}`: {reason}", wanted.name))?;
+        wired = match given {
+            Ok(wired) => wired,
+            Err(Trouble::Unreachable(wired, _)) if wanted.optional => *wired,
+            Err(Trouble::Unreachable(_, reason) | Trouble::Fatal(reason)) => {
+                return Err(format!("endpoint `{}`: {reason}", wanted.name));
+            }
+        };
     }
     Ok(wired)
 }
@@ -106,17 +121,21 @@ fn root(mut wired: Wired, slot: usize) -> Result<Wired, String> {
 /// has said that the object is open.
 macro_rules! open {
     ($contract:ident, $wired:ident, $slot:ident, $path:ident, $namespace:ident) => {{
-        let next = $namespace
-            .open($path, $contract::new_channel, |importer: $contract::Imp<$contract::states::Start>| {
+        let opened =
+            $namespace.open($path, $contract::new_channel, |importer: $contract::Imp<$contract::states::Start>| {
                 match importer.receive() {
                     $contract::ImpStart::Success { next } => Ok(next),
                     $contract::ImpStart::Refused { .. } => Err(AccessError::Name(directory::NameError::NotPermitted)),
                     $contract::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
                 }
-            })
-            .map_err(|error| format!("{}: {error}", $path))?;
-        $wired.child = $wired.child.endpoint($slot, next).map_err(said)?;
-        Ok($wired)
+            });
+        match opened {
+            Ok(next) => {
+                $wired.child = $wired.child.endpoint($slot, next).map_err(|status| Trouble::Fatal(said(status)))?;
+                Ok($wired)
+            }
+            Err(error) => Err(Trouble::Unreachable(Box::new($wired), format!("{}: {error}", $path))),
+        }
     }};
 }
 
@@ -126,17 +145,20 @@ fn bind(
     contract: &str,
     path: &str,
     namespace: Option<&mut Namespace>,
-) -> Result<Wired, String> {
-    let Some(namespace) = namespace else { return Err(format!("{path}: the directory service does not run yet")) };
+) -> Result<Wired, Trouble> {
+    let Some(namespace) = namespace else {
+        let reason = format!("{path}: the directory service does not run yet");
+        return Err(Trouble::Unreachable(Box::new(wired), reason));
+    };
     match contract {
         "Directory" => open!(directory, wired, slot, path, namespace),
         "Disk" => open!(disk, wired, slot, path, namespace),
         "Console" => open!(console, wired, slot, path, namespace),
         "Pipe" => open!(pipe, wired, slot, path, namespace),
         "ServiceManager" => open!(service_manager, wired, slot, path, namespace),
-        other => Err(format!(
+        other => Err(Trouble::Fatal(format!(
             "{path}: the service manager binds no {other} for others; let the program have the namespace and bind itself"
-        )),
+        ))),
     }
 }
 
