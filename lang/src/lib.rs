@@ -16,7 +16,9 @@ pub mod syntax;
 mod unit;
 
 pub use diagnostic::{Code, Colours, Diagnostic, Label, Severity};
-pub use emit::{emit_rust, rust_module_name, rust_state_name};
+pub use emit::{
+    SystemChannel, emit_promela, emit_promela_system, emit_rust, emit_svg, rust_module_name, rust_state_name,
+};
 pub use source::{SourceFile, Span};
 pub use unit::{
     Argument, ArgumentKind, Contract, Field, Message, Scalar, State, Type, TypeIndex, TypeKind, Unit, Value, ValueType,

@@ -1,9 +1,14 @@
 //! Checked contracts to text: Rust, diagrams, models. Nothing here can fail.
 
+mod layout;
+mod promela;
 mod rust;
 mod rust_types;
+mod svg;
 
+pub use promela::{SystemChannel, emit_promela, emit_promela_system};
 pub use rust::emit_rust;
+pub use svg::emit_svg;
 
 use crate::naming;
 
