@@ -1,0 +1,96 @@
+//! What the tests make packages of: a writer of small ELF files and a manifest.
+#![allow(dead_code)]
+
+pub mod elf;
+
+use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
+use package::{
+    Category, Code, ContractSide, ContractUse, Domain, EndpointSlot, Manifest, Package, PackageError, Parameter,
+    ParameterKind, Quota, SecretKey, Side, Source, Supervision, Value, Version, sha256,
+};
+
+/// `in message Say(); out message Said(); state READY: one { Say? -> Said! -> READY; }` and a state OVER.
+pub fn automaton(name: &str) -> Automaton {
+    let message = |name: &str, direction| MessageShape {
+        name: name.into(),
+        direction,
+        scalar_words: 0,
+        ranges: Vec::new(),
+        blocks: Vec::new(),
+        endpoints: Vec::new(),
+    };
+    let state = |name: &str, next: [u16; 2]| StateRow { name: name.into(), next: next.to_vec() };
+    Automaton {
+        name: name.into(),
+        queue_to_importer: 1,
+        queue_to_exporter: 1,
+        messages: vec![message("Say", Direction::ToExporter), message("Said", Direction::ToImporter)],
+        states: vec![
+            state("READY", [1, NO_TRANSITION]),
+            state("READY after Say", [NO_TRANSITION, 0]),
+            state("OVER", [NO_TRANSITION, NO_TRANSITION]),
+        ],
+    }
+}
+
+pub fn contract(name: &str) -> ContractUse {
+    let automaton = automaton(name).encode();
+    ContractUse { name: name.into(), side: ContractSide::Both, fingerprint: sha256(&automaton), automaton }
+}
+
+pub fn parameter(name: &str, kind: ParameterKind) -> Parameter {
+    Parameter {
+        name: name.into(),
+        kind,
+        default: None,
+        required: false,
+        position: None,
+        repeated: false,
+        flag: None,
+        help: String::new(),
+    }
+}
+
+pub fn manifest() -> Manifest {
+    let path = Parameter { default: Some(Value::Text("/".into())), ..parameter("path", ParameterKind::Text) };
+    Manifest {
+        name: "echo".into(),
+        publisher: "singularity".into(),
+        version: Version { major: 0, minor: 1, patch: 0 },
+        abi: abi::ABI_VERSION,
+        category: Category::Console,
+        summary: "writes its arguments".into(),
+        code: Code::Image { sha256: [0; 32] },
+        contracts: vec![contract("Echo")],
+        endpoints: vec![EndpointSlot {
+            name: "echo".into(),
+            contract: 0,
+            side: Side::Importer,
+            state: 0,
+            state_name: "READY".into(),
+            source: Source::Path("/service/echo".into()),
+            optional: false,
+        }],
+        parameters: vec![path],
+        provides: Vec::new(),
+        devices: Vec::new(),
+        quota: Quota::default(),
+        supervision: Supervision::default(),
+        permissions: Vec::new(),
+        domain: Domain::Kernel,
+    }
+}
+
+pub fn key() -> SecretKey {
+    SecretKey::from_bytes(&[7; 32])
+}
+
+/// A package that passes every check.
+pub fn good_package() -> Vec<u8> {
+    Package::build(manifest(), &elf::Elf::good().write(), &key()).expect("the good package is good")
+}
+
+/// Takes apart and verifies, with the key of the tests trusted.
+pub fn verify(bytes: &[u8]) -> Result<(), PackageError> {
+    Package::parse(bytes)?.verify(&[key().public()]).map(|_| ())
+}
