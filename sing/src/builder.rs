@@ -8,7 +8,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::cargo::Metadata;
-use crate::command_line::BuildArguments;
 use crate::dependencies::{self, AllowList, Checksums};
 use crate::doors::{Doors, door_name};
 use crate::failure::{Failure, Outcome};
@@ -23,26 +22,6 @@ pub enum UnsafeTests {
     Refused,
     /// It is built.
     Allowed,
-}
-
-/// `sing build`.
-///
-/// # Errors
-/// A program is refused or does not build.
-pub fn command(repository: &Repository, arguments: &BuildArguments) -> Outcome<u8> {
-    let unsafe_tests = if arguments.allow_unsafe_tests { UnsafeTests::Allowed } else { UnsafeTests::Refused };
-    let programs = Programs::find(repository);
-    let selected: Vec<&Program> = if arguments.programs.is_empty() {
-        if let Some((_, failure)) = programs.broken().next() {
-            return Err(failure.clone());
-        }
-        programs.all().filter(|program| !program.unsafe_for_tests || arguments.allow_unsafe_tests).collect()
-    } else {
-        arguments.programs.iter().map(|name| programs.get(name)).collect::<Outcome<_>>()?
-    };
-    let _lock = lock(repository)?;
-    build_programs(repository, &programs, &selected, unsafe_tests)?;
-    Ok(0)
 }
 
 /// `sing dependencies`: prints the closure of all images as entries of the audited list.

@@ -35,7 +35,7 @@ pub fn command() -> Command {
 /// # Errors
 /// Cargo cannot be started, or the build fails; the compiler's messages are in the failure.
 pub fn build(mut command: Command, what: &str, expected: usize) -> Outcome<BTreeMap<String, PathBuf>> {
-    command.arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
+    command.args(["--quiet", "--message-format=json-render-diagnostics"]).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(cannot_start)?;
     let errors = child.stderr.take();

@@ -94,9 +94,10 @@ impl Checksums {
         let file: LockFile = toml::from_str(&read_text(lock)?).map_err(|error| {
             Failure::new(format!("{} is not a lock file of cargo", lock.display())).details(error.to_string())
         })?;
-        let with_checksum = file.package.into_iter().filter_map(|package| {
-            package.checksum.map(|checksum| ((package.name, package.version), checksum))
-        });
+        let with_checksum = file
+            .package
+            .into_iter()
+            .filter_map(|package| package.checksum.map(|checksum| ((package.name, package.version), checksum)));
         Ok(Checksums(with_checksum.collect()))
     }
 

@@ -12,30 +12,36 @@ use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program};
 use crate::repository::{Repository, write_if_changed};
 
-/// Compiler and linker flags of an image: position-independent, nothing of the host's C library, all
-/// addresses relative, code and data on pages of their own.
-const FLAGS: [&str; 12] = [
+/// Compiler and linker flags of an image beside its link script: position-independent, nothing of the
+/// host's C library, relative relocations only, no unwind tables.
+const FLAGS: [&str; 15] = [
     "-Crelocation-model=pie",
     "-Ctarget-feature=+crt-static",
+    "-Cforce-unwind-tables=no",
     "-Clink-arg=-nostdlib",
     "-Clink-arg=-nostartfiles",
     "-Clink-arg=-static-pie",
     "-Clink-arg=-Wl,--gc-sections",
-    "-Clink-arg=-Wl,-z,relro,-z,now",
     "-Clink-arg=-Wl,-z,noexecstack",
-    "-Clink-arg=-Wl,-z,separate-code",
+    "-Clink-arg=-Wl,-z,relro",
+    "-Clink-arg=-Wl,-z,now",
+    "-Clink-arg=-Wl,-z,max-page-size=4096",
     "-Clink-arg=-Wl,--build-id=none",
     "-Clink-arg=-Wl,--no-dynamic-linker",
-    "-Cforce-unwind-tables=no",
+    "-Clink-arg=-Wl,--no-eh-frame-hdr",
+    "-Clink-arg=-Wl,--hash-style=gnu",
 ];
+/// The link script, in the repository.
+const LINK_SCRIPT: &str = "sip/image.ld";
 
 /// The profile of images: whole-program optimisation, so that only what a program uses is in it.
-const PROFILE: &str = "\n[profile.release]\nopt-level = 2\nlto = \"fat\"\ncodegen-units = 1\npanic = \"abort\"\ndebug = false\nstrip = \"none\"\nincremental = false\n\n# What runs while building: small and soon compiled beats fast.\n[profile.release.build-override]\nopt-level = 0\ncodegen-units = 16\n";
+const PROFILE: &str = "\n[profile.release]\nopt-level = 2\nlto = \"fat\"\ncodegen-units = 1\npanic = \"abort\"\ndebug = false\noverflow-checks = false\nstrip = \"debuginfo\"\nincremental = false\n\n# What runs while building: small and soon compiled beats fast.\n[profile.release.build-override]\nopt-level = 0\ncodegen-units = 16\n";
 
 /// The generated workspace.
 pub struct Doors {
     folder: PathBuf,
     target: PathBuf,
+    link_script: PathBuf,
 }
 
 impl Doors {
@@ -44,7 +50,11 @@ impl Doors {
     /// # Errors
     /// A file cannot be written or the repository's Cargo.lock not be read.
     pub fn generate<'a>(repository: &Repository, programs: impl Iterator<Item = &'a Program>) -> Outcome<Doors> {
-        let doors = Doors { folder: repository.output("doors"), target: repository.output("build") };
+        let doors = Doors {
+            folder: repository.output("doors"),
+            target: repository.output("build"),
+            link_script: repository.root().join(LINK_SCRIPT),
+        };
         let mut members = BTreeSet::new();
         for program in programs {
             if let Body::Crate { folder, package } = &program.body {
@@ -83,7 +93,8 @@ impl Doors {
             command.arg("--package").arg(door_name(program));
         }
         // Takes the place of whatever flags the user has: an image is made with exactly these.
-        command.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f")).env_remove("RUSTFLAGS");
+        let flags = format!("{}\x1f-Clink-arg=-Wl,-T,{}", FLAGS.join("\x1f"), self.link_script.display());
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags).env_remove("RUSTFLAGS");
         command.env("CARGO_INCREMENTAL", "0");
         command
     }
@@ -97,7 +108,7 @@ impl Doors {
             "[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
              [[bin]]\nname = {name:?}\npath = \"main.rs\"\ntest = false\nbench = false\n\n\
              [dependencies]\nprogram = {{ package = {package:?}, path = {folder} }}\n\
-             sip = {{ path = {sip}, features = [\"image\"] }}\n",
+             sip = {{ path = {sip} }}\n",
             door_name(program),
         );
         let main = "#![no_std]\n#![no_main]\n\nsip::entry!(program::main);\n";

@@ -8,9 +8,12 @@
 #![forbid(unsafe_code)]
 
 pub mod attributes;
+pub mod build;
 pub mod builder;
 pub mod cargo;
 pub mod command_line;
+pub mod contracts;
+pub mod demo_disk;
 pub mod dependencies;
 pub mod doors;
 pub mod failure;
@@ -20,6 +23,8 @@ pub mod programs;
 pub mod progress;
 pub mod repository;
 pub mod run;
+pub mod systems;
+pub mod terminal;
 
 use command_line::{Command, CommandLine};
 use failure::{Failure, Outcome};
@@ -33,7 +38,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
     let repository = Repository::find()?;
     match command_line.command {
         Command::Run(arguments) => run::run(&repository, &arguments),
-        Command::Build(arguments) => builder::command(&repository, &arguments),
+        Command::Build(arguments) => build::build(&repository, &arguments),
         Command::Dependencies => builder::print_dependencies(&repository),
         _ => Err(Failure::new("not yet")),
     }

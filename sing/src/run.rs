@@ -1,12 +1,79 @@
-//! `sing run`.
+//! `sing run`: prepares a system and becomes the hosted machine that runs it.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::builder::UnsafeTests;
 use crate::command_line::RunArguments;
+use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
+use crate::systems::{self, Ready};
 
-/// `sing run`.
+/// `sing run`. Returns only when the machine cannot be started: otherwise this process becomes it, so
+/// that signals, the terminal and the exit status are the machine's own.
 ///
 /// # Errors
-/// x
-pub fn run(_repository: &Repository, _arguments: &RunArguments) -> Outcome<u8> {
-    Err(Failure::new("not yet"))
+/// The system does not build, a disk is not there, or the machine cannot be started.
+pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
+    for disk in &arguments.disk {
+        check_disk(disk)?;
+    }
+    let manifest = repository.system_manifest(&arguments.system)?;
+    let ready = systems::prepare(repository, &manifest, UnsafeTests::Refused)?;
+    let disks = if arguments.disk.is_empty() { vec![demo_disk::path(repository)?] } else { arguments.disk.clone() };
+    let error = machine_command(&ready, &disks, arguments).exec();
+    Err(Failure::file("start", &ready.machine, &error))
+}
+
+/// The command that starts the machine.
+fn machine_command(ready: &Ready, disks: &[PathBuf], arguments: &RunArguments) -> Command {
+    let mut command = Command::new(&ready.machine);
+    command.arg("--system").arg(&ready.image);
+    for disk in disks {
+        command.arg("--disk").arg(disk);
+    }
+    if let Some(processors) = arguments.processors {
+        command.arg("--processors").arg(processors.to_string());
+    }
+    if let Some(commands) = &arguments.commands {
+        let mut parameter = OsString::from("commands=");
+        parameter.push(commands);
+        command.arg("--parameter").arg(parameter);
+    }
+    for parameter in &arguments.parameter {
+        command.arg("--parameter").arg(parameter);
+    }
+    command
+}
+
+/// Looks at a disk before anything is built for it: what cannot be opened is better said now.
+fn check_disk(disk: &Path) -> Outcome<()> {
+    let text = disk.to_string_lossy();
+    let path = text.strip_suffix(":ro").map_or(disk, Path::new);
+    let metadata = std::fs::metadata(path).map_err(|error| Failure::file("open the disk", path, &error))?;
+    if metadata.is_dir() {
+        return Err(Failure::new(format!("the disk {} is a folder", path.display()))
+            .remedy("give a disk image; `mke2fs -d FOLDER IMAGE 64M` makes one of a folder"));
+    }
+    std::fs::File::open(path).map_err(|error| Failure::file("open the disk", path, &error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_disk_and_a_folder_are_one_sentence_each() {
+        let missing = check_disk(Path::new("/no/such.img")).expect_err("there is none").to_string();
+        assert_eq!(
+            missing,
+            "cannot open the disk /no/such.img: no such file or directory; check the spelling of the path."
+        );
+        let folder = check_disk(Path::new("/")).expect_err("a folder").to_string();
+        assert!(folder.starts_with("the disk / is a folder; give a disk image"), "{folder}");
+    }
 }

@@ -1,0 +1,74 @@
+//! `sing build`: programs into signed packages, without running them.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::builder::{self, UnsafeTests};
+use crate::command_line::BuildArguments;
+use crate::failure::Outcome;
+use crate::programs::Program;
+use crate::repository::Repository;
+use crate::systems::{self, Catalogue, Packed};
+
+/// `sing build`.
+///
+/// # Errors
+/// A program is refused or does not build.
+pub fn build(repository: &Repository, arguments: &BuildArguments) -> Outcome<u8> {
+    let unsafe_tests = if arguments.allow_unsafe_tests { UnsafeTests::Allowed } else { UnsafeTests::Refused };
+    if let Some(system) = &arguments.system {
+        let manifest = repository.system_manifest(system)?;
+        let ready = systems::prepare(repository, &manifest, unsafe_tests)?;
+        print_system(&ready.image, arguments.json);
+        return Ok(0);
+    }
+    let packed = build_programs(repository, arguments, unsafe_tests)?;
+    print_programs(&packed, arguments.json);
+    Ok(0)
+}
+
+fn build_programs(
+    repository: &Repository,
+    arguments: &BuildArguments,
+    unsafe_tests: UnsafeTests,
+) -> Outcome<Vec<Packed>> {
+    let _lock = builder::lock(repository)?;
+    let catalogue = Catalogue::read(repository)?;
+    let selected: Vec<&Program> = if arguments.programs.is_empty() {
+        if let Some(failure) = catalogue.failures().next() {
+            return Err(failure.clone());
+        }
+        catalogue.programs.all().filter(|program| !program.unsafe_for_tests || arguments.allow_unsafe_tests).collect()
+    } else {
+        arguments.programs.iter().map(|name| catalogue.programs.get(name)).collect::<Outcome<_>>()?
+    };
+    for program in &selected {
+        catalogue.manifest(&program.name)?;
+    }
+    let key = systems::signing_key(repository)?;
+    let built = builder::build_programs(repository, &catalogue.programs, &selected, unsafe_tests)?;
+    built.iter().map(|image| systems::pack(repository, &catalogue, image, &key)).collect()
+}
+
+fn print_system(image: &Path, as_json: bool) {
+    if as_json {
+        println!("{}", json!({ "system": image }));
+    } else {
+        println!("{}", image.display());
+    }
+}
+
+fn print_programs(packed: &[Packed], as_json: bool) {
+    if as_json {
+        let list: Vec<_> = packed
+            .iter()
+            .map(|one| json!({ "name": one.name, "package": one.path, "image_bytes": one.image_bytes }))
+            .collect();
+        println!("{}", serde_json::Value::from(list));
+        return;
+    }
+    for one in packed {
+        println!("{:<20} {:>8} bytes  {}", one.name, one.image_bytes, one.path.display());
+    }
+}

@@ -1,0 +1,152 @@
+//! The contracts that a program can see: those of the crates its library depends on by path, and its
+//! own, each crate's `.contract` files compiled as one unit.
+//!
+//! Key types: [`ContractUnits`] for the repository, [`VisibleContracts`] for one program.
+//! Deliberately not here: what makes a contract right; that is the crate `lang`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use lang::{Compiled, SourceFile};
+use manifest::{Contract, Contracts};
+
+use crate::cargo::{Metadata, Package};
+use crate::failure::{Failure, Outcome};
+use crate::repository::{Repository, read_text};
+use crate::terminal;
+
+/// Folders of a crate in which contracts are test data.
+const NOT_SEARCHED: [&str; 4] = ["target", "tests", "fixtures", "fuzz"];
+
+/// The compiled contracts of every crate of the repository that has some.
+pub struct ContractUnits {
+    units: BTreeMap<PathBuf, Compiled>,
+    path_dependencies: BTreeMap<PathBuf, Vec<PathBuf>>,
+}
+
+impl ContractUnits {
+    /// Compiles the contracts of the repository's crates; mistakes in them are kept as diagnostics.
+    ///
+    /// # Errors
+    /// Cargo cannot read the workspace, or a file cannot be read.
+    pub fn compile(repository: &Repository) -> Outcome<ContractUnits> {
+        let metadata = Metadata::of_members(&repository.root().join("Cargo.toml"))?;
+        let mut units = BTreeMap::new();
+        let mut path_dependencies = BTreeMap::new();
+        for package in metadata.packages.iter().filter(|package| may_declare_contracts(package)) {
+            let folder = package.folder().to_path_buf();
+            let files = contract_files(&folder);
+            if !files.is_empty() {
+                units.insert(folder.clone(), compile_files(repository, &files)?);
+            }
+            let built = package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev"));
+            path_dependencies.insert(folder, built.filter_map(|dependency| dependency.path.clone()).collect());
+        }
+        Ok(ContractUnits { units, path_dependencies })
+    }
+
+    /// The units by the folder of their crate.
+    pub fn all(&self) -> impl Iterator<Item = (&Path, &Compiled)> {
+        self.units.iter().map(|(folder, unit)| (folder.as_path(), unit))
+    }
+
+    /// A failure that shows every error of the units, if there are any.
+    ///
+    /// # Errors
+    /// A contract has an error.
+    pub fn refuse_errors(&self) -> Outcome<()> {
+        let broken: Vec<&Compiled> = self.units.values().filter(|unit| unit.unit.is_none()).collect();
+        if broken.is_empty() {
+            return Ok(());
+        }
+        let details: Vec<String> =
+            broken.iter().map(|unit| unit.render(terminal::contract_colours(&std::io::stderr()))).collect();
+        Err(Failure::new("the contracts have errors").details(details.join("\n")).remedy("mend what is shown above"))
+    }
+
+    /// What the crate in `folder` can name in its manifest.
+    pub fn visible_from(&self, folder: &Path) -> VisibleContracts<'_> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())];
+        let mut contracts = BTreeMap::new();
+        while let Some(current) = open.pop() {
+            if !seen.insert(current.clone()) {
+                continue;
+            }
+            let unit = self.units.get(&current).and_then(|compiled| compiled.unit.as_ref());
+            for contract in unit.iter().flat_map(|unit| &unit.contracts) {
+                contracts.entry(contract.name.clone()).or_insert(contract);
+            }
+            open.extend(self.path_dependencies.get(&current).into_iter().flatten().cloned());
+        }
+        VisibleContracts { contracts }
+    }
+
+    /// The contract with this name, wherever it is.
+    pub fn find(&self, name: &str) -> Option<&lang::Contract> {
+        let all = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
+        all.flat_map(|unit| &unit.contracts).find(|contract| contract.name == name)
+    }
+
+    /// The names of all contracts, in alphabetical order.
+    pub fn names(&self) -> Vec<String> {
+        let all = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
+        let names: BTreeSet<String> =
+            all.flat_map(|unit| &unit.contracts).map(|contract| contract.name.clone()).collect();
+        names.into_iter().collect()
+    }
+}
+
+/// The contract language's own files are test data.
+fn may_declare_contracts(package: &Package) -> bool {
+    !["lang", "sip", "sip-macros", "abi"].contains(&package.name.as_str())
+}
+
+/// Compiles these files as one unit.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn compile_files(repository: &Repository, files: &[PathBuf]) -> Outcome<Compiled> {
+    let sources: Outcome<Vec<SourceFile>> =
+        files.iter().map(|path| Ok(SourceFile::new(repository.shown(path).to_string(), read_text(path)?))).collect();
+    Ok(lang::compile(&sources?))
+}
+
+/// The `.contract` files in a crate's folder, in the order of their names.
+pub fn contract_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(current) = open.pop() {
+        for entry in std::fs::read_dir(&current).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() {
+                let is_nested_crate = path.join("Cargo.toml").is_file();
+                if !is_nested_crate && !NOT_SEARCHED.iter().any(|skipped| name == *skipped) {
+                    open.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "contract") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The contracts that one program can name.
+pub struct VisibleContracts<'a> {
+    contracts: BTreeMap<String, &'a lang::Contract>,
+}
+
+impl Contracts for VisibleContracts<'_> {
+    fn find(&self, name: &str) -> Option<Contract> {
+        self.contracts
+            .get(name)
+            .map(|contract| Contract { fingerprint: contract.fingerprint, automaton: contract.automaton.clone() })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.contracts.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,221 @@
+//! Puts systems together: reads every manifest, builds and packs the programs a system manifest
+//! names, and writes the system image that the hosted machine starts from.
+//!
+//! Key types: [`Catalogue`] (all manifests of the repository), [`Ready`] (a system that can start).
+//! Deliberately not here: how images are built (`builder`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use manifest::Program as ProgramManifest;
+use package::{Manifest, Package, SecretKey, SystemImage, SystemManifest};
+
+use crate::builder::{self, BuiltImage, UnsafeTests};
+use crate::cargo;
+use crate::contracts::ContractUnits;
+use crate::failure::{Failure, Outcome};
+use crate::fingerprint::Fingerprint;
+use crate::programs::{Body, Program, Programs};
+use crate::repository::{Repository, read_text, write_if_changed};
+use crate::{keys, terminal};
+
+/// Every program of the repository with its manifest, checked.
+pub struct Catalogue {
+    /// The programs as they were found.
+    pub programs: Programs,
+    manifests: BTreeMap<String, ProgramManifest>,
+    broken: BTreeMap<String, Failure>,
+}
+
+impl Catalogue {
+    /// Reads and checks all manifests; broken ones are kept apart.
+    ///
+    /// # Errors
+    /// The contracts have errors, or cargo cannot read the workspace.
+    pub fn read(repository: &Repository) -> Outcome<Catalogue> {
+        let units = ContractUnits::compile(repository)?;
+        units.refuse_errors()?;
+        let programs = Programs::find(repository);
+        let mut catalogue = Catalogue { programs, manifests: BTreeMap::new(), broken: BTreeMap::new() };
+        for program in catalogue.programs.all() {
+            match read_manifest(repository, &units, program) {
+                Ok(manifest) => {
+                    catalogue.manifests.insert(program.name.clone(), manifest);
+                }
+                Err(failure) => {
+                    catalogue.broken.insert(program.name.clone(), failure);
+                }
+            }
+        }
+        Ok(catalogue)
+    }
+
+    /// The manifest of a program.
+    ///
+    /// # Errors
+    /// There is no such program, or its manifest is broken.
+    pub fn manifest(&self, name: &str) -> Outcome<&Manifest> {
+        if let Some(failure) = self.broken.get(name) {
+            return Err(failure.clone());
+        }
+        match self.manifests.get(name) {
+            Some(manifest) => Ok(&manifest.manifest),
+            None => {
+                Err(self.programs.get(name).err().unwrap_or_else(|| Failure::new(format!("no manifest of {name}"))))
+            }
+        }
+    }
+
+    /// The manifests that are right.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        self.manifests.values().map(|manifest| &manifest.manifest)
+    }
+
+    /// What is wrong with the others.
+    pub fn failures(&self) -> impl Iterator<Item = &Failure> {
+        self.programs.broken().map(|(_, failure)| failure).chain(self.broken.values())
+    }
+
+    /// Reads and checks a system manifest.
+    ///
+    /// # Errors
+    /// It cannot be read or has errors.
+    pub fn system(&self, repository: &Repository, path: &Path) -> Outcome<SystemManifest> {
+        let manifests: Vec<&Manifest> = self.manifests().collect();
+        let shown = repository.shown(path).to_string();
+        manifest::system(&shown, &read_text(path)?, &manifests).map_err(|diagnostics| {
+            let mut details: Vec<String> = self.failures().map(Failure::to_string).collect();
+            details.push(diagnostics.render(terminal::manifest_colours(&std::io::stderr())));
+            Failure::new(format!("the system manifest {shown} has errors"))
+                .details(details.join("\n\n"))
+                .remedy("mend what is shown above")
+        })
+    }
+}
+
+/// Reads and checks the manifest of one program.
+///
+/// # Errors
+/// It has errors; all of them are in the failure.
+pub fn read_manifest(repository: &Repository, units: &ContractUnits, program: &Program) -> Outcome<ProgramManifest> {
+    let path = program.manifest();
+    let shown = repository.shown(&path).to_string();
+    let folder = match &program.body {
+        Body::Crate { folder, .. } => folder,
+        Body::Script => &program.folder,
+    };
+    manifest::program(&shown, &read_text(&path)?, Some(&units.visible_from(folder))).map_err(|diagnostics| {
+        Failure::new(format!("the manifest {shown} has errors"))
+            .details(diagnostics.render(terminal::manifest_colours(&std::io::stderr())))
+            .remedy("mend what is shown above")
+    })
+}
+
+/// Packs and signs a built program, and writes the package.
+///
+/// # Errors
+/// The image is refused, or the package cannot be written.
+pub fn pack(
+    repository: &Repository,
+    catalogue: &Catalogue,
+    built: &BuiltImage<'_>,
+    key: &SecretKey,
+) -> Outcome<Packed> {
+    let name = &built.program.name;
+    let image = match &built.image {
+        Some(path) => std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?,
+        None => Vec::new(),
+    };
+    let manifest = catalogue.manifest(name)?.clone();
+    let bytes = Package::build(manifest, &image, key)
+        .map_err(|error| Failure::new(format!("the image of `{name}` is refused: {error}")))?;
+    let path = repository.output(&format!("packages/{name}.package"));
+    write_if_changed(&path, &bytes)?;
+    Ok(Packed { name: name.clone(), path, image_bytes: image.len(), bytes })
+}
+
+/// A package that was written.
+pub struct Packed {
+    /// Name of the program.
+    pub name: String,
+    /// Where the package lies.
+    pub path: PathBuf,
+    /// Bytes of the image file in it; 0 for a script.
+    pub image_bytes: usize,
+    /// The package.
+    pub bytes: Vec<u8>,
+}
+
+/// The development key.
+///
+/// # Errors
+/// The key file cannot be read or made.
+pub fn signing_key(repository: &Repository) -> Outcome<SecretKey> {
+    Ok(SecretKey::from_bytes(&keys::development_seed(repository)?))
+}
+
+/// A system that can start.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    /// The system image.
+    pub image: PathBuf,
+    /// The hosted machine.
+    pub machine: PathBuf,
+}
+
+/// Builds what the system manifest at `path` needs, unless nothing has changed since the last time.
+///
+/// # Errors
+/// Something is wrong with the system, or does not build.
+pub fn prepare(repository: &Repository, path: &Path, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
+    let name = path.file_stem().map_or_else(|| "system".into(), |stem| stem.to_string_lossy().into_owned());
+    let ready = Ready {
+        image: repository.output(&format!("systems/{name}.system")),
+        machine: repository.cargo_target().join("release/singularity-hosted"),
+    };
+    let stamp = repository.output(&format!("systems/{name}.stamp"));
+    let settings = format!("{} {unsafe_tests:?}", path.display());
+    let is_current = || {
+        let sources = Fingerprint::of_sources(repository, &settings);
+        let outputs = [ready.image.clone(), ready.machine.clone(), path.to_path_buf()];
+        let current = sources.with_outputs(&outputs).is_kept_at(&stamp);
+        (sources, outputs, current)
+    };
+    if is_current().2 {
+        return Ok(ready);
+    }
+    let _lock = builder::lock(repository)?;
+    // Another run may have built it while this one waited for the lock.
+    let (sources, outputs, current) = is_current();
+    if !current {
+        build_system(repository, path, &ready, unsafe_tests)?;
+        sources.with_outputs(&outputs).keep(&stamp)?;
+    }
+    Ok(ready)
+}
+
+fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_tests: UnsafeTests) -> Outcome<()> {
+    let catalogue = Catalogue::read(repository)?;
+    let system = catalogue.system(repository, path)?;
+    let names = system.programs();
+    let selected: Outcome<Vec<&Program>> = names.iter().map(|name| catalogue.programs.get(name)).collect();
+    let built = builder::build_programs(repository, &catalogue.programs, &selected?, unsafe_tests)?;
+    let key = signing_key(repository)?;
+    let mut packages = Vec::new();
+    for image in &built {
+        packages.push(pack(repository, &catalogue, image, &key)?.bytes);
+    }
+    build_machine(repository)?;
+    let image = SystemImage::build(&system, &[key.public()], &packages)
+        .map_err(|error| Failure::new(format!("the system image of `{}` cannot be made: {error}", system.name)))?;
+    write_if_changed(&ready.image, &image)
+}
+
+/// Builds the hosted machine with the kernel in it.
+fn build_machine(repository: &Repository) -> Outcome<()> {
+    let mut command = cargo::command();
+    command.args(["build", "--release", "--package", "boot-hosted", "--manifest-path"]);
+    command.arg(repository.root().join("Cargo.toml"));
+    command.arg("--target-dir").arg(repository.cargo_target());
+    cargo::build(command, "the hosted machine", 30).map(|_| ())
+}
