@@ -221,3 +221,98 @@ unsafe impl lock_api::RawMutex for SpinThenYield {
         self.taken.store(false, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::alloc::{GlobalAlloc, Layout};
+
+    use super::{LARGE_BYTES, SipAllocator, start};
+    use crate::double;
+
+    /// Sizes and lifetimes without a pattern, the same in each run.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, bound: u64) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 33) % bound) as usize
+        }
+    }
+
+    struct Piece {
+        pointer: *mut u8,
+        layout: Layout,
+        mark: u8,
+    }
+
+    impl Piece {
+        fn new(size: usize, align: usize, mark: u8) -> Piece {
+            let layout = Layout::from_size_align(size, align).unwrap();
+            // SAFETY: the size is not zero.
+            let pointer = unsafe { SipAllocator.alloc(layout) };
+            assert!(!pointer.is_null() && (pointer as usize).is_multiple_of(align), "{layout:?}");
+            // SAFETY: just allocated.
+            unsafe { pointer.write_bytes(mark, size) };
+            Piece { pointer, layout, mark }
+        }
+
+        fn check(&self, length: usize) {
+            // SAFETY: allocated with at least this length, and not freed yet.
+            let bytes = unsafe { core::slice::from_raw_parts(self.pointer, length) };
+            assert!(bytes.iter().all(|&byte| byte == self.mark), "somebody else wrote here");
+        }
+
+        fn resize(&mut self, size: usize) {
+            // SAFETY: allocated with this layout; the new size is not zero.
+            self.pointer = unsafe { SipAllocator.realloc(self.pointer, self.layout, size) };
+            assert!(!self.pointer.is_null());
+            self.check(size.min(self.layout.size()));
+            self.layout = Layout::from_size_align(size, self.layout.align()).unwrap();
+            // SAFETY: just allocated.
+            unsafe { self.pointer.write_bytes(self.mark, size) };
+        }
+
+        fn free(self) {
+            self.check(self.layout.size());
+            // SAFETY: allocated with this layout.
+            unsafe { SipAllocator.dealloc(self.pointer, self.layout) };
+        }
+    }
+
+    #[test]
+    fn allocations_do_not_overlap_and_large_ones_go_back() {
+        double::run(|| {
+            assert!(start());
+            assert_eq!(double::pages_alive(), 2, "a process begins with two pages");
+            let mut numbers = Numbers(1);
+            let mut pieces = std::vec::Vec::new();
+            let mut most_pages = 0;
+            for round in 0..20_000 {
+                if pieces.len() > 200 || (round > 19_000 && !pieces.is_empty()) {
+                    let index = numbers.below(pieces.len() as u64);
+                    let piece: Piece = pieces.swap_remove(index);
+                    piece.free();
+                } else if numbers.below(4) == 0 && !pieces.is_empty() {
+                    let index = numbers.below(pieces.len() as u64);
+                    let size = 1 + numbers.below(2 * LARGE_BYTES as u64);
+                    pieces[index].resize(size);
+                } else {
+                    let size = match numbers.below(20) {
+                        0 => 1 + numbers.below(4 * LARGE_BYTES as u64),
+                        _ => 1 + numbers.below(600),
+                    };
+                    pieces.push(Piece::new(size, 1 << numbers.below(8), round as u8));
+                }
+                most_pages = most_pages.max(double::pages_alive());
+            }
+            pieces.into_iter().for_each(Piece::free);
+            let left = double::pages_alive();
+            // What is below LARGE_BYTES stays in the heap for the next time.
+            assert!(left < most_pages, "{left} pages left of {most_pages}");
+            let piece = Piece::new(LARGE_BYTES * 100, 64, 1);
+            assert_eq!(double::pages_alive(), left + LARGE_BYTES as u64 * 100 / 4096);
+            piece.free();
+            assert_eq!(double::pages_alive(), left, "a large allocation is pages of its own");
+        });
+    }
+}

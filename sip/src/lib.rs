@@ -8,6 +8,8 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 pub mod allocator;
 pub mod channel;
@@ -29,6 +31,10 @@ pub mod sync;
 pub mod thread;
 mod thread_block;
 pub mod time;
+
+#[cfg(test)]
+#[path = "../tests/double/mod.rs"]
+mod double;
 
 #[doc(hidden)]
 pub use abi;

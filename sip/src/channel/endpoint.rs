@@ -13,6 +13,23 @@ use crate::exheap::ExBlock;
 use crate::{raw, thread_block};
 
 /// Owns one end of a channel, of whatever contract and state. Dropping it closes the end.
+///
+/// It moves between threads, but is not shared between them, and there is one owner:
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>() {}
+/// shared::<sip::channel::RawEndpoint>();
+/// ```
+///
+/// ```compile_fail,E0277
+/// fn copied<T: Clone>() {}
+/// copied::<sip::channel::RawEndpoint>();
+/// ```
+///
+/// ```
+/// fn moved<T: Send>() {}
+/// moved::<sip::channel::RawEndpoint>();
+/// ```
 pub struct RawEndpoint {
     handle: u64,
     // One thread at a time: Send, not Sync.

@@ -64,6 +64,13 @@ impl Inline for char {
 
 /// A message being written: scalars first, then blocks, then endpoints. What was put in and is not
 /// sent stays with the process until it ends.
+///
+/// It is bound to the thread whose buffer it lies in:
+///
+/// ```compile_fail,E0277
+/// fn moved<T: Send>() {}
+/// moved::<sip::channel::Outgoing>();
+/// ```
 #[must_use = "a message that is not sent loses what was put into it"]
 pub struct Outgoing {
     generation: u64,

@@ -29,6 +29,27 @@ pub trait Block: sealed::Sealed + Sized + DerefMut {
 }
 
 /// Owns a block of elements. Its length is fixed; it can only be split.
+///
+/// ```compile_fail,E0277
+/// fn copied<T: Clone>() {}
+/// copied::<sip::exheap::ExVec<u8>>();
+/// ```
+///
+/// Only plain data lies in a block:
+///
+/// ```compile_fail,E0277
+/// fn block_of_references(_: sip::exheap::ExVec<&'static str>) {}
+/// ```
+///
+/// ```compile_fail,E0277
+/// sip::plain! { "Wrong{bool}" pub struct Wrong { pub flag: bool } }
+/// # fn main() {}
+/// ```
+///
+/// ```compile_fail
+/// sip::plain! { "Padded{byte,ulong}" pub struct Padded { pub first: u8, pub second: u64 } }
+/// # fn main() {}
+/// ```
 pub struct ExVec<T: Plain> {
     block: ExBlock,
     element: PhantomData<T>,

@@ -4,6 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use std::vec::Vec;
 
 use abi::{AbiReturn, AbiTable, Status};
 
@@ -363,6 +364,12 @@ extern "C" fn heap_detach(parent: u64) -> AbiReturn {
     })
 }
 
+static PAGES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+pub fn pages_alive() -> u64 {
+    PAGES.load(std::sync::atomic::Ordering::SeqCst)
+}
+
 fn pages_layout(pages: u64) -> Layout {
     Layout::from_size_align(pages as usize * 4096 + 4096, 4096).unwrap()
 }
@@ -373,6 +380,7 @@ extern "C" fn memory_allocate(pages: u64) -> AbiReturn {
     unsafe {
         let base = alloc_zeroed(pages_layout(pages));
         base.cast::<u64>().write(pages);
+        PAGES.fetch_add(pages, std::sync::atomic::Ordering::SeqCst);
         AbiReturn::ok(base as u64 + 4096)
     }
 }
@@ -383,6 +391,7 @@ extern "C" fn memory_free(address: u64) -> AbiReturn {
         let base = (address - 4096) as *mut u8;
         let pages = base.cast::<u64>().read();
         dealloc(base, pages_layout(pages));
+        PAGES.fetch_sub(pages, std::sync::atomic::Ordering::SeqCst);
         AbiReturn::ok(pages)
     }
 }

@@ -2,10 +2,12 @@
 //! the kernel lays them out, so that the code under test is the code that runs in an image.
 //!
 //! It does not check contracts. Blocks of messages whose tag is in [`kernel::LENT_TAGS`] are lent: they come
-//! home when the receiver's end closes.
+//! home when the receiver's end closes. Each test program uses its own part of it.
+
+#![allow(dead_code, unused_imports)]
 
 mod kernel;
 mod stack;
 
-pub use kernel::{blocks_alive, endpoints_alive, give_parameter};
+pub use kernel::{blocks_alive, endpoints_alive, give_parameter, pages_alive};
 pub use stack::run;
