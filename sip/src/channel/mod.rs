@@ -44,6 +44,11 @@ pub trait State {
 }
 
 /// An endpoint in a state in which it receives next.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has nothing to receive in its state",
+    label = "this end sends next, or the conversation is over",
+    note = "send one of the messages of the state; the call gives the endpoint back in the state that follows"
+)]
 pub trait Receiver: TypedEndpoint {
     /// The messages possible in that state, each with the endpoint in its next state, or the end.
     type Event;

@@ -48,6 +48,11 @@ impl<B: Block> DerefMut for Lent<B> {
 }
 
 /// What can be lent: an own block, or one that is on loan already and is lent on.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be lent where the contract asks for `{B}`",
+    label = "expected `{B}`, or one that is on loan already",
+    note = "the contract's `lent` argument takes a block of exactly this type"
+)]
 pub trait Lendable<B: Block> {
     #[doc(hidden)]
     fn into_loan(self) -> ExBlock;
