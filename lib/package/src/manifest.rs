@@ -297,7 +297,10 @@ impl ParameterKind {
     pub fn parse(self, text: &str) -> Option<Value> {
         match self {
             ParameterKind::Text => Some(Value::Text(text.into())),
-            ParameterKind::Integer => text.parse().ok().map(Value::Integer),
+            ParameterKind::Integer => match text.strip_prefix("0x") {
+                Some(digits) => i64::from_str_radix(digits, 16).ok().map(Value::Integer),
+                None => text.parse().ok().map(Value::Integer),
+            },
             ParameterKind::Boolean => match text {
                 "true" | "yes" | "on" | "1" => Some(Value::Boolean(true)),
                 "false" | "no" | "off" | "0" => Some(Value::Boolean(false)),

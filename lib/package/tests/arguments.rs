@@ -1,0 +1,61 @@
+//! A command's words become its program's parameters.
+
+mod common;
+
+use common::{manifest, parameter};
+use package::arguments::{assign, usage};
+use package::{Manifest, Parameter, ParameterKind};
+
+/// `list [-l] [--depth N] PATTERN [PATHS...]`
+fn list() -> Manifest {
+    let long = Parameter { flag: Some("-l".into()), ..parameter("long", ParameterKind::Boolean) };
+    let depth = Parameter { flag: Some("--depth".into()), ..parameter("depth", ParameterKind::Integer) };
+    let pattern = Parameter { position: Some(0), required: true, ..parameter("pattern", ParameterKind::Text) };
+    let paths = Parameter { position: Some(1), repeated: true, ..parameter("paths", ParameterKind::Text) };
+    Manifest { name: "list".into(), parameters: vec![long, depth, pattern, paths], ..manifest() }
+}
+
+fn given(words: &[&str]) -> Vec<(usize, String)> {
+    let assigned = assign(&list(), words).expect("the words fit");
+    assigned.into_iter().map(|(index, bytes)| (index, String::from_utf8(bytes).expect("text"))).collect()
+}
+
+fn problem(words: &[&str]) -> String {
+    assign(&list(), words).expect_err("the words do not fit").to_string()
+}
+
+#[test]
+fn words_find_their_parameters() {
+    assert_eq!(given(&["x"]), [(2, "x".into())]);
+    assert_eq!(given(&["-l", "x", "a", "b"]), [(0, "true".into()), (2, "x".into()), (3, "a\0b\0".into())]);
+    assert_eq!(given(&["x", "--depth", "0x10"]), [(2, "x".into()), (1, "16".into())]);
+    assert_eq!(given(&["--depth=-3", "x"]), [(1, "-3".into()), (2, "x".into())]);
+    assert_eq!(given(&["-l=no", "--", "-x"]), [(0, "false".into()), (2, "-x".into())]);
+    assert_eq!(given(&["-", "-5"]), [(2, "-".into()), (3, "-5\0".into())]);
+    assert_eq!(given(&["", "é"]), [(2, "".into()), (3, "é\0".into())]);
+}
+
+#[test]
+fn words_that_do_not_fit_say_why() {
+    let usage = "usage: list [-l] [--depth DEPTH] PATTERN [PATHS...]";
+    for (words, phrase) in [
+        (&[][..], "`pattern` is missing"),
+        (&["--depth", "x"], "`x` is not of the type of `depth`: integer"),
+        (&["x", "--depth"], "`--depth` needs a value (integer)"),
+        (&["-q", "x"], "there is no option `-q`"),
+        (&["-l", "-l", "x"], "`long` is given twice"),
+        (&["-l=maybe", "x"], "`maybe` is not of the type of `long`"),
+        (&["x\0y"], "is not of the type of `pattern`"),
+    ] {
+        let text = problem(words);
+        assert!(text.contains(phrase) && text.ends_with(usage), "{text}");
+    }
+    let none = Manifest { parameters: Vec::new(), ..list() };
+    assert!(assign(&none, &["x"]).is_err_and(|error| error.problem.contains("one word too many")));
+}
+
+#[test]
+fn usage_names_what_is_wanted() {
+    assert_eq!(usage(&list()), "list [-l] [--depth DEPTH] PATTERN [PATHS...]");
+    assert_eq!(usage(&Manifest { parameters: Vec::new(), ..list() }), "list");
+}

@@ -1,0 +1,162 @@
+//! Who starts before whom, and who is left out.
+
+mod common;
+
+use common::{contract, manifest};
+use package::{
+    DeviceNeed, EndpointSlot, Instance, Manifest, OrderError, Provide, Provider, Side, Source, SystemManifest,
+    boot_order, provider_of, runnable,
+};
+
+/// A program that provides and needs paths; `?` before a needed path makes it optional.
+fn program(name: &str, provides: &[(&str, &str)], needs: &[(&str, &str)]) -> Manifest {
+    let mut contracts: Vec<String> = provides.iter().chain(needs).map(|(_, contract)| contract.to_string()).collect();
+    contracts.dedup();
+    let index = |name: &str| contracts.iter().position(|other| other == name).unwrap_or(0) as u16;
+    let endpoints = needs.iter().enumerate().map(|(number, (path, contract))| EndpointSlot {
+        name: format!("need-{number}"),
+        contract: index(contract),
+        side: Side::Importer,
+        state: 0,
+        state_name: "READY".into(),
+        source: Source::Path(path.trim_start_matches('?').into()),
+        optional: path.starts_with('?'),
+    });
+    Manifest {
+        name: name.into(),
+        endpoints: endpoints.collect(),
+        provides: provides
+            .iter()
+            .map(|(path, name)| Provide { path: path.to_string(), contract: index(name) })
+            .collect(),
+        contracts: contracts.iter().map(|name| contract(name)).collect(),
+        ..manifest()
+    }
+}
+
+fn instance(manifest: &Manifest) -> Instance {
+    Instance {
+        name: manifest.name.clone(),
+        program: manifest.name.clone(),
+        optional: false,
+        parameters: Vec::new(),
+        devices: manifest.devices.iter().map(|device| device.name.clone()).collect(),
+        provides: manifest.provides.iter().map(|provide| provide.path.clone()).collect(),
+        endpoints: vec![None; manifest.endpoints.len()],
+        requires: Vec::new(),
+    }
+}
+
+struct Case {
+    system: SystemManifest,
+    programs: Vec<Manifest>,
+}
+
+impl Case {
+    fn new(programs: Vec<Manifest>) -> Case {
+        let root = program("root", &[("/service/manager", "ServiceManager")], &[]);
+        let instances = programs.iter().map(instance).collect();
+        let system = SystemManifest {
+            name: "test".into(),
+            root: "root".into(),
+            primary: None,
+            instances,
+            installed: Vec::new(),
+            binds: Vec::new(),
+        };
+        Case { system, programs: [programs, vec![root]].concat() }
+    }
+
+    fn find<'c>(&'c self) -> impl Fn(&str) -> Option<&'c Manifest> {
+        move |name| self.programs.iter().find(|program| program.name == name)
+    }
+
+    fn order(&self) -> Result<Vec<&str>, OrderError> {
+        let order = boot_order(&self.system, self.find())?;
+        Ok(order.into_iter().map(|index| self.system.instances[index].name.as_str()).collect())
+    }
+}
+
+fn usual() -> Case {
+    Case::new(vec![
+        program(
+            "shell",
+            &[],
+            &[("/", "Directory"), ("/dev/console", "Console"), ("/service/manager", "ServiceManager")],
+        ),
+        program("ext2", &[("/fs/disk0", "Directory")], &[("/dev/disk0", "Disk")]),
+        program("disk", &[("/dev/disk0", "Disk")], &[]),
+        program("console", &[("/dev/console", "Console")], &[]),
+        program("directory", &[("/", "Directory")], &[]),
+    ])
+}
+
+#[test]
+fn providers_start_first_otherwise_the_order_of_the_file_stays() {
+    assert_eq!(usual().order(), Ok(vec!["disk", "ext2", "console", "directory", "shell"]));
+}
+
+#[test]
+fn a_requirement_counts_like_an_endpoint() {
+    let mut case = usual();
+    case.system.instances[2].requires.push("console".into());
+    assert_eq!(case.order(), Ok(vec!["console", "disk", "ext2", "directory", "shell"]));
+    case.system.instances[2].requires.push("nobody".into());
+    assert_eq!(case.order(), Err(OrderError::UnknownRequirement { instance: 2, name: "nobody".into() }));
+}
+
+#[test]
+fn a_path_below_a_folder_is_served_by_the_folders_provider_under_its_contract_only() {
+    let case = usual();
+    let who = |path, contract| provider_of(&case.system, case.find(), path, contract);
+    assert_eq!(who("/fs/disk0/a/b", "Directory"), Some(Provider::Instance(1)));
+    assert_eq!(who("/fs/disk01", "Directory"), Some(Provider::Instance(4)));
+    assert_eq!(who("/dev/disk1", "Disk"), None);
+    assert_eq!(who("/dev/disk0", "Console"), None);
+    assert_eq!(who("/service/manager", "ServiceManager"), Some(Provider::Root));
+}
+
+#[test]
+fn a_missing_provider_is_an_error_unless_the_endpoint_is_optional() {
+    let case = Case::new(vec![program("ext2", &[], &[("/dev/disk0", "Disk")])]);
+    let expected = OrderError::NoProvider { instance: 0, slot: 0, path: "/dev/disk0".into() };
+    assert_eq!(case.order(), Err(expected));
+    let case = Case::new(vec![program("ext2", &[], &[("?/dev/disk0", "Disk")])]);
+    assert_eq!(case.order(), Ok(vec!["ext2"]));
+}
+
+#[test]
+fn an_endpoint_can_be_bound_elsewhere() {
+    let mut case = Case::new(vec![
+        program("ext2", &[], &[("/dev/disk0", "Disk")]),
+        program("disk", &[("/dev/disk0", "Disk")], &[]),
+    ]);
+    case.system.instances[1].provides[0] = "/dev/disk7".into();
+    assert!(case.order().is_err());
+    case.system.instances[0].endpoints[0] = Some("/dev/disk7".into());
+    assert_eq!(case.order(), Ok(vec!["disk", "ext2"]));
+}
+
+#[test]
+fn a_cycle_is_named_without_those_that_only_wait_for_it() {
+    let case = Case::new(vec![
+        program("outside", &[], &[("/b", "B")]),
+        program("a", &[("/a", "A")], &[("/c", "C")]),
+        program("b", &[("/b", "B")], &[("/a", "A")]),
+        program("c", &[("/c", "C")], &[("/b", "B")]),
+    ]);
+    assert_eq!(case.order(), Err(OrderError::Cycle { instances: vec![2, 1, 3] }));
+}
+
+#[test]
+fn what_a_machine_lacks_is_left_out_with_those_that_need_it() {
+    let mut case = usual();
+    case.programs[2].devices.push(DeviceNeed { name: "disk0".into() });
+    case.system.instances[2].devices.push("disk0".into());
+    for index in [1, 2] {
+        case.system.instances[index].optional = true;
+    }
+    let runs = |device: &str| runnable(&case.system, case.find(), |name| name == device);
+    assert_eq!(runs("disk0"), [true; 5]);
+    assert_eq!(runs("other"), [true, false, false, true, true]);
+}
