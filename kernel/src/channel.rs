@@ -637,7 +637,7 @@ fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
 /// Gives the lent blocks that came home to their lender: as many as the buffer holds.
 fn hand_home(caller: ProcessRef, endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, buffer: MessageBuffer) {
     let mut count = 0;
-    while 1 + (count + 1) * BLOCK_WORDS <= MESSAGE_WORDS {
+    while (count + 1) * BLOCK_WORDS < MESSAGE_WORDS {
         let side = &mut inner.sides[endpoint.side as usize];
         let Some(block) = BLOCKS.slot(side.home) else { break };
         side.home = block.next.load(Ordering::Relaxed);

@@ -8,8 +8,8 @@ use crate::channel::{CHANNELS, Place, Side};
 use crate::exheap::BLOCKS;
 use crate::process::{self, PROCESSES, ProcessRef};
 use crate::sync::SYNCS;
-use crate::thread::{self, THREADS};
-use crate::{memory, sched};
+use crate::thread::THREADS;
+use crate::{memory, sched, wait_word};
 
 /// A record for each SIP.
 pub fn processes() -> Vec<ProcessRecord> {
@@ -58,9 +58,9 @@ pub fn threads() -> Vec<ThreadRecord> {
             process: thread.owner().map_or(0, |process| process.id.load(Ordering::Relaxed)),
             thread: thread.handle(),
             state: match thread.state.load(Ordering::Relaxed) & 3 {
-                thread::RUNNING => ThreadState::Running,
-                thread::RUNNABLE => ThreadState::Runnable,
-                thread::BLOCKED => ThreadState::Blocked,
+                wait_word::RUNNING => ThreadState::Running,
+                wait_word::RUNNABLE => ThreadState::Runnable,
+                wait_word::BLOCKED => ThreadState::Blocked,
                 _ => ThreadState::Ended,
             } as u64,
             cycles: thread.cycles.load(Ordering::Relaxed),

@@ -31,6 +31,7 @@ pub mod thread;
 mod timers;
 mod trace;
 mod wait;
+pub mod wait_word;
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -22,7 +22,7 @@ use crate::slab::{Links, List, Listed, Slab, Slot};
 use crate::thread::{self, Argument, ThreadRef};
 use crate::trace::Ring;
 use crate::wait::{Ticket, Waiters, Woken};
-use crate::{channel, cpu, device, exheap, memory, sync};
+use crate::{channel, cpu, device, exheap, memory, sync, wait_word};
 
 /// All SIPs.
 pub static PROCESSES: Slab<Process> = Slab::new();
@@ -497,10 +497,10 @@ pub fn end(process: ProcessRef, epitaph: Epitaph) {
     for thread in threads {
         let state = thread.state.load(Ordering::SeqCst);
         match state & 3 {
-            thread::BLOCKED => {
+            wait_word::BLOCKED => {
                 Ticket { thread, state }.wake(Woken::Killed);
             }
-            thread::RUNNING => {
+            wait_word::RUNNING => {
                 let number = thread.cpu.load(Ordering::Relaxed);
                 if number == here.number {
                     here.pending.fetch_or(cpu::PENDING_KILL, Ordering::Relaxed);

@@ -16,7 +16,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::cpu::{self, Afterwards, Cpu, PENDING_KILL, PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
-use crate::thread::{self, RUNNABLE, RUNNING, ThreadRef};
+use crate::thread::{self, ThreadRef};
+use crate::wait_word::{self, RUNNABLE, RUNNING};
 use crate::{arch, timers};
 
 /// A first-in, first-out list through [`thread::Thread::next`].
@@ -190,7 +191,7 @@ fn switch_to(cpu: &'static Cpu, current: ThreadRef, next: ThreadRef) {
 #[inline(always)]
 fn set_running(thread: ThreadRef) {
     let state = thread.state.load(Ordering::Relaxed);
-    thread.state.store((state & !3) | RUNNING, Ordering::Relaxed);
+    thread.state.store(wait_word::with_state(state, RUNNING), Ordering::Relaxed);
 }
 
 #[inline(always)]
@@ -265,7 +266,7 @@ pub fn yield_now() {
 #[inline(always)]
 fn set_runnable(thread: ThreadRef) {
     let state = thread.state.load(Ordering::Relaxed);
-    thread.state.store((state & !3) | RUNNABLE, Ordering::Relaxed);
+    thread.state.store(wait_word::with_state(state, RUNNABLE), Ordering::Relaxed);
 }
 
 /// Does what is pending for this processor, at the end of an ABI call or after an interrupt.
@@ -315,7 +316,7 @@ fn give_way(cpu: &'static Cpu, current: ThreadRef) {
 pub fn leave_for_ever(thread: ThreadRef) -> ! {
     let cpu = cpu::this();
     let state = thread.state.load(Ordering::Relaxed);
-    thread.state.store((state & !3) | thread::ENDED, Ordering::Release);
+    thread.state.store(wait_word::with_state(state, wait_word::ENDED), Ordering::Release);
     cpu.leave_behind(Afterwards::Bury, thread);
     schedule();
     unreachable!("an ended thread is in no queue")

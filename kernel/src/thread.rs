@@ -15,19 +15,11 @@ use crate::lock::{AtomicRef, SpinLock};
 use crate::process::Process;
 use crate::slab::{Links, Listed, Slab, Slot};
 use crate::wait::Waiters;
+use crate::wait_word::{self, RUNNABLE};
 use crate::{arch, memory, sched};
 
 /// All threads.
 pub static THREADS: Slab<Thread> = Slab::new();
-
-/// The two low bits of [`Thread::state`]; the rest counts waits.
-pub const RUNNING: u32 = 0;
-/// It is in a run queue.
-pub const RUNNABLE: u32 = 1;
-/// It waits; the count in the upper bits says for which wait.
-pub const BLOCKED: u32 = 2;
-/// It has ended.
-pub const ENDED: u32 = 3;
 
 /// One thread. Fields are the thread's own while it runs, the run queue's while it is queued.
 #[derive(Default)]
@@ -36,7 +28,7 @@ pub struct Thread {
     pub saved: AtomicUsize,
     /// Whether a processor still stands on its stack.
     pub on_cpu: AtomicBool,
-    /// One of the four states, and a count of waits in the upper bits.
+    /// What it does: see [`crate::wait_word`].
     pub state: AtomicU32,
     /// Why its last wait ended: a [`crate::wait::Woken`].
     pub woken: AtomicU32,
@@ -188,7 +180,7 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
     thread.cycles.store(0, Ordering::Relaxed);
     // The count of waits goes on from the slot's last user, so that a waker's stale claim fails.
     let waits = thread.state.load(Ordering::Relaxed) & !3;
-    thread.state.store(waits.wrapping_add(4) | RUNNABLE, Ordering::Relaxed);
+    thread.state.store(wait_word::with_state(waits.wrapping_add(4), RUNNABLE), Ordering::Relaxed);
     *thread.end.lock() = End::default();
     let block = thread.block_address();
     memory::clear_thread_block(block, crate::entry::table_address(), thread.handle());

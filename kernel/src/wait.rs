@@ -9,8 +9,8 @@ use core::sync::atomic::Ordering;
 
 use abi::limits::NEVER;
 
-use crate::thread::{BLOCKED, RUNNABLE, RUNNING, ThreadRef};
-use crate::{cpu, sched, timers};
+use crate::thread::ThreadRef;
+use crate::{cpu, sched, timers, wait_word};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +55,7 @@ impl Ticket {
 
     #[inline(always)]
     fn claim(self, why: Woken) -> bool {
-        let runnable = (self.state & !3) | RUNNABLE;
-        if self.thread.state.compare_exchange(self.state, runnable, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        if !wait_word::claim(&self.thread.state, self.state) {
             return false;
         }
         self.thread.woken.store(why as u32, Ordering::Relaxed);
@@ -68,18 +67,14 @@ impl Ticket {
 #[inline(always)]
 pub fn begin() -> Ticket {
     let thread = cpu::current();
-    let state = (thread.state.load(Ordering::Relaxed) & !3).wrapping_add(4) | BLOCKED;
-    // A swap, for its full barrier: either we see that our SIP is dying, or its killer sees us wait.
-    thread.state.swap(state, Ordering::SeqCst);
-    Ticket { thread, state }
+    Ticket { thread, state: wait_word::begin(&thread.state) }
 }
 
 /// Gives the wait up, without blocking. False if somebody has used the ticket: then the thread is in
 /// a run queue and must [`block`].
 #[inline(always)]
 pub fn cancel(ticket: Ticket) -> bool {
-    let running = (ticket.state & !3) | RUNNING;
-    ticket.thread.state.compare_exchange(ticket.state, running, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    wait_word::cancel(&ticket.thread.state, ticket.state)
 }
 
 /// Blocks the current thread until its ticket is used or the deadline comes. No lock may be held,
