@@ -88,7 +88,13 @@ fn boot(disks: u64) -> Result<i32, String> {
     let mut namespace = start_directory(&manager, directory)?;
     let provider = register_self(&mut namespace);
     let booting = manager.clone();
-    let _boot = sip::thread::spawn(move || start_services(&booting, namespace)).map_err(said)?;
+    let boot = move || {
+        start_services(&booting, &mut namespace);
+        // The directory service ends with this endpoint, the one of its first client.
+        sip::thread::sleep(sip::Deadline::NEVER);
+        drop(namespace);
+    };
+    let _boot = sip::thread::spawn(boot).map_err(said)?;
     let server = server::Server::new(manager);
     if let Some(provider) = provider {
         sip::executor::block_on(server::accept(server, provider)).map_err(said)?;
@@ -141,7 +147,7 @@ fn register_self(namespace: &mut Namespace) -> Option<OwnProvider> {
 }
 
 /// Starts the services one after the other, each when those before it are ready or have failed.
-fn start_services(manager: &Arc<Manager>, mut namespace: Namespace) {
+fn start_services(manager: &Arc<Manager>, namespace: &mut Namespace) {
     for position in 0..manager.registry.service_count() {
         // Each gets a view of its own, so that one that waits for its provider holds up no other.
         let view = match namespace.open_directory("") {
