@@ -219,7 +219,7 @@ impl<'r, 'i> Table<'r, 'i> {
     pub(crate) fn tables(&self, key: &'static str) -> Vec<Table<'r, 'i>> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
-            self.wrong_type(key, &format!("a list of tables: write `[[{key}]]`"), value);
+            self.wrong_type(key, &format!("a list of tables, `[[{key}]]`"), value);
             return Vec::new();
         };
         if items.len() > LIST_MAX {
@@ -236,7 +236,7 @@ impl<'r, 'i> Table<'r, 'i> {
         for item in items {
             match item.get_ref().as_table() {
                 Some(table) => out.push(Table::new(self.report, table, format!("[[{key}]]"), item.span())),
-                None => self.wrong_type(key, &format!("a list of tables: write `[[{key}]]`"), item),
+                None => self.wrong_type(key, &format!("a list of tables, `[[{key}]]`"), item),
             }
         }
         out
@@ -295,6 +295,7 @@ pub(crate) fn one_of(word: &str, words: &[&str]) -> String {
     match nearest {
         Some((distance, known)) if distance <= 2 && distance < known.len() => format!("did you mean `{known}`?"),
         _ if words.is_empty() => "there are none; remove it".into(),
+        _ if words.len() == 1 => format!("write {}", list(words)),
         _ => format!("write one of {}", list(words)),
     }
 }

@@ -320,10 +320,11 @@ impl<'a> Reader<'a> {
         let mut paths: Vec<(&str, &str, &Span)> = Vec::new();
         for entry in entries {
             let owner = entry.instance.name.as_str();
-            for (name, span) in entry.instance.devices.iter().zip(&entry.devices) {
+            for ((name, span), need) in entry.instance.devices.iter().zip(&entry.devices).zip(&entry.manifest.devices) {
+                let key = &need.name;
                 if let Some((_, first, first_span)) = devices.iter().find(|(other, ..)| other == name) {
                     let message = format!("the device `{name}` is claimed by `{first}` and by `{owner}`");
-                    let remedy = format!("give one of them another device: `devices = {{ ... = \"{name}\" }}`");
+                    let remedy = format!("give one of them another device: `devices = {{ {key} = \"...\" }}`");
                     let here = (span, "claimed again");
                     self.report.add_second(
                         Code::DeviceClaimedTwice,

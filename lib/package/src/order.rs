@@ -90,11 +90,18 @@ pub fn bound_path<'a>(instance: &'a Instance, manifest: &'a Manifest, slot: usiz
     }
 }
 
+/// What an instance waits for.
+struct Need {
+    instance: usize,
+    /// It cannot start without it.
+    firm: bool,
+}
+
 /// The order in which the instances start: each after those it needs, otherwise in the order of the
 /// system manifest. `programs` finds a program's manifest by name.
 ///
-/// An instance needs the providers of the paths that its endpoints are bound to (an optional endpoint
-/// needs its provider only if there is one) and those it `requires`.
+/// An instance needs the providers of the paths that its endpoints are bound to and those it `requires`.
+/// For the provider of an optional endpoint it waits only as long as that does not stop everything.
 pub fn boot_order<'m>(
     system: &SystemManifest,
     programs: impl Fn(&str) -> Option<&'m Manifest>,
@@ -106,8 +113,11 @@ pub fn boot_order<'m>(
     let mut order = Vec::new();
     let mut started = vec![false; needs.len()];
     while order.len() < needs.len() {
-        let ready = (0..needs.len()).find(|&index| !started[index] && needs[index].iter().all(|&need| started[need]));
-        let Some(index) = ready else {
+        let ready = |patient: bool| {
+            let met = |need: &Need| started[need.instance] || !(patient || need.firm);
+            (0..needs.len()).find(|&index| !started[index] && needs[index].iter().all(met))
+        };
+        let Some(index) = ready(true).or_else(|| ready(false)) else {
             return Err(OrderError::Cycle { instances: cycle(&needs, &started) });
         };
         started[index] = true;
@@ -120,14 +130,16 @@ fn needs_of<'m>(
     system: &SystemManifest,
     programs: &impl Fn(&str) -> Option<&'m Manifest>,
     index: usize,
-) -> Result<Vec<usize>, OrderError> {
+) -> Result<Vec<Need>, OrderError> {
     let instance = &system.instances[index];
     let manifest = programs(&instance.program).ok_or(OrderError::UnknownProgram { instance: index })?;
     let mut needs = Vec::new();
     for (number, slot) in manifest.endpoints.iter().enumerate() {
         let Some(path) = bound_path(instance, manifest, number) else { continue };
         match provider_of(system, programs, path, contract_name(manifest, slot.contract)) {
-            Some(Provider::Instance(provider)) if provider != index => needs.push(provider),
+            Some(Provider::Instance(provider)) if provider != index => {
+                needs.push(Need { instance: provider, firm: !slot.optional });
+            }
             Some(_) => {}
             None if slot.optional => {}
             None => return Err(OrderError::NoProvider { instance: index, slot: number, path: path.into() }),
@@ -135,17 +147,20 @@ fn needs_of<'m>(
     }
     for name in &instance.requires {
         let required = system.instances.iter().position(|other| other.name == *name);
-        needs.push(required.ok_or_else(|| OrderError::UnknownRequirement { instance: index, name: name.clone() })?);
+        let required =
+            required.ok_or_else(|| OrderError::UnknownRequirement { instance: index, name: name.clone() })?;
+        needs.push(Need { instance: required, firm: true });
     }
     Ok(needs)
 }
 
-/// Follows needs that are not started from one that is not started until an instance comes twice.
-fn cycle(needs: &[Vec<usize>], started: &[bool]) -> Vec<usize> {
+/// Follows firm needs that are not started from one that cannot start until an instance comes twice.
+fn cycle(needs: &[Vec<Need>], started: &[bool]) -> Vec<usize> {
     let mut path: Vec<usize> = started.iter().position(|started| !started).into_iter().collect();
     while let Some(&last) = path.last() {
         // One that cannot start needs one that has not been started.
-        let Some(&next) = needs[last].iter().find(|&&need| !started[need]) else { break };
+        let next = needs[last].iter().find(|need| need.firm && !started[need.instance]);
+        let Some(next) = next.map(|need| need.instance) else { break };
         if let Some(first) = path.iter().position(|&seen| seen == next) {
             return path.split_off(first);
         }

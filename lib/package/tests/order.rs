@@ -149,6 +149,15 @@ fn a_cycle_is_named_without_those_that_only_wait_for_it() {
 }
 
 #[test]
+fn an_optional_endpoint_waits_but_makes_no_cycle() {
+    let case = Case::new(vec![program("a", &[("/a", "A")], &[("?/b", "B")]), program("b", &[("/b", "B")], &[])]);
+    assert_eq!(case.order(), Ok(vec!["b", "a"]));
+    let case =
+        Case::new(vec![program("a", &[("/a", "A")], &[("/b", "B")]), program("b", &[("/b", "B")], &[("?/a", "A")])]);
+    assert_eq!(case.order(), Ok(vec!["b", "a"]));
+}
+
+#[test]
 fn what_a_machine_lacks_is_left_out_with_those_that_need_it() {
     let mut case = usual();
     case.programs[2].devices.push(DeviceNeed { name: "disk0".into() });

@@ -153,3 +153,95 @@ fn devices(program: &Program) -> String {
     }
     format!("/// Indices of the devices in the manifest.\npub mod devices {{\n{constants}}}\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::emit;
+
+    const MANIFEST: &str = r#"
+        [program]
+        name = "example"
+        version = "0.1.0"
+        abi = 1
+        category = "console"
+        summary = "shows what is generated"
+
+        [[contract]]
+        name = "NicDevice"
+        use = "import"
+
+        [[contract]]
+        name = "Ping"
+        use = "both"
+        module = "ping_contract::ping"
+
+        [[endpoint]]
+        name = "nic"
+        contract = "NicDevice"
+        side = "imp"
+        state = "IO_RUNNING"
+        from = "/dev/nic0"
+
+        [[endpoint]]
+        name = "self"
+        contract = "Ping"
+        side = "exp"
+        state = "START"
+        from = "parent"
+        optional = true
+
+        [[parameter]]
+        name = "working-folder"
+        type = "string"
+        default = "a \"b\""
+        help = "where paths start"
+
+        [[parameter]]
+        name = "limit"
+        type = "integer"
+
+        [[parameter]]
+        name = "type"
+        type = "boolean"
+
+        [[parameter]]
+        name = "pauses"
+        type = "duration-ms"
+        repeated = true
+
+        [[parameter]]
+        name = "count"
+        type = "integer"
+        required = true
+
+        [[device]]
+        name = "nic-0"
+    "#;
+
+    #[test]
+    fn each_declaration_becomes_a_typed_field() {
+        let program = manifest::program("manifest.toml", MANIFEST, None).unwrap_or_else(|errors| panic!("{errors}"));
+        let code = emit(&program, "/here/manifest.toml");
+        for line in [
+            "#[doc = \"Where paths start.\"]",
+            "pub working_folder: ::alloc::string::String,",
+            "working_folder: ::sip::config::with_default(0, \"working-folder\", \"a \\\"b\\\"\")?,",
+            "pub limit: ::core::option::Option<i64>,",
+            "limit: ::sip::config::optional(1, \"limit\")?,",
+            "pub type_: bool,",
+            "type_: ::sip::config::with_default(2, \"type\", \"false\")?,",
+            "pub pauses: ::alloc::vec::Vec<::core::time::Duration>,",
+            "pauses: ::sip::config::repeated(3, \"pauses\")?,",
+            "pub count: i64,",
+            "count: ::sip::config::required(4, \"count\")?,",
+            "pub nic: ::contracts::nic_device::Imp<::contracts::nic_device::states::IoRunning>,",
+            "nic: ::sip::config::endpoint(0, \"nic\")?,",
+            "pub self_: ::core::option::Option<::ping_contract::ping::Exp<::ping_contract::ping::states::Start>>,",
+            "self_: ::sip::config::optional_endpoint(1, \"self\")?,",
+            "pub const NIC_0: u64 = 0;",
+            "const _: &[u8] = ::core::include_bytes!(\"/here/manifest.toml\");",
+        ] {
+            assert!(code.lines().any(|found| found == line), "{line}\nis not in\n{code}");
+        }
+    }
+}

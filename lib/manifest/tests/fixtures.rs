@@ -1,0 +1,171 @@
+//! Every mistake has a fixture, and what is said about it stands beside the fixture.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p manifest` writes the expected texts anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
+use manifest::{Code, Contract, Contracts, Diagnostics};
+use package::Manifest;
+
+/// Four contracts that all say: `START: Ready!`, then `READY: Say? -> Said!`, then over.
+struct Known;
+
+const NAMES: [&str; 4] = ["Echo", "Disk", "Directory", "ServiceProvider"];
+
+impl Contracts for Known {
+    fn find(&self, name: &str) -> Option<Contract> {
+        NAMES.contains(&name).then(|| Contract { fingerprint: [1; 32], automaton: automaton(name) })
+    }
+
+    fn names(&self) -> Vec<String> {
+        NAMES.map(String::from).into()
+    }
+}
+
+fn automaton(name: &str) -> Automaton {
+    let message = |name: &str, direction| MessageShape {
+        name: name.into(),
+        direction,
+        scalar_words: 0,
+        ranges: Vec::new(),
+        blocks: Vec::new(),
+        endpoints: Vec::new(),
+    };
+    let rows = [
+        ("START", [1, NO_TRANSITION, NO_TRANSITION]),
+        ("READY", [NO_TRANSITION, 2, NO_TRANSITION]),
+        ("READY after Say", [NO_TRANSITION, NO_TRANSITION, 3]),
+        ("OVER", [NO_TRANSITION; 3]),
+    ];
+    Automaton {
+        name: name.into(),
+        queue_to_importer: 1,
+        queue_to_exporter: 1,
+        messages: vec![
+            message("Ready", Direction::ToImporter),
+            message("Say", Direction::ToExporter),
+            message("Said", Direction::ToImporter),
+        ],
+        states: rows.map(|(name, next)| StateRow { name: name.into(), next: next.to_vec() }).into(),
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// The TOML files of a folder with their names without `.toml`.
+fn files(name: &str) -> Vec<(String, PathBuf, String)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder(name)).expect("the folder of fixtures is there") {
+        let path = entry.expect("its entries can be read").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = fs::read_to_string(&path).expect("a fixture can be read");
+            let stem = path.file_stem().expect("a fixture has a name").to_string_lossy().into_owned();
+            files.push((stem, path, text));
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Holds the diagnostics against the golden text and the code in the file's name; gives their codes.
+fn hold(stem: &str, path: &Path, errors: &Diagnostics) -> Vec<Code> {
+    let rendered = errors.render(manifest::Colours::Never);
+    let golden = path.with_extension("txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&golden, &rendered).expect("the golden text can be written");
+    }
+    let expected = fs::read_to_string(&golden).unwrap_or_default();
+    assert_eq!(rendered, expected, "{stem}: if this is right, run with UPDATE_GOLDEN=1");
+    let code = stem.split('_').next().unwrap_or_default().to_uppercase();
+    let codes: Vec<Code> = errors.items.iter().map(|item| item.code).collect();
+    assert!(codes.iter().any(|other| other.text() == code), "{stem} shows {codes:?}");
+    for item in &errors.items {
+        assert!(!item.remedy.is_empty() && !item.labels.is_empty(), "{stem}: {item:?}");
+    }
+    codes
+}
+
+fn programs() -> Vec<Manifest> {
+    let read = |(stem, _, text): (String, PathBuf, String)| match manifest::program(&stem, &text, Some(&Known)) {
+        Ok(program) => program.manifest,
+        Err(errors) => panic!("{errors}"),
+    };
+    files("programs").into_iter().map(read).collect()
+}
+
+#[test]
+fn every_mistake_is_told_and_every_code_has_a_fixture() {
+    let mut shown = BTreeSet::new();
+    for (stem, path, text) in files("program").into_iter().filter(|(stem, ..)| stem != "good") {
+        let errors = manifest::program(&format!("{stem}.toml"), &text, Some(&Known));
+        let errors = errors.err().unwrap_or_else(|| panic!("{stem} is not refused"));
+        shown.extend(hold(&stem, &path, &errors).iter().map(|code| code.text()));
+    }
+    let programs = programs();
+    let programs: Vec<&Manifest> = programs.iter().collect();
+    for (stem, path, text) in files("system").into_iter().filter(|(stem, ..)| stem != "good") {
+        let errors = manifest::system(&format!("{stem}.toml"), &text, &programs);
+        let errors = errors.err().unwrap_or_else(|| panic!("{stem} is not refused"));
+        shown.extend(hold(&stem, &path, &errors).iter().map(|code| code.text()));
+    }
+    let missing: Vec<&str> = Code::ALL.iter().map(|code| code.text()).filter(|code| !shown.contains(code)).collect();
+    assert!(missing.is_empty(), "no fixture shows {missing:?}");
+}
+
+#[test]
+fn codes_are_distinct() {
+    let texts: BTreeSet<&str> = Code::ALL.iter().map(|code| code.text()).collect();
+    assert_eq!(texts.len(), Code::ALL.len());
+}
+
+#[test]
+fn a_good_manifest_is_read_as_written() {
+    let text = fs::read_to_string(folder("program/good.toml")).expect("the fixture is there");
+    let program = manifest::program("good.toml", &text, Some(&Known)).unwrap_or_else(|errors| panic!("{errors}"));
+    let manifest = &program.manifest;
+    assert_eq!((program.crate_path.as_deref(), manifest.principal().as_str()), (Some("."), "example.acme"));
+    assert_eq!(program.modules, [Some("echo_contract::echo".into())]);
+    assert_eq!(manifest.contracts[0].automaton, automaton("Echo").encode());
+    let slots: Vec<_> =
+        manifest.endpoints.iter().map(|slot| (slot.state, slot.source.to_string(), slot.optional)).collect();
+    assert_eq!(slots, [(1, "/service/echo".into(), true), (1, "stdout".into(), false)]);
+    assert_eq!(manifest.parameters[1].default, Some(package::Value::Integer(5)));
+    assert_eq!((manifest.quota.threads, manifest.quota.handles), (2, package::Quota::default().handles));
+    assert_eq!((manifest.supervision.restart, manifest.supervision.limit), (package::Restart::OnFailure, Some(3)));
+    assert_eq!(manifest.permissions, [package::Permission::Diagnostics, package::Permission::Power]);
+    assert_eq!(manifest.devices[0].name, "disk");
+}
+
+#[test]
+fn without_contracts_what_depends_on_them_is_left_open() {
+    let text = fs::read_to_string(folder("program/good.toml")).expect("the fixture is there");
+    let text = text.replace("\"Echo\"", "\"Elsewhere\"");
+    let program = manifest::program("good.toml", &text, None).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(program.manifest.endpoints[0].state_name, "READY");
+    assert!(program.manifest.contracts[0].automaton.is_empty());
+}
+
+#[test]
+fn a_good_system_is_read_as_written() {
+    let programs = programs();
+    let programs: Vec<&Manifest> = programs.iter().collect();
+    let text = fs::read_to_string(folder("system/good.toml")).expect("the fixture is there");
+    let system = manifest::system("good.toml", &text, &programs).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(system.programs(), ["root", "disk", "files", "left", "right"]);
+    assert_eq!(system.primary.as_deref(), Some("disk0-files"));
+    assert!(system.may_bind("files.singularity", "/dev/disk0") && !system.may_bind("files.acme", "/dev/disk0"));
+    let files = system.instance("disk0-files").expect("it has this name");
+    assert_eq!((files.provides.as_slice(), files.devices.len()), (["/fs/disk0".to_string()].as_slice(), 0));
+}
+
+#[test]
+fn colours_are_for_terminals_only() {
+    let errors = manifest::program("x.toml", "", None).expect_err("there is nothing in it");
+    assert!(errors.render(manifest::Colours::Always).contains('\x1b'));
+    assert!(!errors.to_string().contains('\x1b'));
+}
