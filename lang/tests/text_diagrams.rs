@@ -1,8 +1,9 @@
-//! Drawings of contracts, as they are shown. `UPDATE_GOLDEN=1` writes them anew.
+//! Contracts drawn as text, as the shell shows them. `UPDATE_GOLDEN=1` writes the drawings anew.
+//!
+//! The drawing is done by a crate of its own that SIPs use; the compiler is here to make what is drawn.
 
 use std::path::PathBuf;
 
-use abi::{Automaton, Direction, MessageShape, StateRow};
 use lang::SourceFile;
 
 fn check(name: &str, text: &str) {
@@ -15,7 +16,7 @@ fn check(name: &str, text: &str) {
     let drawings: Vec<String> =
         unit.contracts.iter().map(|contract| contract_diagram::render(&contract.automaton, name_of)).collect();
     let drawing = drawings.join("\n");
-    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.txt"));
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/drawings/{name}.txt"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&golden, &drawing).expect("the golden file is written");
     }
@@ -39,31 +40,4 @@ fn choices_hang_below_each_other() {
            state ENDED: one { }
          }",
     );
-}
-
-#[test]
-fn joints_in_a_circle_end() {
-    // No compiler makes this one; it may still come from a package.
-    let message = |name: &str, direction| MessageShape {
-        name: name.into(),
-        direction,
-        scalar_words: 0,
-        ranges: Vec::new(),
-        blocks: Vec::new(),
-        endpoints: Vec::new(),
-    };
-    let automaton = Automaton {
-        name: "Odd".into(),
-        queue_to_importer: 1,
-        queue_to_exporter: 1,
-        messages: vec![message("Ask", Direction::ToExporter), message("Answer", Direction::ToImporter)],
-        states: vec![
-            StateRow { name: "A after B".into(), next: vec![1, u16::MAX] },
-            StateRow { name: "B after A".into(), next: vec![u16::MAX, 0] },
-        ],
-    };
-    let drawing = contract_diagram::render(&automaton, |_| None);
-    assert!(drawing.contains("─► A after B"), "{drawing}");
-    let empty = Automaton { messages: Vec::new(), states: Vec::new(), ..automaton };
-    assert!(contract_diagram::render(&empty, |_| None).starts_with("contract Odd"));
 }

@@ -1,0 +1,61 @@
+//! Listings 1 and 2 of "Rethinking the Software Stack": what the papers print is a contract here, and is
+//! the one that the printed text means.
+
+use abi::{Automaton, NO_TRANSITION};
+use lang::SourceFile;
+
+/// As printed, with what the printing lost, and only the elided arguments filled in.
+const AS_PRINTED: [&str; 2] =
+    [include_str!("fixtures/c102_missing_brace.contract"), include_str!("fixtures/c101_exclamation_arrow.contract")];
+
+fn automata(text: &str) -> Vec<Automaton> {
+    let compiled = lang::compile(&[SourceFile::new("listing.contract", text)]);
+    let rendered = compiled.render(lang::Colours::Never);
+    let unit = compiled.unit.unwrap_or_else(|| panic!("{rendered}"));
+    unit.contracts.into_iter().map(|contract| contract.automaton).collect()
+}
+
+/// Follows messages from the first state; gives the name of the state they lead to.
+fn walk<'a>(automaton: &'a Automaton, messages: &[&str]) -> Option<&'a str> {
+    let mut state = 0;
+    for name in messages {
+        let tag = automaton.messages.iter().position(|message| message.name == *name)?;
+        state = *automaton.states.get(state as usize)?.next.get(tag)?;
+        if state == NO_TRANSITION {
+            return None;
+        }
+    }
+    Some(&automaton.states[state as usize].name)
+}
+
+#[test]
+fn the_network_device_is_configured_and_runs() {
+    let automata = automata(AS_PRINTED[0]);
+    let device = automata.iter().find(|automaton| automaton.name == "NicDevice").expect("the contract");
+    let configure = ["DeviceInfo", "RegisterForEvents", "SetParameters"];
+    assert_eq!(walk(device, &configure), Some("IO_CONFIGURE_ACK"));
+    let then = |more: &[&'static str]| -> Vec<&str> { configure.iter().chain(more).copied().collect() };
+    assert_eq!(walk(device, &then(&["InvalidParameters"])), Some("IO_CONFIGURE_BEGIN"));
+    assert_eq!(walk(device, &then(&["Success", "ConfigureIO"])), Some("IO_CONFIGURE_BEGIN"));
+    let running = then(&["Success", "StartIO"]);
+    assert_eq!(walk(device, &running), Some("IO_RUNNING"));
+    for exchange in [
+        ["PacketForReceive", "Success"],
+        ["PacketForReceive", "BadPacketSize"],
+        ["GetReceivedPacket", "ReceivedPacket"],
+        ["GetReceivedPacket", "NoPacket"],
+    ] {
+        let path: Vec<&str> = running.iter().chain(&exchange).copied().collect();
+        assert_eq!(walk(device, &path), Some("IO_RUNNING"), "{exchange:?}");
+    }
+    assert_eq!(walk(device, &then(&["StartIO"])), None);
+    // ConfigureIO, RegisterForEvents and SetParameters may all be under way.
+    assert_eq!((device.queue_to_importer, device.queue_to_exporter), (1, 3));
+}
+
+#[test]
+fn events_are_acknowledged() {
+    let automata = automata(AS_PRINTED[1]);
+    assert_eq!(walk(&automata[0], &["NicEvent", "AckEvent"]), Some("READY"));
+    assert_eq!(walk(&automata[0], &["NicEvent", "NicEvent"]), None);
+}

@@ -1,0 +1,17 @@
+//! A server goes on to the next request without an answer to the last.
+
+use contract_misuse::store;
+
+fn server(mut store: store::Exp<store::states::Ready>) {
+    loop {
+        store = match store.receive() {
+            store::ExpReady::GetSize { next } => next,
+            store::ExpReady::Read { data, next, .. } => next.read_failed(data),
+            store::ExpReady::Append { next, .. } => next.appended(),
+            store::ExpReady::Watch { next, .. } => next.watching(),
+            store::ExpReady::ChannelClosed(_) => return,
+        }
+    }
+}
+
+fn main() {}

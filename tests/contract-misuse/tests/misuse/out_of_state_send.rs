@@ -1,0 +1,10 @@
+//! A client asks again before it has heard the answer.
+
+use contract_misuse::store;
+
+fn client(store: store::Imp<store::states::Ready>) {
+    let waiting = store.get_size();
+    let _ = waiting.get_size();
+}
+
+fn main() {}
