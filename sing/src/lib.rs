@@ -18,6 +18,7 @@ pub mod dependencies;
 pub mod doors;
 pub mod failure;
 pub mod fingerprint;
+pub mod host_tools;
 pub mod keys;
 pub mod programs;
 pub mod progress;
@@ -25,6 +26,8 @@ pub mod repository;
 pub mod run;
 pub mod systems;
 pub mod terminal;
+pub mod test;
+pub mod test_output;
 
 use command_line::{Command, CommandLine};
 use failure::{Failure, Outcome};
@@ -39,6 +42,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
     match command_line.command {
         Command::Run(arguments) => run::run(&repository, &arguments),
         Command::Build(arguments) => build::build(&repository, &arguments),
+        Command::Test(arguments) => test::test(&repository, &arguments),
         Command::Dependencies => builder::print_dependencies(&repository),
         _ => Err(Failure::new("not yet")),
     }

@@ -1,0 +1,242 @@
+//! `sing test`: every tier of tests, one after the other, with one line of counts at the end.
+//!
+//! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all
+//! under `cargo test`), `conformance` (SIPs on the hosted machine), `end-to-end` (this tool as people
+//! use it). Deliberately not here: the tests.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::builder::UnsafeTests;
+use crate::cargo;
+use crate::command_line::TestArguments;
+use crate::failure::{Failure, Outcome};
+use crate::host_tools;
+use crate::repository::Repository;
+use crate::systems;
+use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
+
+/// The crate of end-to-end tests; it runs after the rest, because it builds and starts systems itself.
+const END_TO_END: &str = "end-to-end";
+/// Parts of the crate's tests that need Linux's own file system tools have this in their names.
+const NEEDS_E2FSPROGS: &str = "e2fsprogs";
+const TIERS: [&str; 3] = ["unit", "conformance", END_TO_END];
+/// A conformance run that takes longer has hung.
+const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
+const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(3600);
+
+/// What to run.
+struct Selection<'a> {
+    tier: Option<&'a str>,
+    name: Option<&'a str>,
+    long: bool,
+}
+
+impl Selection<'_> {
+    fn includes(&self, tier: &str) -> bool {
+        self.tier.is_none_or(|selected| selected == tier)
+    }
+}
+
+/// `sing test`. Returns 1 when a test failed.
+///
+/// # Errors
+/// A tier cannot be started at all.
+pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
+    let filter = arguments.filter.as_deref();
+    let tier = filter.filter(|filter| TIERS.contains(filter));
+    let name = if tier.is_some() { None } else { filter };
+    let selection = Selection { tier, name, long: arguments.long };
+    let mut total = Counts::default();
+    let has_e2fsprogs = host_tools::ensure("mke2fs", "e2fsprogs");
+    if selection.includes("unit") {
+        total += run_tier("unit", unit_tests(repository, &selection));
+    }
+    if selection.includes("conformance") {
+        total += run_tier("conformance", conformance(repository, &selection));
+    }
+    if selection.includes(END_TO_END) {
+        total += run_tier(END_TO_END, end_to_end(repository, &selection, has_e2fsprogs));
+    }
+    println!("{total}");
+    Ok(u8::from(total.failed > 0))
+}
+
+/// A tier that cannot run counts as one failure, so that the others still run.
+fn run_tier(name: &str, outcome: Outcome<Counts>) -> Counts {
+    match outcome {
+        Ok(counts) => {
+            println!("{name}: {counts}");
+            counts
+        }
+        Err(failure) => {
+            println!("{name}: {failure}");
+            Counts { failed: 1, ..Counts::default() }
+        }
+    }
+}
+
+fn skipped(what: &str, why: &str) -> Counts {
+    println!("skipped {what}: {why}");
+    Counts { skipped: 1, ..Counts::default() }
+}
+
+fn unit_tests(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    let mut command = cargo_test(repository);
+    command.args(["--workspace", "--exclude", END_TO_END]);
+    run_cargo_test(command, selection, &[])
+}
+
+fn end_to_end(repository: &Repository, selection: &Selection<'_>, has_e2fsprogs: bool) -> Outcome<Counts> {
+    if !repository.root().join("tests").join(END_TO_END).is_dir() {
+        return Ok(skipped(END_TO_END, "there is no folder tests/end-to-end"));
+    }
+    let tool = std::env::current_exe().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))?;
+    let mut command = cargo_test(repository);
+    command.args(["--package", END_TO_END]).env("SING", tool);
+    let mut counts = Counts::default();
+    let mut left_out = Vec::new();
+    if !has_e2fsprogs {
+        counts += skipped("end-to-end tests on disks made by mke2fs", "install e2fsprogs to run them");
+        left_out = vec!["--skip", NEEDS_E2FSPROGS];
+    }
+    counts += run_cargo_test(command, selection, &left_out)?;
+    Ok(counts)
+}
+
+fn cargo_test(repository: &Repository) -> Command {
+    let mut command = cargo::command();
+    command.args(["test", "--no-fail-fast", "--color", "never", "--manifest-path"]);
+    command.arg(repository.root().join("Cargo.toml"));
+    command
+}
+
+/// Runs `cargo test`, shows one line for each suite and all of each failure.
+fn run_cargo_test(mut command: Command, selection: &Selection<'_>, harness: &[&str]) -> Outcome<Counts> {
+    command.args(selection.name).arg("--").args(harness);
+    if selection.long {
+        command.arg("--include-ignored");
+    }
+    let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
+    // One pipe for both streams keeps the names of suites and their results in order.
+    let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
+    let mut child = command.spawn().map_err(cannot_start)?;
+    // The command holds the writing ends, which must be closed for the reading to end.
+    drop(command);
+    let mut total = Counts::default();
+    let mut parser = CargoTestReader::default();
+    let mut chatter = Vec::new();
+    for line in BufReader::new(reader).lines().map_while(Result::ok) {
+        match parser.read(&line) {
+            Line::SuiteEnded(suite, counts) => {
+                if counts != Counts::default() {
+                    println!("  {suite}: {counts}");
+                }
+                total += counts;
+                chatter.clear();
+            }
+            Line::Failure => println!("{line}"),
+            Line::Chatter => chatter.push(line),
+        }
+    }
+    let status = child.wait().map_err(cannot_start)?;
+    if !status.success() && total.failed == 0 {
+        let tail = chatter.len().saturating_sub(60);
+        return Err(
+            Failure::new("the tests did not build, or a test program ended early").details(chatter[tail..].join("\n"))
+        );
+    }
+    if total.skipped > 0 && !selection.long {
+        println!("skipped {} tests: they take minutes; run them with --long", total.skipped);
+    }
+    Ok(total)
+}
+
+/// Runs the conformance system: its primary program prints a verdict for each test.
+fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    let Ok(manifest) = repository.system_manifest("conformance".as_ref()) else {
+        return Ok(skipped("conformance", "there is no systems/conformance.toml"));
+    };
+    let ready = systems::prepare(repository, &manifest, UnsafeTests::Allowed)?;
+    let mut words = vec!["conformance".to_string()];
+    if selection.long {
+        words.push("--long".into());
+    }
+    words.extend(selection.name.map(|name| format!("'{}'", name.replace('\'', ""))));
+    let mut command = Command::new(&ready.machine);
+    command.arg("--system").arg(&ready.image).arg("--parameter").arg(format!("commands={}", words.join(" ")));
+    let limit = if selection.long { LONG_CONFORMANCE_LIMIT } else { CONFORMANCE_LIMIT };
+    let output = run_machine(command, limit)?;
+    let mut counts = Counts::default();
+    for line in output.text.lines() {
+        match verdict(line) {
+            Some(Verdict::Passed(_)) => counts.passed += 1,
+            Some(Verdict::Failed(name, why)) => {
+                println!("  FAILED {name}: {why}");
+                counts.failed += 1;
+            }
+            Some(Verdict::Skipped(name, why)) => {
+                println!("  skipped {name}: {why}");
+                counts.skipped += 1;
+            }
+            None => {}
+        }
+    }
+    if let Some(problem) = output.problem.filter(|_| counts.failed == 0) {
+        println!("{}", last_lines(&output.text, 20));
+        println!("  FAILED conformance: {problem}");
+        counts.failed += 1;
+    } else if counts == Counts::default() {
+        println!("  FAILED conformance: the runner printed no verdict");
+        counts.failed += 1;
+    }
+    Ok(counts)
+}
+
+/// What a machine printed, and what was wrong with its end.
+pub struct MachineOutput {
+    /// Its standard output.
+    pub text: String,
+    /// None when it ended with status 0 in time.
+    pub problem: Option<String>,
+}
+
+/// Runs a machine to its end, or ends it when it takes longer than `limit`.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutput> {
+    let cannot_start = |error: std::io::Error| Failure::new(format!("the hosted machine cannot be started: {error}"));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot_start)?;
+    let output = child.stdout.take();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut output) = output {
+            // What was read before a failure still counts.
+            let _ = output.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    let bytes = match receiver.recv_timeout(limit) {
+        Ok(bytes) => bytes,
+        Err(_) => {
+            // It may have ended by itself in the meantime.
+            let _ = child.kill();
+            let _ = child.wait();
+            let text = receiver.recv().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+            return Ok(MachineOutput { text, problem: Some(format!("no end after {} seconds", limit.as_secs())) });
+        }
+    };
+    let status = child.wait().map_err(cannot_start)?;
+    let problem = (!status.success()).then(|| format!("the machine ended with {status}"));
+    Ok(MachineOutput { text: String::from_utf8_lossy(&bytes).into_owned(), problem })
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}

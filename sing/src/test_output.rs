@@ -1,0 +1,158 @@
+//! Reads what test programs print: Rust's test harness under `cargo test`, and the conformance runner,
+//! which prints lines of the same form (`test NAME ... ok`, `test NAME ... FAILED: why`).
+//!
+//! Deliberately not here: starting them; see `test`.
+
+use std::ops::AddAssign;
+
+/// How many tests did what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
+    /// Tests that were left out.
+    pub skipped: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// The plain line at the end of all tests.
+impl std::fmt::Display for Counts {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// What a line of output is for the reader.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A suite is over: its name and counts.
+    SuiteEnded(String, Counts),
+    /// Part of the account of a failure; to be shown.
+    Failure,
+    /// Nothing that needs showing while all is well.
+    Chatter,
+}
+
+/// Reads the output of `cargo test`, line by line.
+#[derive(Debug, Default)]
+pub struct CargoTestReader {
+    suite: String,
+    in_failures: bool,
+}
+
+impl CargoTestReader {
+    /// Takes the next line.
+    pub fn read(&mut self, line: &str) -> Line {
+        let trimmed = line.trim();
+        if let Some(rest) = trimmed.strip_prefix("Running ") {
+            self.suite = suite_name(rest);
+        } else if let Some(name) = trimmed.strip_prefix("Doc-tests ") {
+            self.suite = format!("{name} (documentation)");
+        } else if let Some(result) = trimmed.strip_prefix("test result: ") {
+            self.in_failures = false;
+            return Line::SuiteEnded(self.suite.clone(), counts_of_result(result));
+        } else if trimmed == "failures:" {
+            self.in_failures = true;
+        }
+        let is_error = trimmed.starts_with("error") || trimmed.starts_with("warning: unused");
+        if self.in_failures || is_error { Line::Failure } else { Line::Chatter }
+    }
+}
+
+/// `unittests src/lib.rs (target/debug/deps/abi-0123)` is `abi src/lib.rs`.
+fn suite_name(running: &str) -> String {
+    let (what, program) = running.split_once(" (").unwrap_or((running, ""));
+    let program = program.trim_end_matches(')').rsplit('/').next().unwrap_or_default();
+    let package = program.rsplit_once('-').map_or(program, |(package, _)| package);
+    format!("{package} {}", what.trim_start_matches("unittests ")).trim().to_string()
+}
+
+/// `ok. 5 passed; 0 failed; 2 ignored; 0 measured; 1 filtered out; ...`; what a filter left out is not counted.
+fn counts_of_result(result: &str) -> Counts {
+    let mut counts = Counts::default();
+    for part in result.split_once(". ").map_or(result, |(_, counts)| counts).split(';') {
+        let mut words = part.split_whitespace();
+        let (Some(number), Some(what)) = (words.next().and_then(|number| number.parse().ok()), words.next()) else {
+            continue;
+        };
+        match what {
+            "passed" => counts.passed = number,
+            "failed" => counts.failed = number,
+            "ignored" => counts.skipped = number,
+            _ => {}
+        }
+    }
+    counts
+}
+
+/// What a line of the conformance runner says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// The test of this name passed.
+    Passed(&'a str),
+    /// The test of this name failed, and why.
+    Failed(&'a str, &'a str),
+    /// The test of this name was left out, and why.
+    Skipped(&'a str, &'a str),
+}
+
+/// Reads a line `test NAME ... VERDICT`; others are none.
+pub fn verdict(line: &str) -> Option<Verdict<'_>> {
+    let (name, verdict) = line.trim().strip_prefix("test ")?.split_once(" ... ")?;
+    let reason = |rest: &'static str| verdict.strip_prefix(rest).map(|why| why.trim_start_matches(':').trim());
+    if verdict == "ok" {
+        Some(Verdict::Passed(name))
+    } else if let Some(why) = reason("FAILED") {
+        Some(Verdict::Failed(name, why))
+    } else {
+        reason("skipped").or_else(|| reason("ignored")).map(|why| Verdict::Skipped(name, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suite_is_named_and_counted() {
+        let mut reader = CargoTestReader::default();
+        assert_eq!(reader.read("     Running unittests src/lib.rs (target/debug/deps/hal_api-9f)"), Line::Chatter);
+        assert_eq!(reader.read("test a ... ok"), Line::Chatter);
+        let counts = Counts { passed: 5, failed: 1, skipped: 2 };
+        assert_eq!(
+            reader.read(
+                "test result: FAILED. 5 passed; 1 failed; 2 ignored; 0 measured; 3 filtered out; finished in 0.00s"
+            ),
+            Line::SuiteEnded("hal_api src/lib.rs".into(), counts)
+        );
+        assert_eq!(counts.to_string(), "5 passed, 1 failed, 2 skipped");
+    }
+
+    #[test]
+    fn the_account_of_a_failure_is_shown_until_the_result() {
+        let mut reader = CargoTestReader::default();
+        assert_eq!(reader.read("failures:"), Line::Failure);
+        assert_eq!(reader.read("thread 'a' panicked"), Line::Failure);
+        assert!(matches!(reader.read("test result: FAILED. 0 passed; 1 failed"), Line::SuiteEnded(..)));
+        assert_eq!(reader.read("anything"), Line::Chatter);
+        assert_eq!(reader.read("error[E0308]: mismatched types"), Line::Failure);
+    }
+
+    #[test]
+    fn the_conformance_runner_is_understood() {
+        assert_eq!(verdict("test quota::memory ... ok"), Some(Verdict::Passed("quota::memory")));
+        assert_eq!(verdict("test a ... FAILED: no epitaph"), Some(Verdict::Failed("a", "no epitaph")));
+        assert_eq!(verdict("test a ... skipped: takes minutes"), Some(Verdict::Skipped("a", "takes minutes")));
+        assert_eq!(verdict("test a"), None);
+        assert_eq!(verdict("tested a ... ok"), None);
+    }
+}
