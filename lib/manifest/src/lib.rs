@@ -10,6 +10,7 @@ mod diagnostic;
 mod parameters;
 mod program;
 mod reader;
+mod resources;
 mod system;
 
 pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label};

@@ -1,0 +1,109 @@
+//! What a program's manifest says of devices, quotas, supervision, permissions and its domain.
+
+use package::{DeviceNeed, Domain, Permission, Quota, Restart, Supervision};
+
+use crate::diagnostic::Code;
+use crate::program::{check_name, duplicate};
+use crate::reader::{At, Report, Table};
+
+/// `[[device]]`.
+pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<DeviceNeed> {
+    let mut devices: Vec<At<String>> = Vec::new();
+    for table in root.tables("device") {
+        let name = table.required_text("name");
+        table.close();
+        let Some(name) = name else { continue };
+        check_name(report, &name, "a device");
+        match devices.iter().find(|other| other.value == name.value) {
+            Some(first) => duplicate(report, Code::DuplicateDevice, "the device", &name, &first.span),
+            None => devices.push(name),
+        }
+    }
+    devices.into_iter().map(|name| DeviceNeed { name: name.value }).collect()
+}
+
+/// `[quota]`; what is not said has its default.
+pub(crate) fn quota(report: &Report, root: &Table<'_, '_>) -> Quota {
+    let mut quota = Quota::default();
+    let Some(table) = root.table("quota") else { return quota };
+    let max = Quota::MAX;
+    let rows = [
+        ("memory_kib", &mut quota.memory_kib, 4, max.memory_kib),
+        ("block_kib", &mut quota.block_kib, 0, max.block_kib),
+        ("threads", &mut quota.threads, 1, max.threads),
+        ("handles", &mut quota.handles, 0, max.handles),
+        ("channels", &mut quota.channels, 0, max.channels),
+        ("children", &mut quota.children, 0, max.children),
+    ];
+    for (key, place, least, most) in rows {
+        let Some(number) = table.integer(key) else { continue };
+        match u32::try_from(number.value).ok().filter(|value| (least..=most).contains(value)) {
+            Some(value) => *place = value,
+            None => {
+                let message = format!("`{key} = {}` is out of range", number.value);
+                let remedy = format!("write a number from {least} to {most}");
+                report.add(Code::QuotaRange, message, &number.span, "no program can have this", remedy);
+            }
+        }
+    }
+    table.close();
+    quota
+}
+
+/// `[supervision]`; what is not said has its default.
+pub(crate) fn supervision(report: &Report, root: &Table<'_, '_>) -> Supervision {
+    let mut supervision = Supervision::default();
+    let Some(table) = root.table("supervision") else { return supervision };
+    let words: Vec<&str> = Restart::ALL.iter().map(|restart| restart.word()).collect();
+    if let Some(restart) = table.word("restart", Restart::from_word, &words) {
+        supervision.restart = restart.value;
+    }
+    let number = |key: &'static str, least: u32| {
+        let number = table.integer(key)?;
+        let value = u32::try_from(number.value).ok().filter(|value| (least..=3_600_000).contains(value));
+        if value.is_none() {
+            let message = format!("`{key} = {}` is out of range", number.value);
+            let remedy = format!("write a number from {least} to 3600000");
+            report.add(Code::SupervisionRange, message, &number.span, "out of range", remedy);
+        }
+        value.map(|value| At::new(value, number.span))
+    };
+    let (first, most) = (number("backoff_ms", 0), number("backoff_max_ms", 0));
+    supervision.backoff_ms = first.as_ref().map_or(supervision.backoff_ms, |first| first.value);
+    supervision.backoff_max_ms =
+        most.as_ref().map_or(supervision.backoff_max_ms.max(supervision.backoff_ms), |most| most.value);
+    supervision.limit = number("limit", 1).map(|limit| limit.value);
+    if let Some(most) = most.filter(|most| most.value < supervision.backoff_ms) {
+        let message =
+            format!("the longest back-off, {} ms, is below the first, {} ms", most.value, supervision.backoff_ms);
+        let remedy = format!("write `backoff_max_ms = {}` or more", supervision.backoff_ms);
+        report.add(Code::SupervisionRange, message, &most.span, "too short", remedy);
+    }
+    table.close();
+    supervision
+}
+
+/// `[permissions]`.
+pub(crate) fn permissions(report: &Report, root: &Table<'_, '_>) -> Vec<Permission> {
+    let Some(table) = root.table("permissions") else { return Vec::new() };
+    let words: Vec<&str> = Permission::ALL.iter().map(|permission| permission.word()).collect();
+    let mut permissions: Vec<At<Permission>> = Vec::new();
+    for text in table.texts("list") {
+        let Some(permission) = table.as_word("permission", &text, Permission::from_word, &words) else { continue };
+        match permissions.iter().find(|other| other.value == permission.value) {
+            Some(first) => duplicate(report, Code::DuplicatePermission, "the permission", &text, &first.span),
+            None => permissions.push(permission),
+        }
+    }
+    table.close();
+    permissions.into_iter().map(|permission| permission.value).collect()
+}
+
+/// `[domain]`.
+pub(crate) fn domain(root: &Table<'_, '_>) -> Domain {
+    let Some(table) = root.table("domain") else { return Domain::Kernel };
+    let words: Vec<&str> = Domain::ALL.iter().map(|domain| domain.word()).collect();
+    let domain = table.word("kind", Domain::from_word, &words);
+    table.close();
+    domain.map_or(Domain::Kernel, |domain| domain.value)
+}
