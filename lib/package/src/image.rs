@@ -30,7 +30,7 @@ const WORD: u64 = 8;
 pub struct Image<'a> {
     /// Segments in order of their addresses; no two share a page.
     pub segments: Vec<ImageSegment<'a>>,
-    /// Bytes from the first page to the end of the last; whole pages.
+    /// Bytes of address space that it takes; whole pages.
     pub bytes: u64,
     /// Where the first thread starts.
     pub entry: u64,
@@ -104,7 +104,7 @@ impl<'a> Image<'a> {
         let headers: Vec<ProgramHeader> = elf.segments().map(|table| table.iter().collect()).unwrap_or_default();
         check_kinds(&headers)?;
         let segments = segments(file, &elf, &headers)?;
-        let bytes = segments.last().map_or(0, |last| last.address + last.memory_bytes);
+        let bytes = segments.last().map_or(0, ImageSegment::end);
         let entry = elf.ehdr.e_entry;
         check_code(&elf, &segments, entry)?;
         let relocations = relocations(&headers, &segments, bytes)?;
@@ -141,6 +141,12 @@ impl ImageSegment<'_> {
             place.copy_from_slice(self.content);
         }
         RelocatedSegment { address: base.wrapping_add(self.address), executable: self.executable, bytes }
+    }
+
+    /// Where something else may begin. Behind code that comes last a page stays empty, so that what runs
+    /// off its end does not run into another image.
+    fn end(&self) -> u64 {
+        self.address + self.memory_bytes + if self.executable { PAGE } else { 0 }
     }
 
     /// Addresses that the file gives bytes for.
@@ -298,8 +304,9 @@ fn split_code<'a>(
     check_filler(covered, slice(covered..all.end))
 }
 
+/// Filler must trap: what ran through other bytes could come out in the middle of an instruction.
 fn check_filler(address: u64, bytes: &[u8]) -> Result<(), PackageError> {
-    match bytes.iter().position(|&byte| byte != TRAP && byte != 0) {
+    match bytes.iter().position(|&byte| byte != TRAP) {
         Some(position) => Err(PackageError::StrayCode { address: address + position as u64 }),
         None => Ok(()),
     }

@@ -316,9 +316,22 @@ fn code_outside_the_sections_of_code() {
     let mut elf = Elf::with_code(&[0xC3, 0x0F, 0x05, 0xC3]);
     elf.sections[0].size = 1;
     assert_refused!(check(&elf), PackageError::StrayCode { address } if address == CODE + 1);
-    let mut elf = Elf::with_code(&[0xC3, 0xCC, 0xCC, 0x00]);
+    let mut elf = Elf::with_code(&[0xC3, 0xCC, 0xCC, 0xCC]);
     elf.sections[0].size = 1;
     assert_eq!(check(&elf), Ok(()));
+    let mut elf = Elf::with_code(&[0xC3, 0xCC, 0x00]);
+    elf.sections[0].size = 1;
+    assert_refused!(check(&elf), PackageError::StrayCode { address } if address == CODE + 2);
+}
+
+#[test]
+fn nothing_begins_right_behind_code() {
+    let mut elf = Elf::good();
+    elf.segments.push(load(READ | EXECUTE, 0x4000, vec![0x90; 0x1000]));
+    elf.sections.push(Section { name: ".text.more", address: 0x4000, size: 0x1000, ..elf.sections[0].clone() });
+    let file = elf.write();
+    let image = Image::check(&file).expect("two segments of code are fine");
+    assert_eq!(image.bytes, 0x6000);
 }
 
 #[test]
