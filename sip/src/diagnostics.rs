@@ -3,8 +3,8 @@
 use alloc::string::String;
 
 pub use abi::{
-    Automaton, BlockState, ChannelRecord, CounterRecord, ProcessRecord, ProcessState, ThreadRecord, ThreadState,
-    TraceKind, TraceRecord,
+    Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, Direction, EndpointShape, MessageShape,
+    NO_TRANSITION, ProcessRecord, ProcessState, StateRow, ThreadRecord, ThreadState, TraceKind, TraceRecord,
 };
 
 use crate::Status;
