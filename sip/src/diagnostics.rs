@@ -4,7 +4,7 @@ use alloc::string::String;
 
 pub use abi::{
     Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, Direction, EndpointShape, MessageShape,
-    NO_TRANSITION, ProcessRecord, ProcessState, StateRow, ThreadRecord, ThreadState, TraceKind, TraceRecord,
+    NO_TRANSITION, ProcessRecord, ProcessState, StateRow, ThreadRecord, ThreadState, TraceKind, TraceRecord, name_tag,
 };
 
 use crate::Status;
