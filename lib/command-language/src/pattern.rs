@@ -39,6 +39,16 @@ impl Pattern {
         self.parts.iter().map(character).collect()
     }
 
+    /// The pattern as a person would write it.
+    pub fn written(&self) -> String {
+        let character = |part: &PatternPart| match part {
+            PatternPart::Character(character) => *character,
+            PatternPart::AnyCharacter => '?',
+            PatternPart::AnyRun => '*',
+        };
+        self.parts.iter().map(character).collect()
+    }
+
     /// Whether the whole of `text` fits. `*` and `?` at the start do not stand for a dot, so that hidden
     /// names are left out unless they are asked for.
     pub fn matches(&self, text: &str) -> bool {

@@ -95,6 +95,7 @@ fn scripts_print_what_they_mean() {
         ("for p in $@; do echo [$p]; end", "[one]\n[two words]\n"),
         ("for p in $1$@; do echo $p; end", "oneone\ntwo words\n"),
         ("echo *.txt \"*.txt\" ?", "a.txt b.txt *.txt c\n"),
+        ("echo -? --*", "-? --*\n"),
         ("for f in *.none; do echo $f; end; echo done", "done\n"),
         ("status 3; echo $?", "3\n"),
         ("status 0 && echo yes || echo no", "yes\n"),

@@ -64,6 +64,8 @@ pub struct Editor {
     draft: String,
     /// Row of the cursor below the row in which the prompt begins.
     cursor_row: usize,
+    /// The screen does not show the line as it is: many keys that come at once are drawn once.
+    stale: bool,
 }
 
 impl Editor {
@@ -82,6 +84,7 @@ impl Editor {
             position: 0,
             draft: String::new(),
             cursor_row: 0,
+            stale: false,
         }
     }
 
@@ -132,6 +135,7 @@ impl Editor {
         painter.column(0);
         painter.clear_below();
         self.cursor_row = 0;
+        self.stale = false;
     }
 
     /// Shows the line again. The cursor has to be at the start of a row.
@@ -147,10 +151,12 @@ impl Editor {
             for key in self.decoder.push(byte).into_iter().flatten() {
                 let event = if self.search.is_some() { self.search_key(key, out) } else { self.key(key, out) };
                 if event.is_some() {
+                    self.refresh(out);
                     return (offset + 1, event);
                 }
             }
         }
+        self.refresh(out);
         (input.len(), None)
     }
 
@@ -189,7 +195,7 @@ impl Editor {
 
     fn key(&mut self, key: Key, out: &mut Vec<u8>) -> Option<Event> {
         if self.pasting {
-            self.paste_key(key, out);
+            self.paste_key(key);
             return None;
         }
         let changed = match key {
@@ -207,6 +213,7 @@ impl Editor {
                 });
             }
             Key::Control('L') => {
+                self.refresh(out);
                 Painter::new(out).clear_screen();
                 self.cursor_row = 0;
                 true
@@ -228,7 +235,7 @@ impl Editor {
             _ => self.edit(key),
         };
         if changed {
-            self.draw(out);
+            self.stale = true;
         } else {
             Painter::new(out).bell();
         }
@@ -260,11 +267,11 @@ impl Editor {
         }
     }
 
-    fn paste_key(&mut self, key: Key, out: &mut Vec<u8>) {
+    fn paste_key(&mut self, key: Key) {
         match key {
             Key::PasteEnd => {
                 self.pasting = false;
-                self.draw(out);
+                self.stale = true;
             }
             Key::Char(character) => self.buffer.insert(character.encode_utf8(&mut [0; 4])),
             Key::Enter => self.buffer.insert("\n"),
@@ -280,10 +287,10 @@ impl Editor {
         self.buffer.insert(character.encode_utf8(&mut [0; 4]));
         let after = before.after(character, self.columns);
         // The common case needs no redrawing: one more character behind the others.
-        if at_end && !self.colours && after.row == before.row && after.column < self.columns {
+        if at_end && !self.stale && !self.colours && after.row == before.row && after.column < self.columns {
             Painter::new(out).text(character.encode_utf8(&mut [0; 4]));
         } else {
-            self.draw(out);
+            self.stale = true;
         }
         None
     }
@@ -305,7 +312,7 @@ impl Editor {
 
     /// Leaves the line as it stands and goes to the row below it.
     fn leave(&mut self, out: &mut Vec<u8>) {
-        self.search = None;
+        self.stale |= self.search.take().is_some();
         self.go_to_end(out);
         let mut painter = Painter::new(out);
         painter.mark_pastes(Pastes::Plain);
@@ -368,11 +375,11 @@ impl Editor {
             }
             Key::Control('G') => {
                 self.buffer.set(&search.before);
-                self.draw(out);
+                self.stale = true;
                 return None;
             }
             Key::Control('C') => {
-                self.draw(out);
+                self.stale = true;
                 return Some(self.cancel(out));
             }
             // Any other key takes the line found and then does what it always does.
@@ -381,12 +388,12 @@ impl Editor {
                     self.position = found;
                     self.draft = search.before;
                 }
-                self.draw(out);
+                self.stale = true;
                 return self.key(key, out);
             }
         }
         self.search = Some(search);
-        self.draw(out);
+        self.stale = true;
         None
     }
 
@@ -418,8 +425,16 @@ impl Editor {
         start.after_text(self.buffer.text().get(..offset).unwrap_or(""), self.columns)
     }
 
+    /// Draws if what the screen shows is stale.
+    fn refresh(&mut self, out: &mut Vec<u8>) {
+        if self.stale {
+            self.draw(out);
+        }
+    }
+
     /// Draws prompt and line from the row in which the prompt begins.
     fn draw(&mut self, out: &mut Vec<u8>) {
+        self.stale = false;
         let end = self.place_of(self.buffer.text().len());
         let target = self.place_of(self.buffer.cursor()).settled(self.columns);
         let prompt = self.shown_prompt();
@@ -450,6 +465,7 @@ impl Editor {
 
     /// Moves the terminal's cursor behind the line.
     fn go_to_end(&mut self, out: &mut Vec<u8>) {
+        self.refresh(out);
         let end = self.place_of(self.buffer.text().len()).settled(self.columns);
         let mut painter = Painter::new(out);
         painter.down(end.row.saturating_sub(self.cursor_row));
