@@ -28,7 +28,7 @@ pub enum Command {
     Check(CheckArguments),
     /// Draw the SIPs and channels of a system as SVG
     Graph(GraphArguments),
-    /// Draw a contract: SVG, Promela or text
+    /// Show a contract as a picture or a Promela model
     Contract(ContractArguments),
     /// Show the key that packages are signed with
     Key,
@@ -126,19 +126,17 @@ pub struct ContractArguments {
     /// Name of the contract, such as Directory
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// How to draw it
-    #[arg(long, value_enum, default_value = "text")]
+    /// How to show it
+    #[arg(long, value_enum, default_value = "svg")]
     pub format: ContractFormat,
     /// Write it here; standard output when not given
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-/// How `sing contract` draws.
+/// How `sing contract` shows a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ContractFormat {
-    /// Lines of text
-    Text,
     /// A picture
     Svg,
     /// A model for the checker `spin`

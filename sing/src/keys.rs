@@ -62,6 +62,17 @@ fn create(path: &Path) -> Outcome<()> {
     }
 }
 
+/// `sing key`: prints where the development key lies and its public half.
+///
+/// # Errors
+/// The key file cannot be read or made.
+pub fn show(repository: &Repository) -> Outcome<u8> {
+    let key = package::SecretKey::from_bytes(&development_seed(repository)?);
+    println!("public key  {}", hexadecimal(&key.public().0));
+    println!("secret in   {}", path(repository).display());
+    Ok(0)
+}
+
 /// Bytes as people read them.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

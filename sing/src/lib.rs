@@ -8,16 +8,20 @@
 #![forbid(unsafe_code)]
 
 pub mod attributes;
+pub mod bench;
 pub mod build;
 pub mod builder;
 pub mod cargo;
+pub mod check;
 pub mod command_line;
+pub mod contract_view;
 pub mod contracts;
 pub mod demo_disk;
 pub mod dependencies;
 pub mod doors;
 pub mod failure;
 pub mod fingerprint;
+pub mod graph;
 pub mod host_tools;
 pub mod keys;
 pub mod programs;
@@ -30,7 +34,7 @@ pub mod test;
 pub mod test_output;
 
 use command_line::{Command, CommandLine};
-use failure::{Failure, Outcome};
+use failure::Outcome;
 use repository::Repository;
 
 /// Does what the command line asks and returns the exit status.
@@ -43,7 +47,11 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Run(arguments) => run::run(&repository, &arguments),
         Command::Build(arguments) => build::build(&repository, &arguments),
         Command::Test(arguments) => test::test(&repository, &arguments),
+        Command::Bench(arguments) => bench::bench(&repository, &arguments),
+        Command::Check(arguments) => check::check(&repository, &arguments),
+        Command::Graph(arguments) => graph::graph(&repository, &arguments),
+        Command::Contract(arguments) => contract_view::show(&repository, &arguments),
+        Command::Key => keys::show(&repository),
         Command::Dependencies => builder::print_dependencies(&repository),
-        _ => Err(Failure::new("not yet")),
     }
 }

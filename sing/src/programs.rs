@@ -46,6 +46,14 @@ impl Program {
     pub fn manifest(&self) -> PathBuf {
         self.folder.join("manifest.toml")
     }
+
+    /// The folder of the crate whose contracts, with those it depends on, its manifest may name.
+    pub fn contract_folder(&self) -> &Path {
+        match &self.body {
+            Body::Crate { folder, .. } => folder,
+            Body::Script => &self.folder,
+        }
+    }
 }
 
 #[derive(Deserialize)]

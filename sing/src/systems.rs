@@ -15,7 +15,7 @@ use crate::cargo;
 use crate::contracts::ContractUnits;
 use crate::failure::{Failure, Outcome};
 use crate::fingerprint::Fingerprint;
-use crate::programs::{Body, Program, Programs};
+use crate::programs::{Program, Programs};
 use crate::repository::{Repository, read_text, write_if_changed};
 use crate::{keys, terminal};
 
@@ -38,7 +38,7 @@ impl Catalogue {
         let programs = Programs::find(repository);
         let mut catalogue = Catalogue { programs, manifests: BTreeMap::new(), broken: BTreeMap::new() };
         for program in catalogue.programs.all() {
-            match read_manifest(repository, &units, program) {
+            match check_manifest(repository, &units, &program.manifest(), program.contract_folder()) {
                 Ok(manifest) => {
                     catalogue.manifests.insert(program.name.clone(), manifest);
                 }
@@ -93,18 +93,18 @@ impl Catalogue {
     }
 }
 
-/// Reads and checks the manifest of one program.
+/// Reads and checks the manifest at `path`, which may name the contracts visible from `folder`.
 ///
 /// # Errors
 /// It has errors; all of them are in the failure.
-pub fn read_manifest(repository: &Repository, units: &ContractUnits, program: &Program) -> Outcome<ProgramManifest> {
-    let path = program.manifest();
-    let shown = repository.shown(&path).to_string();
-    let folder = match &program.body {
-        Body::Crate { folder, .. } => folder,
-        Body::Script => &program.folder,
-    };
-    manifest::program(&shown, &read_text(&path)?, Some(&units.visible_from(folder))).map_err(|diagnostics| {
+pub fn check_manifest(
+    repository: &Repository,
+    units: &ContractUnits,
+    path: &Path,
+    folder: &Path,
+) -> Outcome<ProgramManifest> {
+    let shown = repository.shown(path).to_string();
+    manifest::program(&shown, &read_text(path)?, Some(&units.visible_from(folder))).map_err(|diagnostics| {
         Failure::new(format!("the manifest {shown} has errors"))
             .details(diagnostics.render(terminal::manifest_colours(&std::io::stderr())))
             .remedy("mend what is shown above")

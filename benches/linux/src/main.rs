@@ -18,8 +18,11 @@ const BATCHES: usize = 31;
 /// Processes that are alive while `message_1_crowded` is measured.
 const CROWD: usize = 10_000;
 
+/// Measures something, if this host can.
+type Bench = fn() -> Option<u64>;
+
 fn main() {
-    let benches: [(&str, fn() -> Option<u64>); 11] = [
+    let benches: [(&str, Bench); 11] = [
         ("abi_call", || Some(median(10_000, linux::getppid))),
         ("thread_yield", thread_yield),
         ("message_1", || round_trip(1, 1_000)),

@@ -154,6 +154,8 @@ impl Reader<'_> {
             return (Some(ProgramCode::Image { sha256: [0; 32] }), Some(".".into()));
         };
         let (path, script) = (table.text("crate"), table.text("script"));
+        // For the builder alone, which says when a program may declare it.
+        table.flag("unsafe-for-tests");
         table.close();
         let problem = |message: &str, span: &Span, label: &str| {
             let remedy =

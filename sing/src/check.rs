@@ -1,0 +1,164 @@
+//! `sing check`: contracts, manifests and system manifests, without building anything.
+//!
+//! Deliberately not here: the rules; `lang` holds those of contracts, `manifest` those of manifests.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::command_line::CheckArguments;
+use crate::contracts::{ContractUnits, compile_files, contract_files};
+use crate::failure::{Failure, Outcome};
+use crate::programs::Programs;
+use crate::repository::{Repository, read_text};
+use crate::systems::{Catalogue, check_manifest};
+use crate::terminal;
+
+/// What came of one file or folder.
+struct Finding {
+    kind: &'static str,
+    file: String,
+    is_right: bool,
+    /// Errors and warnings, or nothing.
+    text: String,
+}
+
+impl Finding {
+    fn of<T>(kind: &'static str, file: String, outcome: &Outcome<T>) -> Finding {
+        let text = outcome.as_ref().err().map_or(String::new(), Failure::to_string);
+        Finding { kind, file, is_right: outcome.is_ok(), text }
+    }
+}
+
+/// `sing check`. Returns 1 when something has an error.
+///
+/// # Errors
+/// The file is not there, or is nothing that can be checked.
+pub fn check(repository: &Repository, arguments: &CheckArguments) -> Outcome<u8> {
+    let findings = match &arguments.file {
+        Some(file) => check_file(repository, file)?,
+        None => check_everything(repository)?,
+    };
+    if arguments.json {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|finding| {
+                json!({ "kind": finding.kind, "file": finding.file, "ok": finding.is_right, "text": finding.text })
+            })
+            .collect();
+        println!("{}", serde_json::Value::from(list));
+    } else {
+        print_findings(&findings);
+    }
+    Ok(u8::from(findings.iter().any(|finding| !finding.is_right)))
+}
+
+fn print_findings(findings: &[Finding]) {
+    for finding in findings.iter().filter(|finding| !finding.text.is_empty()) {
+        eprintln!("{}\n", finding.text.trim_end());
+    }
+    let count = |kind: &str| findings.iter().filter(|finding| finding.kind == kind).count();
+    let wrong = findings.iter().filter(|finding| !finding.is_right).count();
+    println!(
+        "checked {}, {}, {}: {}",
+        plural(count("contracts"), "unit of contracts", "units of contracts"),
+        plural(count("manifest"), "manifest", "manifests"),
+        plural(count("system"), "system manifest", "system manifests"),
+        if wrong == 0 { "all right".to_string() } else { format!("{wrong} with errors") }
+    );
+}
+
+fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn check_everything(repository: &Repository) -> Outcome<Vec<Finding>> {
+    let units = ContractUnits::compile(repository)?;
+    let mut findings: Vec<Finding> = units
+        .all()
+        .map(|(folder, compiled)| contracts_finding(repository.shown(folder).to_string(), compiled))
+        .collect();
+    if findings.iter().any(|finding| !finding.is_right) {
+        // Manifests would only repeat that the contracts are not there.
+        return Ok(findings);
+    }
+    let programs = Programs::find(repository);
+    for (folder, failure) in programs.broken() {
+        findings.push(Finding::of::<()>("manifest", repository.shown(folder).to_string(), &Err(failure.clone())));
+    }
+    for program in programs.all() {
+        let path = program.manifest();
+        let outcome = check_manifest(repository, &units, &path, program.contract_folder());
+        findings.push(Finding::of("manifest", repository.shown(&path).to_string(), &outcome));
+    }
+    let catalogue = Catalogue::read(repository)?;
+    for name in repository.system_names() {
+        let path = repository.root().join("systems").join(name).with_extension("toml");
+        findings.push(system_finding(repository, &catalogue, &path));
+    }
+    Ok(findings)
+}
+
+fn check_file(repository: &Repository, file: &Path) -> Outcome<Vec<Finding>> {
+    let metadata = std::fs::metadata(file).map_err(|error| Failure::file("read", file, &error))?;
+    if metadata.is_dir() {
+        return check_folder(repository, file);
+    }
+    if file.extension().is_some_and(|extension| extension == "contract") {
+        return Ok(vec![check_contract(repository, file)?]);
+    }
+    let table: toml::Table = toml::from_str(&read_text(file)?).unwrap_or_default();
+    if table.contains_key("system") {
+        return Ok(vec![system_finding(repository, &Catalogue::read(repository)?, file)]);
+    }
+    let is_toml = file.extension().is_some_and(|extension| extension == "toml");
+    if !is_toml {
+        return Err(Failure::new(format!("{} is neither a contract nor a manifest", file.display()))
+            .remedy("give a .contract file, a manifest.toml or a system manifest"));
+    }
+    let units = ContractUnits::compile(repository)?;
+    units.refuse_errors()?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let outcome = check_manifest(repository, &units, file, folder);
+    Ok(vec![Finding::of("manifest", file.display().to_string(), &outcome)])
+}
+
+fn check_folder(repository: &Repository, folder: &Path) -> Outcome<Vec<Finding>> {
+    let files = contract_files(folder);
+    let mut findings = Vec::new();
+    if !files.is_empty() {
+        let compiled = compile_files(repository, &files)?;
+        findings.push(contracts_finding(folder.display().to_string(), &compiled));
+    }
+    let manifest = folder.join("manifest.toml");
+    if manifest.is_file() {
+        findings.extend(check_file(repository, &manifest)?);
+    }
+    if findings.is_empty() {
+        return Err(Failure::new(format!("{} has no contract and no manifest.toml in it", folder.display()))
+            .remedy("give a .contract file, a manifest.toml, a system manifest or a folder with one"));
+    }
+    Ok(findings)
+}
+
+/// One contract file together with the unit it belongs to, if it belongs to one.
+fn check_contract(repository: &Repository, file: &Path) -> Outcome<Finding> {
+    let shown = file.display().to_string();
+    let absolute = file.canonicalize().map_err(|error| Failure::file("read", file, &error))?;
+    let unit = crate_folder(&absolute).map(|folder| contract_files(&folder)).unwrap_or_default();
+    let files: Vec<PathBuf> = if unit.contains(&absolute) { unit } else { vec![absolute] };
+    Ok(contracts_finding(shown, &compile_files(repository, &files)?))
+}
+
+fn crate_folder(file: &Path) -> Option<PathBuf> {
+    file.ancestors().skip(1).find(|folder| folder.join("Cargo.toml").is_file()).map(Path::to_path_buf)
+}
+
+fn contracts_finding(file: String, compiled: &lang::Compiled) -> Finding {
+    let text = compiled.render(terminal::contract_colours(&std::io::stderr()));
+    Finding { kind: "contracts", file, is_right: compiled.unit.is_some(), text }
+}
+
+fn system_finding(repository: &Repository, catalogue: &Catalogue, path: &Path) -> Finding {
+    Finding::of("system", repository.shown(path).to_string(), &catalogue.system(repository, path))
+}

@@ -1,0 +1,276 @@
+//! `sing graph`: the SIPs of a system and the channels between them, as SVG.
+//!
+//! The graph of a system manifest shows what its programs are bound to at start. The graph of a running
+//! system shows every channel: `--running` starts the system, lets its shell run `channels --json` and
+//! draws that; `--from FILE` draws what the command printed in a system that somebody else runs. No
+//! door into a running machine is needed, so there is none.
+
+mod layout;
+mod svg;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use package::{ContractSide, Instance, Manifest, Provider, Source, SystemManifest, bound_path, provider_of};
+use serde::Deserialize;
+
+use crate::builder::UnsafeTests;
+use crate::command_line::GraphArguments;
+use crate::contract_view::write_or_print;
+use crate::failure::{Failure, Outcome};
+use crate::repository::Repository;
+use crate::systems::{self, Catalogue};
+use crate::{demo_disk, test};
+
+/// A running system answers within this time.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What is drawn.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    title: String,
+    nodes: Vec<Node>,
+    edges: Vec<Edge>,
+    /// Lines under the graph.
+    notes: Vec<String>,
+}
+
+/// A SIP, or several that are alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Node {
+    title: String,
+    detail: String,
+    /// Category of the program, which gives the colour.
+    category: String,
+}
+
+/// Channels from an importer to an exporter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Edge {
+    importer: usize,
+    exporter: usize,
+    labels: Vec<String>,
+}
+
+impl Graph {
+    /// Adds a channel; those between the same two are one line with several labels.
+    fn connect(&mut self, importer: usize, exporter: usize, label: &str) {
+        let found = self.edges.iter_mut().find(|edge| edge.importer == importer && edge.exporter == exporter);
+        match found {
+            Some(edge) if edge.labels.iter().any(|known| known == label) => {}
+            Some(edge) => edge.labels.push(label.to_string()),
+            None => self.edges.push(Edge { importer, exporter, labels: vec![label.to_string()] }),
+        }
+    }
+}
+
+/// `sing graph`.
+///
+/// # Errors
+/// The system has errors, does not start, or the file cannot be written.
+pub fn graph(repository: &Repository, arguments: &GraphArguments) -> Outcome<u8> {
+    let graph = match &arguments.from {
+        Some(file) => of_listing(&listing(file)?)?,
+        None if arguments.running => of_listing(&running(repository, &arguments.system)?)?,
+        None => {
+            let catalogue = Catalogue::read(repository)?;
+            let path = repository.system_manifest(&arguments.system)?;
+            of_manifest(&catalogue.system(repository, &path)?, &catalogue)
+        }
+    };
+    write_or_print(arguments.output.as_deref(), &svg::draw(&graph))?;
+    Ok(0)
+}
+
+/// Instances that are optional and run the same program are one node.
+fn of_manifest(system: &SystemManifest, catalogue: &Catalogue) -> Graph {
+    let find = |name: &str| catalogue.manifest(name).ok();
+    let mut graph = Graph { title: format!("system {}", system.name), ..Graph::default() };
+    let root = node(&mut graph, &system.root, "root", find(&system.root));
+    let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut places = Vec::new();
+    for instance in &system.instances {
+        let group = groups.get(instance.program.as_str()).copied().filter(|_| instance.optional);
+        let place =
+            group.unwrap_or_else(|| node(&mut graph, &instance.name, &instance.program, find(&instance.program)));
+        if instance.optional {
+            groups.insert(&instance.program, place);
+        }
+        places.push(place);
+    }
+    name_groups(&mut graph, system, &places);
+    for (index, instance) in system.instances.iter().enumerate() {
+        let Some(manifest) = find(&instance.program) else { continue };
+        connect_instance(&mut graph, system, &find, (index, instance, manifest), (&places, root));
+    }
+    if !system.installed.is_empty() {
+        graph.notes.push(format!("To be started by others: {}.", system.installed.join(", ")));
+    }
+    graph
+}
+
+fn node(graph: &mut Graph, title: &str, detail: &str, manifest: Option<&Manifest>) -> usize {
+    let category = manifest.map_or(String::new(), |manifest| manifest.category.to_string());
+    let detail = if detail == title { category.clone() } else { detail.to_string() };
+    graph.nodes.push(Node { title: title.to_string(), detail, category });
+    graph.nodes.len() - 1
+}
+
+/// A node of several instances says which.
+fn name_groups(graph: &mut Graph, system: &SystemManifest, places: &[usize]) {
+    for (place, node) in graph.nodes.iter_mut().enumerate() {
+        let members: Vec<&Instance> =
+            system.instances.iter().zip(places).filter(|(_, at)| **at == place).map(|(instance, _)| instance).collect();
+        if let [first, .., last] = members.as_slice() {
+            node.title = format!("{} … {}", first.name, last.name);
+            node.detail = format!("{}, as many as needed", first.program);
+        }
+    }
+}
+
+fn connect_instance<'m>(
+    graph: &mut Graph,
+    system: &SystemManifest,
+    find: &impl Fn(&str) -> Option<&'m Manifest>,
+    (index, instance, manifest): (usize, &Instance, &Manifest),
+    (places, root): (&[usize], usize),
+) {
+    let here = places[index];
+    for (slot_number, slot) in manifest.endpoints.iter().enumerate() {
+        let Some(contract) = manifest.contracts.get(usize::from(slot.contract)) else { continue };
+        let peer = match (&slot.source, bound_path(instance, manifest, slot_number)) {
+            (_, Some(path)) => match provider_of(system, find, path, &contract.name) {
+                Some(Provider::Instance(provider)) => Some(places[provider]),
+                Some(Provider::Root) => Some(root),
+                None => None,
+            },
+            (Source::Parent, _) => Some(root),
+            _ => None,
+        };
+        match (peer, slot.side) {
+            (Some(peer), package::Side::Importer) => graph.connect(here, peer, &contract.name),
+            (Some(peer), package::Side::Exporter) => graph.connect(peer, here, &contract.name),
+            (None, _) => {}
+        }
+    }
+    // What a program binds while it runs: it requires an instance and imports what that one provides.
+    for required in &instance.requires {
+        let Some(other) = system.instances.iter().position(|candidate| candidate.name == *required) else { continue };
+        let Some(provider) = find(&system.instances[other].program) else { continue };
+        for provide in &provider.provides {
+            let Some(contract) = provider.contracts.get(usize::from(provide.contract)) else { continue };
+            let uses =
+                manifest.contracts.iter().any(|used| used.name == contract.name && used.side != ContractSide::Export);
+            if uses && places[other] != here {
+                graph.connect(here, places[other], &contract.name);
+            }
+        }
+    }
+}
+
+/// A channel as `channels --json` prints it.
+#[derive(Debug, Deserialize)]
+struct ListedChannel {
+    contract: String,
+    importer: u64,
+    importer_name: Option<String>,
+    importer_state: String,
+    exporter: u64,
+    exporter_name: Option<String>,
+    exporter_state: String,
+}
+
+fn of_listing(text: &str) -> Outcome<Graph> {
+    let channels: Vec<ListedChannel> = serde_json::from_str(text).map_err(|error| {
+        Failure::new(format!("this is not a list of channels: {error}"))
+            .remedy("give what `channels --json` prints in a running system")
+    })?;
+    let mut graph = Graph { title: "running system".into(), ..Graph::default() };
+    let mut places: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut in_messages = 0;
+    for channel in &channels {
+        let ends = [(channel.importer, &channel.importer_name), (channel.exporter, &channel.exporter_name)];
+        if ends.iter().any(|(process, _)| *process == 0) {
+            in_messages += 1;
+            continue;
+        }
+        for (process, name) in ends {
+            places.entry(process).or_insert_with(|| {
+                let title = name.clone().unwrap_or_else(|| "unknown".into());
+                let category = if process == 1 { "service" } else { "" }.to_string();
+                graph.nodes.push(Node { title, detail: format!("process {process}"), category });
+                graph.nodes.len() - 1
+            });
+        }
+        let state = if channel.importer_state == channel.exporter_state {
+            channel.importer_state.clone()
+        } else {
+            format!("{} / {}", channel.importer_state, channel.exporter_state)
+        };
+        graph.connect(places[&channel.importer], places[&channel.exporter], &format!("{} {state}", channel.contract));
+    }
+    if in_messages > 0 {
+        graph.notes.push(format!("{in_messages} more channels have an end that is closed or under way in a message."));
+    }
+    Ok(graph)
+}
+
+fn listing(file: &Path) -> Outcome<String> {
+    if file.as_os_str() != "-" {
+        return crate::repository::read_text(file);
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
+    Ok(text)
+}
+
+/// Starts the system and asks it for its channels.
+fn running(repository: &Repository, system: &Path) -> Outcome<String> {
+    let manifest = repository.system_manifest(system)?;
+    let ready = systems::prepare(repository, &manifest, UnsafeTests::Refused)?;
+    let mut command = Command::new(&ready.machine);
+    command.arg("--system").arg(&ready.image).arg("--disk").arg(demo_disk::path(repository)?);
+    command.args(["--parameter", "commands=channels --json"]);
+    let output = test::run_machine(command, LIMIT)?;
+    match output.problem {
+        None => Ok(output.text),
+        Some(problem) => Err(Failure::new(format!("the system could not be asked for its channels: {problem}"))
+            .details(output.text)
+            .remedy("see whether `cargo sing run -c channels` works")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LISTING: &str = r#"[
+      {"channel": 1, "contract": "Disk", "importer": 3, "importer_name": "ext2-fs", "importer_state": "READY",
+       "exporter": 2, "exporter_name": "file-disk", "exporter_state": "READY", "waiting_for_importer": 0, "waiting_for_exporter": 0},
+      {"channel": 2, "contract": "Disk", "importer": 3, "importer_name": "ext2-fs", "importer_state": "READY",
+       "exporter": 2, "exporter_name": "file-disk", "exporter_state": "READY", "waiting_for_importer": 0, "waiting_for_exporter": 0},
+      {"channel": 3, "contract": "Pipe", "importer": 0, "importer_name": null, "importer_state": "READY",
+       "exporter": 2, "exporter_name": "file-disk", "exporter_state": "ENDED", "waiting_for_importer": 0, "waiting_for_exporter": 0}
+    ]"#;
+
+    #[test]
+    fn channels_between_the_same_two_are_one_line() {
+        let graph = of_listing(LISTING).expect("a graph");
+        assert_eq!(graph.nodes.len(), 2);
+        assert_eq!(graph.edges, [Edge { importer: 0, exporter: 1, labels: vec!["Disk READY".into()] }]);
+        assert_eq!(graph.notes.len(), 1);
+        let drawn = svg::draw(&graph);
+        assert!(drawn.starts_with("<svg") && drawn.contains(">file-disk<") && drawn.contains(">Disk READY<"));
+    }
+
+    #[test]
+    fn something_else_is_refused_in_a_sentence() {
+        let failure = of_listing("no such command: channels").expect_err("not a list").to_string();
+        assert!(failure.contains("this is not a list of channels") && failure.contains("channels --json"), "{failure}");
+    }
+}
