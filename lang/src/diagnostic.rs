@@ -84,6 +84,7 @@ codes! {
     MessageTooLarge = "C071", Error, "a message is too large";
     QueueTooLong = "C072", Error, "too many messages could wait";
     TooMany = "C073", Error, "too many of something";
+    Padding = "C074", Error, "elements of a block must have no padding";
     ExclamationArrow = "C101", Warning, "`!` stands where an arrow is expected";
     MissingBrace = "C102", Warning, "a brace is missing";
     UnusedMessage = "C103", Warning, "a message is never sent";

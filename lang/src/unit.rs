@@ -22,15 +22,51 @@ impl Unit {
         self.contracts.iter().find(|contract| contract.name == name)
     }
 
-    /// Whether values of this type have no bits that may not be set, so that it can lie in a block.
+    /// Whether every bit pattern is a value of this type, and every byte is part of one, so that it can
+    /// lie in a block.
     pub fn is_plain(&self, value: &Value) -> bool {
         match value.of {
             ValueType::Scalar(scalar) => !matches!(scalar, Scalar::Bool | Scalar::Char),
             ValueType::Declared(index) => match &self.types[index].kind {
                 TypeKind::Enum(_) => false,
-                TypeKind::Struct(fields) => fields.iter().all(|field| self.is_plain(&field.value)),
+                TypeKind::Struct(fields) => {
+                    fields.iter().all(|field| self.is_plain(&field.value)) && self.padding(fields).is_none()
+                }
             },
         }
+    }
+
+    /// The first padding that a struct with plain fields has in memory: the number of the field before it
+    /// and the bytes.
+    pub fn padding(&self, fields: &[Field]) -> Option<(usize, u64)> {
+        let (mut offset, mut largest) = (0, 1);
+        for (index, field) in fields.iter().enumerate() {
+            let (size, align) = self.size_and_align(&field.value);
+            let missing = u64::next_multiple_of(offset, align) - offset;
+            if missing > 0 {
+                return Some((index.saturating_sub(1), missing));
+            }
+            offset += size;
+            largest = largest.max(align);
+        }
+        let missing = u64::next_multiple_of(offset, largest) - offset;
+        (missing > 0).then_some((fields.len().saturating_sub(1), missing))
+    }
+
+    /// Bytes of a plain value in memory, and to what they are aligned.
+    fn size_and_align(&self, value: &Value) -> (u64, u64) {
+        let (size, align) = match value.of {
+            ValueType::Scalar(scalar) => (scalar.bytes(), scalar.bytes()),
+            ValueType::Declared(index) => match &self.types[index].kind {
+                TypeKind::Enum(_) => (1, 1),
+                TypeKind::Struct(fields) => fields.iter().fold((0, 1), |(size, align), field| {
+                    let (more, other) = self.size_and_align(&field.value);
+                    (size + more, align.max(other))
+                }),
+            },
+        };
+        // Structs of arrays of structs can be larger than memory; they are refused where they are used.
+        (size.saturating_mul(u64::from(value.length.unwrap_or(1))).min(1 << 40), align)
     }
 
     /// The canonical text of a type, whose hash is a block's type tag: `byte`, `Point{int,byte[6]}`.
@@ -148,6 +184,18 @@ macro_rules! scalars {
             }
         }
     };
+}
+
+impl Scalar {
+    /// Bytes in memory, to which it is also aligned.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Scalar::Bool | Scalar::Byte | Scalar::Sbyte => 1,
+            Scalar::Ushort | Scalar::Short => 2,
+            Scalar::Uint | Scalar::Int | Scalar::Char => 4,
+            Scalar::Ulong | Scalar::Long => 8,
+        }
+    }
 }
 
 scalars! {

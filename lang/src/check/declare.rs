@@ -77,7 +77,10 @@ pub fn declare<'a>(items: &'a [Item], diagnostics: &mut Vec<Diagnostic>) -> Scop
             continue;
         }
         match item {
-            Item::Type(tree) => scope.add_type(tree, None, diagnostics),
+            Item::Type(tree) => {
+                check_reserved(name, diagnostics);
+                scope.add_type(tree, None, diagnostics);
+            }
             Item::Contract(tree) => {
                 modules.add(&naming::snake(&name.text), name, diagnostics);
                 let contract = declare_contract(&mut scope, tree, diagnostics);
@@ -195,16 +198,16 @@ fn check_arguments(message: &MessageTree, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A contract and its types lie in the contract's module beside generated types.
+/// Contracts and types lie in a module beside generated types; and `Self` is no name in Rust.
 fn check_reserved(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     let generated = ["Imp", "Exp"].iter().any(|side| {
         name.text.strip_prefix(side).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_lowercase()))
     });
-    if generated {
+    if generated || name.text == "Self" {
         let text = format!("the name `{}` is needed for generated code", name.text);
         diagnostics.push(
             Diagnostic::new(Code::ReservedName, name.span, text, "")
-                .remedy("give it another name; those that begin with `Imp` or `Exp` as a word are taken"),
+                .remedy("give it another name; `Self`, and those that begin with the word `Imp` or `Exp`, are taken"),
         );
     }
 }

@@ -253,8 +253,7 @@ fn report_not_plain(
     element: &Value,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let text = format!("`{}` cannot lie in a block: not every bit pattern is one of its values", tree.name.text);
-    let mut diagnostic = Diagnostic::new(Code::NotPlain, tree.span(), text, "");
+    let mut because = Vec::new();
     let mut current = element.of;
     // Follows the first field that is not plain down to the one that is to blame.
     while let ValueType::Declared(index) = current {
@@ -263,13 +262,40 @@ fn report_not_plain(
         else {
             break;
         };
-        let Some(position) = fields.iter().position(|field| !unit.is_plain(&field.value)) else { break };
-        current = fields[position].value.of;
-        if let Some(field) = trees.iter().find(|tree| tree.name.text == fields[position].name) {
-            diagnostic = diagnostic.also(field.value.span(), "because of this");
-        }
+        let tree_of = |field: &Field| trees.iter().find(|tree| tree.name.text == field.name);
+        let Some(blamed) = fields.iter().find(|field| !unit.is_plain(&field.value)) else {
+            diagnostics.push(padding(unit, tree, fields, tree_of));
+            return;
+        };
+        current = blamed.value.of;
+        because.extend(tree_of(blamed).map(|field| field.value.span()));
+    }
+    let text = format!("`{}` cannot lie in a block: not every bit pattern is one of its values", tree.name.text);
+    let mut diagnostic = Diagnostic::new(Code::NotPlain, tree.span(), text, "");
+    for span in because {
+        diagnostic = diagnostic.also(span, "because of this");
     }
     diagnostics.push(diagnostic.remedy("use numbers there (`byte` for a bool or an enum, `uint` for a char)"));
+}
+
+/// What lies in padding would go from one process to another unseen.
+fn padding<'a>(
+    unit: &Unit,
+    tree: &ValueTree,
+    fields: &[Field],
+    tree_of: impl Fn(&Field) -> Option<&'a FieldTree>,
+) -> Diagnostic {
+    let (position, bytes) = unit.padding(fields).unwrap_or((0, 0));
+    let text = format!("`{}` cannot lie in a block: it has bytes that belong to no field", tree.name.text);
+    let diagnostic = Diagnostic::new(Code::Padding, tree.span(), text, "");
+    let behind = fields.get(position).and_then(tree_of).map(|field| field.name.span);
+    let diagnostic = match behind {
+        Some(span) => {
+            diagnostic.also(span, format!("{bytes} {} unused after this", if bytes == 1 { "byte" } else { "bytes" }))
+        }
+        None => diagnostic,
+    };
+    diagnostic.remedy(format!("put large fields first, or fill the place: `byte[{bytes}] reserved;`"))
 }
 
 /// Warns of types that nothing uses.

@@ -2,7 +2,7 @@
 
 use crate::naming;
 use crate::syntax::Passing;
-use crate::unit::{ArgumentKind, Field, Type, TypeKind, Unit, Value, ValueType};
+use crate::unit::{ArgumentKind, Field, Type, TypeKind, Unit, Value, ValueType, Variant};
 
 use super::rust::{Out, documentation};
 
@@ -98,72 +98,57 @@ pub fn take_call(value: &Value) -> &'static str {
 /// Declares a type and how it lies in a message.
 pub fn declare(out: &mut Out, unit: &Unit, declared: &Type) {
     match &declared.kind {
-        TypeKind::Enum(variants) => {
-            documentation(out, &declared.documentation, &format!("`{}` of the contract.", declared.name));
-            out.line("#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]");
-            out.line("#[allow(non_camel_case_types)]");
-            out.open(&format!("pub enum {} {{", declared.name));
-            for variant in variants {
-                documentation(out, &variant.documentation, &format!("`{}`.", variant.name));
-                out.line(&format!("{},", naming::variant(&variant.name)));
-            }
-            out.close("}");
-            let arms: Vec<String> = variants
-                .iter()
-                .enumerate()
-                .map(|(number, variant)| {
-                    // The kernel lets no larger number through; the last arm makes the match whole.
-                    let last = number + 1 == variants.len();
-                    let pattern = if last { "_".to_string() } else { number.to_string() };
-                    format!("{pattern} => {}::{},", declared.name, naming::variant(&variant.name))
-                })
-                .collect();
-            inline(
-                out,
-                &declared.name,
-                "outgoing.word(self as u64)",
-                &format!("match incoming.word() {{ {} }}", arms.join(" ")),
-            );
-        }
-        TypeKind::Struct(fields) => {
-            let value = |field: &Field| value_type(unit, &field.value, declared.contract);
-            let plain = fields.iter().all(|field| unit.is_plain(&field.value));
-            if plain {
-                out.open("::sip::plain! {");
-                let index = unit.types.iter().position(|other| std::ptr::eq(other, declared)).unwrap_or(0);
-                let whole = Value { of: ValueType::Declared(index), length: None };
-                out.line(&format!("{:?}", unit.canonical_text(&whole)));
-            }
-            documentation(out, &declared.documentation, &format!("`{}` of the contract.", declared.name));
-            if !plain {
-                out.line("#[derive(Clone, Copy, Debug, PartialEq, Eq)]");
-            }
-            out.open(&format!("pub struct {} {{", declared.name));
-            for field in fields {
-                let name = naming::snake(&field.name);
-                documentation(out, &field.documentation, &format!("`{}`.", field.name));
-                out.line(&format!("pub {name}: {},", value(field)));
-            }
-            out.close("}");
-            if plain {
-                out.close("}");
-            }
-            let put: Vec<String> = fields
-                .iter()
-                .map(|field| put_call(&field.value, &format!("self.{}", naming::snake(&field.name))))
-                .collect();
-            let take: Vec<String> = fields
-                .iter()
-                .map(|field| format!("{}: {}", naming::snake(&field.name), take_call(&field.value)))
-                .collect();
-            inline(
-                out,
-                &declared.name,
-                &format!("outgoing{}", put.concat()),
-                &format!("{} {{ {} }}", declared.name, take.join(", ")),
-            );
-        }
+        TypeKind::Enum(variants) => declare_enum(out, declared, variants),
+        TypeKind::Struct(fields) => declare_struct(out, unit, declared, fields),
     }
+}
+
+fn declare_enum(out: &mut Out, declared: &Type, variants: &[Variant]) {
+    let name = &declared.name;
+    documentation(out, &declared.documentation, &format!("`{name}` of the contract."));
+    out.line("#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]");
+    out.line("#[allow(non_camel_case_types)]");
+    out.open(&format!("pub enum {name} {{"));
+    let mut arms = String::new();
+    for (number, variant) in variants.iter().enumerate() {
+        documentation(out, &variant.documentation, &format!("`{}`.", variant.name));
+        out.line(&format!("{},", naming::variant(&variant.name)));
+        // The kernel lets no larger number through; the last arm makes the match whole.
+        let last = number + 1 == variants.len();
+        let pattern = if last { "_".to_string() } else { number.to_string() };
+        arms.push_str(&format!("{pattern} => {name}::{}, ", naming::variant(&variant.name)));
+    }
+    out.close("}");
+    inline(out, name, "outgoing.word(self as u64)", &format!("match incoming.word() {{ {arms}}}"));
+}
+
+fn declare_struct(out: &mut Out, unit: &Unit, declared: &Type, fields: &[Field]) {
+    let name = &declared.name;
+    let index = unit.types.iter().position(|other| std::ptr::eq(other, declared)).unwrap_or(0);
+    let whole = Value { of: ValueType::Declared(index), length: None };
+    let plain = unit.is_plain(&whole);
+    if plain {
+        out.open("::sip::plain! {");
+        out.line(&format!("{:?}", unit.canonical_text(&whole)));
+    }
+    documentation(out, &declared.documentation, &format!("`{name}` of the contract."));
+    if !plain {
+        out.line("#[derive(Clone, Copy, Debug, PartialEq, Eq)]");
+    }
+    out.open(&format!("pub struct {name} {{"));
+    let (mut put, mut take) = (String::from("outgoing"), String::new());
+    for field in fields {
+        let field_name = naming::snake(&field.name);
+        documentation(out, &field.documentation, &format!("`{}`.", field.name));
+        out.line(&format!("pub {field_name}: {},", value_type(unit, &field.value, declared.contract)));
+        put.push_str(&put_call(&field.value, &format!("self.{field_name}")));
+        take.push_str(&format!("{field_name}: {}, ", take_call(&field.value)));
+    }
+    out.close("}");
+    if plain {
+        out.close("}");
+    }
+    inline(out, name, &put, &format!("{name} {{ {take}}}"));
 }
 
 fn inline(out: &mut Out, name: &str, put: &str, take: &str) {
