@@ -137,7 +137,7 @@ pub struct ProcessRecord {
     pub state: u64,
     /// Threads that have not ended.
     pub threads: u64,
-    /// Bytes of paged memory, stacks included.
+    /// Bytes of paged memory; stacks and exchange-heap blocks are not among them.
     pub memory_bytes: u64,
     /// Exchange-heap blocks owned.
     pub blocks: u64,

@@ -21,6 +21,9 @@ fn process_record(process: ProcessRef) -> ProcessRecord {
         let blocks = process.blocks.lock();
         (blocks.list.count(), blocks.bytes)
     };
+    // Each lock is let go before the next: a guard in the literal would live to its end.
+    let endpoints = process.endpoints.lock().count();
+    let handles = process.handles();
     ProcessRecord {
         id: process.id.load(Ordering::Relaxed),
         parent: process.parent_id(),
@@ -29,8 +32,8 @@ fn process_record(process: ProcessRef) -> ProcessRecord {
         memory_bytes: (process.page_usage().0 * abi::limits::PAGE_BYTES) as u64,
         blocks: u64::from(blocks),
         block_bytes: block_bytes as u64,
-        endpoints: u64::from(process.endpoints.lock().count()),
-        handles: u64::from(process.handles()),
+        endpoints: u64::from(endpoints),
+        handles: u64::from(handles),
         children: u64::from(process.child_count()),
         cycles: cycles(process),
         messages_sent: process.sent.load(Ordering::Relaxed),

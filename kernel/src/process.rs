@@ -186,12 +186,13 @@ impl Slot<Process> {
 
     /// Handles in use.
     pub fn handles(&self) -> u32 {
-        self.blocks.lock().list.count()
-            + self.endpoints.lock().count()
-            + self.syncs.lock().count()
-            + self.threads.lock().count()
-            + self.children.lock().count()
-            + self.open_devices.load(Ordering::Relaxed)
+        // One lock at a time: in one expression the guards would be held together.
+        let blocks = self.blocks.lock().list.count();
+        let endpoints = self.endpoints.lock().count();
+        let syncs = self.syncs.lock().count();
+        let threads = self.threads.lock().count();
+        let children = self.children.lock().count();
+        blocks + endpoints + syncs + threads + children + self.open_devices.load(Ordering::Relaxed)
     }
 
     /// Children whose handles it holds.
