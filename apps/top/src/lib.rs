@@ -18,8 +18,8 @@ use sip::diagnostics::{List, ProcessRecord, name};
 
 sip::startup!();
 
-/// What puts a terminal's cursor at the top and clears what is below.
-const HOME: &str = "\x1b[H\x1b[J";
+/// A form feed: the console begins a page at the top of the terminal.
+const HOME: &str = "\x0c";
 
 /// Processes shown.
 const ROWS: usize = 20;

@@ -14,6 +14,7 @@ pub const TYPED_AHEAD_BYTES: usize = 64 * 1024;
 /// The longest line of a byte stream; a longer one is cut into lines of this length.
 const LINE_BYTES: usize = 1 << 20;
 const CONTROL_C: u8 = 0x03;
+const FORM_FEED: u8 = 0x0c;
 
 /// What is read at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +218,8 @@ impl Terminal {
         }
     }
 
-    /// A program's output must not steer the terminal: control characters are shown as `^X`.
+    /// A program's output must not steer the terminal: control characters are shown as `^X`. A form feed is the
+    /// one way to begin a page at the top of an empty screen.
     fn put_harmless(&mut self, byte: u8, out: &mut Vec<u8>) {
         if core::mem::take(&mut self.after_c2) {
             if (0x80..0xa0).contains(&byte) {
@@ -227,13 +229,14 @@ impl Terminal {
         }
         match byte {
             b'\n' => out.extend_from_slice(b"\r\n"),
+            FORM_FEED => out.extend_from_slice(b"\x1b[H\x1b[J"),
             b'\t' | 0x20..=0x7e => out.push(byte),
             0x7f => out.extend_from_slice(b"^?"),
             0..=0x1f => out.extend_from_slice(&[b'^', byte + 0x40]),
             0xc2 => self.after_c2 = true,
             _ => out.push(byte),
         }
-        self.at_row_start = byte == b'\n';
+        self.at_row_start = matches!(byte, b'\n' | FORM_FEED);
     }
 
     fn start_row(&mut self, out: &mut Vec<u8>) {

@@ -33,6 +33,7 @@ fn output_does_not_steer_a_terminal() {
     assert_eq!(shown(&mut terminal, b"\xc2"), b"");
     assert_eq!(shown(&mut terminal, b"\x9b31m"), b"^?31m");
     assert_eq!(shown(&mut terminal, "é§漢".as_bytes()), "é§漢".as_bytes());
+    assert_eq!(shown(&mut terminal, b"\x0cpage"), b"\x1b[H\x1b[Jpage");
 }
 
 #[test]
