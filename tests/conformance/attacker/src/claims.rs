@@ -1,0 +1,282 @@
+//! Acts that claim what is not so: addresses, lengths, indices, roles.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use sip::abi::type_tag;
+use sip::{Deadline, Status, thread};
+
+use crate::Act;
+use crate::messages::{CALL, receive, send};
+use crate::objects::{block, channel, child, end_thread, sleep_thread, thread_at};
+use crate::raw::{abi, entry_address, must, put_text, refused, set_words, slot, word};
+
+pub(crate) const ACTS: &[(&str, Act)] = &[
+    ("thread-entries", |_| thread_entries()),
+    ("double-join", |_| double_join()),
+    ("memory-claims", |_| memory()),
+    ("mutex-claims", |_| mutex()),
+    ("mutex-of-dead-thread", |_| mutex_of_dead_thread()),
+    ("wait-set-strangers", |_| wait_set_strangers()),
+    ("wait-set-closed-full", |_| wait_set_closed_full()),
+    ("lengths", |_| lengths()),
+    ("child-claims", |_| children()),
+];
+
+fn thread_entries() -> i32 {
+    let pages = must("memory_allocate", &[1]);
+    must("heap_allocate", &[64, type_tag("byte")]);
+    let block = word(0);
+    static CONSTANT: [u8; 4] = [0xc3; 4];
+    let constant = CONSTANT.as_ptr().expose_provenance() as u64;
+    for entry in [0, 1, u64::MAX, slot() as u64 + 8, pages, block, constant, entry_address(0) as u64, 1 << 47] {
+        refused("thread_create", &[entry, 0], &[Status::BadArgument]);
+    }
+    refused("thread_join", &[must("thread_self", &[]), u64::MAX], &[Status::Deadlock]);
+    0
+}
+
+/// Of two threads that join a third, each gets its end or is told that the handle is gone; a thread that
+/// takes the third one's place meanwhile is nobody's business.
+fn double_join() -> i32 {
+    for round in 0..300u64 {
+        let target = thread_at(if round % 2 == 0 { end_thread } else { yielding_thread }).expect("a thread");
+        let joins = Arc::new(AtomicU64::new(0));
+        let join = {
+            let joins = Arc::clone(&joins);
+            move || match abi("thread_join", &[target, Deadline::after_ms(1000).as_ns()]) {
+                Ok(_) => drop(joins.fetch_add(1, Ordering::SeqCst)),
+                Err(status) => assert_eq!(status, Status::BadHandle, "a second join"),
+            }
+        };
+        let (first, second) = (join.clone(), join);
+        let first = thread::spawn(first).expect("a thread");
+        let second = thread::spawn(second).expect("a thread");
+        for _ in 0..3 {
+            thread::spawn(|| ()).expect("a thread").join().expect("it ends");
+        }
+        first.join().expect("it ends");
+        second.join().expect("it ends");
+        assert_eq!(joins.load(Ordering::SeqCst), 1, "a thread is joined once");
+    }
+    0
+}
+
+extern "C" fn yielding_thread(_: u64) -> ! {
+    for _ in 0..5 {
+        thread::yield_now();
+    }
+    end_thread(0)
+}
+
+fn memory() -> i32 {
+    for pages in [0, u64::MAX, u64::MAX / 4096, 1 << 52, 1 << 32] {
+        refused("memory_allocate", &[pages], &[Status::BadArgument, Status::QuotaExceeded]);
+    }
+    let address = must("memory_allocate", &[4]);
+    must("heap_allocate", &[8192, type_tag("byte")]);
+    let block = word(0);
+    let own_stack = slot() as u64;
+    for claim in [0, 1, address + 4096, address + 1, address - 4096, block, own_stack, u64::MAX] {
+        refused("memory_free", &[claim], &[Status::BadArgument]);
+    }
+    assert_eq!(must("memory_free", &[address]), 4, "pages freed");
+    refused("memory_free", &[address], &[Status::BadArgument]);
+    0
+}
+
+fn mutex() -> i32 {
+    let mutex = must("mutex_create", &[]);
+    refused("mutex_release", &[mutex], &[Status::WrongState]);
+    must("mutex_acquire", &[mutex, 0]);
+    refused("mutex_acquire", &[mutex, u64::MAX], &[Status::Deadlock]);
+    refused("mutex_try_acquire", &[mutex], &[Status::Deadlock]);
+    refused("mutex_close", &[mutex], &[Status::Busy]);
+    let other = thread::spawn(move || {
+        refused("mutex_release", &[mutex], &[Status::WrongState]);
+        refused("mutex_try_acquire", &[mutex], &[Status::WouldBlock]);
+        refused("mutex_acquire", &[mutex, Deadline::after_ms(2).as_ns()], &[Status::TimedOut]);
+    });
+    other.expect("a thread").join().expect("it ends");
+    // In order of arrival.
+    let order = Arc::new(AtomicU64::new(0));
+    let waiters: alloc::vec::Vec<_> = (0..5u64)
+        .map(|place| {
+            let order = Arc::clone(&order);
+            let waiter = thread::spawn(move || {
+                must("mutex_acquire", &[mutex, u64::MAX]);
+                assert_eq!(order.fetch_add(1, Ordering::SeqCst), place, "the order of arrival");
+                must("mutex_release", &[mutex]);
+            });
+            // Each has arrived before the next is made.
+            thread::sleep(Deadline::after_ms(3));
+            waiter.expect("a thread")
+        })
+        .collect();
+    must("mutex_release", &[mutex]);
+    for waiter in waiters {
+        waiter.join().expect("it ends");
+    }
+    must("mutex_close", &[mutex]);
+    refused("mutex_acquire", &[mutex, 0], &[Status::BadHandle]);
+    0
+}
+
+/// A mutex that nobody can release any more is nobody else's to release.
+fn mutex_of_dead_thread() -> i32 {
+    let mutex = must("mutex_create", &[]);
+    let holder = thread::spawn(move || must("mutex_acquire", &[mutex, 0]));
+    let _ = holder.expect("a thread").join();
+    refused("mutex_try_acquire", &[mutex], &[Status::WouldBlock, Status::Deadlock]);
+    refused("mutex_acquire", &[mutex, Deadline::after_ms(2).as_ns()], &[Status::TimedOut, Status::Deadlock]);
+    for _ in 0..20 {
+        // One of these has the dead thread's place.
+        let another = thread::spawn(move || refused("mutex_release", &[mutex], &[Status::WrongState]));
+        another.expect("a thread").join().expect("it ends");
+    }
+    0
+}
+
+/// Taking endpoints out of a set that they are not in changes nothing in it.
+fn wait_set_strangers() -> i32 {
+    let set = must("wait_set_create", &[]);
+    let (stranger, _) = channel("Errand");
+    let mut importers = [0; 3];
+    for (key, importer) in importers.iter_mut().enumerate() {
+        let (end, exporter) = channel("Errand");
+        *importer = end;
+        send(end, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
+        must("wait_set_add", &[set, exporter, key as u64]);
+        refused("wait_set_add", &[set, exporter, 9], &[Status::Busy]);
+    }
+    for _ in 0..5 {
+        // Whether that is refused or does nothing is all the same.
+        let _ = abi("wait_set_remove", &[set, stranger]);
+    }
+    let (importer, exporter) = channel("Errand");
+    send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
+    must("wait_set_add", &[set, exporter, 3]);
+    for key in 0..4 {
+        assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(key), "each is announced once, in order");
+    }
+    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    for (name, arguments) in [("wait_set_wait", [must("event_create_auto", &[]), 0]), ("event_wait", [set, 0])] {
+        refused(name, &arguments, &[Status::BadHandle]);
+    }
+    0
+}
+
+/// The endpoints of a closed set can be received from, and join another set.
+fn wait_set_closed_full() -> i32 {
+    let set = must("wait_set_create", &[]);
+    let ends = [channel("Errand"), channel("Errand"), channel("Errand")];
+    for (_, exporter) in ends {
+        must("wait_set_add", &[set, exporter, 1]);
+    }
+    must("wait_set_close", &[set]);
+    let next = must("wait_set_create", &[]);
+    for (importer, _) in ends {
+        send(importer, CALL, (1, 0, 0), &[5]).expect("a question is allowed");
+    }
+    refused("wait_set_wait", &[next, 0], &[Status::TimedOut]);
+    assert_eq!(receive(ends[0].1), Ok(CALL), "an endpoint whose set is gone");
+    must("wait_set_add", &[next, ends[1].1, 8]);
+    assert_eq!(abi("wait_set_wait", &[next, 0]), Ok(8), "it announces itself to its new set");
+    must("channel_close", &[ends[2].1]);
+    // Waiting for an empty channel again, whose set is gone.
+    let (importer, exporter) = channel("Errand");
+    must("wait_set_add", &[next, exporter, 2]);
+    must("wait_set_close", &[next]);
+    refused("channel_receive", &[exporter, Deadline::after_ms(1).as_ns()], &[Status::TimedOut]);
+    let (carrier, _) = channel("Errand");
+    set_words(&[importer]);
+    send(carrier, crate::messages::PASS, (0, 0, 1), &[importer]).expect("its peer can move");
+    0
+}
+
+fn lengths() -> i32 {
+    const BAD: &[Status] = &[Status::TooLarge, Status::BadArgument, Status::NotFound];
+    let child = child().expect("a child");
+    for length in [513, 1024, 1 << 32, u64::MAX] {
+        refused("debug_write", &[length], BAD);
+        refused("process_create", &[length], BAD);
+        refused("process_give_parameter", &[child, 0, length], BAD);
+    }
+    set_words(&[0xffff_ffff_ffff_ffff]);
+    refused("process_create", &[8], &[Status::BadArgument, Status::NotFound]);
+    for index in [3, 99, 1 << 32, u64::MAX] {
+        assert_eq!(abi("parameter_length", &[index]), Ok(u64::MAX), "a parameter that is not there");
+        refused("parameter_read", &[index, 0], BAD);
+        refused("endpoint_take", &[index], BAD);
+        refused("process_give_parameter", &[child, index, 4], BAD);
+        refused("device_open", &[index], BAD);
+    }
+    refused("parameter_read", &[0, u64::MAX], BAD);
+    refused("parameter_read", &[0, 1000], BAD);
+    refused("program_manifest", &[1000], BAD);
+    refused("program_manifest", &[u64::MAX], BAD);
+    refused("channel_create", &[12345], BAD);
+    for count in [0, 33, 64, u64::MAX] {
+        refused("wait_any", &[count, 0], &[Status::BadArgument]);
+    }
+    refused("wait_any", &[1, 0], &[Status::BadHandle]);
+    set_words(&[block(64)]);
+    refused("wait_any", &[1, 0], &[Status::BadHandle]);
+    0
+}
+
+fn children() -> i32 {
+    let new = child().expect("a child");
+    let (importer, exporter) = channel("Errand");
+    let (elsewhere, _) = channel("Welcome");
+    refused("process_give_endpoint", &[new, 2, importer], &[Status::NotFound]);
+    refused("process_give_endpoint", &[new, 0, exporter], &[Status::ContractMismatch]);
+    refused("process_give_endpoint", &[new, 0, elsewhere], &[Status::ContractMismatch]);
+    must("process_give_endpoint", &[new, 0, importer]);
+    refused("process_give_endpoint", &[new, 0, importer], &[Status::BadHandle, Status::Busy]);
+    refused("channel_close", &[importer], &[Status::BadHandle]);
+    let (second, _) = channel("Errand");
+    refused("process_give_endpoint", &[new, 0, second], &[Status::Busy]);
+    for reason in [3, 99, u64::MAX] {
+        refused("process_stop", &[new, reason], &[Status::BadArgument]);
+    }
+    must("process_start", &[new]);
+    refused("process_start", &[new], &[Status::WrongState]);
+    refused("process_give_parameter", &[new, 0, put_text("exit")], &[Status::WrongState]);
+    refused("process_wait", &[new, 0], &[Status::TimedOut]);
+    must("process_stop", &[new, 0]);
+    must("process_wait", &[new, u64::MAX]);
+    must("process_stop", &[new, 0]);
+    must("process_release", &[new]);
+    for name in ["process_wait", "process_release", "process_stop", "process_start", "process_id_of"] {
+        refused(name, &[new, 0], &[Status::BadHandle]);
+    }
+    handles_given_up_by_another_thread()
+}
+
+/// One thread waits for a child whose handle another thread gives up, while more children come and go.
+fn handles_given_up_by_another_thread() -> i32 {
+    let over = Arc::new(AtomicBool::new(false));
+    for _ in 0..20 {
+        let new = child().expect("a child");
+        must("process_start", &[new]);
+        over.store(false, Ordering::SeqCst);
+        let flag = Arc::clone(&over);
+        let waiter = thread::spawn(move || {
+            let answer = abi("process_wait", &[new, Deadline::after_ms(20).as_ns()]);
+            flag.store(true, Ordering::SeqCst);
+            assert!(!matches!(answer, Err(Status::Unknown)), "waiting for a child that was given up: {answer:?}");
+        });
+        thread::yield_now();
+        must("process_stop", &[new, 0]);
+        must("process_release", &[new]);
+        for _ in 0..4 {
+            let next = child().expect("a child");
+            must("process_release", &[next]);
+        }
+        waiter.expect("a thread").join().expect("it ends");
+        assert!(over.load(Ordering::SeqCst), "the waiter came back");
+    }
+    let _ = thread_at(sleep_thread);
+    0
+}

@@ -1,0 +1,54 @@
+//! Attacks the system as a program could that got past every check of its source: raw calls of the ABI
+//! with whatever arguments, raw memory, raw machine instructions.
+//!
+//! One act a process: the parameter `act` names it. Acts that check something panic when they find it
+//! broken; acts that must not survive end by exiting, which the runner does not expect. Deliberately
+//! not here: attacks on memory that the process can reach anyway; what keeps a program from those is
+//! that its code was checked.
+#![no_std]
+
+extern crate alloc;
+
+mod abuse;
+mod blocks;
+mod claims;
+mod faults;
+mod messages;
+mod objects;
+mod raw;
+mod refusals;
+mod stacks;
+
+use sip::Deadline;
+
+pub(crate) type Act = fn(u64) -> i32;
+
+const ACTS: &[&[(&str, Act)]] = &[
+    &[("exit", |number| number as i32), ("sleep", |_| sleep_forever())],
+    faults::ACTS,
+    stacks::ACTS,
+    messages::ACTS,
+    blocks::ACTS,
+    refusals::ACTS,
+    claims::ACTS,
+    abuse::ACTS,
+];
+
+/// Performs the act that the parent asks for. Endpoints that it was given are taken as raw handles.
+pub fn main(_: ()) -> i32 {
+    let act = sip::config::required::<alloc::string::String>(0, "act").expect("an act");
+    let number = sip::config::with_default::<i64>(1, "number", "0").expect("a number");
+    // So that the image says which contracts it uses, as every image does.
+    drop(conformance_contract::errand::new_channel());
+    drop(conformance_contract::welcome::new_channel());
+    let Some((_, act)) = ACTS.iter().copied().flatten().find(|(name, _)| *name == act) else {
+        panic!("there is no act `{act}`");
+    };
+    act(number as u64)
+}
+
+fn sleep_forever() -> ! {
+    loop {
+        sip::thread::sleep(Deadline::NEVER);
+    }
+}

@@ -1,0 +1,111 @@
+//! The conformance suite: checks the system's invariants from inside, as the root of a system.
+//!
+//! Each test starts other programs, the safe citizen and the unsafe attacker, and looks at how they
+//! end and at what they do to others. Before and after each test the system's resources are counted;
+//! a test that does not end where it began has failed. Deliberately not here: what only the host can
+//! see (page protections, the host's memory), and the misbehaviour itself.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod attacks;
+mod crowds;
+mod endings;
+mod job;
+mod lifecycle;
+mod loans;
+mod messages;
+mod resources;
+mod scheduling;
+
+use alloc::string::String;
+
+use sip::log;
+
+sip::startup!();
+
+/// Fails the test with a formatted reason unless the condition holds.
+macro_rules! check {
+    ($condition:expr, $($reason:tt)+) => {
+        if !$condition {
+            return Err(alloc::format!($($reason)+));
+        }
+    };
+}
+pub(crate) use check;
+
+/// Why a test failed; nothing if it did not.
+pub(crate) type Outcome = Result<(), String>;
+
+/// A test by name.
+pub(crate) struct Test {
+    name: String,
+    body: Body,
+}
+
+/// What a test does.
+pub(crate) enum Body {
+    /// Runs a function.
+    Function(fn(&Settings) -> Outcome),
+    /// Starts a program and looks how it ends.
+    Ending(&'static endings::Ending),
+    /// Attacks one ABI function, by its number in the table.
+    AbiFunction(fn(usize) -> Outcome, usize),
+}
+
+/// How the suite runs.
+pub(crate) struct Settings {
+    /// Whether the long forms run.
+    long: bool,
+}
+
+/// Runs the tests; the exit status is 1 if one failed.
+pub fn main(startup: Startup) -> i32 {
+    let settings = Settings { long: startup.long };
+    let (mut passed, mut failed) = (0, 0);
+    // The first start of each program maps its image and registers its contracts, which stay.
+    endings::load_programs();
+    let groups = [
+        endings::tests(),
+        lifecycle::tests(),
+        messages::tests(),
+        loans::tests(),
+        attacks::tests(),
+        scheduling::tests(),
+        crowds::tests(),
+    ];
+    for test in groups.into_iter().flatten().filter(|test| test.name.contains(startup.only.as_str())) {
+        let started = sip::time::monotonic();
+        let outcome = run(&test, &settings);
+        let milliseconds = (sip::time::monotonic() - started) / 1_000_000;
+        match outcome {
+            Ok(()) => {
+                passed += 1;
+                log!("test {} ... ok ({milliseconds} ms)", test.name);
+            }
+            Err(why) => {
+                failed += 1;
+                log!("test {} ... FAILED: {why}", test.name);
+            }
+        }
+    }
+    log!("{passed} passed, {failed} failed");
+    i32::from(failed > 0 || passed == 0)
+}
+
+fn run(test: &Test, settings: &Settings) -> Outcome {
+    let before = resources::Count::now()?;
+    let outcome = match test.body {
+        Body::Function(function) => function(settings),
+        Body::Ending(ending) => ending.check(),
+        Body::AbiFunction(function, number) => function(number),
+    };
+    // What the test did wrong says more than what it left behind.
+    let left = before.wait_until_back();
+    outcome.and(left)
+}
+
+pub(crate) fn function(name: &str, body: fn(&Settings) -> Outcome) -> Test {
+    Test { name: name.into(), body: Body::Function(body) }
+}

@@ -1,0 +1,62 @@
+//! Counts of what the system has in use, to be the same after a test as before it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sip::{Deadline, diagnostics, memory, thread};
+
+/// The counters that a test must leave as it found them.
+const COUNTED: [&str; 8] = [
+    "processes",
+    "threads",
+    "channels",
+    "blocks",
+    "synchronization objects",
+    "pages",
+    "exchange bytes",
+    "stacks",
+];
+
+/// How long the last thread of a test may take to be buried.
+const PATIENCE_MS: u64 = 3000;
+
+/// One count.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Count(Vec<u64>);
+
+impl Count {
+    /// Counts.
+    pub(crate) fn now() -> Result<Count, String> {
+        let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
+        let own_pages = (memory::usage().used_bytes / 4096) as u64;
+        let value = |name: &str| {
+            let record = counters.iter().find(|record| diagnostics::name(&record.name) == name);
+            let value = record.map(|record| record.value).ok_or_else(|| format!("there is no counter `{name}`"))?;
+            // The runner's own heap may grow while it works.
+            Ok(if name == "pages" { value - own_pages } else { value })
+        };
+        COUNTED.iter().map(|name| value(name)).collect::<Result<_, String>>().map(Count)
+    }
+
+    /// Waits until everything is as it was at this count; else says what is not.
+    pub(crate) fn wait_until_back(&self) -> Result<(), String> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        loop {
+            let now = Count::now()?;
+            if now == *self {
+                return Ok(());
+            }
+            if deadline.has_passed() {
+                return Err(self.difference(&now));
+            }
+            thread::sleep(Deadline::after_ms(1));
+        }
+    }
+
+    fn difference(&self, now: &Count) -> String {
+        let rows = COUNTED.iter().zip(&self.0).zip(&now.0).filter(|((_, before), after)| before != after);
+        let rows: Vec<String> = rows.map(|((name, before), after)| format!("{name}: {before} -> {after}")).collect();
+        format!("not everything was given back: {}", rows.join(", "))
+    }
+}
