@@ -55,3 +55,64 @@ fn parameter_line(parameter: &Parameter) -> (String, String) {
     };
     (called, format!("{}{default}", parameter.help))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use package::{Category, Code, Domain, Quota, Supervision, Value, Version};
+
+    fn parameter(name: &str, kind: ParameterKind, flag: Option<&str>, position: Option<u16>) -> Parameter {
+        Parameter {
+            name: name.into(),
+            kind,
+            default: None,
+            required: false,
+            position,
+            repeated: position.is_some(),
+            flag: flag.map(Into::into),
+            help: format!("what {name} is for"),
+        }
+    }
+
+    #[test]
+    fn a_program_is_described_by_its_manifest_alone() {
+        let mut manifest = Manifest {
+            name: "show".into(),
+            publisher: "somebody".into(),
+            version: Version { major: 1, minor: 2, patch: 3 },
+            abi: 1,
+            category: Category::Console,
+            summary: "shows things".into(),
+            code: Code::Script { text: "echo $paths $wide".into() },
+            contracts: Vec::new(),
+            endpoints: Vec::new(),
+            parameters: Vec::from([
+                parameter("paths", ParameterKind::Text, None, Some(0)),
+                parameter("wide", ParameterKind::Boolean, Some("-w"), None),
+                parameter("count", ParameterKind::Integer, Some("-n"), None),
+                parameter(WORKING_FOLDER, ParameterKind::Text, None, None),
+            ]),
+            provides: Vec::new(),
+            devices: Vec::new(),
+            quota: Quota::default(),
+            supervision: Supervision::default(),
+            permissions: Vec::new(),
+            domain: Domain::Kernel,
+        };
+        manifest.parameters[2].default = Some(Value::Integer(5));
+        let text = program(&manifest);
+        assert!(text.starts_with("show: shows things\n\nusage: show"), "{text}");
+        assert!(text.contains("  PATHS     what paths is for\n"), "{text}");
+        assert!(text.contains("  -w        what wide is for\n"), "{text}");
+        assert!(text.contains("  -n COUNT  what count is for (otherwise 5)\n"), "{text}");
+        assert!(!text.contains(WORKING_FOLDER), "{text}");
+        assert!(text.ends_with("principal: show.somebody, version 1.2.3\n"), "{text}");
+
+        let assigned = arguments::assign(&manifest, &["a", "b", "-w"]).unwrap();
+        assert!(crate::programs::has_positional(&manifest, &assigned));
+        let mut variables = crate::programs::script_variables(&manifest, &assigned);
+        variables.sort();
+        let expected = [("count", "5"), ("paths", "a b"), ("wide", "true")];
+        assert_eq!(variables, expected.map(|(name, value)| (String::from(name), String::from(value))));
+    }
+}

@@ -101,6 +101,10 @@ async fn take_input(shared: Shared) {
         .await;
         let mut console = shared.borrow_mut();
         if console.terminal.input(&bytes) {
+            let mut out = Vec::new();
+            console.terminal.show_interrupt(&mut out);
+            // A terminal that is gone shows nothing; its end of input follows.
+            let _ = console.show(&out);
             console.announce_interrupt();
         }
         console.wake_reader();

@@ -135,6 +135,12 @@ impl Terminal {
         }
     }
 
+    /// Shows the person that Ctrl-C was seen, as editing a line does.
+    pub fn show_interrupt(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"^C\r\n");
+        self.at_row_start = true;
+    }
+
     /// Begins to read a line. The prompt is for a person only.
     pub fn begin_line(&mut self, reading: Reading, prompt: &str, out: &mut Vec<u8>) {
         self.reading = reading;

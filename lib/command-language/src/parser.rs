@@ -128,7 +128,11 @@ impl<'a> Parser<'a> {
             }
             statements.push(statement);
             if !matches!(self.sign(), Some(";" | "\n" | ")")) && self.token.kind != TokenKind::End {
-                return Err(self.unexpected("write `;` or a new line before it"));
+                let remedy = match self.sign() {
+                    Some("|") => "only programs can be joined by `|`; put what is before it into a script",
+                    _ => "write `;` or a new line before it",
+                };
+                return Err(self.unexpected(remedy));
             }
         }
         self.lexer.depth -= 1;

@@ -142,6 +142,7 @@ fn mistakes_say_what_where_and_what_to_do() {
             "script:1:6: `nothing` is not set; set it with nothing=value, or write ${nothing:-text}\n    echo $nothing\n         ^^^^^^^^\n",
         ),
         ("a | | b", "script:1:5: `|` cannot stand there; write a command there\n"),
+        ("for a in b; do c; end | d", "script:1:23: `|` cannot stand there; only programs can be joined by `|`"),
         ("a && ", "script:1:6: the script ends too early; write a command there\n"),
         ("if a; then b; fi", "script:1:15: `fi` cannot stand there; write `end`\n"),
         ("x=1 y", "script:1:5: `y` cannot stand there; programs have no environment"),
