@@ -21,6 +21,11 @@ use crate::{arch, memory, sched};
 /// All threads.
 pub static THREADS: Slab<Thread> = Slab::new();
 
+/// Different offsets at which stacks begin below their thread block.
+const STACK_COLOURS: usize = 16;
+/// Bytes from one to the next.
+const STACK_COLOUR_BYTES: usize = 192;
+
 /// One thread. Fields are the thread's own while it runs, the run queue's while it is queued.
 #[derive(Default)]
 pub struct Thread {
@@ -188,8 +193,10 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
         Argument::ThreadBlock => block,
         Argument::Word(word) => word as usize,
     };
-    // SAFETY: the slot was just allocated and its block lies above `block`, which is 1024-aligned.
-    let saved = unsafe { arch::prepare_stack(block, entry, argument) };
+    // Slots are aligned alike, so without this the hot ends of all stacks would share cache sets.
+    let colour = (stack / STACK_SLOT_BYTES % STACK_COLOURS) * STACK_COLOUR_BYTES;
+    // SAFETY: the slot was just allocated; `block` is 1024-aligned and the colour a multiple of 16.
+    let saved = unsafe { arch::prepare_stack(block - colour, entry, argument) };
     thread.saved.store(saved, Ordering::Relaxed);
     thread.on_cpu.store(false, Ordering::Relaxed);
     process.threads.lock().insert(thread.index());

@@ -24,7 +24,8 @@ impl Crowd {
         let before = memory_bytes()?;
         let mut servers = Vec::new();
         for _ in 0..count {
-            servers.push(Server::start()?);
+            // An answer shows that it has started and waits for the next question.
+            servers.push(Server::start()?.ask()?);
         }
         let bytes_per_sip = memory_bytes()?.saturating_sub(before).checked_div(count).unwrap_or(0);
         let mut channels = Vec::new();

@@ -23,21 +23,13 @@ impl fmt::Display for Failure {
 
 const HUNG_UP: Failure = Failure("the other SIP hung up");
 
-/// A call of the kernel that answers from what is at hand, less the loop around it.
+/// A call of the kernel that answers from what is at hand, with the loop around it.
 pub fn abi_call(rounds: Rounds) -> u64 {
-    let count = 100_000;
-    let loops = rounds.median(count, |count| {
-        for number in 0..count {
-            black_box(number);
+    rounds.median(100_000, |count| {
+        for _ in 0..count {
+            black_box(thread::stack_left());
         }
-    });
-    let calls = rounds.median(count, |count| {
-        for number in 0..count {
-            black_box(number);
-            black_box(thread::current_number());
-        }
-    });
-    calls.saturating_sub(loops)
+    })
 }
 
 /// A yield between two threads of this SIP that do nothing else: one switch.
@@ -85,6 +77,14 @@ impl Server {
             .and_then(process::Child::start)
             .map_err(|_| Failure("bench-server could not be started"))?;
         Ok(Server { child, client })
+    }
+
+    /// Waits for one answer.
+    pub fn ask(self) -> Result<Server, Failure> {
+        match self.client.number(0).receive() {
+            ImpReadyAfterNumber::NumberBack { next, .. } => Ok(Server { child: self.child, client: next }),
+            ImpReadyAfterNumber::ChannelClosed(_) => Err(HUNG_UP),
+        }
     }
 
     /// Hangs up and waits for its end.
