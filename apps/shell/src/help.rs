@@ -110,6 +110,7 @@ mod tests {
 
         let assigned = arguments::assign(&manifest, &["a", "b", "-w"]).unwrap();
         assert!(crate::programs::has_positional(&manifest, &assigned));
+        assert_eq!(crate::programs::script_arguments(&manifest, &assigned), ["a", "b"]);
         let mut variables = crate::programs::script_variables(&manifest, &assigned);
         variables.sort();
         let expected = [("count", "5"), ("paths", "a b"), ("wide", "true")];

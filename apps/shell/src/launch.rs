@@ -16,7 +16,9 @@ use sip::thread::JoinHandle;
 use crate::builtins::{self, Builtin};
 use crate::feed;
 use crate::jobs::{Job, Running, STATUS_INTERRUPTED, judge};
-use crate::programs::{has_positional, reads_input, script_of, working_folder_index, writes_output};
+use crate::programs::{
+    has_positional, reads_input, script_arguments, script_of, script_variables, working_folder_index, writes_output,
+};
 use crate::shell::{STATUS_MISTAKE, STATUS_NOT_FOUND, Shell, Trouble};
 use crate::terminal;
 
@@ -53,10 +55,14 @@ impl Call {
         Ok(Call { manifest, assigned })
     }
 
-    /// For a program that is a script: its text, and its parameters as variables.
-    pub fn script(&self) -> Option<(String, Vec<(String, String)>)> {
-        let text = script_of(&self.manifest)?;
-        Some((text.to_string(), crate::programs::script_variables(&self.manifest, &self.assigned)))
+    /// For a program that is a script: how it goes on with that.
+    pub fn script(&self) -> Option<Flow> {
+        Some(Flow::Run {
+            name: self.manifest.name.clone(),
+            source: script_of(&self.manifest)?.to_string(),
+            arguments: script_arguments(&self.manifest, &self.assigned),
+            variables: script_variables(&self.manifest, &self.assigned),
+        })
     }
 
     fn has_work(&self) -> bool {

@@ -85,3 +85,26 @@ pub fn script_variables(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> V
     }
     variables
 }
+
+/// What a script program finds in `$1` and so on: the values of its positions, in order.
+pub fn script_arguments(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Vec<String> {
+    let mut placed: Vec<(u16, &[u8], bool)> = assigned
+        .iter()
+        .filter_map(|(index, bytes)| {
+            let parameter = manifest.parameters.get(*index)?;
+            Some((parameter.position?, bytes.as_slice(), parameter.repeated))
+        })
+        .collect();
+    placed.sort_by_key(|(position, ..)| *position);
+    let mut arguments = Vec::new();
+    for (_, bytes, repeated) in placed {
+        let text = String::from_utf8_lossy(bytes);
+        if repeated {
+            // Each value is ended by a zero byte.
+            arguments.extend(text.strip_suffix('\0').unwrap_or(&text).split('\0').map(String::from));
+        } else {
+            arguments.push(text.into_owned());
+        }
+    }
+    arguments
+}

@@ -308,12 +308,7 @@ impl Shell {
                 self.sink().write(&mut self.namespace, &out)?;
                 Ok(Some(flow))
             }
-            Stage::Program(call) => Ok(call.script().map(|(source, variables)| Flow::Run {
-                name: name.to_string(),
-                source,
-                arguments: words.to_vec(),
-                variables,
-            })),
+            Stage::Program(call) => Ok(call.script()),
         }
     }
 
