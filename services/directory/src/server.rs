@@ -169,7 +169,8 @@ async fn bind(
                 sip::executor::spawn(serve(shared.clone(), node, endpoint.success()));
                 client.bound()
             }
-            Err(endpoint) => client.not_bound(NameError::WrongContract, endpoint),
+            // A folder is opened under the Directory contract alone.
+            Err(endpoint) => client.not_bound(NameError::IsADirectory, endpoint),
         },
         Ok(Target::Provider { link, node, path, rest }) => {
             let path = match path {

@@ -12,8 +12,10 @@ pub const HEALTHY_NS: u64 = 5_000_000_000;
 pub enum End {
     /// It exited with status 0.
     Success,
-    /// It ended in any other way.
+    /// It ended by itself in any other way.
     Failure,
+    /// Someone else ended it, so its end says nothing of its health.
+    Stopped,
     /// It said that it cannot serve what it was given; another try would end the same way.
     Hopeless,
 }
@@ -50,10 +52,13 @@ impl Backoff {
         let again = match (self.supervision.restart, end) {
             (_, End::Hopeless) => return Next::GiveUp,
             (Restart::Always, _) => true,
-            (Restart::OnFailure, End::Failure) => true,
-            (Restart::OnFailure | Restart::Never, End::Success) => return Next::Rest,
+            (Restart::OnFailure, End::Failure | End::Stopped) => true,
+            (Restart::OnFailure, End::Success) | (Restart::Never, End::Success | End::Stopped) => return Next::Rest,
             (Restart::Never, End::Failure) => false,
         };
+        if again && end == End::Stopped {
+            return Next::Restart { after_ms: 0 };
+        }
         if ran_ns >= HEALTHY_NS {
             self.restarts_in_a_row = 0;
         }
@@ -63,6 +68,16 @@ impl Backoff {
         let doubled = u64::from(self.supervision.backoff_ms) << self.restarts_in_a_row.min(20);
         self.restarts_in_a_row += 1;
         Next::Restart { after_ms: doubled.min(u64::from(self.supervision.backoff_max_ms)) }
+    }
+
+    /// Takes the last failure back: its cause lay elsewhere.
+    pub fn forgive(&mut self) {
+        self.restarts_in_a_row = self.restarts_in_a_row.saturating_sub(1);
+    }
+
+    /// The shortest wait before a restart, in milliseconds.
+    pub fn shortest_ms(&self) -> u64 {
+        self.supervision.backoff_ms.into()
     }
 }
 
@@ -92,6 +107,18 @@ mod tests {
         assert_eq!(backoff.after(End::Failure, HEALTHY_NS), Next::Restart { after_ms: 10 });
         assert_eq!(backoff.after(End::Failure, 0), Next::Restart { after_ms: 20 });
         assert_eq!(backoff.after(End::Failure, 0), Next::GiveUp);
+    }
+
+    #[test]
+    fn an_end_from_outside_says_nothing_of_health() {
+        let mut backoff = backoff(Restart::OnFailure, Some(1));
+        for _ in 0..10 {
+            assert_eq!(backoff.after(End::Stopped, 0), Next::Restart { after_ms: 0 });
+        }
+        for _ in 0..10 {
+            assert_eq!(backoff.after(End::Failure, 0), Next::Restart { after_ms: 10 });
+            backoff.forgive();
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use contracts::directory::ProviderScope;
 use contracts::namespace::Namespace;
@@ -15,6 +16,7 @@ use sip::process::{Child, EpitaphKind, StopReason};
 
 use crate::Manager;
 use crate::policy::{Backoff, End, Next};
+use crate::registry::Service;
 use crate::wiring::{self, Provided};
 
 /// How long a service may take until it says that it is ready, in milliseconds.
@@ -39,6 +41,7 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
     let mut backoff = Backoff::new(manifest.supervision);
     loop {
         let begun = sip::time::monotonic();
+        let needs_before = needs(&manager, &instance);
         let outcome = run(&manager, position, &instance, &manifest, &mut namespace);
         registry.ended(position);
         if manager.is_primary(&instance) {
@@ -49,7 +52,14 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
         let resting = match next {
             Next::Restart { after_ms } => {
                 registry.enter(position, ServiceState::BackingOff, outcome.reason.clone());
-                let wanted = wait_backoff(&manager, position, Deadline::after_ms(after_ms));
+                // What it needs is looked at a little later: its end may be seen after that of those who needed it.
+                let first_ms = after_ms.min(backoff.shortest_ms());
+                let mut wanted = wait_backoff(&manager, position, Deadline::after_ms(first_ms));
+                if needs(&manager, &instance) != needs_before {
+                    backoff.forgive();
+                } else if wanted && after_ms > first_ms {
+                    wanted = wait_backoff(&manager, position, Deadline::after_ms(after_ms - first_ms));
+                }
                 if wanted { None } else { Some(ServiceState::Stopped) }
             }
             Next::Rest => Some(ServiceState::Stopped),
@@ -68,6 +78,13 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
         }
         registry.count_restart(position);
     }
+}
+
+/// The processes of those that the instance requires, 0 for one that does not run: where this changes while the
+/// instance runs, its end is no fault of its own.
+fn needs(manager: &Manager, instance: &Instance) -> Vec<u64> {
+    let required = |service: &Service| instance.requires.contains(&manager.machine.instance(service.instance).name);
+    manager.registry.list().iter().filter(|service| required(service)).map(|service| service.process).collect()
 }
 
 /// Waits for the deadline; false if the service is not wanted any more.
@@ -165,6 +182,9 @@ fn take_up(provided: Provided, instance: &Instance, manifest: &Manifest, namespa
 fn ending(child: &Child) -> Outcome {
     match child.wait() {
         Ok(epitaph) if epitaph.is_success() => Outcome { end: End::Success, reason: epitaph.to_string(), status: 0 },
+        Ok(epitaph) if epitaph.kind == EpitaphKind::Stopped => {
+            Outcome { end: End::Stopped, reason: epitaph.to_string(), status: 1 }
+        }
         Ok(epitaph) => {
             // The epitaph's number is an exit status only where it exited.
             let status = if epitaph.kind == EpitaphKind::Exited { epitaph.status } else { 1 };
