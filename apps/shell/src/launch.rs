@@ -17,7 +17,8 @@ use crate::builtins::{self, Builtin};
 use crate::feed;
 use crate::jobs::{Job, Running, STATUS_INTERRUPTED, judge};
 use crate::programs::{
-    has_positional, reads_input, script_arguments, script_of, script_variables, working_folder_index, writes_output,
+    Programs, has_positional, reads_input, script_arguments, script_of, script_variables, working_folder_index,
+    writes_output,
 };
 use crate::shell::{STATUS_MISTAKE, STATUS_NOT_FOUND, Shell, Trouble};
 use crate::terminal;
@@ -35,6 +36,9 @@ pub enum Stage<'a> {
     /// A program.
     Program(Call),
 }
+
+/// The program that runs scripts.
+const SHELL: &str = "shell";
 
 type Reader = pipe::Exp<pipe::states::Ready>;
 type Writer = pipe::Imp<pipe::states::Ready>;
@@ -63,6 +67,22 @@ impl Call {
             arguments: script_arguments(&self.manifest, &self.assigned),
             variables: script_variables(&self.manifest, &self.assigned),
         })
+    }
+
+    /// A script cannot be a process of its own, so in a pipe or beside the shell another shell runs it.
+    pub fn in_own_process(self, programs: &Programs) -> Result<Call, Trouble> {
+        let Some(script) = script_of(&self.manifest) else { return Ok(self) };
+        let name = &self.manifest.name;
+        let shell = programs.find(SHELL).ok_or_else(|| {
+            Trouble::new(format!("{name} is a script, which a `{SHELL}` would have to run, and that is not installed"))
+        })?;
+        // On the script's first line, so that the numbers of its lines stay what they are.
+        let variables = script_variables(&self.manifest, &self.assigned);
+        let mut text: String = variables.iter().map(|(name, value)| format!("{name}={}; ", quote(value))).collect();
+        text.push_str(script);
+        let mut words = Vec::from([String::from("-c"), text, String::from("--"), name.clone()]);
+        words.extend(script_arguments(&self.manifest, &self.assigned));
+        Call::new(shell, &words)
     }
 
     fn has_work(&self) -> bool {
@@ -309,11 +329,6 @@ fn check_joints(stages: &[Stage<'_>]) -> Result<(), Trouble> {
             Stage::Builtin(..) => {}
             Stage::Program(call) => {
                 let name = &call.manifest.name;
-                if script_of(&call.manifest).is_some() {
-                    return Err(Trouble::new(format!(
-                        "{name} is a script, and those cannot stand in a pipe or run beside the shell; run `shell` with it"
-                    )));
-                }
                 if index > 0 && !reads_input(&call.manifest) {
                     return Err(Trouble::new(format!("{name} reads no standard input; it cannot stand behind a `|`")));
                 }

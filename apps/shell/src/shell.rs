@@ -323,7 +323,13 @@ impl Shell {
         {
             return Ok(flow);
         }
-        let stages = commands.iter().map(|command| stage(self, command)).collect::<Result<Vec<_>, _>>()?;
+        let mut stages = Vec::new();
+        for command in commands {
+            stages.push(match stage(self, command)? {
+                Stage::Program(call) => Stage::Program(call.in_own_process(&self.programs)?),
+                builtin => builtin,
+            });
+        }
         self.launch(commands, stages, ends)
     }
 }
