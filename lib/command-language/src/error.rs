@@ -35,17 +35,37 @@ impl ScriptError {
         let line_number = source[..line_start].matches('\n').count() + 1;
         let before = &source[line_start..start];
         let end = floor_boundary(source, self.span.end).clamp(start, line_end);
-        let carets = source[start..end].chars().count().max(1);
         // The same blanks and tabs as in the line, so that the caret stands where the fault is.
-        let indent: String = before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let (cut_before, shown_before) = last_characters(before, SHOWN_BEFORE);
+        let indent: String = shown_before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let (shown_after, cut_after) = first_characters(&source[start..line_end], SHOWN_AFTER);
+        let carets = source[start..end].chars().count().clamp(1, SHOWN_AFTER);
         format!(
-            "{name}:{line_number}:{}: {}; {}\n    {}\n    {indent}{}\n",
+            "{name}:{line_number}:{}: {}; {}\n    {cut_before}{shown_before}{shown_after}{cut_after}\n    {}{indent}{}\n",
             before.chars().count() + 1,
             self.message,
             self.remedy,
-            &source[line_start..line_end],
+            " ".repeat(cut_before.chars().count()),
             "^".repeat(carets),
         )
+    }
+}
+
+/// Characters of a long line that are shown before the place of a mistake, and from it on.
+const SHOWN_BEFORE: usize = 60;
+const SHOWN_AFTER: usize = 60;
+
+fn last_characters(text: &str, most: usize) -> (&'static str, &str) {
+    match text.char_indices().rev().nth(most) {
+        Some((at, cut)) => ("...", &text[at + cut.len_utf8()..]),
+        None => ("", text),
+    }
+}
+
+fn first_characters(text: &str, most: usize) -> (&str, &'static str) {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => (&text[..at], "..."),
+        None => (text, ""),
     }
 }
 

@@ -165,6 +165,16 @@ fn mistakes_say_what_where_and_what_to_do() {
 }
 
 #[test]
+fn a_long_line_is_shown_around_the_mistake() {
+    let source = format!("echo {} | | {}", "a".repeat(500), "b".repeat(500));
+    let text = parse(&source).unwrap_err().render("script", &source);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with("    ...aaa") && lines[1].ends_with("bbb..."), "{text}");
+    assert_eq!(lines[1].find("| |").map(|at| at + 2), lines[2].find('^'), "{text}");
+    assert!(lines.iter().all(|line| line.len() < 140), "{text}");
+}
+
+#[test]
 fn an_unfinished_script_can_be_told_from_a_wrong_one() {
     for source in ["if a", "for x in 1 2", "echo 'a", "echo \"$(a", "a |", "while a; do", "${x", "a &&"] {
         assert!(parse(source).unwrap_err().incomplete, "{source}");
