@@ -47,6 +47,7 @@ const CHANGES_KEPT: usize = 256;
 struct Inner {
     services: Vec<Service>,
     changes: Vec<Change>,
+    listening: bool,
     closing: bool,
 }
 
@@ -75,7 +76,7 @@ impl Registry {
         let events = || instances.iter().map(|_| Event::manual()).collect::<Result<Vec<_>, _>>();
         let commands = instances.iter().map(|_| Event::auto()).collect::<Result<Vec<_>, _>>()?;
         let services = instances.iter().map(service).collect();
-        let inner = Inner { services, changes: Vec::new(), closing: false };
+        let inner = Inner { services, changes: Vec::new(), listening: false, closing: false };
         Ok(Registry { inner: Mutex::new(inner), commands, settled: events()? })
     }
 
@@ -126,11 +127,13 @@ impl Registry {
         service.state = state;
         service.reason = reason;
         let process = service.process;
-        // Only what a subscriber can still take is kept.
-        if inner.changes.len() == CHANGES_KEPT {
-            inner.changes.remove(0);
+        if inner.listening {
+            // A subscriber that takes nothing costs no more than this.
+            if inner.changes.len() == CHANGES_KEPT {
+                inner.changes.remove(0);
+            }
+            inner.changes.push(Change { service: index, state, process });
         }
-        inner.changes.push(Change { service: index, state, process });
         drop(inner);
         if !matches!(state, ServiceState::Starting) {
             self.settled[index].set();
@@ -141,6 +144,13 @@ impl Registry {
     pub fn rest(&self, index: usize, state: ServiceState, reason: String) {
         self.inner.lock().services[index].wanted = false;
         self.enter(index, state, reason);
+    }
+
+    /// Whether somebody wants to hear of changes from now on.
+    pub fn listen(&self, listening: bool) {
+        let mut inner = self.inner.lock();
+        inner.listening = listening;
+        inner.changes = Vec::new();
     }
 
     /// Changes since the last time.

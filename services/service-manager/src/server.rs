@@ -123,8 +123,7 @@ fn subscribe(server: &Rc<Server>, events: Events) -> bool {
     }
     subscribers.push(events);
     if !server.announcing.replace(true) {
-        // What happened before anyone listened is nobody's news.
-        server.manager.registry.take_changes();
+        server.manager.registry.listen(true);
         sip::executor::spawn(announce(server.clone()));
     }
     true
@@ -145,6 +144,7 @@ async fn announce(server: Rc<Server>) {
             }
         }
     }
+    server.manager.registry.listen(false);
     server.announcing.set(false);
 }
 
