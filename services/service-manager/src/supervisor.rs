@@ -64,7 +64,9 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
             }
             Next::Rest => Some(ServiceState::Stopped),
             Next::GiveUp => {
-                report::error(format_args!("service {}: {}; it is not started again", instance.name, outcome.reason));
+                let often =
+                    if outcome.end == End::Hopeless { "" } else { "; it failed too often and is not started again" };
+                report::error(format_args!("service {}: {}{often}", instance.name, outcome.reason));
                 Some(ServiceState::Failed)
             }
         };
