@@ -51,9 +51,10 @@ pub fn main(startup: Startup) -> i32 {
     let (transfers, shape) = match open() {
         Ok(opened) => opened,
         Err(explanation) => {
-            report::error(format_args!("{explanation}"));
-            if let Ok(explanation) = ExVec::from_slice(explanation.as_bytes()) {
-                let _ = startup.clients.not_ready(StartError::Missing, explanation);
+            match ExVec::from_slice(explanation.as_bytes()) {
+                // Whoever started this process tells people.
+                Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
+                Err(_) => report::error(format_args!("{explanation}")),
             }
             return 1;
         }
@@ -74,8 +75,7 @@ fn open() -> Result<(Arc<Transfers>, Shape), String> {
     if description.kind != DeviceKind::Disk {
         return Err(String::from("the device is no disk; name a disk for it in the system manifest"));
     }
-    let size_bytes = description.bytes - description.bytes % u64::from(SECTOR_BYTES);
-    let shape = Shape { size_bytes, read_only: description.read_only };
+    let shape = Shape { size_bytes: description.bytes, read_only: description.read_only };
     let transfers = Transfers::start(device).map_err(refused)?;
     Ok((transfers, shape))
 }

@@ -17,7 +17,7 @@ pub trait BlockSource {
     /// Bytes of the disk.
     fn size_bytes(&self) -> u64;
 
-    /// Reads exactly `bytes` bytes from `offset` on. Several reads may be under way at once. The file
+    /// Reads exactly `bytes` bytes from `offset` on, both multiples of 512. Several reads may be under way at once. The file
     /// system never drops a read before its end unless the whole operation is dropped.
     fn read(&self, offset: u64, bytes: usize) -> impl Future<Output = Result<Self::Buffer, ReadError>>;
 }

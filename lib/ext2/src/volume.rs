@@ -24,6 +24,8 @@ use crate::wire::superblock::{self, Superblock};
 
 /// Lines that one read asks the disk for at the same time.
 const LINES_AT_ONCE: u64 = 8;
+/// The source is asked for multiples of this.
+const SECTOR_BYTES: u64 = 512;
 /// Bytes that a cached inode counts for, its place in the cache's map included.
 const INODE_COST: usize = size_of::<Inode>() + 64;
 
@@ -286,8 +288,9 @@ impl<S: BlockSource> Volume<S> {
             return Ok(line);
         }
         let offset = index * self.line_bytes;
-        // At most a line, which is at most 1 MiB.
-        let bytes = self.source.size_bytes().saturating_sub(offset).min(self.line_bytes) as usize;
+        let left = self.source.size_bytes().saturating_sub(offset);
+        // At most a line, which is at most 1 MiB; and whole sectors, as a disk has it.
+        let bytes = (left - left % SECTOR_BYTES).min(self.line_bytes) as usize;
         let line = Rc::new(read_exactly(&self.source, offset, bytes).await?);
         self.lines.borrow_mut().insert(index, Rc::clone(&line), bytes);
         Ok(line)

@@ -99,9 +99,10 @@ async fn serve(
         Err(Error::Read(_, ReadError::Gone)) => disk_ended(),
         Err(error) => {
             let explanation = format!("{disk}: {error}");
-            report::error(format_args!("{explanation}"));
-            if let Ok(explanation) = ExVec::from_slice(explanation.as_bytes()) {
-                let _ = provider.not_ready(answers::start_error(&error), explanation);
+            match ExVec::from_slice(explanation.as_bytes()) {
+                // Whoever started this process tells people.
+                Ok(block) => drop(provider.not_ready(answers::start_error(&error), block)),
+                Err(_) => report::error(format_args!("{explanation}")),
             }
             return 1;
         }
