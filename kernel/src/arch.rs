@@ -95,7 +95,10 @@ pub unsafe extern "C" fn switch(save: &AtomicUsize, load: usize, left: &AtomicBo
 #[unsafe(naked)]
 extern "C" fn thread_start() {
     naked_asm!(
+        // The stack is as the entry sees it, as after a call; the kernel's own call wants it aligned.
+        "sub rsp, 8",
         "call {arrive}",
+        "add rsp, 8",
         "mov rdi, r13",
         "mov rax, r12",
         // The entry sees the stack as after a call: aligned to 16 less 8. Its return address is 0.
