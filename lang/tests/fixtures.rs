@@ -58,3 +58,20 @@ fn codes_differ() {
     let codes: BTreeSet<&str> = Code::ALL.iter().map(|code| code.text()).collect();
     assert_eq!(codes.len(), Code::ALL.len());
 }
+
+#[test]
+fn every_code_is_documented() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/contract-language.md");
+    let text = std::fs::read_to_string(&path).expect("the page of the language");
+    let marker = "## Errors and warnings\n";
+    let page = text.split(marker).next().unwrap_or("").trim_end();
+    let mut wanted =
+        format!("{page}\n\n{marker}\nEach is shown with what is said about it in `lang/tests/fixtures`.\n\n");
+    for code in Code::ALL {
+        wanted.push_str(&format!("- {} {}\n", code.text(), code.title()));
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &wanted).expect("the page is written");
+    }
+    assert_eq!(std::fs::read_to_string(&path).expect("the page"), wanted, "{}", path.display());
+}

@@ -59,3 +59,18 @@ fn events_are_acknowledged() {
     assert_eq!(walk(&automata[0], &["NicEvent", "AckEvent"]), Some("READY"));
     assert_eq!(walk(&automata[0], &["NicEvent", "NicEvent"]), None);
 }
+
+#[test]
+fn the_listings_among_the_contracts_are_those_of_the_paper() {
+    let text =
+        [include_str!("../../contracts/nic_device.contract"), include_str!("../../contracts/nic_events.contract")];
+    let sources = text.map(|text| SourceFile::new("nic.contract", text));
+    let compiled = lang::compile(&sources);
+    assert!(compiled.diagnostics.is_empty(), "{}", compiled.render(lang::Colours::Never));
+    let unit = compiled.unit.expect("there are no errors");
+    let printed = automata(AS_PRINTED[0]);
+    let device = &unit.contract("NicDevice").expect("the contract").automaton;
+    assert_eq!(device.states, printed[0].states, "only arguments differ");
+    let events = &unit.contract("NicEvents").expect("the contract").automaton;
+    assert_eq!(events.states, automata(AS_PRINTED[1])[0].states);
+}

@@ -7,7 +7,8 @@ use proc_macro::{TokenStream, TokenTree};
 
 /// Expands `contracts!("file-or-folder", ...)`.
 pub fn expand(input: TokenStream) -> TokenStream {
-    let code = paths(input).and_then(|paths| generate(&paths)).unwrap_or_else(|message| compile_error(&message));
+    let code =
+        paths(input).and_then(|paths| generate(&root()?, &paths)).unwrap_or_else(|message| compile_error(&message));
     code.parse().unwrap_or_else(|error| {
         let message =
             format!("the generated code cannot be read ({error}); this is a mistake of the contract compiler");
@@ -40,12 +41,16 @@ fn paths(input: TokenStream) -> Result<Vec<String>, String> {
     if paths.is_empty() { Err(usage()) } else { Ok(paths) }
 }
 
-fn generate(paths: &[String]) -> Result<String, String> {
+/// The folder of the crate's `Cargo.toml`.
+fn root() -> Result<PathBuf, String> {
     let root = std::env::var("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    let root = root.map_err(|_| "contracts! runs under cargo, which sets CARGO_MANIFEST_DIR".to_string())?;
+    root.map_err(|_| "contracts! runs under cargo, which sets CARGO_MANIFEST_DIR".to_string())
+}
+
+fn generate(root: &Path, paths: &[String]) -> Result<String, String> {
     let mut files = Vec::new();
     for path in paths {
-        for path in contract_files(&root, path)? {
+        for path in contract_files(root, path)? {
             let text = std::fs::read_to_string(root.join(&path))
                 .map_err(|error| format!("the contract file {path} cannot be read: {error}"))?;
             files.push(SourceFile::new(path, text));
@@ -80,4 +85,50 @@ fn contract_files(root: &Path, path: &str) -> Result<Vec<String>, String> {
     }
     files.sort();
     if files.is_empty() { Err(format!("the folder {path} has no .contract files")) } else { Ok(files) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder below the build folder with these files.
+    fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("contracts-macro-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for (file, text) in files {
+            std::fs::write(folder.join(file), text).expect("a file");
+        }
+        folder
+    }
+
+    const ECHO: &str = "contract Echo {
+  in message Say();
+  out message Said();
+  state READY: one { Say? -> Said! -> READY; }
+}
+";
+
+    #[test]
+    fn all_contracts_of_a_folder_become_modules() {
+        let root = folder("good", &[("echo.contract", ECHO), ("notes.txt", "not a contract")]);
+        let code = generate(&root, &[".".into()]).expect("the contract is right");
+        assert!(code.contains("pub mod echo {"));
+        assert!(code.contains("include_bytes!"), "cargo must see the file");
+        std::fs::remove_dir_all(root).expect("the folder goes");
+    }
+
+    #[test]
+    fn errors_say_which_file_and_line() {
+        let wrong = ECHO.replace("Said! ->", "Sayd! ->");
+        let root = folder("wrong", &[("echo.contract", &wrong)]);
+        let message = generate(&root, &["echo.contract".into()]).expect_err("the contract is wrong");
+        assert!(message.contains("error[C021]") && message.contains("echo.contract:4:"), "{message}");
+        assert!(!message.contains('\u{1b}'), "no colours in an error of the build: {message:?}");
+        let missing = generate(&root, &["other.contract".into()]).expect_err("there is no such file");
+        assert!(missing.contains("other.contract"), "{missing}");
+        std::fs::remove_dir_all(root).expect("the folder goes");
+        let root = folder("empty", &[]);
+        assert!(generate(&root, &[".".into()]).is_err());
+        std::fs::remove_dir_all(root).expect("the folder goes");
+    }
 }
