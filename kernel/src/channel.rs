@@ -73,9 +73,20 @@ enum Waiter {
     Thread(Ticket),
     Set {
         set: SyncRef,
-        generation: u32,
         key: u64,
     },
+}
+
+impl Waiter {
+    /// Whether nobody waits here any more: a wait that timed out or was for several objects leaves its
+    /// ticket behind, and a set that is closed its name.
+    fn is_over(self) -> bool {
+        match self {
+            Waiter::Nobody => true,
+            Waiter::Thread(ticket) => ticket.thread.state.load(Ordering::Acquire) != ticket.state,
+            Waiter::Set { set, .. } => set.slot.generation() != set.generation,
+        }
+    }
 }
 
 /// What one end knows and has.
@@ -238,9 +249,9 @@ impl Inner {
                 side.waiter = Waiter::Nobody;
                 ticket.wake(Woken::Signalled);
             }
-            Waiter::Set { set, generation, key } => {
+            Waiter::Set { set, key } => {
                 side.waiter = Waiter::Nobody;
-                crate::sync::announce(set, generation, key, endpoint.handle());
+                crate::sync::announce(set, key, endpoint.handle());
             }
         }
     }
@@ -291,14 +302,15 @@ pub fn send(caller: ProcessRef, endpoint: EndpointRef, word: u64, buffer: Messag
     };
     if message.word != word || message.sender != endpoint.side {
         drop(inner);
-        return Err(wrong_shape(contract, message, endpoint.side));
+        return Err(wrong_shape(contract, message, endpoint.side, state));
     }
     if message.plain {
         return place(inner, endpoint, message, next, buffer);
     }
-    check_ranges(contract, message, buffer)?;
+    check_ranges(contract, message, state, buffer)?;
     if message.shape.endpoints.is_empty() {
-        take_blocks(caller, endpoint, &mut inner, message, buffer).map_err(|how| violation(contract, message, how))?;
+        take_blocks(caller, endpoint, &mut inner, message, buffer)
+            .map_err(|how| violation(contract, message, state, how))?;
         return place(inner, endpoint, message, next, buffer);
     }
     drop(inner);
@@ -316,20 +328,25 @@ fn out_of_state(contract: &Contract, state: u16, tag: usize) -> SendError {
 }
 
 #[cold]
-fn wrong_shape(contract: &Contract, message: &Monitored, side: SideIndex) -> SendError {
+fn wrong_shape(contract: &Contract, message: &Monitored, side: SideIndex, state: u16) -> SendError {
     let how = if message.sender == side { "with the wrong number of arguments" } else { "in the wrong direction" };
-    SendError::Violation(format!("sent {} of contract {} {how}", message.shape.name, contract.automaton.name))
+    violation(contract, message, state, how)
 }
 
 #[cold]
-fn violation(contract: &Contract, message: &Monitored, how: &str) -> SendError {
-    SendError::Violation(format!("sent {} of contract {} {how}", message.shape.name, contract.automaton.name))
+fn violation(contract: &Contract, message: &Monitored, state: u16, how: &str) -> SendError {
+    SendError::Violation(format!(
+        "sent {} in state {} of contract {} {how}",
+        message.shape.name,
+        contract.state_name(state),
+        contract.automaton.name
+    ))
 }
 
-fn check_ranges(contract: &Contract, message: &Monitored, buffer: MessageBuffer) -> Result<(), SendError> {
+fn check_ranges(contract: &Contract, message: &Monitored, state: u16, buffer: MessageBuffer) -> Result<(), SendError> {
     for range in message.ranges() {
         if buffer.get(range.word as usize) > range.max {
-            return Err(violation(contract, message, "with a value that its type does not have"));
+            return Err(violation(contract, message, state, "with a value that its type does not have"));
         }
     }
     Ok(())
@@ -463,7 +480,7 @@ fn send_with_endpoints(
     for (number, shape) in message.shape.endpoints.iter().enumerate() {
         if let Err(how) = take_endpoint(caller, endpoint, shape, buffer.get(first + number)) {
             put_back(number);
-            return Err(violation(contract, message, how));
+            return Err(violation(contract, message, state, how));
         }
     }
     let count = message.shape.endpoints.len();
@@ -471,13 +488,13 @@ fn send_with_endpoints(
         Ok(inner) if inner.sides[endpoint.side as usize].state == state => inner,
         _ => {
             put_back(count);
-            return Err(violation(contract, message, "while another thread used the endpoint"));
+            return Err(violation(contract, message, state, "while another thread used the endpoint"));
         }
     };
     if let Err(how) = take_blocks(caller, endpoint, &mut inner, message, buffer) {
         drop(inner);
         put_back(count);
-        return Err(violation(contract, message, how));
+        return Err(violation(contract, message, state, how));
     }
     place(inner, endpoint, message, next, buffer)
 }
@@ -528,7 +545,7 @@ pub fn check_movable(inner: &Inner, endpoint: EndpointRef, shape: &EndpointShape
     if side.loans_out > 0 || side.home != NO_BLOCK {
         return Err("with an endpoint that still has lent blocks out");
     }
-    if !matches!(side.waiter, Waiter::Nobody) {
+    if !side.waiter.is_over() {
         return Err("with an endpoint that is waited at");
     }
     Ok(())
@@ -543,7 +560,7 @@ pub fn check_givable(inner: &Inner, endpoint: EndpointRef, shape: &EndpointShape
     if contract.tag != shape.contract || importer != shape.importer || side.state != shape.state {
         return Err("of another contract, side or state");
     }
-    if side.loans_out > 0 || side.home != NO_BLOCK || !matches!(side.waiter, Waiter::Nobody) {
+    if side.loans_out > 0 || side.home != NO_BLOCK || !side.waiter.is_over() {
         return Err("still in use");
     }
     Ok(())
@@ -703,8 +720,7 @@ fn register(caller: ProcessRef, endpoint: EndpointRef, waiter: Waiter) -> Result
     let side = &mut inner.sides[endpoint.side as usize];
     match side.waiter {
         Waiter::Nobody => {}
-        // A ticket of a wait that is over is left behind by a timeout or a wait for several objects.
-        Waiter::Thread(old) if old.thread.state.load(Ordering::Acquire) != old.state => {}
+        old if old.is_over() => {}
         _ => return Err(Status::Busy),
     }
     side.waiter = waiter;
@@ -738,12 +754,11 @@ pub fn is_ready(caller: ProcessRef, endpoint: EndpointRef) -> Result<bool, Statu
 
 /// Puts an endpoint into a wait set.
 pub fn join_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef, key: u64) -> Result<(), Status> {
-    let generation = set.generation();
     crate::sync::reserve(set, caller)?;
-    match register(caller, endpoint, Waiter::Set { set, generation, key }) {
+    match register(caller, endpoint, Waiter::Set { set, key }) {
         Ok(true) => Ok(()),
         Ok(false) => {
-            crate::sync::announce(set, generation, key, endpoint.handle());
+            crate::sync::announce(set, key, endpoint.handle());
             Ok(())
         }
         Err(status) => {
@@ -758,7 +773,7 @@ pub fn leave_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef) -> Res
     let mut inner = endpoint.lock_owned(caller)?;
     let side = &mut inner.sides[endpoint.side as usize];
     if let Waiter::Set { set: joined, .. } = side.waiter
-        && core::ptr::eq(joined, set)
+        && core::ptr::eq(joined.slot, set.slot)
     {
         side.waiter = Waiter::Nobody;
     }

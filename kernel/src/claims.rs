@@ -7,7 +7,7 @@
 use abi::Status;
 
 use crate::channel::{CHANNELS, EndpointRef, SideIndex};
-use crate::device::{self, Device};
+use crate::device::{self, OpenDevice};
 use crate::exheap::{BLOCKS, BlockRef};
 use crate::process::{PROCESSES, ProcessRef};
 use crate::sync::{SYNCS, SyncRef};
@@ -93,13 +93,13 @@ pub fn child(handle: u64, caller: ProcessRef) -> Result<ProcessRef, Status> {
 #[inline(always)]
 pub fn sync(handle: u64, caller: ProcessRef) -> Result<SyncRef, Status> {
     let (index, generation) = parts(handle, Kind::Sync)?;
-    let sync = SYNCS.get(index, generation).ok_or(Status::BadHandle)?;
-    let own = sync.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
-    if own { Ok(sync) } else { Err(Status::BadHandle) }
+    let slot = SYNCS.get(index, generation).ok_or(Status::BadHandle)?;
+    let own = slot.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
+    if own { Ok(SyncRef { slot, generation }) } else { Err(Status::BadHandle) }
 }
 
 /// A device that the caller has open.
-pub fn device(handle: u64, caller: ProcessRef) -> Result<&'static Device, Status> {
+pub fn device(handle: u64, caller: ProcessRef) -> Result<OpenDevice, Status> {
     let (index, generation) = parts(handle, Kind::Device)?;
     device::opened(index, generation, caller).ok_or(Status::BadHandle)
 }

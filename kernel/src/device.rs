@@ -15,7 +15,7 @@ use hal_api::{DeviceKind, DeviceRequest, DeviceResult, Submitted};
 
 use crate::claims::{self, Kind};
 use crate::exheap::{self, BlockRef};
-use crate::lock::{AtomicRef, SpinLock};
+use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::process::ProcessRef;
 use crate::thread::{MessageBuffer, ThreadRef};
@@ -41,6 +41,24 @@ struct Inner {
     requests: Vec<Option<Request>>,
     done: VecDeque<Done>,
     waiters: Waiters,
+}
+
+/// A device as a handle names it. Another SIP may have it open by the time it is used, so every use
+/// checks owner and opening with the lock held.
+#[derive(Clone, Copy)]
+pub struct OpenDevice {
+    device: &'static Device,
+    opening: u32,
+    owner: ProcessRef,
+}
+
+impl OpenDevice {
+    fn lock(self) -> Result<SpinGuard<'static, Inner>, Status> {
+        let inner = self.device.inner.lock();
+        let owned = inner.owner.is_some_and(|owner| core::ptr::eq(owner, self.owner));
+        let opening = self.device.openings.load(Ordering::Acquire) & 0x00ff_ffff;
+        if owned && opening == self.opening { Ok(inner) } else { Err(Status::BadHandle) }
+    }
 }
 
 struct Request {
@@ -90,14 +108,15 @@ pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
 }
 
 /// The device behind a handle's parts, if this SIP has it open.
-pub fn opened(number: u32, opening: u32, caller: ProcessRef) -> Option<&'static Device> {
+pub fn opened(number: u32, opening: u32, owner: ProcessRef) -> Option<OpenDevice> {
     let device = DEVICES.get()?.get(number as usize)?;
-    let owned = device.inner.lock().owner.is_some_and(|owner| core::ptr::eq(owner, caller));
-    (owned && device.openings.load(Ordering::Acquire) & 0x00ff_ffff == opening).then_some(device)
+    let open = OpenDevice { device, opening, owner };
+    open.lock().is_ok().then_some(open)
 }
 
 /// Puts what is known of a device into the buffer.
-pub fn describe(device: &Device, buffer: MessageBuffer) {
+pub fn describe(open: OpenDevice, buffer: MessageBuffer) {
+    let device = open.device;
     let (columns, rows) = machine().console_size(device.number);
     let (kind, bytes, flags) = match device.kind {
         DeviceKind::Console { terminal } => (abi::DeviceKind::Console, 0, u64::from(terminal) << 1),
@@ -109,7 +128,7 @@ pub fn describe(device: &Device, buffer: MessageBuffer) {
 /// Hands a block to the device for an operation; whether it is complete already.
 pub fn submit(
     caller: ProcessRef,
-    device: &'static Device,
+    open: OpenDevice,
     operation: u64,
     offset: u64,
     handle: u64,
@@ -124,9 +143,16 @@ pub fn submit(
     if bytes > block.size() as u64 {
         return Err(Status::BadArgument);
     }
+    let device = open.device;
     exheap::take_from(caller, block, handle)?;
     let slot = {
-        let mut inner = device.inner.lock();
+        let mut inner = match open.lock() {
+            Ok(inner) => inner,
+            Err(status) => {
+                exheap::give_to(caller, block);
+                return Err(status);
+            }
+        };
         let opening = device.openings.load(Ordering::Acquire);
         let free = inner.requests.iter().position(Option::is_none);
         if let Some(slot) = free {
@@ -196,12 +222,12 @@ pub fn dispose_orphans() {
 pub fn wait_complete(
     caller: ProcessRef,
     thread: ThreadRef,
-    device: &'static Device,
+    device: OpenDevice,
     deadline: u64,
     buffer: MessageBuffer,
 ) -> Result<u64, Status> {
     loop {
-        if let Some(done) = take_done(device) {
+        if let Some(done) = device.lock()?.done.pop_front() {
             exheap::give_to(caller, done.block);
             let (count, status) = match done.result {
                 Ok(count) => (count as u64, Status::Ok),
@@ -212,9 +238,13 @@ pub fn wait_complete(
             return Ok(done.block.handle());
         }
         let ticket = wait::begin();
-        if wait_at(device, ticket) {
-            crate::channel::drop_wait(ticket);
-            continue;
+        match wait_at(device, ticket) {
+            Ok(false) => {}
+            other => {
+                crate::channel::drop_wait(ticket);
+                other?;
+                continue;
+            }
         }
         match wait::block(ticket, deadline) {
             Woken::Signalled => {}
@@ -227,23 +257,19 @@ pub fn wait_complete(
     }
 }
 
-fn take_done(device: &'static Device) -> Option<Done> {
-    device.inner.lock().done.pop_front()
-}
-
 /// Leaves a ticket, unless something is finished: true then.
-pub fn wait_at(device: &'static Device, ticket: Ticket) -> bool {
-    let mut inner = device.inner.lock();
+pub fn wait_at(device: OpenDevice, ticket: Ticket) -> Result<bool, Status> {
+    let mut inner = device.lock()?;
     if !inner.done.is_empty() {
-        return true;
+        return Ok(true);
     }
     inner.waiters.add(ticket);
-    false
+    Ok(false)
 }
 
 /// Takes a thread's ticket back.
-pub fn stop_waiting_at(device: &'static Device, thread: ThreadRef) {
-    let mut inner = device.inner.lock();
+pub fn stop_waiting_at(device: OpenDevice, thread: ThreadRef) {
+    let Ok(mut inner) = device.lock() else { return };
     inner.waiters.remove(thread);
     if !inner.done.is_empty() {
         inner.waiters.wake_one();
@@ -251,24 +277,35 @@ pub fn stop_waiting_at(device: &'static Device, thread: ThreadRef) {
 }
 
 /// Closes a device of the caller's.
-pub fn close(caller: ProcessRef, device: &'static Device) {
-    let mut inner = device.inner.lock();
-    inner.owner = None;
-    inner.waiters = Waiters::default();
-    let done = core::mem::take(&mut inner.done);
+pub fn close(open: OpenDevice) -> Result<(), Status> {
+    let mut inner = open.lock()?;
+    let done = give_up(&mut inner);
     drop(inner);
-    caller.count_device(false);
+    open.owner.count_device(false);
     for done in done {
         exheap::dispose(done.block);
     }
+    Ok(())
+}
+
+fn give_up(inner: &mut Inner) -> VecDeque<Done> {
+    inner.owner = None;
+    inner.waiters.wake_all();
+    core::mem::take(&mut inner.done)
 }
 
 /// Closes all devices of a SIP that is being ended.
 pub fn close_all(process: ProcessRef) {
     for device in DEVICES.get().into_iter().flatten() {
-        let owned = device.inner.lock().owner.is_some_and(|owner| core::ptr::eq(owner, process));
-        if owned {
-            close(process, device);
+        let mut inner = device.inner.lock();
+        if !inner.owner.is_some_and(|owner| core::ptr::eq(owner, process)) {
+            continue;
+        }
+        let done = give_up(&mut inner);
+        drop(inner);
+        process.count_device(false);
+        for done in done {
+            exheap::dispose(done.block);
         }
     }
 }

@@ -17,11 +17,8 @@ pub fn processes() -> Vec<ProcessRecord> {
 }
 
 fn process_record(process: ProcessRef) -> ProcessRecord {
-    let (blocks, block_bytes) = {
-        let blocks = process.blocks.lock();
-        (blocks.list.count(), blocks.bytes)
-    };
     // Each lock is let go before the next: a guard in the literal would live to its end.
+    let blocks = process.blocks.lock().count();
     let endpoints = process.endpoints.lock().count();
     let handles = process.handles();
     ProcessRecord {
@@ -31,7 +28,7 @@ fn process_record(process: ProcessRef) -> ProcessRecord {
         threads: u64::from(process.live_threads.load(Ordering::Relaxed)),
         memory_bytes: (process.page_usage().0 * abi::limits::PAGE_BYTES) as u64,
         blocks: u64::from(blocks),
-        block_bytes: block_bytes as u64,
+        block_bytes: process.block_bytes.load(Ordering::Relaxed) as u64,
         endpoints: u64::from(endpoints),
         handles: u64::from(handles),
         children: u64::from(process.child_count()),

@@ -18,7 +18,7 @@ use abi::limits::{BLOCK_ALIGN, LOAN_DEPTH};
 use crate::claims::{self, Kind};
 use crate::lock::AtomicRef;
 use crate::process::{Process, ProcessRef};
-use crate::slab::{Links, Listed, Slab, Slot};
+use crate::slab::{Links, List, Listed, Slab, Slot};
 use crate::{channel, memory};
 
 /// All blocks.
@@ -47,6 +47,12 @@ pub struct Block {
     /// Type of its elements.
     pub type_tag: AtomicU64,
     extent: AtomicRef<Slot<Extent>>,
+    /// Whose quota it counts against, with that SIP's process id: its owner's, or its last owner's while
+    /// it is under way.
+    charged_to: AtomicRef<Slot<Process>>,
+    charged_id: AtomicU64,
+    /// Bytes that count: its own room and that of all blocks attached to it.
+    charge: AtomicUsize,
     /// In the list of its owner.
     pub links: Links,
     /// First of the blocks attached to it, last attached first.
@@ -114,10 +120,12 @@ impl Slot<Block> {
 /// Allocates a zeroed block for a SIP.
 pub fn allocate(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<BlockRef, Status> {
     let room = bytes.max(1).checked_next_multiple_of(BLOCK_ALIGN).ok_or(Status::BadArgument)?;
-    if !process.may_allocate_blocks(room) {
-        return Err(process.quota_exceeded(crate::process::QUOTA_BLOCKS));
+    process.charge_blocks(room)?;
+    let made = make(process, bytes, room, type_tag);
+    if made.is_err() {
+        process.refund_blocks(process.id.load(Ordering::Relaxed), room);
     }
-    make(process, bytes, room, type_tag)
+    made
 }
 
 fn make(process: ProcessRef, bytes: usize, room: usize, type_tag: u64) -> Result<BlockRef, Status> {
@@ -135,6 +143,7 @@ fn make(process: ProcessRef, bytes: usize, room: usize, type_tag: u64) -> Result
     extent.bytes.store(room, Ordering::Relaxed);
     extent.references.store(1, Ordering::Relaxed);
     describe(block, extent, address, bytes, type_tag);
+    set_charge(block, process, room);
     give_to(process, block);
     Ok(block)
 }
@@ -163,26 +172,45 @@ pub fn take_from(process: ProcessRef, block: BlockRef, handle: u64) -> Result<()
     if !own || block.handle() != handle {
         return Err(Status::BadHandle);
     }
-    blocks.list.remove(block.index());
-    blocks.bytes -= room(block);
+    blocks.remove(block.index());
     block.owner.set(None);
     Ok(())
 }
 
 /// Takes a block out of the list of a SIP that is being ended.
-pub fn unlist(blocks: &mut crate::process::Blocks, block: BlockRef) {
-    blocks.list.remove(block.index());
-    blocks.bytes = blocks.bytes.saturating_sub(room(block));
+pub fn unlist(blocks: &mut List<OfProcess>, block: BlockRef) {
+    blocks.remove(block.index());
     block.owner.set(None);
 }
 
-/// Gives a block that nobody else can see to a SIP.
+/// Gives a block that nobody else can see to a SIP, whose quota it counts against from now on: what a
+/// message carries is charged to its sender until it is received.
 #[inline(always)]
 pub fn give_to(process: ProcessRef, block: BlockRef) {
+    let charged = block.charged_to.get().is_some_and(|charged| core::ptr::eq(charged, process));
+    if !charged {
+        let charge = uncharge(block);
+        process.charge_received_blocks(charge);
+        set_charge(block, process, charge);
+    }
     let mut blocks = process.blocks.lock();
     block.owner.set(Some(process));
-    blocks.bytes += room(block);
-    blocks.list.insert(block.index());
+    blocks.insert(block.index());
+}
+
+fn set_charge(block: BlockRef, process: ProcessRef, charge: usize) {
+    block.charged_to.set(Some(process));
+    block.charged_id.store(process.id.load(Ordering::Relaxed), Ordering::Relaxed);
+    block.charge.store(charge, Ordering::Relaxed);
+}
+
+/// Takes a block's charge from whoever bears it; how much it was.
+fn uncharge(block: BlockRef) -> usize {
+    let charge = block.charge.load(Ordering::Relaxed);
+    if let Some(process) = block.charged_to.take() {
+        process.refund_blocks(block.charged_id.load(Ordering::Relaxed), charge);
+    }
+    charge
 }
 
 /// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is
@@ -193,6 +221,7 @@ pub fn dispose(block: BlockRef) {
             return;
         }
     }
+    uncharge(block);
     let mut next = Some(block);
     // A chain of blocks to free: children are put before what is left, so that no recursion is needed.
     block.next.store(NO_BLOCK, Ordering::Relaxed);
@@ -244,6 +273,11 @@ fn split_taken(block: BlockRef, offset: usize) -> Result<BlockRef, Status> {
     let address = block.address.load(Ordering::Relaxed) + offset;
     describe(rest, extent, address, size - offset, block.type_tag.load(Ordering::Relaxed));
     block.bytes.store(offset, Ordering::Relaxed);
+    let moved = room(rest);
+    rest.charge.store(moved, Ordering::Relaxed);
+    rest.charged_id.store(block.charged_id.load(Ordering::Relaxed), Ordering::Relaxed);
+    rest.charged_to.set(block.charged_to.get());
+    block.charge.fetch_sub(moved, Ordering::Relaxed);
     Ok(rest)
 }
 
@@ -256,6 +290,9 @@ pub fn attach(process: ProcessRef, parent: (BlockRef, u64), child: (BlockRef, u6
             give_to(process, child.0);
             return Err(Status::Lent);
         }
+        // Both count against the caller; from now on the child does so as part of its parent.
+        child.0.charged_to.set(None);
+        parent.0.charge.fetch_add(child.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);
         child.0.next.store(parent.0.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
         parent.0.first_child.store(child.0.index(), Ordering::Relaxed);
         Ok(children(parent.0).count() as u64 - 1)
@@ -271,6 +308,9 @@ pub fn detach(process: ProcessRef, parent: BlockRef, handle: u64) -> Result<Bloc
     if let Some(child) = child {
         parent.first_child.store(child.next.load(Ordering::Relaxed), Ordering::Relaxed);
         child.next.store(NO_BLOCK, Ordering::Relaxed);
+        let charge = child.charge.load(Ordering::Relaxed);
+        parent.charge.fetch_sub(charge, Ordering::Relaxed);
+        set_charge(child, process, charge);
         give_to(process, child);
     }
     give_to(process, parent);

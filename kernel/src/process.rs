@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use abi::{EpitaphKind, ProcessState, Status, StopReason, TraceKind, TraceRecord};
@@ -73,7 +73,9 @@ pub struct Process {
     /// Its threads.
     pub threads: SpinLock<List<thread::InProcess>>,
     /// Its exchange-heap blocks.
-    pub blocks: SpinLock<Blocks>,
+    pub blocks: SpinLock<List<exheap::OfProcess>>,
+    /// Bytes of blocks that count against its quota: its own, and those it sent that are not received.
+    pub block_bytes: AtomicUsize,
     /// Its endpoints.
     pub endpoints: SpinLock<List<channel::OfProcess>>,
     /// Channels that it created and that are not gone.
@@ -96,15 +98,6 @@ impl Listed for OfParent {
     fn links(index: u32) -> Option<&'static Links> {
         PROCESSES.slot(index).map(|slot| &slot.links)
     }
-}
-
-/// Exchange-heap blocks of a SIP.
-#[derive(Default)]
-pub struct Blocks {
-    /// The blocks.
-    pub list: List<exheap::OfProcess>,
-    /// Their size in bytes, rounded up as it is allocated.
-    pub bytes: usize,
 }
 
 /// Paged memory of a SIP.
@@ -170,7 +163,10 @@ impl Slot<Process> {
 
     /// Whether it is the child of this SIP, which still holds its handle.
     pub fn is_child_of(&'static self, parent: ProcessRef) -> bool {
-        let life = self.life.lock();
+        self.is_held_by(&self.life.lock(), parent)
+    }
+
+    fn is_held_by(&self, life: &Life, parent: ProcessRef) -> bool {
         life.held && life.parent.is_some_and(|(known, _)| core::ptr::eq(known, parent))
     }
 
@@ -187,7 +183,7 @@ impl Slot<Process> {
     /// Handles in use.
     pub fn handles(&self) -> u32 {
         // One lock at a time: in one expression the guards would be held together.
-        let blocks = self.blocks.lock().list.count();
+        let blocks = self.blocks.lock().count();
         let endpoints = self.endpoints.lock().count();
         let syncs = self.syncs.lock().count();
         let threads = self.threads.lock().count();
@@ -216,12 +212,37 @@ impl Slot<Process> {
         if self.handles() < self.quota().handles { Ok(()) } else { Err(self.quota_exceeded(QUOTA_HANDLES)) }
     }
 
-    /// Whether it may allocate so many bytes of blocks.
-    pub fn may_allocate_blocks(&self, bytes: usize) -> bool {
-        let blocks = self.blocks.lock();
-        let quota = self.program.get().map_or(0, |program| program.manifest.quota.block_kib as usize * 1024);
-        let handles = self.program.get().map_or(0, |program| program.manifest.quota.handles);
-        blocks.bytes + bytes <= quota && blocks.list.count() < handles
+    /// Counts a block that it allocates.
+    #[inline(always)]
+    pub fn charge_blocks(&self, bytes: usize) -> Result<(), Status> {
+        let Some(program) = self.program.get() else { return Err(Status::WrongState) };
+        let quota = &program.manifest.quota;
+        if self.blocks.lock().count() >= quota.handles {
+            return Err(self.quota_exceeded(QUOTA_HANDLES));
+        }
+        let allowed = quota.block_kib as usize * 1024;
+        let used = self.block_bytes.load(Ordering::Relaxed);
+        if used.checked_add(bytes).is_none_or(|sum| sum > allowed) {
+            return Err(self.quota_exceeded(QUOTA_BLOCKS));
+        }
+        self.block_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Counts blocks that came in a message: they may exceed the quota, but then it can allocate none.
+    #[inline(always)]
+    pub fn charge_received_blocks(&self, bytes: usize) {
+        self.block_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Blocks are another's from now on; nothing to do if the slot is another SIP's by now.
+    #[inline(always)]
+    pub fn refund_blocks(&self, id: u64, bytes: usize) {
+        if self.id.load(Ordering::Relaxed) == id {
+            let less = |used: usize| used.checked_sub(bytes);
+            // It is less only if the slot has just been taken into use for another SIP.
+            let _ = self.block_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
     }
 
     /// Counts a channel that it creates.
@@ -314,19 +335,18 @@ impl Slot<Process> {
         }
     }
 
-    /// Its epitaph, if it has ended.
-    pub fn epitaph(&self) -> Option<Epitaph> {
-        if self.state() == ProcessState::Ended { self.life.lock().epitaph.clone() } else { None }
-    }
-
-    /// Leaves a ticket for its end; true if it has ended.
-    pub fn wait_at(&self, ticket: Ticket) -> bool {
+    /// Its epitaph if it has ended, else leaves a ticket for its end. `generation` is that of the handle:
+    /// another thread of the parent may release the child while one waits.
+    pub fn wait_at(&self, parent: ProcessRef, generation: u32, ticket: Ticket) -> Result<Option<Epitaph>, Status> {
         let mut life = self.life.lock();
+        if !self.is_held_by(&life, parent) || self.generation() != generation {
+            return Err(Status::BadHandle);
+        }
         if self.state() == ProcessState::Ended {
-            return true;
+            return Ok(Some(life.epitaph.clone().unwrap_or_else(|| Epitaph::exited(0))));
         }
         life.waiters.add(ticket);
-        false
+        Ok(None)
     }
 
     /// Takes a ticket back.
@@ -353,6 +373,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
     process.dying.store(false, Ordering::SeqCst);
     process.live_threads.store(0, Ordering::Relaxed);
     process.created_channels.store(0, Ordering::Relaxed);
+    process.block_bytes.store(0, Ordering::Relaxed);
     for counter in [&process.sent, &process.received, &process.past_cycles, &process.started_ns] {
         counter.store(0, Ordering::Relaxed);
     }
@@ -564,7 +585,7 @@ fn finish(process: ProcessRef) {
     loop {
         let block = {
             let mut blocks = process.blocks.lock();
-            let Some(block) = blocks.list.first().and_then(|index| exheap::BLOCKS.slot(index)) else { break };
+            let Some(block) = blocks.first().and_then(|index| exheap::BLOCKS.slot(index)) else { break };
             exheap::unlist(&mut blocks, block);
             block
         };
@@ -650,18 +671,24 @@ impl Slot<Process> {
 }
 
 /// The parent gives a child's handle up.
-pub fn release(parent: ProcessRef, child: ProcessRef) {
-    parent.children.lock().remove(child.index());
+pub fn release(parent: ProcessRef, child: ProcessRef, generation: u32) -> Result<(), Status> {
     let ended = {
         let mut life = child.life.lock();
+        // Another thread of the parent may have released it, and the slot be another SIP's.
+        if !life.held || !child.is_held_by(&life, parent) || child.generation() != generation {
+            return Err(Status::BadHandle);
+        }
         life.held = false;
+        life.parent = None;
         child.state() == ProcessState::Ended
     };
+    parent.children.lock().remove(child.index());
     if ended {
         PROCESSES.release(child);
     } else if child.state() == ProcessState::Created {
         end(child, Epitaph::new(EpitaphKind::NotStarted, "given up before it was started"));
     }
+    Ok(())
 }
 
 /// Ends a SIP on behalf of another.

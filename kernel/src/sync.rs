@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use abi::Status;
 
 use crate::claims::{self, Kind};
-use crate::lock::{AtomicRef, SpinLock};
+use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::process::{Process, ProcessRef};
 use crate::slab::{Links, Listed, Slab, Slot};
 use crate::thread::ThreadRef;
@@ -24,8 +24,23 @@ pub struct Sync {
     inner: SpinLock<Inner>,
 }
 
-/// A reference to one.
-pub type SyncRef = &'static Slot<Sync>;
+/// A reference to one, as a handle names it. Its slot may be another SIP's object by the time it is
+/// used, if another thread has closed it, so every use checks the generation with the lock held.
+#[derive(Clone, Copy)]
+pub struct SyncRef {
+    /// The slot.
+    pub slot: &'static Slot<Sync>,
+    /// Generation that the handle carried.
+    pub generation: u32,
+}
+
+impl SyncRef {
+    #[inline(always)]
+    fn lock(self) -> Result<SpinGuard<'static, Inner>, Status> {
+        let inner = self.slot.inner.lock();
+        if self.slot.generation() == self.generation { Ok(inner) } else { Err(Status::BadHandle) }
+    }
+}
 
 #[derive(Default)]
 struct Inner {
@@ -92,7 +107,7 @@ pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
 
 /// Closes an object that nobody holds or waits for.
 pub fn close(caller: ProcessRef, sync: SyncRef) -> Result<(), Status> {
-    let mut inner = sync.inner.lock();
+    let mut inner = sync.lock()?;
     let held = matches!(inner.state, State::Mutex { holder: Some(_) });
     if held || !inner.waiters.is_empty() {
         return Err(Status::Busy);
@@ -102,13 +117,13 @@ pub fn close(caller: ProcessRef, sync: SyncRef) -> Result<(), Status> {
     }
     inner.state = State::Closed;
     drop(inner);
-    caller.syncs.lock().remove(sync.index());
-    release(sync);
+    caller.syncs.lock().remove(sync.slot.index());
+    release(sync.slot);
     Ok(())
 }
 
 /// Frees an object that is in no list, of a SIP that has no threads left or gave it up.
-pub fn release(sync: SyncRef) {
+pub fn release(sync: &'static Slot<Sync>) {
     *sync.inner.lock() = Inner::default();
     sync.process.set(None);
     SYNCS.release(sync);
@@ -116,7 +131,7 @@ pub fn release(sync: SyncRef) {
 
 /// Takes a mutex, or fails if that would wait.
 pub fn try_acquire(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
-    match &mut sync.inner.lock().state {
+    match &mut sync.lock()?.state {
         State::Mutex { holder: free @ None } => {
             *free = Some(thread);
             Ok(())
@@ -135,7 +150,13 @@ pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), St
     }
     let ticket = wait::begin();
     {
-        let mut inner = sync.inner.lock();
+        let mut inner = match sync.lock() {
+            Ok(inner) => inner,
+            Err(status) => {
+                crate::channel::drop_wait(ticket);
+                return Err(status);
+            }
+        };
         if let State::Mutex { holder: free @ None } = &mut inner.state {
             *free = Some(thread);
             drop(inner);
@@ -148,7 +169,7 @@ pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), St
         Woken::Signalled => Ok(()),
         Woken::Killed => Err(Status::Closed),
         Woken::TimedOut => {
-            sync.inner.lock().waiters.remove(thread);
+            sync.lock()?.waiters.remove(thread);
             Err(Status::TimedOut)
         }
     }
@@ -156,7 +177,7 @@ pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), St
 
 /// Releases a mutex; the first that waits has it then.
 pub fn release_mutex(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
-    let mut inner = sync.inner.lock();
+    let mut inner = sync.lock()?;
     match inner.state {
         State::Mutex { holder: Some(holder) } if core::ptr::eq(holder, thread) => {
             let next = inner.waiters.wake_one();
@@ -170,7 +191,7 @@ pub fn release_mutex(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
 
 /// Sets an event.
 pub fn set_event(sync: SyncRef) -> Result<(), Status> {
-    let mut inner = sync.inner.lock();
+    let mut inner = sync.lock()?;
     let State::Event { manual, set } = &mut inner.state else { return Err(Status::BadHandle) };
     *set = true;
     if *manual {
@@ -183,7 +204,7 @@ pub fn set_event(sync: SyncRef) -> Result<(), Status> {
 
 /// Resets an event.
 pub fn reset_event(sync: SyncRef) -> Result<(), Status> {
-    match &mut sync.inner.lock().state {
+    match &mut sync.lock()?.state {
         State::Event { set, .. } => {
             *set = false;
             Ok(())
@@ -194,7 +215,7 @@ pub fn reset_event(sync: SyncRef) -> Result<(), Status> {
 
 /// Whether an event is set (an auto event is then taken) or a wait set has something.
 pub fn poll(sync: SyncRef) -> Result<bool, Status> {
-    poll_inner(&mut sync.inner.lock())
+    poll_inner(&mut *sync.lock()?)
 }
 
 fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
@@ -211,7 +232,7 @@ fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
 
 /// Leaves a ticket, unless the object is ready: true then, and an auto event is taken.
 pub fn wait_at(sync: SyncRef, ticket: Ticket) -> Result<bool, Status> {
-    let mut inner = sync.inner.lock();
+    let mut inner = sync.lock()?;
     if poll_inner(&mut inner)? {
         return Ok(true);
     }
@@ -221,7 +242,7 @@ pub fn wait_at(sync: SyncRef, ticket: Ticket) -> Result<bool, Status> {
 
 /// Takes a thread's ticket back, and passes a wake-up on that it did not use.
 pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
-    let mut inner = sync.inner.lock();
+    let Ok(mut inner) = sync.lock() else { return };
     inner.waiters.remove(thread);
     let unused = match &inner.state {
         State::Event { set, .. } => *set,
@@ -235,7 +256,7 @@ pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
 
 /// Waits for an event to be set.
 pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), Status> {
-    if !matches!(sync.inner.lock().state, State::Event { .. }) {
+    if !matches!(sync.lock()?.state, State::Event { .. }) {
         return Err(Status::BadHandle);
     }
     wait_ready(sync, thread, deadline, |sync| Ok(poll(sync)?.then_some(())))
@@ -247,9 +268,9 @@ pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, 
 }
 
 fn take_ready(sync: SyncRef) -> Result<Option<u64>, Status> {
-    match &mut sync.inner.lock().state {
+    match &mut sync.lock()?.state {
         State::WaitSet { ready, members } => Ok(ready.pop_front().map(|(key, _)| {
-            *members -= 1;
+            *members = members.saturating_sub(1);
             key
         })),
         _ => Err(Status::BadHandle),
@@ -269,7 +290,13 @@ fn wait_ready<T>(
         }
         let ticket = wait::begin();
         let ready = {
-            let mut inner = sync.inner.lock();
+            let mut inner = match sync.lock() {
+                Ok(inner) => inner,
+                Err(status) => {
+                    crate::channel::drop_wait(ticket);
+                    return Err(status);
+                }
+            };
             let ready = match &inner.state {
                 State::Event { set, .. } => *set,
                 State::WaitSet { ready, .. } => !ready.is_empty(),
@@ -297,12 +324,12 @@ fn wait_ready<T>(
 
 /// Makes room in a wait set for one more endpoint, so that no send needs memory.
 pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
-    let own = sync.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
-    match &mut sync.inner.lock().state {
+    let own = sync.slot.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
+    match &mut sync.lock()?.state {
         State::WaitSet { ready, members } if own => {
             *members += 1;
-            let room = *members - ready.len();
-            ready.reserve(room);
+            // An endpoint may have been announced twice; the set then has fewer members than that.
+            ready.reserve(members.saturating_sub(ready.len()) + 1);
             Ok(())
         }
         _ => Err(Status::BadHandle),
@@ -311,11 +338,8 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
 
 /// Says that an endpoint of the set has something to receive.
 #[inline(always)]
-pub fn announce(sync: SyncRef, generation: u32, key: u64, endpoint: u64) {
-    let mut inner = sync.inner.lock();
-    if sync.generation() != generation {
-        return;
-    }
+pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
+    let Ok(mut inner) = sync.lock() else { return };
     if let State::WaitSet { ready, .. } = &mut inner.state {
         ready.push_back((key, endpoint));
         inner.waiters.wake_one();
@@ -324,7 +348,8 @@ pub fn announce(sync: SyncRef, generation: u32, key: u64, endpoint: u64) {
 
 /// Forgets an endpoint that leaves the set.
 pub fn leave(sync: SyncRef, endpoint: u64) {
-    if let State::WaitSet { ready, members } = &mut sync.inner.lock().state {
+    let Ok(mut inner) = sync.lock() else { return };
+    if let State::WaitSet { ready, members } = &mut inner.state {
         ready.retain(|&(_, ready)| ready != endpoint);
         *members = members.saturating_sub(1);
     }

@@ -34,8 +34,7 @@ pub fn device_complete(device: u64, deadline: u64) -> Result<u64, Status> {
 
 pub fn device_close(device: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    device::close(caller.process, claims::device(device, caller.process)?);
-    Ok(0)
+    device::close(claims::device(device, caller.process)?).map(|()| 0)
 }
 
 pub fn machine_power_off(exit_status: u64) -> Result<u64, Status> {

@@ -74,14 +74,16 @@ fn stop_reason(number: u64) -> Result<StopReason, Status> {
 pub fn process_wait(child: u64, deadline: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let child = claims::child(child, caller.process)?;
+    let generation = child.generation();
     loop {
-        if let Some(epitaph) = child.epitaph() {
-            return Ok(put_epitaph(caller.buffer, &epitaph));
-        }
         let ticket = wait::begin();
-        if child.wait_at(ticket) {
-            crate::channel::drop_wait(ticket);
-            continue;
+        match child.wait_at(caller.process, generation, ticket) {
+            Ok(None) => {}
+            ended => {
+                crate::channel::drop_wait(ticket);
+                let epitaph = ended?.unwrap_or_else(|| Epitaph::exited(0));
+                return Ok(put_epitaph(caller.buffer, &epitaph));
+            }
         }
         match wait::block(ticket, deadline) {
             Woken::Signalled => {}
@@ -105,8 +107,7 @@ fn put_epitaph(buffer: thread::MessageBuffer, epitaph: &Epitaph) -> u64 {
 pub fn process_release(child: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let child = claims::child(child, caller.process)?;
-    process::release(caller.process, child);
-    Ok(0)
+    process::release(caller.process, child, child.generation()).map(|()| 0)
 }
 
 pub fn process_id_of(child: u64) -> Result<u64, Status> {

@@ -7,7 +7,7 @@ use super::channels::close_sync;
 use super::{Caller, caller};
 use crate::channel::EndpointRef;
 use crate::claims::Kind;
-use crate::device::Device;
+use crate::device::OpenDevice;
 use crate::machine::machine;
 use crate::process::{self, ProcessRef};
 use crate::sync::{self, SyncRef};
@@ -44,9 +44,13 @@ pub fn thread_join(thread: u64, deadline: u64) -> Result<u64, Status> {
     }
     loop {
         let ticket = wait::begin();
-        if wait_at_thread(joined, ticket) {
-            channel::drop_wait(ticket);
-            break;
+        match wait_at_thread(joined, thread, ticket) {
+            Ok(false) => {}
+            ended => {
+                channel::drop_wait(ticket);
+                ended?;
+                break;
+            }
         }
         match wait::block(ticket, deadline) {
             Woken::Signalled => {}
@@ -57,21 +61,25 @@ pub fn thread_join(thread: u64, deadline: u64) -> Result<u64, Status> {
             }
         }
     }
-    release_thread(caller.process, joined)
+    release_thread(caller.process, joined, thread)
 }
 
-/// Leaves a ticket for a thread's end; true if it has ended.
-fn wait_at_thread(thread: ThreadRef, ticket: Ticket) -> bool {
+/// Leaves a ticket for a thread's end; true if it has ended. The handle is checked again with the lock
+/// held: another thread may have joined it, and the slot be another SIP's.
+fn wait_at_thread(thread: ThreadRef, handle: u64, ticket: Ticket) -> Result<bool, Status> {
     let mut end = thread.end.lock();
+    if end.released || thread.handle() != handle {
+        return Err(Status::BadHandle);
+    }
     if !end.ended {
         end.waiters.add(ticket);
     }
-    end.ended
+    Ok(end.ended)
 }
 
-fn release_thread(process: ProcessRef, thread: ThreadRef) -> Result<u64, Status> {
+fn release_thread(process: ProcessRef, thread: ThreadRef, handle: u64) -> Result<u64, Status> {
     let mut end = thread.end.lock();
-    if end.released {
+    if end.released || thread.handle() != handle {
         return Err(Status::BadHandle);
     }
     end.released = true;
@@ -86,7 +94,7 @@ fn release_thread(process: ProcessRef, thread: ThreadRef) -> Result<u64, Status>
 
 pub fn thread_release(thread: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    release_thread(caller.process, claims::thread(thread, caller.process)?)
+    release_thread(caller.process, claims::thread(thread, caller.process)?, thread)
 }
 
 #[inline(always)]
@@ -172,9 +180,9 @@ pub fn event_close(event: u64) -> Result<u64, Status> {
 enum Waitable {
     Endpoint(EndpointRef),
     Sync(SyncRef),
-    Thread(ThreadRef),
-    Child(ProcessRef),
-    Device(&'static Device),
+    Thread(ThreadRef, u64),
+    Child(ProcessRef, u32),
+    Device(OpenDevice),
 }
 
 impl Waitable {
@@ -182,8 +190,11 @@ impl Waitable {
         Ok(match claims::kind_of(handle) {
             Some(Kind::Endpoint) => Waitable::Endpoint(claims::endpoint(handle)?),
             Some(Kind::Sync) => Waitable::Sync(claims::sync(handle, caller)?),
-            Some(Kind::Thread) => Waitable::Thread(claims::thread(handle, caller)?),
-            Some(Kind::Process) => Waitable::Child(claims::child(handle, caller)?),
+            Some(Kind::Thread) => Waitable::Thread(claims::thread(handle, caller)?, handle),
+            Some(Kind::Process) => {
+                let child = claims::child(handle, caller)?;
+                Waitable::Child(child, child.generation())
+            }
             Some(Kind::Device) => Waitable::Device(claims::device(handle, caller)?),
             Some(Kind::Block) | None => return Err(Status::BadHandle),
         })
@@ -193,9 +204,9 @@ impl Waitable {
         match self {
             Waitable::Endpoint(endpoint) => channel::wait_at(caller, endpoint, ticket),
             Waitable::Sync(sync) => sync::wait_at(sync, ticket),
-            Waitable::Thread(thread) => Ok(wait_at_thread(thread, ticket)),
-            Waitable::Child(child) => Ok(child.wait_at(ticket)),
-            Waitable::Device(device) => Ok(device::wait_at(device, ticket)),
+            Waitable::Thread(thread, handle) => wait_at_thread(thread, handle, ticket),
+            Waitable::Child(child, generation) => Ok(child.wait_at(caller, generation, ticket)?.is_some()),
+            Waitable::Device(device) => device::wait_at(device, ticket),
         }
     }
 
@@ -203,8 +214,8 @@ impl Waitable {
         match self {
             Waitable::Endpoint(endpoint) => channel::stop_waiting_at(endpoint, ticket),
             Waitable::Sync(sync) => sync::stop_waiting_at(sync, ticket.thread),
-            Waitable::Thread(thread) => thread.end.lock().waiters.remove(ticket.thread),
-            Waitable::Child(child) => child.stop_waiting_at(ticket.thread),
+            Waitable::Thread(thread, _) => thread.end.lock().waiters.remove(ticket.thread),
+            Waitable::Child(child, _) => child.stop_waiting_at(ticket.thread),
             Waitable::Device(device) => device::stop_waiting_at(device, ticket.thread),
         }
     }
