@@ -17,6 +17,8 @@ sip::contracts!(
     "disk_events.contract",
     "file.contract",
     "namespace_events.contract",
+    "nic_device.contract",
+    "nic_events.contract",
     "pipe.contract",
     "service_events.contract",
     "service_manager.contract",

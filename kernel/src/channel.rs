@@ -62,7 +62,7 @@ pub enum Place {
     Closed,
     /// A SIP has it.
     Owned,
-    /// In a message that waits for the endpoint with this handle.
+    /// In a message that waits for the endpoint with this handle; 0 while it passes from a SIP to its child.
     InMessage(u64),
 }
 
@@ -551,18 +551,23 @@ pub fn check_movable(inner: &Inner, endpoint: EndpointRef, shape: &EndpointShape
     Ok(())
 }
 
-/// Whether an endpoint may be given to a child for a slot that wants `shape`. Nothing is said through a
-/// start-up slot, so it may be either end's turn.
-pub fn check_givable(inner: &Inner, endpoint: EndpointRef, shape: &EndpointShape) -> Result<(), &'static str> {
-    let contract = inner.contract.ok_or("without a contract")?;
-    let side = &inner.sides[endpoint.side as usize];
+/// Takes an endpoint from a parent for a child's start-up slot that wants `shape`. Nothing is said through
+/// a slot, so it may be either end's turn.
+pub fn take_givable(parent: ProcessRef, endpoint: EndpointRef, shape: &EndpointShape) -> Result<(), Status> {
+    let mut inner = endpoint.lock_owned(parent)?;
+    let contract = inner.contract.ok_or(Status::BadHandle)?;
+    let side = &mut inner.sides[endpoint.side as usize];
     let importer = endpoint.side == SideIndex::Importer;
     if contract.tag != shape.contract || importer != shape.importer || side.state != shape.state {
-        return Err("of another contract, side or state");
+        return Err(Status::ContractMismatch);
     }
     if side.loans_out > 0 || side.home != NO_BLOCK || !side.waiter.is_over() {
-        return Err("still in use");
+        return Err(Status::Busy);
     }
+    side.waiter = Waiter::Nobody;
+    side.place = Place::InMessage(0);
+    side.owner = None;
+    parent.endpoints.lock().remove(endpoint.index());
     Ok(())
 }
 

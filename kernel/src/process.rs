@@ -448,34 +448,34 @@ pub fn give_endpoint(parent: ProcessRef, child: ProcessRef, slot: usize, handle:
         importer: declared.side == package::Side::Importer,
         state: declared.state,
     };
-    if child.life.lock().slots[slot].is_some() {
+    // Held throughout: a child that is ended meanwhile gives back what it has been given, all of it.
+    let mut life = child.life.lock();
+    if child.state() != ProcessState::Created || child.is_dying() {
+        return Err(Status::WrongState);
+    }
+    let place = life.slots.get_mut(slot).ok_or(Status::NotFound)?;
+    if place.is_some() {
         return Err(Status::Busy);
     }
     let endpoint = claims::endpoint(handle)?;
-    {
-        let inner = endpoint.lock_owned(parent)?;
-        channel::check_givable(&inner, endpoint, &shape).map_err(|_| Status::ContractMismatch)?;
-        parent.endpoints.lock().remove(endpoint.index());
-    }
+    channel::take_givable(parent, endpoint, &shape)?;
     channel::adopt_endpoint(child, endpoint);
-    child.life.lock().slots[slot] = Some(endpoint.handle());
+    *place = Some(endpoint.handle());
     Ok(())
 }
 
 /// Starts a created SIP.
 pub fn start(process: ProcessRef) -> Result<(), Status> {
-    let created = ProcessState::Created as u64;
-    let running = ProcessState::Running as u64;
-    if process.state.compare_exchange(created, running, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        return Err(Status::WrongState);
-    }
-    let entry = process.loaded.get().ok_or(Status::WrongState)?.entry;
-    let thread = match thread::create(process, entry, Argument::ThreadBlock) {
-        Ok(thread) => thread,
-        Err(status) => {
-            process.state.store(created, Ordering::Release);
-            return Err(status);
+    let thread = {
+        // With the lock held, so that ending it finds it either not started or with a thread to end.
+        let _life = process.life.lock();
+        if process.state() != ProcessState::Created || process.is_dying() {
+            return Err(Status::WrongState);
         }
+        let entry = process.loaded.get().ok_or(Status::WrongState)?.entry;
+        let thread = thread::create(process, entry, Argument::ThreadBlock)?;
+        process.state.store(ProcessState::Running as u64, Ordering::Release);
+        thread
     };
     thread.end.lock().released = true;
     process.started_ns.store(machine().monotonic_ns(), Ordering::Relaxed);

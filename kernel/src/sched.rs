@@ -11,7 +11,7 @@
 //! ticket. A thread is put into a queue only when no processor stands on its stack any more: wakers
 //! wait for that, and a thread that gives way is queued by whoever runs next.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::cpu::{self, Afterwards, Cpu, PENDING_KILL, PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::lock::{AtomicRef, SpinLock};
@@ -131,6 +131,8 @@ fn wait_until_off_processor(thread: ThreadRef) {
 
 /// Ends the idling of some processor; false if none idles.
 pub fn wake_idle_processor() -> bool {
+    // What there is to do was stored before this; a processor that goes idle marks itself before it looks.
+    fence(Ordering::SeqCst);
     let idle = IDLE.load(Ordering::Acquire);
     if idle == 0 {
         return false;
