@@ -7,11 +7,10 @@ extern crate alloc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use abi::name_tag;
 use contracts::pipe_io::Output;
 use contracts::report;
 use sip::Status;
-use sip::diagnostics::Automaton;
+use sip::diagnostics::{Automaton, name_tag};
 
 sip::startup!();
 
