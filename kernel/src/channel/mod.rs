@@ -1,0 +1,310 @@
+//! Channels: two endpoints, a bounded queue for each, and the contract's monitor on every message.
+//!
+//! Who owns what: an endpoint belongs to a SIP (and is in its list), or to a message, or is closed. A
+//! queued message owns its blocks and endpoints. The channel's slot is free when both ends are closed.
+//! What if it dies here: a SIP's end closes its endpoints one by one; closing drops what waits for
+//! that end (blocks are freed or go home, endpoints are closed in turn) and leaves what waits for the
+//! peer, which sees `Closed` after that, and after every block it lent over the channel is home.
+//!
+//! One lock for each channel. Endpoints that travel are taken out of their own channel first, so that
+//! no two channels are ever locked at once.
+
+mod close;
+mod receive;
+mod send;
+
+pub use close::{bring_home, close, close_all};
+pub use receive::{drop_wait, join_set, leave_set, receive, stop_waiting_at, try_receive, wait_at};
+pub use send::{send, take_givable};
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use abi::Status;
+
+use crate::claims::{self, Kind};
+use crate::contract::Contract;
+use crate::lock::{SpinGuard, SpinLock};
+use crate::process::ProcessRef;
+use crate::program::Program;
+use crate::slab::{Links, Listed, Slab, Slot};
+use crate::sync::SyncRef;
+use crate::wait::{Ticket, Woken};
+
+/// All channels.
+pub static CHANNELS: Slab<Channel> = Slab::new();
+
+const NO_BLOCK: u32 = u32::MAX;
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SideIndex {
+    /// The importing end.
+    Importer = 0,
+    /// The exporting end.
+    Exporter = 1,
+}
+
+impl SideIndex {
+    /// The other end.
+    #[inline(always)]
+    pub fn peer(self) -> SideIndex {
+        match self {
+            SideIndex::Importer => SideIndex::Exporter,
+            SideIndex::Exporter => SideIndex::Importer,
+        }
+    }
+}
+
+/// Where an endpoint is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere: it is closed.
+    #[default]
+    Closed,
+    /// A SIP has it.
+    Owned,
+    /// In a message that waits for the endpoint with this handle; 0 while it passes from a SIP to its child.
+    InMessage(u64),
+}
+
+#[derive(Clone, Copy, Default)]
+enum Waiter {
+    #[default]
+    Nobody,
+    Thread(Ticket),
+    Set {
+        set: SyncRef,
+        key: u64,
+    },
+}
+
+impl Waiter {
+    /// Whether nobody waits here any more: a wait that timed out or was for several objects leaves its
+    /// ticket behind, and a set that is closed its name.
+    fn is_over(self) -> bool {
+        match self {
+            Waiter::Nobody => true,
+            Waiter::Thread(ticket) => ticket.thread.state.load(Ordering::Acquire) != ticket.state,
+            Waiter::Set { set, .. } => set.slot.generation() != set.generation,
+        }
+    }
+}
+
+/// What one end knows and has.
+#[derive(Default)]
+pub struct Side {
+    /// Where it is.
+    pub place: Place,
+    /// The SIP that owns it.
+    pub owner: Option<ProcessRef>,
+    /// The program that speaks through it: its owner's, or the last owner's.
+    pub speaker: Option<&'static Program>,
+    /// The contract's state as this end sees it.
+    pub state: u16,
+    /// Messages that wait for it.
+    pub waiting: usize,
+    head: usize,
+    waiter: Waiter,
+    loans_out: u32,
+    home: u32,
+}
+
+/// What the lock guards.
+#[derive(Default)]
+pub struct Inner {
+    /// The contract.
+    pub contract: Option<&'static Contract>,
+    /// The two ends.
+    pub sides: [Side; 2],
+    /// Who created it, with its process id: its quota is charged until both ends are closed.
+    creator: Option<(ProcessRef, u64)>,
+    storage: Vec<u64>,
+}
+
+/// One channel.
+#[derive(Default)]
+pub struct Channel {
+    inner: SpinLock<Inner>,
+    links: [Links; 2],
+}
+
+impl Channel {
+    /// Locks it.
+    pub fn lock(&self) -> SpinGuard<'_, Inner> {
+        self.inner.lock()
+    }
+}
+
+/// Endpoints in their SIP's list, numbered as in handles.
+pub enum OfProcess {}
+
+impl Listed for OfProcess {
+    fn links(index: u32) -> Option<&'static Links> {
+        CHANNELS.slot(index >> 1).map(|slot| &slot.links[(index & 1) as usize])
+    }
+}
+
+/// An end of a channel, as a handle names it.
+#[derive(Clone, Copy)]
+pub struct EndpointRef {
+    /// The channel.
+    pub channel: &'static Slot<Channel>,
+    /// Which end.
+    pub side: SideIndex,
+    /// Generation of the channel that the handle carried.
+    pub generation: u32,
+}
+
+/// Why a message was not taken.
+pub enum SendError {
+    /// The endpoint is not the caller's.
+    Status(Status),
+    /// The message breaks the contract: how.
+    Violation(String),
+}
+
+impl From<Status> for SendError {
+    fn from(status: Status) -> SendError {
+        SendError::Status(status)
+    }
+}
+
+/// What a receive found.
+pub enum Received {
+    /// A message, with this word.
+    Message(u64),
+    /// The peer is gone; lent blocks that came home are in the buffer.
+    Closed,
+    /// Nothing yet.
+    Nothing,
+}
+
+impl EndpointRef {
+    /// Its number, as handles and lists carry it.
+    #[inline(always)]
+    pub fn index(self) -> u32 {
+        self.channel.index() << 1 | self.side as u32
+    }
+
+    /// Its handle.
+    #[inline(always)]
+    pub fn handle(self) -> u64 {
+        claims::handle(Kind::Endpoint, self.index(), self.generation)
+    }
+
+    fn peer(self) -> EndpointRef {
+        EndpointRef { side: self.side.peer(), ..self }
+    }
+
+    /// Locks the channel if this end is the caller's.
+    #[inline(always)]
+    pub fn lock_owned(self, caller: ProcessRef) -> Result<SpinGuard<'static, Inner>, Status> {
+        let inner = self.channel.inner.lock();
+        let side = &inner.sides[self.side as usize];
+        let own = side.owner.is_some_and(|owner| core::ptr::eq(owner, caller));
+        if own && side.place == Place::Owned && self.channel.generation() == self.generation {
+            Ok(inner)
+        } else {
+            Err(Status::BadHandle)
+        }
+    }
+}
+
+impl Inner {
+    #[inline(always)]
+    fn slot(&mut self, side: SideIndex, position: usize) -> Option<&mut [u64]> {
+        let contract = self.contract?;
+        let before = if side == SideIndex::Importer { 0 } else { contract.bounds[0] };
+        let start = (before + position) * contract.slot_words;
+        self.storage.get_mut(start..start + contract.slot_words)
+    }
+
+    /// The free slot for the next message to `side`.
+    #[inline(always)]
+    fn next_slot(&mut self, side: SideIndex) -> Option<&mut [u64]> {
+        let bound = self.contract?.bounds[side as usize];
+        let to = &self.sides[side as usize];
+        if to.waiting >= bound {
+            return None;
+        }
+        let mut position = to.head + to.waiting;
+        if position >= bound {
+            position -= bound;
+        }
+        self.slot(side, position)
+    }
+
+    #[inline(always)]
+    fn is_ready(&self, side: SideIndex) -> bool {
+        let own = &self.sides[side as usize];
+        own.waiting > 0 || (self.sides[side.peer() as usize].place == Place::Closed && own.loans_out == 0)
+    }
+
+    /// Tells whoever waits at this end.
+    #[inline(always)]
+    fn notify(&mut self, endpoint: EndpointRef) {
+        let side = &mut self.sides[endpoint.side as usize];
+        match side.waiter {
+            Waiter::Nobody => {}
+            Waiter::Thread(ticket) => {
+                side.waiter = Waiter::Nobody;
+                ticket.wake(Woken::Signalled);
+            }
+            Waiter::Set { set, key } => {
+                side.waiter = Waiter::Nobody;
+                crate::sync::announce(set, key, endpoint.handle());
+            }
+        }
+    }
+}
+
+/// Creates a channel whose ends both belong to the caller.
+pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(EndpointRef, EndpointRef), Status> {
+    caller.charge_channel()?;
+    let id = caller.id.load(Ordering::Relaxed);
+    let Some(channel) = CHANNELS.allocate() else {
+        caller.refund_channel(id);
+        return Err(Status::Exhausted);
+    };
+    let generation = channel.generation();
+    let importer = EndpointRef { channel, side: SideIndex::Importer, generation };
+    let exporter = importer.peer();
+    let mut inner = channel.inner.lock();
+    inner.contract = Some(contract);
+    inner.creator = Some((caller, id));
+    inner.storage.clear();
+    inner.storage.resize((contract.bounds[0] + contract.bounds[1]) * contract.slot_words, 0);
+    for side in &mut inner.sides {
+        *side = Side {
+            place: Place::Owned,
+            owner: Some(caller),
+            speaker: caller.program.get(),
+            home: NO_BLOCK,
+            ..Side::default()
+        };
+    }
+    drop(inner);
+    let mut endpoints = caller.endpoints.lock();
+    endpoints.insert(importer.index());
+    endpoints.insert(exporter.index());
+    Ok((importer, exporter))
+}
+
+/// The endpoint with this number of a channel that is alive.
+pub fn endpoint_at(channel: &'static Slot<Channel>, index: u32) -> EndpointRef {
+    let side = if index & 1 == 0 { SideIndex::Importer } else { SideIndex::Exporter };
+    EndpointRef { channel, side, generation: channel.generation() }
+}
+
+/// Gives an endpoint that is in nobody's list to a SIP.
+pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
+    let mut inner = endpoint.channel.inner.lock();
+    let side = &mut inner.sides[endpoint.side as usize];
+    side.place = Place::Owned;
+    side.owner = Some(process);
+    side.speaker = process.program.get();
+    process.endpoints.lock().insert(endpoint.index());
+}

@@ -1,0 +1,193 @@
+//! Receiving, and waiting for something to receive.
+
+use core::sync::atomic::Ordering;
+
+use abi::limits::{BLOCK_WORDS, MESSAGE_WORDS};
+use abi::{Status, TraceKind};
+
+use super::{EndpointRef, Inner, NO_BLOCK, Received, Waiter, adopt_endpoint};
+use crate::claims;
+use crate::contract::Monitored;
+use crate::exheap::{self, BLOCKS};
+use crate::lock::SpinGuard;
+use crate::process::ProcessRef;
+use crate::sync::SyncRef;
+use crate::thread::MessageBuffer;
+use crate::wait::{self, Ticket, Woken};
+
+/// Takes the next message off the queue into the buffer.
+#[inline(always)]
+pub fn try_receive(caller: ProcessRef, endpoint: EndpointRef, buffer: MessageBuffer) -> Result<Received, Status> {
+    let mut inner = endpoint.lock_owned(caller)?;
+    if inner.sides[endpoint.side as usize].waiting == 0 {
+        if inner.is_ready(endpoint.side) {
+            hand_home(caller, endpoint, inner, buffer);
+            return Ok(Received::Closed);
+        }
+        return Ok(Received::Nothing);
+    }
+    let contract = inner.contract.ok_or(Status::BadHandle)?;
+    let side = &mut inner.sides[endpoint.side as usize];
+    let head = side.head;
+    side.head = if head + 1 == contract.bounds[endpoint.side as usize] { 0 } else { head + 1 };
+    side.waiting -= 1;
+    let state = side.state;
+    let slot = inner.slot(endpoint.side, head).ok_or(Status::BadHandle)?;
+    let word = slot[0];
+    let tag = (word & 0xffff) as usize;
+    let message = contract.message(tag).ok_or(Status::BadHandle)?;
+    buffer.write_words(&slot[1..=message.words]);
+    // The sender's state allowed it, and we follow the same path, so there is a next state.
+    inner.sides[endpoint.side as usize].state = contract.next(state, tag).unwrap_or(state);
+    drop(inner);
+    if !message.plain {
+        adopt(caller, message, buffer);
+    }
+    Ok(Received::Message(word))
+}
+
+/// Makes the receiver the owner of what a message carries.
+#[inline(always)]
+fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
+    let mut at = message.shape.scalar_words as usize;
+    for _ in &message.shape.blocks {
+        if let Ok(block) = claims::block(buffer.get(at)) {
+            exheap::give_to(caller, block);
+            buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
+            buffer.set(at + 2, block.size() as u64);
+        }
+        at += BLOCK_WORDS;
+    }
+    for _ in &message.shape.endpoints {
+        if let Ok(moved) = claims::endpoint(buffer.get(at)) {
+            adopt_endpoint(caller, moved);
+        }
+        at += 1;
+    }
+}
+
+/// Gives the lent blocks that came home to their lender: as many as the buffer holds.
+fn hand_home(caller: ProcessRef, endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, buffer: MessageBuffer) {
+    let mut count = 0;
+    while (count + 1) * BLOCK_WORDS < MESSAGE_WORDS {
+        let side = &mut inner.sides[endpoint.side as usize];
+        let Some(block) = BLOCKS.slot(side.home) else { break };
+        side.home = block.next.load(Ordering::Relaxed);
+        block.next.store(NO_BLOCK, Ordering::Relaxed);
+        exheap::give_to(caller, block);
+        let at = 1 + count * BLOCK_WORDS;
+        buffer.set(at, block.handle());
+        buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
+        buffer.set(at + 2, block.size() as u64);
+        caller.trace.add(TraceKind::CameHome, block.handle(), 0);
+        count += 1;
+    }
+    buffer.set(0, count as u64);
+}
+
+/// Waits for the next message.
+#[inline(always)]
+pub fn receive(
+    caller: ProcessRef,
+    endpoint: EndpointRef,
+    deadline: u64,
+    buffer: MessageBuffer,
+) -> Result<Received, Status> {
+    loop {
+        match try_receive(caller, endpoint, buffer)? {
+            Received::Nothing => {}
+            found => return Ok(found),
+        }
+        let ticket = wait::begin();
+        let registered = register(caller, endpoint, Waiter::Thread(ticket));
+        match registered {
+            Ok(true) => match wait::block(ticket, deadline) {
+                Woken::Signalled => {}
+                Woken::TimedOut => {
+                    unregister(endpoint, ticket);
+                    return Err(Status::TimedOut);
+                }
+                Woken::Killed => return Err(Status::Closed),
+            },
+            Ok(false) => drop_wait(ticket),
+            Err(status) => {
+                drop_wait(ticket);
+                return Err(status);
+            }
+        }
+    }
+}
+
+/// Ends a wait that was begun but not needed.
+pub fn drop_wait(ticket: Ticket) {
+    if !wait::cancel(ticket) {
+        wait::block(ticket, abi::limits::NEVER);
+    }
+}
+
+/// Leaves a waiter at an endpoint; false if there is something to receive already.
+#[inline(always)]
+fn register(caller: ProcessRef, endpoint: EndpointRef, waiter: Waiter) -> Result<bool, Status> {
+    let mut inner = endpoint.lock_owned(caller)?;
+    if inner.is_ready(endpoint.side) {
+        return Ok(false);
+    }
+    let side = &mut inner.sides[endpoint.side as usize];
+    match side.waiter {
+        Waiter::Nobody => {}
+        old if old.is_over() => {}
+        _ => return Err(Status::Busy),
+    }
+    side.waiter = waiter;
+    Ok(true)
+}
+
+fn unregister(endpoint: EndpointRef, ticket: Ticket) {
+    let mut inner = endpoint.channel.inner.lock();
+    let side = &mut inner.sides[endpoint.side as usize];
+    if let Waiter::Thread(waiting) = side.waiter
+        && core::ptr::eq(waiting.thread, ticket.thread)
+    {
+        side.waiter = Waiter::Nobody;
+    }
+}
+
+/// Leaves a thread's ticket at an endpoint, for a wait for several objects; true if it is ready.
+pub fn wait_at(caller: ProcessRef, endpoint: EndpointRef, ticket: Ticket) -> Result<bool, Status> {
+    register(caller, endpoint, Waiter::Thread(ticket)).map(|registered| !registered)
+}
+
+/// Takes a thread's ticket back.
+pub fn stop_waiting_at(endpoint: EndpointRef, ticket: Ticket) {
+    unregister(endpoint, ticket);
+}
+
+/// Puts an endpoint into a wait set.
+pub fn join_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef, key: u64) -> Result<(), Status> {
+    crate::sync::reserve(set, caller)?;
+    match register(caller, endpoint, Waiter::Set { set, key }) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            crate::sync::announce(set, key, endpoint.handle());
+            Ok(())
+        }
+        Err(status) => {
+            crate::sync::leave(set, endpoint.handle());
+            Err(status)
+        }
+    }
+}
+
+/// Takes an endpoint out of a wait set.
+pub fn leave_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef) -> Result<(), Status> {
+    let mut inner = endpoint.lock_owned(caller)?;
+    let side = &mut inner.sides[endpoint.side as usize];
+    if let Waiter::Set { set: joined, .. } = side.waiter
+        && core::ptr::eq(joined.slot, set.slot)
+    {
+        side.waiter = Waiter::Nobody;
+    }
+    drop(inner);
+    crate::sync::leave(set, endpoint.handle());
+    Ok(())
+}

@@ -1,0 +1,337 @@
+//! SIPs: from creation from a manifest to the last resource given back.
+//!
+//! Who owns a SIP's slot: its parent, as long as it holds the child's handle; else the SIP itself
+//! until its end. What if it dies here: ending a SIP marks it as dying and makes every thread of it
+//! leave the kernel, where it ends; the last one gives everything back ([`finish`]), without running
+//! any code of the SIP, tells whoever waits, and ends the SIP's children.
+
+mod end;
+mod graveyard;
+mod quota;
+
+pub use end::{end, release, stop, thread_ended};
+pub use graveyard::{Epitaph, epitaph_lines, trace_of};
+pub use quota::may_create_thread;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use abi::{ProcessState, Status, TraceKind};
+
+use crate::claims::{self, Kind};
+use crate::lock::{AtomicRef, SpinLock};
+use crate::machine::machine;
+use crate::program::{Loaded, Program};
+use crate::slab::{Links, List, Listed, Slab, Slot};
+use crate::thread::{self, Argument, ThreadRef};
+use crate::trace::Ring;
+use crate::wait::{Ticket, Waiters};
+use crate::{channel, exheap, sync};
+
+/// All SIPs.
+pub static PROCESSES: Slab<Process> = Slab::new();
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+/// SIPs created and ended since start.
+pub static CREATED: AtomicU64 = AtomicU64::new(0);
+/// See [`CREATED`].
+pub static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// One SIP.
+#[derive(Default)]
+pub struct Process {
+    /// Its number, never used again.
+    pub id: AtomicU64,
+    /// What it runs.
+    pub program: AtomicRef<Program>,
+    /// The same, verified and mapped.
+    pub loaded: AtomicRef<Loaded>,
+    state: AtomicU64,
+    dying: AtomicBool,
+    /// Threads that have not ended.
+    pub live_threads: AtomicU32,
+    /// Its trace.
+    pub trace: Ring,
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Messages received.
+    pub received: AtomicU64,
+    /// Cycles of threads that have ended.
+    pub past_cycles: AtomicU64,
+    /// When it was started, ns.
+    pub started_ns: AtomicU64,
+    links: Links,
+    life: SpinLock<Life>,
+    /// Its threads.
+    pub threads: SpinLock<List<thread::InProcess>>,
+    /// Its exchange-heap blocks.
+    pub blocks: SpinLock<List<exheap::OfProcess>>,
+    /// Bytes of blocks that count against its quota: its own, and those it sent that are not received.
+    pub block_bytes: AtomicUsize,
+    /// Its endpoints.
+    pub endpoints: SpinLock<List<channel::OfProcess>>,
+    /// Channels that it created and that are not gone.
+    created_channels: AtomicU32,
+    /// Its mutexes, events and wait sets.
+    pub syncs: SpinLock<List<sync::OfProcess>>,
+    /// Its paged memory.
+    pub pages: SpinLock<Pages>,
+    children: SpinLock<List<OfParent>>,
+    open_devices: AtomicU32,
+}
+
+/// A reference to a SIP.
+pub type ProcessRef = &'static Slot<Process>;
+
+/// Children in their parent's list.
+pub enum OfParent {}
+
+impl Listed for OfParent {
+    fn links(index: u32) -> Option<&'static Links> {
+        PROCESSES.slot(index).map(|slot| &slot.links)
+    }
+}
+
+/// Paged memory of a SIP.
+#[derive(Default)]
+pub struct Pages {
+    /// Address and number of pages of each allocation.
+    pub runs: Vec<(usize, usize)>,
+    /// All pages.
+    pub count: usize,
+}
+
+#[derive(Default)]
+struct Life {
+    parent: Option<(ProcessRef, u64)>,
+    held: bool,
+    epitaph: Option<Epitaph>,
+    waiters: Waiters,
+    parameters: Vec<Option<Vec<u8>>>,
+    slots: Vec<Option<u64>>,
+    devices: Vec<Option<String>>,
+}
+
+impl Slot<Process> {
+    /// Whether it is being ended.
+    #[inline(always)]
+    pub fn is_dying(&self) -> bool {
+        self.dying.load(Ordering::SeqCst)
+    }
+
+    /// Where it is in its life.
+    pub fn state(&self) -> ProcessState {
+        ProcessState::from_number(self.state.load(Ordering::Acquire)).unwrap_or(ProcessState::Ended)
+    }
+
+    /// Name of its program.
+    pub fn name(&self) -> &'static str {
+        self.program.get().map_or("?", |program| &program.manifest.name)
+    }
+
+    /// Whether it is the child of this SIP, which still holds its handle.
+    pub fn is_child_of(&'static self, parent: ProcessRef) -> bool {
+        self.is_held_by(&self.life.lock(), parent)
+    }
+
+    fn is_held_by(&self, life: &Life, parent: ProcessRef) -> bool {
+        life.held && life.parent.is_some_and(|(known, _)| core::ptr::eq(known, parent))
+    }
+
+    /// The parent's process id, 0 if there is none.
+    pub fn parent_id(&self) -> u64 {
+        self.life.lock().parent.map_or(0, |(_, id)| id)
+    }
+
+    /// Its handle, for its parent.
+    pub fn handle(&'static self) -> u64 {
+        claims::handle(Kind::Process, self.index(), self.generation())
+    }
+
+    /// Handles in use.
+    pub fn handles(&self) -> u32 {
+        // One lock at a time: in one expression the guards would be held together.
+        let blocks = self.blocks.lock().count();
+        let endpoints = self.endpoints.lock().count();
+        let syncs = self.syncs.lock().count();
+        let threads = self.threads.lock().count();
+        let children = self.children.lock().count();
+        blocks + endpoints + syncs + threads + children + self.open_devices.load(Ordering::Relaxed)
+    }
+
+    /// Children whose handles it holds.
+    pub fn child_count(&self) -> u32 {
+        self.children.lock().count()
+    }
+
+    /// The value that was given for a parameter.
+    pub fn parameter(&self, index: usize) -> Option<Vec<u8>> {
+        self.life.lock().parameters.get(index).cloned().flatten()
+    }
+
+    /// Takes the endpoint that was given for a slot.
+    pub fn take_endpoint(&self, slot: usize) -> Option<u64> {
+        self.life.lock().slots.get_mut(slot).and_then(Option::take)
+    }
+
+    /// The machine's name for a device of its manifest.
+    pub fn device_name(&self, index: usize) -> Option<String> {
+        let manifest = &self.program.get()?.manifest;
+        let need = manifest.devices.get(index)?;
+        Some(self.life.lock().devices.get(index).cloned().flatten().unwrap_or_else(|| need.name.clone()))
+    }
+
+    /// Counts a device opened or closed.
+    pub fn count_device(&self, opened: bool) {
+        if opened {
+            self.open_devices.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.open_devices.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Its epitaph if it has ended, else leaves a ticket for its end. `generation` is that of the handle:
+    /// another thread of the parent may release the child while one waits.
+    pub fn wait_at(&self, parent: ProcessRef, generation: u32, ticket: Ticket) -> Result<Option<Epitaph>, Status> {
+        let mut life = self.life.lock();
+        if !self.is_held_by(&life, parent) || self.generation() != generation {
+            return Err(Status::BadHandle);
+        }
+        if self.state() == ProcessState::Ended {
+            return Ok(Some(life.epitaph.clone().unwrap_or_else(|| Epitaph::exited(0))));
+        }
+        life.waiters.add(ticket);
+        Ok(None)
+    }
+
+    /// Takes a ticket back.
+    pub fn stop_waiting_at(&self, thread: ThreadRef) {
+        self.life.lock().waiters.remove(thread);
+    }
+}
+
+/// Creates a SIP of a program, for a parent (none: the first).
+pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<ProcessRef, CreateError> {
+    if let Some(parent) = parent {
+        parent.may_have_another_child().map_err(CreateError::Status)?;
+    }
+    let loaded = program.load().map_err(CreateError::Refused)?;
+    let process = PROCESSES.allocate().ok_or(CreateError::Status(Status::Exhausted))?;
+    let manifest = &program.manifest;
+    process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    process.program.set(Some(program));
+    process.loaded.set(Some(loaded));
+    process.state.store(ProcessState::Created as u64, Ordering::Release);
+    process.dying.store(false, Ordering::SeqCst);
+    process.live_threads.store(0, Ordering::Relaxed);
+    process.created_channels.store(0, Ordering::Relaxed);
+    process.block_bytes.store(0, Ordering::Relaxed);
+    for counter in [&process.sent, &process.received, &process.past_cycles, &process.started_ns] {
+        counter.store(0, Ordering::Relaxed);
+    }
+    process.trace.clear();
+    {
+        let mut life = process.life.lock();
+        life.parent = parent.map(|parent| (parent, parent.id.load(Ordering::Relaxed)));
+        life.held = parent.is_some();
+        life.epitaph = None;
+        life.waiters = Waiters::default();
+        life.parameters.clear();
+        life.parameters.resize(manifest.parameters.len(), None);
+        life.slots.clear();
+        life.slots.resize(manifest.endpoints.len(), None);
+        life.devices.clear();
+        life.devices.resize(manifest.devices.len(), None);
+    }
+    CREATED.fetch_add(1, Ordering::Relaxed);
+    let parent_id = process.parent_id();
+    process.trace.add(TraceKind::Created, parent_id, 0);
+    if let Some(parent) = parent {
+        parent.children.lock().insert(process.index());
+        parent.trace.add(TraceKind::ChildCreated, process.id.load(Ordering::Relaxed), 0);
+    }
+    Ok(process)
+}
+
+/// Why a SIP was not created.
+pub enum CreateError {
+    /// A quota, or the machine.
+    Status(Status),
+    /// The program's package: why.
+    Refused(String),
+}
+
+/// Adds to the value of a parameter of a SIP that has not started.
+pub fn give_parameter(child: ProcessRef, index: usize, bytes: &[u8]) -> Result<(), Status> {
+    if child.state() != ProcessState::Created {
+        return Err(Status::WrongState);
+    }
+    let mut life = child.life.lock();
+    let parameter = life.parameters.get_mut(index).ok_or(Status::NotFound)?;
+    let value = parameter.get_or_insert_default();
+    if value.len() + bytes.len() > 64 * 1024 {
+        return Err(Status::TooLarge);
+    }
+    value.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Names the machine's device for a device of the child's manifest.
+pub fn give_device(child: ProcessRef, index: usize, name: String) -> Result<(), Status> {
+    if child.state() != ProcessState::Created {
+        return Err(Status::WrongState);
+    }
+    let mut life = child.life.lock();
+    *life.devices.get_mut(index).ok_or(Status::NotFound)? = Some(name);
+    Ok(())
+}
+
+/// Moves an endpoint of the parent's to a slot of a SIP that has not started.
+pub fn give_endpoint(parent: ProcessRef, child: ProcessRef, slot: usize, handle: u64) -> Result<(), Status> {
+    if child.state() != ProcessState::Created || child.is_dying() {
+        return Err(Status::WrongState);
+    }
+    let manifest = &child.program.get().ok_or(Status::WrongState)?.manifest;
+    let declared = manifest.endpoints.get(slot).ok_or(Status::NotFound)?;
+    let contracts = &child.loaded.get().ok_or(Status::WrongState)?.contracts;
+    let contract = contracts.get(declared.contract as usize).ok_or(Status::NotFound)?;
+    let shape = abi::EndpointShape {
+        contract: contract.tag,
+        importer: declared.side == package::Side::Importer,
+        state: declared.state,
+    };
+    // Held throughout: a child that is ended meanwhile gives back what it has been given, all of it.
+    let mut life = child.life.lock();
+    if child.state() != ProcessState::Created || child.is_dying() {
+        return Err(Status::WrongState);
+    }
+    let place = life.slots.get_mut(slot).ok_or(Status::NotFound)?;
+    if place.is_some() {
+        return Err(Status::Busy);
+    }
+    let endpoint = claims::endpoint(handle)?;
+    channel::take_givable(parent, endpoint, &shape)?;
+    channel::adopt_endpoint(child, endpoint);
+    *place = Some(endpoint.handle());
+    Ok(())
+}
+
+/// Starts a created SIP.
+pub fn start(process: ProcessRef) -> Result<(), Status> {
+    let thread = {
+        // With the lock held, so that ending it finds it either not started or with a thread to end.
+        let _life = process.life.lock();
+        if process.state() != ProcessState::Created || process.is_dying() {
+            return Err(Status::WrongState);
+        }
+        let entry = process.loaded.get().ok_or(Status::WrongState)?.entry;
+        let thread = thread::create(process, entry, Argument::ThreadBlock)?;
+        process.state.store(ProcessState::Running as u64, Ordering::Release);
+        thread
+    };
+    thread.end.lock().released = true;
+    process.started_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
+    process.trace.add(TraceKind::Started, 0, 0);
+    crate::sched::make_runnable_new(thread);
+    Ok(())
+}
