@@ -1,0 +1,87 @@
+//! Disks made by Linux's own tools.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// What `mke2fs` is told about the format.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// Bytes of a block: 1024, 2048 or 4096.
+    pub block_bytes: u32,
+    /// Revision of the format: 0 or 1.
+    pub revision: u32,
+    /// Size of the disk.
+    pub mebibytes: u32,
+}
+
+impl Default for Format {
+    fn default() -> Format {
+        Format { block_bytes: 1024, revision: 1, mebibytes: 64 }
+    }
+}
+
+/// A disk image in a folder of its own, which goes away with it.
+#[derive(Debug)]
+pub struct Image {
+    folder: TempDir,
+}
+
+impl Image {
+    /// An ext2 disk with what is in `source`, by `mke2fs -d`.
+    #[track_caller]
+    pub fn of(source: &Path, format: Format) -> Image {
+        let image = Image::empty();
+        let Format { block_bytes, revision, mebibytes } = format;
+        let mut words = vec!["-q".into(), "-F".into(), "-t".into(), "ext2".into()];
+        words.extend(["-b".into(), block_bytes.to_string()]);
+        if revision == 0 {
+            // Revision 0 knows no features at all.
+            words.extend(["-r".into(), "0".into(), "-O".into(), "none".into()]);
+        }
+        words.extend(["-d".into(), source.display().to_string(), image.path().display().to_string()]);
+        words.push(format!("{mebibytes}M"));
+        tool("mke2fs", &words);
+        image
+    }
+
+    /// An image file with nothing in it yet.
+    pub fn empty() -> Image {
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        File::create(folder.path().join("disk.img")).expect("a file can be made");
+        Image { folder }
+    }
+
+    /// An image file with these bytes.
+    pub fn with_bytes(bytes: &[u8]) -> Image {
+        let image = Image::empty();
+        std::fs::write(image.path(), bytes).expect("a file can be written");
+        image
+    }
+
+    /// Where the image is.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("disk.img")
+    }
+
+    /// Changes the file system through `debugfs`; `request` is one of its commands.
+    #[track_caller]
+    pub fn debugfs(&self, request: &str) {
+        tool("debugfs", &["-w".into(), "-R".into(), request.into(), self.path().display().to_string()]);
+    }
+}
+
+/// Runs one of the e2fsprogs, which lie beside what only root runs.
+#[track_caller]
+fn tool(name: &str, words: &[String]) {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new(name)
+        .args(words)
+        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("{name} does not start ({error}); install e2fsprogs"));
+    assert!(output.status.success(), "{name} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

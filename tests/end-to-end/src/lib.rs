@@ -1,0 +1,25 @@
+//! Drives the built tool and the hosted machine from outside, as people do.
+//!
+//! Key types: [`Machine`] (one run of the hosted machine with disks and commands), [`Run`] (what
+//! came of it), [`Image`] (an ext2 disk made of a folder by `mke2fs`), [`Terminal`] (a
+//! machine with a person at it). Every run has a limit in time after which it is ended and the test
+//! fails.
+//!
+//! Deliberately not here: the tests; they are in `tests/people`.
+#![forbid(unsafe_code)]
+
+mod damage;
+mod disk;
+mod folder;
+mod machine;
+mod run;
+mod terminal;
+mod tool;
+
+pub use damage::{Doctor, reseal};
+pub use disk::{Format, Image};
+pub use folder::{Expected, sample, sparse};
+pub use machine::Machine;
+pub use run::{LIMIT, Run, finish};
+pub use terminal::Terminal;
+pub use tool::{machine_program, repository, sing, system_image, target};

@@ -1,0 +1,95 @@
+//! One run of the hosted machine.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::run::{LIMIT, Run, finish};
+use crate::tool::{machine_program, repository, sing, system_image};
+
+/// A machine to be started.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    system: Option<PathBuf>,
+    disks: Vec<PathBuf>,
+    limit: Duration,
+    processors: Option<u32>,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine::new()
+    }
+}
+
+impl Machine {
+    /// The hosted system without disks.
+    pub fn new() -> Machine {
+        Machine { system: None, disks: Vec::new(), limit: LIMIT, processors: None }
+    }
+
+    /// With one more disk.
+    pub fn disk(mut self, path: impl AsRef<Path>) -> Machine {
+        self.disks.push(path.as_ref().into());
+        self
+    }
+
+    /// With another system image.
+    pub fn system(mut self, path: impl AsRef<Path>) -> Machine {
+        self.system = Some(path.as_ref().into());
+        self
+    }
+
+    /// With another limit of time.
+    pub fn limit(mut self, limit: Duration) -> Machine {
+        self.limit = limit;
+        self
+    }
+
+    /// With so many processors.
+    pub fn processors(mut self, count: u32) -> Machine {
+        self.processors = Some(count);
+        self
+    }
+
+    /// Starts the hosted machine itself and runs shell commands in it.
+    #[track_caller]
+    pub fn run(&self, commands: &str) -> Run {
+        finish(self.command(Some(commands)), commands, self.limit)
+    }
+
+    /// Runs shell commands through the tool, as people type it: `sing run --disk ... -c ...`.
+    #[track_caller]
+    pub fn run_by_tool(&self, commands: &str) -> Run {
+        // What it would build first is built now, so that it has no part in the limit.
+        machine_program();
+        let mut command = Command::new(sing());
+        command.arg("run").current_dir(repository());
+        for disk in &self.disks {
+            command.arg("--disk").arg(disk);
+        }
+        finish(command_with(command, commands), commands, self.limit)
+    }
+
+    /// The command that starts the machine; without commands, for a person.
+    pub fn command(&self, commands: Option<&str>) -> Command {
+        let mut command = Command::new(machine_program());
+        command.arg("--system").arg(self.system.clone().unwrap_or_else(system_image));
+        for disk in &self.disks {
+            command.arg("--disk").arg(disk);
+        }
+        if let Some(count) = self.processors {
+            command.arg("--processors").arg(count.to_string());
+        }
+        command.arg("--parameter").arg(format!("disks={}", self.disks.len()));
+        if let Some(commands) = commands {
+            command.arg("--parameter").arg(format!("commands={commands}"));
+        }
+        command
+    }
+}
+
+fn command_with(mut command: Command, commands: &str) -> Command {
+    command.args(["-c", commands]);
+    command
+}

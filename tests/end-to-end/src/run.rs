@@ -1,0 +1,126 @@
+//! Running a program to its end, within a limit.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What ordinary runs may take.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Run {
+    /// What was asked, for failure texts.
+    pub asked: String,
+    /// Standard output.
+    pub output: Vec<u8>,
+    /// Standard error.
+    pub errors: String,
+    /// Exit status; none after a signal.
+    pub status: Option<i32>,
+    /// From start to end.
+    pub took: Duration,
+}
+
+impl Run {
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
+    }
+
+    /// The run must have ended with status 0 and said nothing on standard error; gives its output as text.
+    #[track_caller]
+    pub fn succeeded(&self) -> String {
+        assert!(self.status == Some(0) && self.errors.is_empty(), "this should have worked without a word:\n{self}");
+        self.text()
+    }
+
+    /// The run must have failed, in order, with one sentence that has all of `parts`.
+    #[track_caller]
+    pub fn refused(&self, parts: &[&str]) {
+        assert!(matches!(self.status, Some(1..=100)), "an exit status from 1 to 100 was to be expected:\n{self}");
+        self.orderly();
+        let found = self.errors.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+        assert!(found, "no line on standard error has all of {parts:?}:\n{self}");
+    }
+
+    /// Whatever happened, no part of the system may have met a bug.
+    #[track_caller]
+    pub fn orderly(&self) {
+        for word in ["panic", "this is a bug", "unwrap", "RUST_BACKTRACE", "Err(", "None"] {
+            assert!(!self.errors.contains(word), "`{word}` on standard error:\n{self}");
+        }
+        assert!(self.status.is_some(), "ended by a signal:\n{self}");
+    }
+
+    /// The last line of standard error, empty without one.
+    pub fn last_error(&self) -> &str {
+        self.errors.lines().last().unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Run {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = String::from_utf8_lossy(&self.output[..self.output.len().min(4000)]);
+        let status = self.status.map_or_else(|| "a signal".into(), |status| format!("status {status}"));
+        let Run { asked, errors, took, .. } = self;
+        write!(
+            out,
+            "asked: {asked}\nended with {status} after {took:?}\nstandard output ({} bytes):\n{text}\nstandard error:\n{errors}",
+            self.output.len()
+        )
+    }
+}
+
+/// Runs a command with no input; a run that takes longer than `limit` is ended and fails the test.
+#[track_caller]
+pub fn finish(mut command: Command, asked: &str, limit: Duration) -> Run {
+    let begin = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{:?} does not start: {error}", command.get_program()));
+    let output = collect(child.stdout.take());
+    let errors = collect(child.stderr.take());
+    let in_time = ends_within(&mut child, limit);
+    let status = child.wait().expect("a child can be waited for").code();
+    let took = begin.elapsed();
+    let [output, errors] = [output, errors].map(|bytes| bytes.recv().unwrap_or_default());
+    let errors = String::from_utf8_lossy(&errors).into_owned();
+    let run = Run { asked: asked.into(), output, errors, status, took };
+    assert!(in_time, "no end within {limit:?}; it hangs:\n{run}");
+    run
+}
+
+/// Waits for the child's end; ends it by itself when the limit has passed.
+fn ends_within(child: &mut Child, limit: Duration) -> bool {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => return true,
+            Ok(None) if begin.elapsed() < limit => thread::sleep(Duration::from_millis(2)),
+            _ => {
+                // It may end by itself at this moment; either way it has ended afterwards.
+                let _ = child.kill();
+                return false;
+            }
+        }
+    }
+}
+
+fn collect(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            // What was read before a failure still counts.
+            let _ = stream.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}

@@ -1,0 +1,159 @@
+//! A machine with a person at its terminal: a pseudo-terminal, keys that go in, and what is shown.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// How long a person waits for what should be shown.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Shown = Arc<(Mutex<Vec<u8>>, Condvar)>;
+
+/// A machine at a terminal of 100 columns and 40 lines.
+pub struct Terminal {
+    child: Child,
+    keyboard: File,
+    shown: Shown,
+    /// How much of what was shown was already looked at.
+    looked_at: usize,
+    started: Instant,
+}
+
+impl Terminal {
+    /// Starts a program at a new terminal.
+    pub fn start(mut command: Command) -> Terminal {
+        let (controller, screen) = pair().expect("a pseudo-terminal can be made");
+        let end = |fd: &OwnedFd| File::from(fd.try_clone().expect("a descriptor can be copied"));
+        let started = Instant::now();
+        let child = command
+            .env("TERM", "xterm")
+            .stdin(end(&screen))
+            .stdout(end(&screen))
+            .stderr(end(&screen))
+            .spawn()
+            .expect("the program starts");
+        // The command holds copies of the screen's descriptors; the end is seen when all are closed.
+        drop((command, screen));
+        let shown = Shown::default();
+        let mut reader = end(&controller);
+        let sink = Arc::clone(&shown);
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // A terminal whose program has ended answers with an error: that is its end.
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                lock(&sink.0).extend_from_slice(&buffer[..count]);
+                sink.1.notify_all();
+            }
+        });
+        Terminal { child, keyboard: File::from(controller), shown, looked_at: 0, started }
+    }
+
+    /// Since it was started.
+    pub fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Presses keys: text, `\r` for Enter, `\x03` for Ctrl-C.
+    pub fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    /// Waits until `text` is shown after what was waited for before; control sequences are left out.
+    #[track_caller]
+    pub fn wait_for(&mut self, text: &str) {
+        let begin = Instant::now();
+        let mut shown = lock(&self.shown.0);
+        loop {
+            let fresh = plain(&shown[self.looked_at..]);
+            if fresh.contains(text) {
+                self.looked_at = shown.len();
+                return;
+            }
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            assert!(!left.is_zero(), "`{text}` was not shown within {PATIENCE:?}; but:\n{fresh}");
+            shown = self.shown.1.wait_timeout(shown, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// All that was shown, without control sequences.
+    pub fn screen(&self) -> String {
+        plain(&lock(&self.shown.0))
+    }
+
+    /// All that was shown, as the terminal got it.
+    pub fn bytes(&self) -> Vec<u8> {
+        lock(&self.shown.0).clone()
+    }
+
+    /// Waits for the program's end; gives its exit status.
+    #[track_caller]
+    pub fn end(mut self) -> Option<i32> {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        panic!("the machine did not end within {PATIENCE:?}; it showed:\n{}", self.screen());
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // After a failed test nobody else ends it; after `end` there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lock(shown: &Mutex<Vec<u8>>) -> std::sync::MutexGuard<'_, Vec<u8>> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&controller)?;
+    unlockpt(&controller)?;
+    let name = ptsname(&controller, Vec::new())?;
+    let screen = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    tcsetwinsize(&controller, Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 })?;
+    Ok((controller, screen))
+}
+
+/// Text without the sequences that move the cursor and set colours.
+fn plain(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut out = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\x1b' => match characters.next() {
+                Some('[') => while characters.next().is_some_and(|next| !('@'..='~').contains(&next)) {},
+                Some(']') => while characters.next().is_some_and(|next| next != '\x07') {},
+                _ => {}
+            },
+            '\r' => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_sequences_are_left_out() {
+        assert_eq!(plain(b"\x1b[1;32ma\x1b[0m\x1b]0;title\x07b\r\nc\x1b[K"), "ab\nc");
+    }
+}

@@ -1,0 +1,61 @@
+//! Where the built programs are, and that they are built.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// Root of the repository.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).expect("this crate lies in tests/")
+}
+
+/// Cargo's output folder, under which the tool keeps its own.
+pub fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) if !folder.is_empty() => repository().join(folder),
+        _ => repository().join("target"),
+    }
+}
+
+/// The built tool: the one that runs these tests, or else one built now.
+pub fn sing() -> &'static Path {
+    static SING: OnceLock<PathBuf> = OnceLock::new();
+    SING.get_or_init(|| {
+        if let Some(given) = std::env::var_os("SING") {
+            return given.into();
+        }
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--quiet", "--release", "--package", "sing", "--manifest-path"]);
+        cargo.arg(repository().join("Cargo.toml")).arg("--target-dir").arg(target());
+        let status = cargo.stdin(Stdio::null()).status().expect("cargo starts");
+        assert!(status.success(), "the tool `sing` does not build");
+        target().join("release/sing")
+    })
+}
+
+/// The hosted machine's program, after the hosted system was built.
+pub fn machine_program() -> PathBuf {
+    prepare();
+    target().join("release/singularity-hosted")
+}
+
+/// The system image of the hosted system, after it was built.
+pub fn system_image() -> PathBuf {
+    prepare();
+    target().join("sing/systems/hosted.system")
+}
+
+/// Builds the hosted system once for all tests, so that no test's limit has a build in it.
+fn prepare() {
+    static PREPARED: OnceLock<()> = OnceLock::new();
+    PREPARED.get_or_init(|| {
+        let output = Command::new(sing())
+            .args(["run", "-c", "true"])
+            .current_dir(repository())
+            .stdin(Stdio::null())
+            .output()
+            .expect("the tool starts");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "`sing run -c true` ended with {}:\n{words}", output.status);
+    });
+}

@@ -1,0 +1,256 @@
+//! Contracts, manifests, system manifests, packages and system images with something wrong in them: one
+//! clear sentence, a status other than 0, and nothing started.
+
+use std::process::Command;
+use std::time::Duration;
+
+use end_to_end::{Doctor, Machine, Run, finish, repository, reseal, sing, system_image};
+use package::Manifest;
+
+#[track_caller]
+fn tool(words: &[&str]) -> Run {
+    let mut command = Command::new(sing());
+    command.args(words).current_dir(repository());
+    finish(command, &format!("sing {}", words.join(" ")), Duration::from_secs(120))
+}
+
+/// `sing check` of a file with this text.
+#[track_caller]
+fn check(name: &str, text: &str) -> Run {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).expect("a file can be written");
+    tool(&["check", &path.display().to_string()])
+}
+
+#[track_caller]
+fn mistakes(run: &Run, parts: &[&str]) {
+    run.orderly();
+    assert!(matches!(run.status, Some(1..=100)), "{run}");
+    let said = format!("{}{}", run.text(), run.errors);
+    for part in parts {
+        assert!(said.contains(part), "nothing is said of `{part}`:\n{run}");
+    }
+}
+
+fn file(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path)).expect("a file of the repository")
+}
+
+#[test]
+fn everything_in_the_repository_is_right() {
+    let run = tool(&["check"]);
+    assert_eq!(run.status, Some(0), "{run}");
+}
+
+#[test]
+fn a_contract_with_errors() {
+    let unknown = "contract C { out message Hello(); state START: one { Hello! -> NOWHERE; } }";
+    mistakes(&check("c.contract", unknown), &["NOWHERE", "c.contract:1"]);
+    mistakes(&check("c.contract", "contract C {"), &["c.contract:1"]);
+    mistakes(&check("c.contract", "contract C { in message M(strange x); }"), &["strange", "c.contract:1"]);
+    mistakes(&check("c.contract", "\0\u{7f}\u{202e}"), &["c.contract"]);
+}
+
+#[test]
+fn a_manifest_with_errors() {
+    let good = file("apps/echo/manifest.toml");
+    mistakes(&check("manifest.toml", &good.replace("name = \"echo\"", "nmae = \"echo\"")), &["nmae", "manifest.toml"]);
+    mistakes(&check("manifest.toml", &good.replace("abi = 1", "abi = \"one\"")), &["abi", "manifest.toml"]);
+    mistakes(&check("manifest.toml", &good.replace("READY", "NOWHERE")), &["NOWHERE", "manifest.toml"]);
+    mistakes(&check("manifest.toml", "[program"), &["manifest.toml"]);
+}
+
+#[test]
+fn a_system_manifest_with_errors() {
+    let good = file("systems/hosted.toml");
+    let wrong = [
+        (good.replace("\"cat\",", "\"cta\","), "cta"),
+        (good.replace("primary = \"shell\"", "primary = \"shlel\""), "shlel"),
+        (good.replace("requires = [\"disk0\"]", "requires = [\"dsik0\"]"), "dsik0"),
+    ];
+    for (text, word) in &wrong {
+        mistakes(&check("system.toml", text), &[word, "system.toml"]);
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let path = folder.path().join("system.toml");
+        std::fs::write(&path, text).expect("a file can be written");
+        let run = tool(&["run", "--system", &path.display().to_string(), "-c", "echo started"]);
+        mistakes(&run, &[word, "system.toml"]);
+        assert!(run.output.is_empty(), "nothing may start:\n{run}");
+    }
+}
+
+#[test]
+fn files_that_are_not_there() {
+    tool(&["check", "/no/such.contract"]).refused(&["/no/such.contract"]);
+    tool(&["run", "--system", "/no/such.toml", "-c", "true"]).refused(&["/no/such.toml"]);
+    tool(&["run", "--system", "nothing", "-c", "true"]).refused(&["nothing", "hosted"]);
+    Machine::new().system("/no/such.system").run("true").refused(&["/no/such.system", "no such file"]);
+    Machine::new().system("/").run("true").refused(&["folder"]);
+}
+
+/// Writes a system image and starts it.
+#[track_caller]
+fn boot(bytes: &[u8], commands: &str) -> Run {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let path = folder.path().join("doctored.system");
+    std::fs::write(&path, bytes).expect("a file can be written");
+    Machine::new().system(&path).run(commands)
+}
+
+fn hosted() -> Vec<u8> {
+    std::fs::read(system_image()).expect("the system image was built")
+}
+
+#[test]
+fn no_system_image() {
+    boot(b"", "true").refused(&["doctored.system"]);
+    boot(b"certainly not a system image", "true").refused(&["doctored.system", "not a system image", "sing build"]);
+    let bytes = hosted();
+    for length in [7, 100, bytes.len() / 2, bytes.len() - 1] {
+        boot(&bytes[..length], "true").refused(&["doctored.system"]);
+    }
+    let mut changed = bytes.clone();
+    changed[60] ^= 1;
+    boot(&changed, "true").refused(&["doctored.system"]);
+}
+
+/// The program `echo` is doctored: running it is refused with a sentence, or the whole image is.
+#[track_caller]
+fn refused(doctor: Doctor<'_>, parts: &[&str]) {
+    let run = boot(&reseal(&hosted(), "echo", &doctor), "echo this must not be printed");
+    run.refused(parts);
+    assert!(run.output.is_empty(), "a bad program ran:\n{run}");
+}
+
+#[test]
+fn a_good_package_sealed_again_runs() {
+    let bytes = reseal(&hosted(), "echo", &Doctor::Resealed(&|_, _| {}));
+    assert_eq!(boot(&bytes, "echo resealed").succeeded(), "resealed\n");
+}
+
+#[test]
+fn a_changed_byte_in_an_image() {
+    refused(
+        Doctor::Raw(&|bytes| {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+        }),
+        &["echo", "sing build"],
+    );
+}
+
+#[test]
+fn a_wrong_signature() {
+    refused(
+        Doctor::Raw(&|bytes| {
+            let last = bytes.len() - 1;
+            bytes[last - 40] ^= 1;
+        }),
+        &["echo", "signature"],
+    );
+    // The public key of someone whom the system does not trust.
+    refused(
+        Doctor::Raw(&|bytes| {
+            let key = bytes.len() - 96;
+            bytes[key] ^= 1;
+        }),
+        &["echo", "key"],
+    );
+}
+
+#[test]
+fn an_abi_version_that_the_kernel_does_not_have() {
+    refused(Doctor::Resealed(&|manifest: &mut Manifest, _| manifest.abi = 77), &["echo", "77"]);
+}
+
+/// Begin and fields of the ELF file's program headers.
+fn program_headers(image: &[u8]) -> impl Iterator<Item = usize> {
+    let number = |offset: usize, size: usize| {
+        image[offset..offset + size].iter().rev().fold(0_usize, |value, &byte| value << 8 | usize::from(byte))
+    };
+    let (begin, size, count) = (number(32, 8), number(54, 2), number(56, 2));
+    (0..count).map(move |index| begin + index * size)
+}
+
+const LOADED: u8 = 1;
+const EXECUTABLE: u8 = 1;
+const WRITABLE: u8 = 2;
+
+/// The header of the segment with the code.
+fn code_header(image: &[u8]) -> usize {
+    program_headers(image)
+        .find(|&header| image[header] == LOADED && image[header + 4] & EXECUTABLE != 0)
+        .expect("an image has code")
+}
+
+#[test]
+fn a_writable_code_segment() {
+    refused(
+        Doctor::Resealed(&|_, image: &mut Vec<u8>| {
+            let header = code_header(image);
+            image[header + 4] |= WRITABLE;
+        }),
+        &["echo", "writable"],
+    );
+}
+
+#[test]
+fn a_system_call_in_the_code() {
+    refused(
+        Doctor::Resealed(&|_, image: &mut Vec<u8>| {
+            let number = |offset: usize| {
+                image[offset..offset + 8].iter().rev().fold(0_usize, |value, &byte| value << 8 | usize::from(byte))
+            };
+            let header = code_header(image);
+            // From the address of the entry to its place in the file.
+            let entry = number(24) - number(header + 16) + number(header + 8);
+            image[entry..entry + 2].copy_from_slice(&[0x0f, 0x05]);
+        }),
+        &["echo", "syscall"],
+    );
+}
+
+#[test]
+fn a_package_of_noise() {
+    refused(Doctor::Raw(&|bytes| *bytes = vec![0xA5; 5000]), &["package"]);
+    refused(Doctor::Raw(&|bytes| bytes.truncate(bytes.len() / 2)), &["echo"]);
+}
+
+#[test]
+fn no_permission_to_bind() {
+    let run = Machine::new().run("cat /service/service-manager");
+    run.refused(&["cat: /service/service-manager"]);
+    // Raw disks are for file systems alone.
+    let run = Machine::new().run_by_tool("cat /dev/disk0");
+    run.refused(&["cat: /dev/disk0", "may not open", "[[bind]]"]);
+}
+
+#[test]
+fn no_permission_to_kill() {
+    // The same image with a manifest that gives it no permissions.
+    let system =
+        reseal(&hosted(), "kill", &Doctor::Resealed(&|manifest: &mut Manifest, _| manifest.permissions.clear()));
+    let run = boot(&system, "kill pong");
+    run.refused(&["kill"]);
+}
+
+#[test]
+fn wrong_words_on_the_command_line() {
+    for words in [&["rnu"][..], &["run", "--procesors", "2"], &["run", "--processors", "0"], &["check", "--nothing"]] {
+        let run = tool(words);
+        run.orderly();
+        assert!(run.status != Some(0) && !run.errors.is_empty(), "{run}");
+    }
+}
+
+#[test]
+fn a_file_of_no_known_kind() {
+    mistakes(&check("something.txt", "words"), &["something.txt"]);
+}
+
+#[test]
+fn the_graph_of_a_running_system_is_drawn() {
+    let run = tool(&["graph", "--running"]);
+    assert!(run.succeeded().contains("<svg"), "{run}");
+}

@@ -1,0 +1,200 @@
+//! Commands given with `-c`: what is printed, and the exit status.
+
+use end_to_end::{Machine, Run};
+
+#[track_caller]
+fn run(commands: &str) -> Run {
+    Machine::new().run(commands)
+}
+
+#[test]
+fn output_is_only_what_the_commands_print() {
+    assert_eq!(run("echo hi").succeeded(), "hi\n");
+    assert_eq!(run("true").succeeded(), "");
+    assert_eq!(run("echo -n no line end").succeeded(), "no line end");
+    assert_eq!(run("echo one; echo two; echo three").succeeded(), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn the_tool_adds_nothing_and_gives_the_status_on() {
+    assert_eq!(Machine::new().run_by_tool("echo by the tool").succeeded(), "by the tool\n");
+    let run = Machine::new().run_by_tool("echo before; exit 42");
+    assert_eq!((run.status, run.text().as_str(), run.errors.as_str()), (Some(42), "before\n", ""), "{run}");
+}
+
+#[test]
+fn the_tool_brings_a_demo_disk() {
+    let tree = Machine::new().run_by_tool("tree /fs/disk0").succeeded();
+    assert!(tree.starts_with("/fs/disk0\n") && tree.contains("README"), "{tree}");
+}
+
+#[test]
+fn the_exit_status_is_the_last_commands() {
+    for (commands, status) in [
+        ("true", 0),
+        ("false", 1),
+        ("false; true", 0),
+        ("true; false", 1),
+        ("exit 42", 42),
+        ("shutdown 3; echo late", 3),
+    ] {
+        let run = run(commands);
+        assert_eq!(run.status, Some(status), "{run}");
+        assert!(run.output.is_empty() && run.errors.is_empty(), "nothing is to be said:\n{run}");
+    }
+}
+
+#[test]
+fn an_unknown_program_is_named_with_what_to_do() {
+    let run = run("no-such-program");
+    run.refused(&["no-such-program", "no program has that name", "help"]);
+    assert_eq!(run.status, Some(127), "{run}");
+}
+
+#[test]
+fn pipes_join_programs() {
+    assert_eq!(run("echo through pipes | cat | cat | cat").succeeded(), "through pipes\n");
+    assert_eq!(run("echo -n 123456789 | checksum -a crc32").succeeded(), "cbf43926  -\n");
+    let broken = run("cat /no/file | cat; echo $?");
+    assert_eq!(broken.text(), "0\n", "the status of a pipeline is its last program's:\n{broken}");
+}
+
+#[test]
+fn variables_loops_and_functions_work() {
+    let script = "x=6; y=$((x * 7)); echo \"y is $y\"\n\
+        for n in 1 2 3; do if test $n = 2; then continue; end; echo $n; end\n\
+        function greet; echo hello $1; return 3; end\n\
+        greet you; echo $?\n\
+        echo ${unset:-default} $(echo inner)";
+    assert_eq!(run(script).succeeded(), "y is 42\n1\n3\nhello you\n3\ndefault inner\n");
+}
+
+#[test]
+fn a_mistake_in_a_script_is_shown_with_its_place() {
+    let unset = run("echo before; echo $nope");
+    assert_eq!((unset.status, unset.text().as_str()), (Some(2), "before\n"), "{unset}");
+    unset.refused(&["commands:1:20", "nope", "set it"]);
+    assert!(unset.errors.contains("^^^^^"), "{unset}");
+    run("if").refused(&["commands:1:3", "ends too early"]);
+    run("echo 'open").refused(&["commands:1:"]);
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    let run = run("cat /no/file");
+    run.refused(&["cat: /no/file", "nothing has that name", "ls"]);
+    assert_eq!((run.status, run.errors.lines().count()), (Some(1), 1), "{run}");
+}
+
+#[test]
+fn ps_top_and_sysinfo_agree_on_who_runs() {
+    let text = run("ps").succeeded();
+    for program in ["service-manager", "directory", "console", "shell", "ps"] {
+        assert_eq!(text.lines().filter(|line| line.split_whitespace().nth(2) == Some(program)).count(), 1, "{text}");
+    }
+    let json = run("ps --json").succeeded();
+    assert!(json.starts_with('[') && json.contains("\"name\": \"shell\""), "{json}");
+    let top = run("top").succeeded();
+    assert!(top.contains("CPU %") && top.contains("service-manager"), "{top}");
+    let sysinfo = run("sysinfo").succeeded();
+    let processes = sysinfo.lines().find(|line| line.starts_with("processes  ")).unwrap_or_default();
+    assert_eq!(processes.split_whitespace().nth(1), Some((text.lines().count() - 1).to_string().as_str()), "{sysinfo}");
+}
+
+#[test]
+fn channels_shows_who_talks_to_whom() {
+    let text = run("channels").succeeded();
+    let row = |words: &[&str]| text.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    assert!(row(&["Console", "shell", "console", "READY"]), "{text}");
+    assert!(row(&["Pipe", "channels", "console"]), "{text}");
+    assert!(row(&["Directory", "shell", "directory"]), "{text}");
+}
+
+#[test]
+fn a_contract_is_shown_as_a_diagram() {
+    let names = run("contract").succeeded();
+    for name in ["Disk", "File", "Directory", "Pipe"] {
+        assert!(names.lines().any(|line| line == name), "{names}");
+    }
+    let disk = run("contract Disk").succeeded();
+    assert!(disk.contains("READY") && disk.contains("ReadDone!") && disk.contains('►'), "{disk}");
+    run("contract Nothing").refused(&["Nothing"]);
+}
+
+#[test]
+fn services_are_stopped_and_started() {
+    let text = run("stop pong; services; start pong; services").succeeded();
+    let states: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("pong "))
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .collect();
+    assert_eq!(states, ["stopped", "running"], "{text}");
+    run("stop nothing").refused(&["stop", "nothing"]);
+    run("start nothing").refused(&["start", "nothing"]);
+}
+
+#[test]
+fn a_process_is_killed_and_its_end_is_logged() {
+    let run = run("sleep 100 &; kill sleep; wait; echo $?; log");
+    let text = run.text();
+    let status: i32 = text.lines().next().and_then(|line| line.parse().ok()).unwrap_or(0);
+    assert!(status != 0, "the end by force is a failure:\n{run}");
+    assert!(text.contains("sleep stopped by kill"), "{run}");
+    Machine::new().run("kill nobody").refused(&["kill", "nobody", "ps"]);
+}
+
+#[test]
+fn a_killed_service_is_back_at_once_and_counts_its_restarts() {
+    let text = run("ping; kill pong; sleep 200ms; ping; services").succeeded();
+    let pong = text.lines().find(|line| line.starts_with("pong ")).unwrap_or_default();
+    let words: Vec<&str> = pong.split_whitespace().collect();
+    assert!(words.len() > 4 && words[2] == "running" && words[4] == "1", "{text}");
+}
+
+#[test]
+fn killing_the_console_loses_nothing_that_comes_after() {
+    let run = run("kill console; sleep 200ms; echo still here");
+    run.orderly();
+    assert_eq!(run.text(), "still here\n", "{run}");
+}
+
+#[test]
+fn what_cannot_go_on_ends_in_order() {
+    for commands in ["kill service-manager; sleep 10", "kill directory; sleep 10"] {
+        let run = run(commands);
+        run.orderly();
+        assert!(run.status != Some(0) && run.errors.contains("stopped by kill"), "{run}");
+    }
+}
+
+#[test]
+fn examples_run() {
+    assert!(!run("hello").succeeded().is_empty());
+    let parent = run("extensible-parent");
+    parent.orderly();
+    assert_eq!(parent.status, Some(0), "{parent}");
+}
+
+#[test]
+fn help_is_there_for_every_program() {
+    let text = run("help").succeeded();
+    let programs = text.lines().skip_while(|line| *line != "Programs:").skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<&str> = programs.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() > 15, "{text}");
+    let commands: Vec<String> = names.iter().map(|name| format!("help {name}")).collect();
+    let all = run(&commands.join("; ")).succeeded();
+    for name in names {
+        assert!(all.contains(name), "no help on {name}:\n{all}");
+    }
+}
+
+#[test]
+fn the_same_on_one_processor_and_on_four() {
+    for count in [1, 4] {
+        let run = Machine::new().processors(count).run("echo a | cat | cat; sleep 20ms; sysinfo");
+        let text = run.succeeded();
+        let found = text.lines().any(|line| line.split_whitespace().eq(["processors", &count.to_string()]));
+        assert!(text.starts_with("a\n") && found, "{run}");
+    }
+}

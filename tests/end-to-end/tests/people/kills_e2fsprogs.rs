@@ -1,0 +1,117 @@
+//! The file system or the disk driver is killed in the middle of a `cat`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use end_to_end::{Format, Image, Machine, Run, sparse};
+
+/// A disk with a file that takes long to read, and a small one.
+fn disk() -> Image {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    sparse(&folder.path().join("large"), 2 << 30).expect("a sparse file can be made");
+    std::fs::write(folder.path().join("small"), "small\n").expect("a file can be written");
+    Image::of(folder.path(), Format { mebibytes: 16, ..Format::default() })
+}
+
+/// A function `round PROGRAM`: kills it in the middle of a `cat`, then reads the other file.
+const ROUND: &str = "function round\n\
+    cat /fs/disk0/large | checksum -a crc32 &\n\
+    sleep 5ms\n\
+    kill $1 || echo not killed\n\
+    wait\n\
+    cat /fs/disk0/small || echo not again\n\
+    end\n";
+
+/// Lines on standard error that begin so.
+fn said_by<'a>(run: &'a Run, program: &str) -> Vec<&'a str> {
+    run.errors.lines().filter(|line| line.starts_with(&format!("{program}: "))).collect()
+}
+
+#[track_caller]
+fn one_clear_error(victim: &str) {
+    let run = Machine::new().disk(disk().path()).run(&format!("{ROUND}sleep 30 &\nround {victim}\nps\nkill sleep"));
+    run.orderly();
+    let said = said_by(&run, "cat");
+    assert_eq!(said.len(), 1, "one error of `cat` was to be expected:\n{run}");
+    assert!(said[0].contains("/fs/disk0/large") && said[0].contains("ended in the middle"), "{run}");
+    let text = run.text();
+    assert!(text.contains("small\n") && !text.contains("not "), "the next `cat` has to work:\n{run}");
+    for unaware in ["directory", "console", "service-manager", "sleep", "pong"] {
+        assert!(said_by(&run, unaware).is_empty(), "{unaware} has no part in this:\n{run}");
+        let alive = text.lines().any(|line| line.split_whitespace().nth(2) == Some(unaware));
+        assert!(alive, "{unaware} does not run any more:\n{run}");
+    }
+}
+
+#[test]
+fn the_file_system_is_killed_under_a_cat() {
+    one_clear_error("ext2-fs");
+}
+
+#[test]
+fn the_disk_driver_is_killed_under_a_cat() {
+    one_clear_error("file-disk");
+}
+
+#[test]
+fn a_cat_to_the_terminal_says_the_same() {
+    let commands = "cat /fs/disk0/large &; sleep 20ms; kill ext2-fs; wait; cat /fs/disk0/small";
+    let run = Machine::new().disk(disk().path()).run(commands);
+    assert_eq!(said_by(&run, "cat").len(), 1, "status {:?}, standard error:\n{}", run.status, run.errors);
+    assert!(run.output.ends_with(b"small\n") && run.status == Some(0), "standard error:\n{}", run.errors);
+}
+
+/// The counters of each `sysinfo` among the output.
+fn counters(text: &str) -> Vec<BTreeMap<String, u64>> {
+    let mut all = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("COUNTER") {
+            all.push(BTreeMap::new());
+        }
+        let Some(current) = all.last_mut() else { continue };
+        if let Some((name, value)) = line.trim().rsplit_once("  ")
+            && let Ok(value) = value.replace(',', "").parse()
+        {
+            current.insert(name.trim().to_string(), value);
+        }
+    }
+    all
+}
+
+#[track_caller]
+fn loop_of_kills(kills: usize, limit: Duration) {
+    let rounds = kills.div_ceil(2);
+    let commands = format!(
+        "{ROUND}\
+         round ext2-fs; round file-disk; sleep 500ms; sysinfo\n\
+         i=0; while test $i '<' {rounds}; do round ext2-fs; round file-disk; i=$((i + 1)); end\n\
+         sleep 500ms; sysinfo"
+    );
+    let run = Machine::new().disk(disk().path()).limit(limit).run(&commands);
+    run.orderly();
+    let text = run.text();
+    assert!(!text.contains("not "), "a kill or the `cat` after one failed:\n{run}");
+    assert_eq!(text.lines().filter(|line| *line == "small").count(), 2 * rounds + 2, "{run}");
+    let counters = counters(&text);
+    assert_eq!(counters.len(), 2, "{run}");
+    let steady = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes", "stacks"];
+    for name in steady {
+        let [before, after] = [0, 1].map(|index| counters[index].get(name));
+        assert!(before.is_some() && before == after, "{name}: {before:?} before {kills} kills, {after:?} after");
+    }
+    // The shell's heap keeps a few pages for its list of jobs.
+    let [before, after] = [0, 1].map(|index| counters[index].get("pages").copied().unwrap_or(0));
+    assert!(before > 0 && after <= before + 16, "pages: {before} before {kills} kills, {after} after");
+    println!("{kills} kills took {:?}", run.took);
+}
+
+#[test]
+fn after_25_kills_all_counters_are_as_before() {
+    loop_of_kills(25, Duration::from_secs(120));
+}
+
+#[test]
+#[ignore = "takes about a minute"]
+fn after_1000_kills_all_counters_are_as_before() {
+    loop_of_kills(1000, Duration::from_secs(900));
+}
