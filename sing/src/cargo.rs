@@ -27,6 +27,13 @@ pub fn command() -> Command {
     command
 }
 
+/// The folder in which cargo keeps what it downloads.
+pub fn home() -> PathBuf {
+    let by_variable = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let usual = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    by_variable.or_else(usual).unwrap_or_else(|| PathBuf::from(".cargo"))
+}
+
 /// Runs a `cargo build` to its end and returns the programs it made, by package name.
 ///
 /// Messages of the compiler are shown only when it fails. `expected` is about how many packages

@@ -42,6 +42,7 @@ pub struct Doors {
     folder: PathBuf,
     target: PathBuf,
     link_script: PathBuf,
+    repository_root: PathBuf,
 }
 
 impl Doors {
@@ -54,6 +55,7 @@ impl Doors {
             folder: repository.output("doors"),
             target: repository.output("build"),
             link_script: repository.root().join(LINK_SCRIPT),
+            repository_root: repository.root().to_path_buf(),
         };
         let mut members = BTreeSet::new();
         for program in programs {
@@ -93,7 +95,15 @@ impl Doors {
             command.arg("--package").arg(door_name(program));
         }
         // Takes the place of whatever flags the user has: an image is made with exactly these.
-        let flags = format!("{}\x1f-Clink-arg=-Wl,-T,{}", FLAGS.join("\x1f"), self.link_script.display());
+        // Paths in panic messages begin at the repository or at cargo's folder, so that the same sources give
+        // the same image wherever they are built.
+        let flags = format!(
+            "{}\x1f-Clink-arg=-Wl,-T,{}\x1f--remap-path-prefix={}=\x1f--remap-path-prefix={}=",
+            FLAGS.join("\x1f"),
+            self.link_script.display(),
+            with_slash(&self.repository_root),
+            with_slash(&crate::cargo::home()),
+        );
         command.env("CARGO_ENCODED_RUSTFLAGS", flags).env_remove("RUSTFLAGS");
         command.env("CARGO_INCREMENTAL", "0");
         command
@@ -128,6 +138,11 @@ impl Doors {
         write_if_changed(&self.lock(), &content)?;
         write_if_changed(&seen, &content)
     }
+}
+
+/// A folder as a prefix of the paths in it.
+fn with_slash(folder: &Path) -> String {
+    format!("{}/", folder.display())
 }
 
 /// The package name of a program's door.

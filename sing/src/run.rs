@@ -23,9 +23,16 @@ pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     }
     let manifest = repository.system_manifest(&arguments.system)?;
     let ready = systems::prepare(repository, &manifest, UnsafeTests::Refused)?;
-    let disks = if arguments.disk.is_empty() { vec![demo_disk::path(repository)?] } else { arguments.disk.clone() };
+    let disks = if arguments.disk.is_empty() { vec![demo_disk(repository)?] } else { arguments.disk.clone() };
     let error = machine_command(&ready, &disks, arguments).exec();
     Err(Failure::file("start", &ready.machine, &error))
+}
+
+/// The demo disk, to be read only, so that several machines can run at once.
+fn demo_disk(repository: &Repository) -> Outcome<PathBuf> {
+    let mut disk = demo_disk::path(repository)?.into_os_string();
+    disk.push(":ro");
+    Ok(disk.into())
 }
 
 /// The command that starts the machine.

@@ -15,7 +15,7 @@ use crate::command_line::TestArguments;
 use crate::failure::{Failure, Outcome};
 use crate::host_tools;
 use crate::repository::Repository;
-use crate::systems;
+use crate::systems::{self, Ready};
 use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
 
 /// The crate of end-to-end tests; it runs after the rest, because it builds and starts systems itself.
@@ -25,6 +25,8 @@ const NEEDS_E2FSPROGS: &str = "e2fsprogs";
 const TIERS: [&str; 3] = ["unit", "conformance", END_TO_END];
 /// A conformance run that takes longer has hung.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
+/// The suite runs on machines of these sizes.
+const CONFORMANCE_PROCESSORS: [u32; 2] = [1, 2];
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(3600);
 
 /// What to run.
@@ -161,13 +163,23 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
         return Ok(skipped("conformance", "there is no systems/conformance.toml"));
     };
     let ready = systems::prepare(repository, &manifest, UnsafeTests::Allowed)?;
-    let mut words = vec!["conformance".to_string()];
-    if selection.long {
-        words.push("--long".into());
+    let mut counts = Counts::default();
+    for processors in CONFORMANCE_PROCESSORS {
+        counts += conformance_run(&ready, selection, processors)?;
     }
-    words.extend(selection.name.map(|name| format!("'{}'", name.replace('\'', ""))));
+    Ok(counts)
+}
+
+/// One run of the suite on a machine with so many processors.
+fn conformance_run(ready: &Ready, selection: &Selection<'_>, processors: u32) -> Outcome<Counts> {
     let mut command = Command::new(&ready.machine);
-    command.arg("--system").arg(&ready.image).arg("--parameter").arg(format!("commands={}", words.join(" ")));
+    command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+    if selection.long {
+        command.args(["--parameter", "long=true"]);
+    }
+    if let Some(name) = selection.name {
+        command.arg("--parameter").arg(format!("only={name}"));
+    }
     let limit = if selection.long { LONG_CONFORMANCE_LIMIT } else { CONFORMANCE_LIMIT };
     let output = run_machine(command, limit)?;
     let mut counts = Counts::default();
@@ -175,7 +187,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
         match verdict(line) {
             Some(Verdict::Passed(_)) => counts.passed += 1,
             Some(Verdict::Failed(name, why)) => {
-                println!("  FAILED {name}: {why}");
+                println!("  FAILED {name} with {processors} processors: {why}");
                 counts.failed += 1;
             }
             Some(Verdict::Skipped(name, why)) => {
@@ -198,7 +210,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
 
 /// What a machine printed, and what was wrong with its end.
 pub struct MachineOutput {
-    /// Its standard output.
+    /// Its standard output and debug output.
     pub text: String,
     /// None when it ended with status 0 in time.
     pub problem: Option<String>,
@@ -210,15 +222,18 @@ pub struct MachineOutput {
 /// It cannot be started.
 pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutput> {
     let cannot_start = |error: std::io::Error| Failure::new(format!("the hosted machine cannot be started: {error}"));
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot_start)?;
-    let output = child.stdout.take();
+    // The debug output, on which a suite without a console prints, and standard output are one stream.
+    let (output, input) = std::io::pipe().map_err(cannot_start)?;
+    let errors = input.try_clone().map_err(cannot_start)?;
+    let mut child = command.stdin(Stdio::null()).stdout(input).stderr(errors).spawn().map_err(cannot_start)?;
+    // The command holds the writing ends too; with them the stream would never end.
+    drop(command);
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        if let Some(mut output) = output {
-            // What was read before a failure still counts.
-            let _ = output.read_to_end(&mut bytes);
-        }
+        let mut output = output;
+        // What was read before a failure still counts.
+        let _ = output.read_to_end(&mut bytes);
         let _ = sender.send(bytes);
     });
     let bytes = match receiver.recv_timeout(limit) {

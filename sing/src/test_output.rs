@@ -107,7 +107,9 @@ pub enum Verdict<'a> {
 
 /// Reads a line `test NAME ... VERDICT`; others are none.
 pub fn verdict(line: &str) -> Option<Verdict<'_>> {
-    let (name, verdict) = line.trim().strip_prefix("test ")?.split_once(" ... ")?;
+    // Lines of the debug output begin with the name of the program.
+    let line = line.trim().strip_prefix("conformance: ").unwrap_or(line.trim());
+    let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let reason = |rest: &'static str| verdict.strip_prefix(rest).map(|why| why.trim_start_matches(':').trim());
     if verdict == "ok" {
         Some(Verdict::Passed(name))
