@@ -286,7 +286,8 @@ pub fn attach(process: ProcessRef, parent: (BlockRef, u64), child: (BlockRef, u6
     take_from(process, parent.0, parent.1)?;
     let taken = take_from(process, child.0, child.1);
     let result = taken.and_then(|()| {
-        if child.0.is_lent() {
+        // What is on loan goes back as it came.
+        if child.0.is_lent() || parent.0.is_lent() {
             give_to(process, child.0);
             return Err(Status::Lent);
         }
@@ -304,6 +305,10 @@ pub fn attach(process: ProcessRef, parent: (BlockRef, u64), child: (BlockRef, u6
 /// Detaches the block that was attached last.
 pub fn detach(process: ProcessRef, parent: BlockRef, handle: u64) -> Result<BlockRef, Status> {
     take_from(process, parent, handle)?;
+    if parent.is_lent() {
+        give_to(process, parent);
+        return Err(Status::Lent);
+    }
     let child = BLOCKS.slot(parent.first_child.load(Ordering::Relaxed));
     if let Some(child) = child {
         parent.first_child.store(child.next.load(Ordering::Relaxed), Ordering::Relaxed);

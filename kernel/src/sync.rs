@@ -53,7 +53,8 @@ enum State {
     #[default]
     Closed,
     Mutex {
-        holder: Option<ThreadRef>,
+        /// By handle: a thread that ends with the mutex leaves it held, and another may have its place.
+        holder: Option<u64>,
     },
     Event {
         manual: bool,
@@ -105,15 +106,32 @@ pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
     Ok(claims::handle(Kind::Sync, sync.index(), sync.generation()))
 }
 
-/// Closes an object that nobody holds or waits for.
-pub fn close(caller: ProcessRef, sync: SyncRef) -> Result<(), Status> {
+/// Kinds of objects, as the functions that close one mean it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SyncKind {
+    /// A mutex.
+    Mutex,
+    /// An event of either sort.
+    Event,
+    /// A wait set.
+    WaitSet,
+}
+
+/// Closes an object of this kind that nobody holds or waits for.
+pub fn close(caller: ProcessRef, sync: SyncRef, kind: SyncKind) -> Result<(), Status> {
     let mut inner = sync.lock()?;
+    let found = match inner.state {
+        State::Closed => return Err(Status::BadHandle),
+        State::Mutex { .. } => SyncKind::Mutex,
+        State::Event { .. } => SyncKind::Event,
+        State::WaitSet { .. } => SyncKind::WaitSet,
+    };
+    if found != kind {
+        return Err(Status::BadHandle);
+    }
     let held = matches!(inner.state, State::Mutex { holder: Some(_) });
     if held || !inner.waiters.is_empty() {
         return Err(Status::Busy);
-    }
-    if matches!(inner.state, State::Closed) {
-        return Err(Status::BadHandle);
     }
     inner.state = State::Closed;
     drop(inner);
@@ -133,10 +151,10 @@ pub fn release(sync: &'static Slot<Sync>) {
 pub fn try_acquire(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
     match &mut sync.lock()?.state {
         State::Mutex { holder: free @ None } => {
-            *free = Some(thread);
+            *free = Some(thread.handle());
             Ok(())
         }
-        State::Mutex { holder: Some(holder) } if core::ptr::eq(*holder, thread) => Err(Status::Deadlock),
+        State::Mutex { holder: Some(holder) } if *holder == thread.handle() => Err(Status::Deadlock),
         State::Mutex { .. } => Err(Status::WouldBlock),
         _ => Err(Status::BadHandle),
     }
@@ -158,7 +176,7 @@ pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), St
             }
         };
         if let State::Mutex { holder: free @ None } = &mut inner.state {
-            *free = Some(thread);
+            *free = Some(thread.handle());
             drop(inner);
             crate::channel::drop_wait(ticket);
             return Ok(());
@@ -179,9 +197,9 @@ pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), St
 pub fn release_mutex(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
     let mut inner = sync.lock()?;
     match inner.state {
-        State::Mutex { holder: Some(holder) } if core::ptr::eq(holder, thread) => {
+        State::Mutex { holder: Some(holder) } if holder == thread.handle() => {
             let next = inner.waiters.wake_one();
-            inner.state = State::Mutex { holder: next };
+            inner.state = State::Mutex { holder: next.map(|next| next.handle()) };
             Ok(())
         }
         State::Mutex { .. } => Err(Status::WrongState),

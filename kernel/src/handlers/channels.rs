@@ -8,6 +8,7 @@ use abi::{EpitaphKind, Status, TraceKind};
 use super::{Caller, caller};
 use crate::channel::{self, EndpointRef, Received, SendError, SideIndex};
 use crate::process::{self, Epitaph};
+use crate::sync::SyncKind;
 use crate::{claims, sync};
 
 pub fn channel_create(contract: u64) -> Result<u64, Status> {
@@ -126,11 +127,11 @@ pub fn wait_set_wait(set: u64, deadline: u64) -> Result<u64, Status> {
 }
 
 pub fn wait_set_close(set: u64) -> Result<u64, Status> {
-    close_sync(set)
+    close_sync(set, SyncKind::WaitSet)
 }
 
-/// Closes a mutex, event or wait set: the three have one handle kind.
-pub(super) fn close_sync(handle: u64) -> Result<u64, Status> {
+/// Closes a mutex, event or wait set: the three have one kind of handle.
+pub(super) fn close_sync(handle: u64, kind: SyncKind) -> Result<u64, Status> {
     let caller = caller()?;
-    sync::close(caller.process, claims::sync(handle, caller.process)?).map(|()| 0)
+    sync::close(caller.process, claims::sync(handle, caller.process)?, kind).map(|()| 0)
 }

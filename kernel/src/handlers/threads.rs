@@ -10,7 +10,7 @@ use crate::claims::Kind;
 use crate::device::OpenDevice;
 use crate::machine::machine;
 use crate::process::{self, ProcessRef};
-use crate::sync::{self, SyncRef};
+use crate::sync::{self, SyncKind, SyncRef};
 use crate::thread::{self, Argument, ThreadRef};
 use crate::wait::{self, Ticket, Woken};
 use crate::{channel, claims, device, sched};
@@ -146,7 +146,7 @@ pub fn mutex_release(mutex: u64) -> Result<u64, Status> {
 }
 
 pub fn mutex_close(mutex: u64) -> Result<u64, Status> {
-    close_sync(mutex)
+    close_sync(mutex, SyncKind::Mutex)
 }
 
 pub fn event_create_manual() -> Result<u64, Status> {
@@ -173,7 +173,7 @@ pub fn event_wait(event: u64, deadline: u64) -> Result<u64, Status> {
 }
 
 pub fn event_close(event: u64) -> Result<u64, Status> {
-    close_sync(event)
+    close_sync(event, SyncKind::Event)
 }
 
 #[derive(Clone, Copy)]

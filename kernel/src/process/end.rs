@@ -177,7 +177,11 @@ fn announce_end(process: ProcessRef) {
     life.waiters.wake_all();
     let held = life.held;
     let first = process.parent_id_locked(&life) == 0 && !held && process.id.load(Ordering::Relaxed) == 1;
+    let charged = life.released_by.take();
     drop(life);
+    if let Some((parent, id)) = charged {
+        parent.refund_child(id);
+    }
     if first {
         crate::root_ended(&epitaph);
     }
@@ -194,7 +198,7 @@ impl Slot<Process> {
 
 /// The parent gives a child's handle up.
 pub fn release(parent: ProcessRef, child: ProcessRef, generation: u32) -> Result<(), Status> {
-    let ended = {
+    let state = {
         let mut life = child.life.lock();
         // Another thread of the parent may have released it, and the slot be another SIP's.
         if !life.held || !child.is_held_by(&life, parent) || child.generation() != generation {
@@ -202,12 +206,17 @@ pub fn release(parent: ProcessRef, child: ProcessRef, generation: u32) -> Result
         }
         life.held = false;
         life.parent = None;
-        child.state() == ProcessState::Ended
+        let state = child.state();
+        if state != ProcessState::Ended {
+            life.released_by = Some((parent, parent.id.load(Ordering::Relaxed)));
+            parent.released_children.fetch_add(1, Ordering::Relaxed);
+        }
+        state
     };
     parent.children.lock().remove(child.index());
-    if ended {
+    if state == ProcessState::Ended {
         PROCESSES.release(child);
-    } else if child.state() == ProcessState::Created {
+    } else if state == ProcessState::Created {
         end(child, Epitaph::new(EpitaphKind::NotStarted, "given up before it was started"));
     }
     Ok(())

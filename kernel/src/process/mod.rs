@@ -77,6 +77,8 @@ pub struct Process {
     /// Its paged memory.
     pub pages: SpinLock<Pages>,
     children: SpinLock<List<OfParent>>,
+    /// Children whose handles it gave up while they ran, and that still run.
+    released_children: AtomicU32,
     open_devices: AtomicU32,
 }
 
@@ -104,6 +106,8 @@ pub struct Pages {
 #[derive(Default)]
 struct Life {
     parent: Option<(ProcessRef, u64)>,
+    /// Who is charged for it although it gave the handle up, with its process id.
+    released_by: Option<(ProcessRef, u64)>,
     held: bool,
     epitaph: Option<Epitaph>,
     waiters: Waiters,
@@ -225,6 +229,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
     process.dying.store(false, Ordering::SeqCst);
     process.live_threads.store(0, Ordering::Relaxed);
     process.created_channels.store(0, Ordering::Relaxed);
+    process.released_children.store(0, Ordering::Relaxed);
     process.block_bytes.store(0, Ordering::Relaxed);
     for counter in [&process.sent, &process.received, &process.past_cycles, &process.started_ns] {
         counter.store(0, Ordering::Relaxed);
@@ -233,6 +238,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
     {
         let mut life = process.life.lock();
         life.parent = parent.map(|parent| (parent, parent.id.load(Ordering::Relaxed)));
+        life.released_by = None;
         life.held = parent.is_some();
         life.epitaph = None;
         life.waiters = Waiters::default();

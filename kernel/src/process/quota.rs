@@ -34,9 +34,9 @@ impl Slot<Process> {
         self.program.get().map(|program| program.manifest.quota).unwrap_or_default()
     }
 
-    /// Whether it may have one more child.
+    /// Whether it may have one more child. Those that it gave up count as long as they run.
     pub(super) fn may_have_another_child(&self) -> Result<(), Status> {
-        let children = self.children.lock().count();
+        let children = self.children.lock().count() + self.released_children.load(Ordering::Relaxed);
         if children < self.quota().children { Ok(()) } else { Err(self.quota_exceeded(QUOTA_CHILDREN)) }
     }
 
@@ -99,6 +99,15 @@ impl Slot<Process> {
             let less = |count: u32| count.checked_sub(1);
             // It is 0 only if the slot has just been taken into use for another SIP.
             let _ = self.created_channels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
+    }
+
+    /// A child that the SIP with this id gave up has ended; nothing to do if the slot is another's.
+    pub(super) fn refund_child(&self, id: u64) {
+        if self.id.load(Ordering::Relaxed) == id {
+            let less = |count: u32| count.checked_sub(1);
+            // As in `refund_channel`.
+            let _ = self.released_children.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
     }
 

@@ -7,8 +7,11 @@ use crate::messages::loan;
 use crate::objects::{block, channel};
 use crate::raw::{abi, must, refused, word};
 
-pub(crate) const ACTS: &[(&str, Act)] =
-    &[("block-operations", |_| operations()), ("free-loan", |_| free_loan()), ("take-loan-apart", |_| take_loan_apart())];
+pub(crate) const ACTS: &[(&str, Act)] = &[
+    ("block-operations", |_| operations()),
+    ("free-loan", |_| free_loan()),
+    ("take-loan-apart", |_| take_loan_apart()),
+];
 
 /// Address and length of a block.
 fn place(block: u64) -> (u64, u64) {

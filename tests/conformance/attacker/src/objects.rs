@@ -18,16 +18,8 @@ pub(crate) enum Kind {
     Device,
 }
 
-pub(crate) const KINDS: [Kind; 8] = [
-    Kind::Endpoint,
-    Kind::Set,
-    Kind::Block,
-    Kind::Thread,
-    Kind::Child,
-    Kind::Mutex,
-    Kind::Event,
-    Kind::Device,
-];
+pub(crate) const KINDS: [Kind; 8] =
+    [Kind::Endpoint, Kind::Set, Kind::Block, Kind::Thread, Kind::Child, Kind::Mutex, Kind::Event, Kind::Device];
 
 /// The kind of object that an argument of a function names, if it names one.
 pub(crate) fn kind_of(function: &Function, argument: &str) -> Option<Kind> {

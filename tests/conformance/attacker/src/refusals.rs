@@ -60,6 +60,10 @@ fn expect_refused(own: &Own, bad: u64, is_tried: impl Fn(Kind) -> bool) {
             );
         }
     }
+}
+
+/// The same for the function that takes its handles through the buffer.
+fn expect_not_waited_for(bad: u64) {
     crate::raw::set_words(&[bad]);
     refused("wait_any", &[1, 0], &[Status::BadHandle]);
 }
@@ -69,6 +73,7 @@ fn stale_handles() -> i32 {
     for kind in KINDS {
         let stale = make_stale(kind);
         expect_refused(&own, stale, |wanted| wanted == kind);
+        expect_not_waited_for(stale);
         // Another object in its place does not make it good again.
         let next = make(kind).expect("an object");
         assert!(next != stale || kind == Kind::Device, "a handle of a {kind:?} was used again");
@@ -100,6 +105,7 @@ fn forged_handles() -> i32 {
     let describe = |handle| [own.0.contains(&handle), is_live(handle)];
     for bad in forged.into_iter().filter(|&handle| describe(handle) == [false, false]) {
         expect_refused(&own, bad, |_| true);
+        expect_not_waited_for(bad);
     }
     0
 }
@@ -129,6 +135,7 @@ fn foreign_handles() -> i32 {
     for (number, kind) in KINDS.iter().enumerate() {
         let foreign = ask(client, number as u64);
         expect_refused(&own, foreign, |wanted| wanted == *kind);
+        expect_not_waited_for(foreign);
         // A block's address is no handle either.
         expect_refused(&own, ask(client, 100), |wanted| wanted == *kind);
     }

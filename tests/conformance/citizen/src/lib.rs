@@ -63,6 +63,10 @@ const ACTS: &[(&str, Act)] = &[
     ("exit", |stage| stage.number as i32),
     ("panic", |stage| panic!("the reason is {}", stage.number)),
     ("sleep", |_| sleep_forever()),
+    ("nap", |_| {
+        sip::thread::sleep(Deadline::after_ms(300));
+        0
+    }),
     ("spin", |_| scheduling::spin()),
     ("spin-in-kernel", |_| scheduling::spin_in_kernel()),
     ("serve", talk::serve),

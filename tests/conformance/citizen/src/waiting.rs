@@ -135,7 +135,8 @@ pub(crate) fn switch_receive(_: Stage) -> i32 {
             one = next;
         } else {
             let asking = two.call(round);
-            let Either::Second(other, ExpReady::Call { value, next }) = either(one_end, two_end, Deadline::NEVER) else {
+            let Either::Second(other, ExpReady::Call { value, next }) = either(one_end, two_end, Deadline::NEVER)
+            else {
                 panic!("the second endpoint had the message")
             };
             assert_eq!(value, round, "the message of this round");

@@ -35,7 +35,8 @@ fn garbage(number: usize) -> Outcome {
             Ok(epitaph) => epitaph,
             Err(_) => stop(&child)?,
         };
-        let legitimate = [EpitaphKind::Exited, EpitaphKind::Panicked, EpitaphKind::ContractViolation, EpitaphKind::Stopped];
+        let legitimate =
+            [EpitaphKind::Exited, EpitaphKind::Panicked, EpitaphKind::ContractViolation, EpitaphKind::Stopped];
         check!(legitimate.contains(&epitaph.kind), "it ended by {:?}: {epitaph}", epitaph.kind);
         let own_panic = epitaph.kind == EpitaphKind::Panicked && epitaph.text.contains("panicked at");
         check!(!own_panic, "{epitaph}");

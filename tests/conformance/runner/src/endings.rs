@@ -110,8 +110,16 @@ const ENDINGS: &[Ending] = &[
     violation("block: of another type", "send-block-of-other-type", &["Give", "Errand", "another type"]),
     violation("block: a lent one as its own", "send-lent-as-own", &["Give", "Errand", "lent block"]),
     violation("block: an endpoint's handle", "send-endpoint-as-block", &["Give", "Errand", "does not own"]),
-    violation("loan: returns what was not lent", "return-not-lent", &["Returned", "Errand", "not lent over this channel"]),
-    violation("loan: returns over another channel", "return-elsewhere", &["Returned", "Errand", "not lent over this channel"]),
+    violation(
+        "loan: returns what was not lent",
+        "return-not-lent",
+        &["Returned", "Errand", "not lent over this channel"],
+    ),
+    violation(
+        "loan: returns over another channel",
+        "return-elsewhere",
+        &["Returned", "Errand", "not lent over this channel"],
+    ),
     violation("loan: lends on too deep", "lend-too-deep", &["Lend", "Errand", "too often"]),
     violation("endpoint: through its own channel", "pass-own-channel", &["Pass", "Errand", "very channel"]),
     violation("endpoint: its own peer", "pass-own-peer", &["Pass", "Errand"]),

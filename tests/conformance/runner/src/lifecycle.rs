@@ -109,8 +109,7 @@ fn given_late(_: &Settings) -> Outcome {
     // Both children were released by that and go on by themselves: end them by their number.
     for record in diagnostics::processes().map_err(|status| status.text().to_string())?.iter() {
         if diagnostics::name(&record.name) == "conformance-citizen" {
-            sip::process::stop_any(record.id, StopReason::Requested)
-                .map_err(|status| status.text().to_string())?;
+            sip::process::stop_any(record.id, StopReason::Requested).map_err(|status| status.text().to_string())?;
         }
     }
     Ok(())

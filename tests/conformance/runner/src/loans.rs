@@ -182,7 +182,9 @@ fn lender_ends(_: &Settings) -> Outcome {
         let ExpReady::Lend { data, next } = exporter.receive() else { return Err("no loan came".into()) };
         finish(&child, ending)?;
         check!(data.len() == 4096 && is_patterned(&data, 9), "the block changed when its lender ended");
-        let ExpReady::ChannelClosed(_) = next.returned(data).receive() else { return Err("a dead lender spoke".into()) };
+        let ExpReady::ChannelClosed(_) = next.returned(data).receive() else {
+            return Err("a dead lender spoke".into());
+        };
         let (importer, exporter) = channel()?;
         let child = citizen("lend-and-end").ending(ending).client(importer).start()?;
         let ExpReady::Lend { data, next } = exporter.receive() else { return Err("no loan came".into()) };

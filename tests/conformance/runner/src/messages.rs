@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use conformance_contract::{errand, welcome};
 use errand::{
-    ExpReady, ExpReadyAfterFirst, ExpReadyAfterFirstThenSecond, ImpReadyAfterCall, ImpReadyAfterGive, ImpReadyAfterPass,
-    ImpReadyAfterPassAny, ImpReadyAfterPassServer,
+    ExpReady, ExpReadyAfterFirst, ExpReadyAfterFirstThenSecond, ImpReadyAfterCall, ImpReadyAfterGive,
+    ImpReadyAfterPass, ImpReadyAfterPassAny, ImpReadyAfterPassServer,
 };
 use sip::exheap::ExVec;
 
@@ -232,7 +232,9 @@ fn send_to_the_dead(_: &Settings) -> Outcome {
         let ImpReadyAfterPass::ChannelClosed(_) = importer.pass(travelling).receive() else {
             return Err("nobody answered".into());
         };
-        let ExpReady::ChannelClosed(_) = stays.receive() else { return Err("an endpoint sent to nobody is open".into()) };
+        let ExpReady::ChannelClosed(_) = stays.receive() else {
+            return Err("an endpoint sent to nobody is open".into());
+        };
     }
     Ok(())
 }
