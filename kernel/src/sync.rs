@@ -345,8 +345,11 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
     let own = sync.slot.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
     match &mut sync.lock()?.state {
         State::WaitSet { ready, members } if own => {
+            // An endpoint that has something may be added again and again, and is announced each time.
+            if *members >= caller.handle_quota() {
+                return Err(Status::QuotaExceeded);
+            }
             *members += 1;
-            // An endpoint may have been announced twice; the set then has fewer members than that.
             ready.reserve(members.saturating_sub(ready.len()) + 1);
             Ok(())
         }
@@ -365,10 +368,24 @@ pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
 }
 
 /// Forgets an endpoint that leaves the set.
-pub fn leave(sync: SyncRef, endpoint: u64) {
-    let Ok(mut inner) = sync.lock() else { return };
-    if let State::WaitSet { ready, members } = &mut inner.state {
-        ready.retain(|&(_, ready)| ready != endpoint);
-        *members = members.saturating_sub(1);
-    }
+pub fn leave(sync: SyncRef, endpoint: u64, from: Membership) -> Result<(), Status> {
+    let mut inner = sync.lock()?;
+    let State::WaitSet { ready, members } = &mut inner.state else { return Err(Status::BadHandle) };
+    let before = ready.len();
+    ready.retain(|&(_, ready)| ready != endpoint);
+    let left = match from {
+        Membership::Waiting => 1,
+        Membership::AnnouncedOrNone => before - ready.len(),
+    };
+    *members = members.saturating_sub(left);
+    Ok(())
+}
+
+/// What an endpoint that leaves a wait set was in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// It was in it, with nothing to receive.
+    Waiting,
+    /// It was announced, perhaps more than once, or never was in it: then nothing changes.
+    AnnouncedOrNone,
 }

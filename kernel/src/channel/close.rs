@@ -61,7 +61,8 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     }
     drop(inner);
     if let Some(set) = set {
-        crate::sync::leave(set, endpoint.handle());
+        // A set that is gone has nothing to forget.
+        let _ = crate::sync::leave(set, endpoint.handle(), Membership::Waiting);
     }
     for words in &waiting {
         if let Some(message) = contract.message((words[0] & 0xffff) as usize) {

@@ -172,7 +172,7 @@ pub fn join_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef, key: u6
             Ok(())
         }
         Err(status) => {
-            crate::sync::leave(set, endpoint.handle());
+            crate::sync::leave(set, endpoint.handle(), Membership::Waiting)?;
             Err(status)
         }
     }
@@ -182,12 +182,13 @@ pub fn join_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef, key: u6
 pub fn leave_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef) -> Result<(), Status> {
     let mut inner = endpoint.lock_owned(caller)?;
     let side = &mut inner.sides[endpoint.side as usize];
+    let mut was = Membership::AnnouncedOrNone;
     if let Waiter::Set { set: joined, .. } = side.waiter
         && core::ptr::eq(joined.slot, set.slot)
     {
         side.waiter = Waiter::Nobody;
+        was = Membership::Waiting;
     }
     drop(inner);
-    crate::sync::leave(set, endpoint.handle());
-    Ok(())
+    crate::sync::leave(set, endpoint.handle(), was)
 }
