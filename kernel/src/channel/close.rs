@@ -12,6 +12,7 @@ use crate::contract::Monitored;
 use crate::exheap::{self, BLOCKS, BlockRef};
 use crate::lock::SpinGuard;
 use crate::process::ProcessRef;
+use crate::sync::Membership;
 
 /// Closes an endpoint of the caller's.
 pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {

@@ -11,7 +11,7 @@ use crate::contract::Monitored;
 use crate::exheap::{self, BLOCKS};
 use crate::lock::SpinGuard;
 use crate::process::ProcessRef;
-use crate::sync::SyncRef;
+use crate::sync::{Membership, SyncRef};
 use crate::thread::MessageBuffer;
 use crate::wait::{self, Ticket, Woken};
 

@@ -117,7 +117,6 @@ pub fn wait_set_add(set: u64, endpoint: u64, key: u64) -> Result<u64, Status> {
 pub fn wait_set_remove(set: u64, endpoint: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let set = claims::sync(set, caller.process)?;
-    sync::expect_wait_set(set)?;
     channel::leave_set(caller.process, claims::endpoint(endpoint)?, set).map(|()| 0)
 }
 

@@ -34,6 +34,11 @@ impl Slot<Process> {
         self.program.get().map(|program| program.manifest.quota).unwrap_or_default()
     }
 
+    /// How many handles it may have.
+    pub fn handle_quota(&self) -> usize {
+        self.quota().handles as usize
+    }
+
     /// Whether it may have one more child. Those that it gave up count as long as they run.
     pub(super) fn may_have_another_child(&self) -> Result<(), Status> {
         let children = self.children.lock().count() + self.released_children.load(Ordering::Relaxed);

@@ -159,6 +159,12 @@ fn wait_set_strangers() -> i32 {
         assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(key), "each is announced once, in order");
     }
     refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    // An endpoint with a message, added for ever, costs the kernel no more than the quota.
+    let mut added = 0;
+    while abi("wait_set_add", &[set, exporter, 7]).is_ok() {
+        added += 1;
+        assert!(added <= 30_000, "{added} entries of one endpoint");
+    }
     for (name, arguments) in [("wait_set_wait", [must("event_create_auto", &[]), 0]), ("event_wait", [set, 0])] {
         refused(name, &arguments, &[Status::BadHandle]);
     }
