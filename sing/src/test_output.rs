@@ -111,7 +111,8 @@ pub fn verdict(line: &str) -> Option<Verdict<'_>> {
     let line = line.trim().strip_prefix("conformance: ").unwrap_or(line.trim());
     let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let reason = |rest: &'static str| verdict.strip_prefix(rest).map(|why| why.trim_start_matches(':').trim());
-    if verdict == "ok" {
+    // A time may follow: `ok (12 ms)`.
+    if verdict == "ok" || verdict.starts_with("ok (") {
         Some(Verdict::Passed(name))
     } else if let Some(why) = reason("FAILED") {
         Some(Verdict::Failed(name, why))
