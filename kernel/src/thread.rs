@@ -56,7 +56,9 @@ pub struct Thread {
 /// What is known of a thread's end.
 #[derive(Default)]
 pub struct End {
-    /// It has ended.
+    /// It runs no more, but still stands on its stack perhaps. It is in its SIP's list until it is released.
+    pub left: bool,
+    /// It has ended, and its stack is free.
     pub ended: bool,
     /// Nobody will join it.
     pub released: bool,

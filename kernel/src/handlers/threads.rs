@@ -83,10 +83,12 @@ fn release_thread(process: ProcessRef, thread: ThreadRef, handle: u64) -> Result
         return Err(Status::BadHandle);
     }
     end.released = true;
-    let ended = end.ended;
+    let (left, ended) = (end.left, end.ended);
     drop(end);
-    if ended {
+    if left {
         process.threads.lock().remove(thread.index());
+    }
+    if ended {
         thread::THREADS.release(thread);
     }
     Ok(0)

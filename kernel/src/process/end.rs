@@ -69,6 +69,8 @@ pub fn thread_ended(process: ProcessRef, thread: ThreadRef) {
             end.released = true;
             drop(end);
             process.threads.lock().remove(thread.index());
+        } else {
+            end.left = true;
         }
     }
     if process.live_threads.fetch_sub(1, Ordering::AcqRel) == 1 {
