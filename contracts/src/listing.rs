@@ -127,8 +127,17 @@ pub fn mode(kind: NodeKind, permissions: u32) -> String {
         NodeKind::Service => "s",
         NodeKind::Other => "?",
     });
-    for bit in (0..9).rev() {
-        text.push(if permissions >> bit & 1 == 0 { '-' } else { ['x', 'w', 'r'][bit % 3] });
+    // Owner, group, others; where each may run it, a letter also tells of set-user, set-group and sticky.
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = permissions >> shift;
+        text.push(if bits & 4 == 0 { '-' } else { 'r' });
+        text.push(if bits & 2 == 0 { '-' } else { 'w' });
+        text.push(match (permissions & special != 0, bits & 1 != 0) {
+            (true, true) => letter,
+            (true, false) => letter.to_ascii_uppercase(),
+            (false, true) => 'x',
+            (false, false) => '-',
+        });
     }
     text
 }
@@ -141,5 +150,7 @@ mod tests {
     fn modes_read_as_on_unix() {
         assert_eq!(mode(NodeKind::Directory, 0o755), "drwxr-xr-x");
         assert_eq!(mode(NodeKind::File, 0o640), "-rw-r-----");
+        assert_eq!(mode(NodeKind::File, 0o4751), "-rwsr-x--x");
+        assert_eq!(mode(NodeKind::Directory, 0o3766), "drwxrwSrwT");
     }
 }

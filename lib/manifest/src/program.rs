@@ -200,9 +200,12 @@ impl Reader<'_> {
                 let names = contracts.names();
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 let message = format!("there is no contract `{}`", name.value);
-                let nearest = one_of(&name.value, &names);
-                let remedy = format!("{nearest} Else depend on the crate that has the contract's file")
-                    .replace("` Else", "`; else");
+                let remedy = if names.is_empty() {
+                    "put the manifest beside a crate that depends on the crate with the contract's file".into()
+                } else {
+                    format!("{} Else depend on the crate that has the contract's file", one_of(&name.value, &names))
+                        .replace("` Else", "`; else")
+                };
                 self.report.add(Code::UnknownContract, message, &name.span, "no contract file declares it", remedy);
             }
             listed.push(Listed { name, side: side.map_or(ContractSide::Both, |side| side.value), known });

@@ -306,9 +306,21 @@ impl ParameterKind {
                 "false" | "no" | "off" | "0" => Some(Value::Boolean(false)),
                 _ => None,
             },
-            ParameterKind::DurationMs => text.parse().ok().map(Value::DurationMs),
+            ParameterKind::DurationMs => milliseconds(text).map(Value::DurationMs),
         }
     }
+}
+
+/// A duration: `250` and `250ms` are milliseconds, `2s` are seconds, `5m` are minutes.
+fn milliseconds(text: &str) -> Option<u64> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000)];
+    let unit = units.iter().find_map(|&(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
+    let (digits, factor) = unit.unwrap_or((text, 1));
+    // `+5` reads as a number, but is no way to write a duration.
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// A value of a parameter. Its `Display` is the text that is given to the process.

@@ -59,3 +59,14 @@ fn usage_names_what_is_wanted() {
     assert_eq!(usage(&list()), "list [-l] [--depth DEPTH] PATTERN [PATHS...]");
     assert_eq!(usage(&Manifest { parameters: Vec::new(), ..list() }), "list");
 }
+
+#[test]
+fn a_duration_is_written_with_its_unit_or_in_milliseconds() {
+    let parse = |text| package::ParameterKind::DurationMs.parse(text);
+    for (text, milliseconds) in [("250", 250), ("250ms", 250), ("2s", 2_000), ("5m", 300_000)] {
+        assert_eq!(parse(text), Some(package::Value::DurationMs(milliseconds)), "{text}");
+    }
+    for text in ["", "ms", "-1", "+5", "1.5s", "2 s", "5h", "18446744073709551615s"] {
+        assert_eq!(parse(text), None, "{text}");
+    }
+}

@@ -22,7 +22,7 @@ pub struct Terminal {
     child: Child,
     keyboard: File,
     shown: Shown,
-    /// How much of what was shown was already looked at.
+    /// Where the text ends that was waited for last, in what was shown without control sequences.
     looked_at: usize,
     started: Instant,
 }
@@ -72,9 +72,12 @@ impl Terminal {
         let begin = Instant::now();
         let mut shown = lock(&self.shown.0);
         loop {
-            let fresh = plain(&shown[self.looked_at..]);
-            if fresh.contains(text) {
-                self.looked_at = shown.len();
+            let all = plain(&shown);
+            let fresh = all.get(self.looked_at..).unwrap_or_default();
+            if let Some(place) = fresh.find(text) {
+                // Enter is pressed after the last character of a line, so the line end that closes what was found may
+                // also open what is found next.
+                self.looked_at += place + text.trim_end_matches('\n').len();
                 return;
             }
             let left = PATIENCE.saturating_sub(begin.elapsed());

@@ -66,7 +66,7 @@ fn what_is_no_file_is_refused_as_a_disk() {
     Machine::new().disk(&missing).run_by_tool("echo hi").refused(&["missing.img", "no such file"]);
     let secret = folder.path().join("secret.img");
     std::fs::write(&secret, "x").expect("a file can be written");
-    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0)).expect("permissions can be set");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).expect("permissions can be set");
     if std::fs::read(&secret).is_ok() {
         println!("not tried: a file that this user may not read, for root may read all");
         return;

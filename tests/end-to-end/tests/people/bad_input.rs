@@ -57,7 +57,7 @@ fn a_manifest_with_errors() {
     let good = file("apps/echo/manifest.toml");
     mistakes(&check("manifest.toml", &good.replace("name = \"echo\"", "nmae = \"echo\"")), &["nmae", "manifest.toml"]);
     mistakes(&check("manifest.toml", &good.replace("abi = 1", "abi = \"one\"")), &["abi", "manifest.toml"]);
-    mistakes(&check("manifest.toml", &good.replace("READY", "NOWHERE")), &["NOWHERE", "manifest.toml"]);
+    mistakes(&check("manifest.toml", &good.replace("\"Pipe\"", "\"Pip\"")), &["Pip", "manifest.toml"]);
     mistakes(&check("manifest.toml", "[program"), &["manifest.toml"]);
 }
 
@@ -136,7 +136,7 @@ fn a_changed_byte_in_an_image() {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
         }),
-        &["echo", "sing build"],
+        &["echo", "a byte was changed after signing", "build it again"],
     );
 }
 
@@ -214,7 +214,7 @@ fn a_system_call_in_the_code() {
 #[test]
 fn a_package_of_noise() {
     refused(Doctor::Raw(&|bytes| *bytes = vec![0xA5; 5000]), &["package"]);
-    refused(Doctor::Raw(&|bytes| bytes.truncate(bytes.len() / 2)), &["echo"]);
+    refused(Doctor::Raw(&|bytes| bytes.truncate(bytes.len() / 2)), &["package", "cut short"]);
 }
 
 #[test]

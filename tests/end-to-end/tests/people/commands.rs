@@ -73,7 +73,7 @@ fn variables_loops_and_functions_work() {
 fn a_mistake_in_a_script_is_shown_with_its_place() {
     let unset = run("echo before; echo $nope");
     assert_eq!((unset.status, unset.text().as_str()), (Some(2), "before\n"), "{unset}");
-    unset.refused(&["commands:1:20", "nope", "set it"]);
+    unset.refused(&["commands:1:19", "nope", "set it"]);
     assert!(unset.errors.contains("^^^^^"), "{unset}");
     run("if").refused(&["commands:1:3", "ends too early"]);
     run("echo 'open").refused(&["commands:1:"]);

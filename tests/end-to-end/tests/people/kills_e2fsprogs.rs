@@ -13,14 +13,19 @@ fn disk() -> Image {
     Image::of(folder.path(), Format { mebibytes: 16, ..Format::default() })
 }
 
-/// A function `round PROGRAM`: kills it in the middle of a `cat`, then reads the other file.
-const ROUND: &str = "function round\n\
-    cat /fs/disk0/large | checksum -a crc32 &\n\
-    sleep 5ms\n\
-    kill $1 || echo not killed\n\
-    wait\n\
-    cat /fs/disk0/small || echo not again\n\
-    end\n";
+/// A shell function `round PROGRAM`: kills it in the middle of a `cat`, which is the job `number` of the shell,
+/// then reads the other file.
+fn round(number: &str) -> String {
+    format!(
+        "function round\n\
+         cat /fs/disk0/large | checksum -a crc32 &\n\
+         sleep 5ms\n\
+         kill $1 || echo not killed\n\
+         wait {number}\n\
+         cat /fs/disk0/small || echo not again\n\
+         end\n"
+    )
+}
 
 /// Lines on standard error that begin so.
 fn said_by<'a>(run: &'a Run, program: &str) -> Vec<&'a str> {
@@ -29,7 +34,7 @@ fn said_by<'a>(run: &'a Run, program: &str) -> Vec<&'a str> {
 
 #[track_caller]
 fn one_clear_error(victim: &str) {
-    let run = Machine::new().disk(disk().path()).run(&format!("{ROUND}sleep 30 &\nround {victim}\nps\nkill sleep"));
+    let run = Machine::new().disk(disk().path()).run(&format!("{}sleep 30 &\nround {victim}\nps", round("2")));
     run.orderly();
     let said = said_by(&run, "cat");
     assert_eq!(said.len(), 1, "one error of `cat` was to be expected:\n{run}");
@@ -82,10 +87,11 @@ fn counters(text: &str) -> Vec<BTreeMap<String, u64>> {
 fn loop_of_kills(kills: usize, limit: Duration) {
     let rounds = kills.div_ceil(2);
     let commands = format!(
-        "{ROUND}\
+        "{}\
          round ext2-fs; round file-disk; sleep 500ms; sysinfo\n\
          i=0; while test $i '<' {rounds}; do round ext2-fs; round file-disk; i=$((i + 1)); end\n\
-         sleep 500ms; sysinfo"
+         sleep 500ms; sysinfo",
+        round("")
     );
     let run = Machine::new().disk(disk().path()).limit(limit).run(&commands);
     run.orderly();
