@@ -204,7 +204,11 @@ pub fn process_create(rounds: Rounds) -> Result<u64, Failure> {
         for _ in 0..count {
             let child = process::create("bench-nothing").map_err(|_| Failure("bench-nothing could not be created"))?;
             let child = child.start().map_err(|_| Failure("bench-nothing could not be started"))?;
-            child.wait().map_err(|_| Failure("bench-nothing did not end"))?;
+            let epitaph = child.wait().map_err(|_| Failure("bench-nothing did not end"))?;
+            // One that died early would be cheaper than one that ran.
+            if !epitaph.is_success() {
+                return Err(Failure("bench-nothing did not run to its end"));
+            }
         }
         Ok(())
     })

@@ -22,7 +22,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("sing", &["lang", "abi", "lib/package", "lib/manifest", "lib/ext2"]),
     ("benches/linux", &[]),
     ("tests/house", &["abi"]),
-    ("tests/end-to-end", &["lib/ext2"]),
+    ("tests/end-to-end", &["lib/ext2", "lib/package"]),
     ("tests/*", &["contracts", "sip", "lang", "lib/*"]),
 ];
 
