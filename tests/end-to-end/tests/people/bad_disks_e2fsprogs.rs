@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Format, Image, Machine, finish, sample};
+use end_to_end::{Format, Image, Machine, Terminal, finish, sample};
 
 fn good() -> Image {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
@@ -127,4 +127,31 @@ fn noise_anywhere_in_the_metadata_never_harms_the_system() {
         run.orderly();
         assert!(run.output.ends_with(b"\nend\n") && run.status == Some(0), "round {round}:\n{run}");
     }
+}
+
+#[test]
+fn a_disk_that_shrinks_under_the_running_system() {
+    let image = good();
+    let mut terminal = Terminal::start(Machine::new().disk(image.path()).command(None));
+    terminal.wait_for("> ");
+    terminal.press("ls /fs/disk0/many\r");
+    terminal.wait_for("name-00049");
+    let file = OpenOptions::new().write(true).open(image.path()).expect("the image can be written");
+    file.set_len(1 << 20).expect("the image can be cut");
+    terminal.press("cat /fs/disk0/binary-4300000 | checksum\r");
+    terminal.wait_for("cat: /fs/disk0/binary-4300000: the device below could not be read");
+    terminal.press("echo still here\r");
+    terminal.wait_for("\nstill here\n");
+    terminal.press("exit 0\r");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn nothing_is_written_to_a_file_system_that_only_reads() {
+    let image = good();
+    let before = std::fs::read(image.path()).expect("the image can be read");
+    let run = Machine::new().disk(image.path()).run("echo new > /fs/disk0/new");
+    run.refused(&["/fs/disk0/new", "cannot be written"]);
+    Machine::new().disk(image.path()).run("tree /fs/disk0 | checksum; kill file-disk").succeeded();
+    assert!(std::fs::read(image.path()).expect("the image can be read") == before, "the image was changed");
 }

@@ -91,14 +91,15 @@ fn files_that_are_not_there() {
 
 /// Writes a system image and starts it.
 #[track_caller]
-fn boot(bytes: &[u8], commands: &str) -> Run {
+pub fn boot(bytes: &[u8], commands: &str) -> Run {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("doctored.system");
     std::fs::write(&path, bytes).expect("a file can be written");
     Machine::new().system(&path).run(commands)
 }
 
-fn hosted() -> Vec<u8> {
+/// The hosted system's image.
+pub fn hosted() -> Vec<u8> {
     std::fs::read(system_image()).expect("the system image was built")
 }
 
@@ -195,20 +196,21 @@ fn a_writable_code_segment() {
     );
 }
 
+/// Puts instructions where the program begins.
+pub fn begin_with(image: &mut [u8], instructions: &[u8]) {
+    let number = |offset: usize| {
+        image[offset..offset + 8].iter().rev().fold(0_usize, |value, &byte| value << 8 | usize::from(byte))
+    };
+    let header = code_header(image);
+    // From the address of the entry to its place in the file.
+    let entry = number(24) - number(header + 16) + number(header + 8);
+    image[entry..entry + instructions.len()].copy_from_slice(instructions);
+}
+
 #[test]
 fn a_system_call_in_the_code() {
-    refused(
-        Doctor::Resealed(&|_, image: &mut Vec<u8>| {
-            let number = |offset: usize| {
-                image[offset..offset + 8].iter().rev().fold(0_usize, |value, &byte| value << 8 | usize::from(byte))
-            };
-            let header = code_header(image);
-            // From the address of the entry to its place in the file.
-            let entry = number(24) - number(header + 16) + number(header + 8);
-            image[entry..entry + 2].copy_from_slice(&[0x0f, 0x05]);
-        }),
-        &["echo", "syscall"],
-    );
+    let system_call = [0x0f, 0x05];
+    refused(Doctor::Resealed(&|_, image: &mut Vec<u8>| begin_with(image, &system_call)), &["echo", "syscall"]);
 }
 
 #[test]

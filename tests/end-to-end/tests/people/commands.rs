@@ -96,6 +96,8 @@ fn ps_top_and_sysinfo_agree_on_who_runs() {
     assert!(json.starts_with('[') && json.contains("\"name\": \"shell\""), "{json}");
     let top = run("top").succeeded();
     assert!(top.contains("CPU %") && top.contains("service-manager"), "{top}");
+    let twice = run("top -n 2 --interval 10ms").succeeded();
+    assert_eq!(twice.matches("CPU %").count(), 2, "{twice}");
     let sysinfo = run("sysinfo").succeeded();
     let processes = sysinfo.lines().find(|line| line.starts_with("processes  ")).unwrap_or_default();
     assert_eq!(processes.split_whitespace().nth(1), Some((text.lines().count() - 1).to_string().as_str()), "{sysinfo}");

@@ -8,5 +8,6 @@ mod bad_disks_e2fsprogs;
 mod bad_input;
 mod commands;
 mod disks_e2fsprogs;
+mod endings;
 mod kills_e2fsprogs;
 mod terminals;

@@ -1,0 +1,125 @@
+//! How things end: services that crash again and again, readers that go away, signals from the host.
+
+use std::process::Command;
+use std::time::Duration;
+
+use end_to_end::{Doctor, Machine, Run, finish, reseal};
+use package::{Image, Manifest, Restart};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::bad_input::{begin_with, boot, hosted};
+
+/// An instruction that faults.
+const FAULT: [u8; 2] = [0x0f, 0x0b];
+/// One that does nothing.
+const NOTHING: u8 = 0x90;
+
+/// Makes an image crash as soon as it runs, though all its code can still be decoded.
+fn crash_at_once(image: &mut Vec<u8>) {
+    // The last instruction that is written over may not be cut in two, so as many follow that do nothing.
+    for length in FAULT.len()..24 {
+        let mut instructions = FAULT.to_vec();
+        instructions.resize(length, NOTHING);
+        let mut changed = image.clone();
+        begin_with(&mut changed, &instructions);
+        if Image::check(&changed).is_ok() {
+            *image = changed;
+            return;
+        }
+    }
+    panic!("the begin of the program cannot be written over");
+}
+
+/// The hosted system with a service `pong` that crashes as soon as it runs.
+#[track_caller]
+fn with_crashing_pong(backoff_ms: u32, limit: Option<u32>, commands: &str) -> Run {
+    let doctor = |manifest: &mut Manifest, image: &mut Vec<u8>| {
+        crash_at_once(image);
+        manifest.supervision.restart = Restart::Always;
+        manifest.supervision.backoff_ms = backoff_ms;
+        manifest.supervision.backoff_max_ms = 10_000;
+        manifest.supervision.limit = limit;
+    };
+    let run = boot(&reseal(&hosted(), "pong", &Doctor::Resealed(&doctor)), commands);
+    run.orderly();
+    run
+}
+
+/// State and number of restarts of `pong`, as `services` shows them.
+#[track_caller]
+fn pong(run: &Run) -> (String, u32) {
+    let text = run.text();
+    let line = text.lines().find(|line| line.starts_with("pong ")).unwrap_or_default();
+    // A state may be two words; columns are two blanks apart.
+    let words: Vec<&str> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+    assert!(words.len() > 4, "`services` has no line of pong:\n{run}");
+    (words[2].into(), words[4].parse().unwrap_or_else(|_| panic!("no number of restarts in `{line}`:\n{run}")))
+}
+
+#[test]
+fn a_service_that_crashes_is_given_up_after_its_limit() {
+    let run = with_crashing_pong(1, Some(3), "sleep 500ms; services; echo the rest works");
+    let (state, restarts) = pong(&run);
+    assert!(state != "running" && restarts == 3, "pong is {state} after {restarts} restarts:\n{run}");
+    assert!(run.text().ends_with("the rest works\n") && run.status == Some(0), "{run}");
+    let said = run.errors.lines().any(|line| line.starts_with("service-manager: ") && line.contains("pong"));
+    assert!(said, "nobody is told:\n{run}");
+    assert!(run.errors.lines().count() < 12, "the person is told too often:\n{run}");
+}
+
+#[test]
+fn each_restart_waits_longer_than_the_one_before() {
+    // 100 + 200 + 400 ms lie within the second; 800 more do not.
+    let run = with_crashing_pong(100, None, "sleep 1200ms; services");
+    let (_, restarts) = pong(&run);
+    assert!((2..=4).contains(&restarts), "{restarts} restarts in 1.2 s:\n{run}");
+}
+
+#[test]
+fn what_needs_a_service_that_is_given_up_says_so() {
+    let run = with_crashing_pong(1, Some(1), "sleep 300ms; ping");
+    assert!(run.status != Some(0) && run.errors.lines().any(|line| line.starts_with("ping: ")), "{run}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_who_writes_for_it() {
+    let machine = Machine::new().command(Some("while true; do echo more || exit 9; end"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$@\" | head -n 3", "sh"]).arg(machine.get_program()).args(machine.get_args());
+    let run = finish(shell, "an endless output into head", Duration::from_secs(20));
+    assert_eq!(run.text(), "more\nmore\nmore\n", "{run}");
+    run.orderly();
+}
+
+/// Starts a machine that sleeps, sends it the signal, and gives its exit status.
+fn after_signal(signal: Signal) -> Option<i32> {
+    let mut machine = Machine::new().command(Some("sleep 100"));
+    let mut child = machine.spawn().expect("the machine starts");
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), signal).expect("the machine runs");
+    for _ in 0..5000 {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // It may end by itself at this moment; the test fails all the same.
+    let _ = child.kill();
+    let _ = child.wait();
+    panic!("{signal:?} does not end the machine");
+}
+
+#[test]
+fn signals_of_the_host_end_the_machine_in_order() {
+    assert_eq!(after_signal(Signal::INT), Some(130));
+    assert_eq!(after_signal(Signal::TERM), Some(143));
+}
+
+#[test]
+fn commands_are_read_from_a_pipe_as_well() {
+    let machine = Machine::new().command(None);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "echo 'echo typed; exit 4' | \"$@\"", "sh"]).arg(machine.get_program()).args(machine.get_args());
+    let run = finish(shell, "commands on standard input", Duration::from_secs(20));
+    assert_eq!((run.text().as_str(), run.errors.as_str(), run.status), ("typed\n", "", Some(4)), "{run}");
+}
