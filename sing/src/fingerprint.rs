@@ -27,6 +27,7 @@ const SOURCES: [&str; 19] = [
     "apps",
     "examples",
     "tests/conformance",
+    "tests/services-check",
     "benches",
     "systems",
 ];

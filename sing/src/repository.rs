@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::failure::{Failure, Outcome};
 
 /// Folders whose sub-folders with a `manifest.toml` are SIP crates.
-pub const PROGRAM_FOLDERS: [&str; 6] = ["drivers", "services", "apps", "examples", "tests/conformance", "benches"];
+pub const PROGRAM_FOLDERS: [&str; 7] =
+    ["drivers", "services", "apps", "examples", "tests/conformance", "tests/services-check", "benches"];
 
 /// The repository that the tool works on.
 #[derive(Debug, Clone)]

@@ -1,0 +1,86 @@
+//! A provider for tests: answers pings, and fails in the way that its parameter or a ping tells it.
+//!
+//! A ping's text may be an order: `where` is answered with the rest of the path that the client came by,
+//! `exit` ends the process with the ping's number as status, `panic` panics. Deliberately not here: any
+//! check; the runner looks at what becomes of clients.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::String;
+
+use contracts::namespace::block;
+use contracts::service_provider::{self, ConnectError, ExpReady, StartError};
+use ping_pong_contract::ping_pong::{self, states};
+use sip::Deadline;
+
+sip::startup!();
+
+type Clients = service_provider::Exp<service_provider::states::Ready>;
+
+/// Does what the parameter `act` says.
+pub fn main(startup: Startup) -> i32 {
+    let _held = startup.held;
+    match startup.act.as_str() {
+        "serve" => sip::executor::block_on(accept(startup.clients.ready())).map_or(1, |()| 0),
+        "fail" => {
+            let _clients = startup.clients.ready();
+            1
+        }
+        "refuse" => {
+            let Ok(explanation) = block("it was told to refuse") else { return 1 };
+            let _ended = startup.clients.not_ready(StartError::Damaged, explanation);
+            0
+        }
+        act => take_one_client(startup.clients.ready(), act == "die-with-client"),
+    }
+}
+
+/// Takes a client without answering, and then ends or waits.
+fn take_one_client(clients: Clients, dies: bool) -> i32 {
+    match clients.receive() {
+        ExpReady::Connect { endpoint: _endpoint, next: _next, .. } if dies => panic!("as it was told to"),
+        ExpReady::Connect { endpoint: _endpoint, next: _next, .. } => {
+            sip::thread::sleep(Deadline::NEVER);
+            0
+        }
+        ExpReady::ChannelClosed(_) => 0,
+    }
+}
+
+async fn accept(mut clients: Clients) {
+    loop {
+        clients = match clients.receive_async().await {
+            ExpReady::Connect { path, rest, endpoint, next } => {
+                match endpoint.downcast::<ping_pong::Exp<states::Start>>() {
+                    Ok(client) => {
+                        let rest = path.get(rest as usize..).unwrap_or_default();
+                        sip::executor::spawn(serve(client, String::from_utf8_lossy(rest).into_owned()));
+                        next.ack()
+                    }
+                    Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
+                }
+            }
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}
+
+async fn serve(client: ping_pong::Exp<states::Start>, rest: String) {
+    let mut client = client.success();
+    loop {
+        client = match client.receive_async().await {
+            ping_pong::ExpReady::Ping { number, text, next } => match &*text {
+                b"exit" => sip::process::exit(number as i32),
+                b"panic" => panic!("as it was told to"),
+                b"where" => {
+                    let Ok(answer) = block(&rest) else { return };
+                    next.pong(number, answer)
+                }
+                _ => next.pong(number, text),
+            },
+            ping_pong::ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}

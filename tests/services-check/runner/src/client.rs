@@ -1,0 +1,122 @@
+//! A client of providers, and providers as children.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use contracts::access::AccessError;
+use contracts::directory::{NameError, ProviderScope};
+use contracts::namespace::{Namespace, block};
+use contracts::service_provider;
+use ping_pong_contract::ping_pong::{self, ImpReadyAfterPing, ImpStart, states};
+use sip::process::{Child, StopReason, create};
+use sip::{Deadline, Status};
+
+/// How long anything that must not hang may take.
+pub(crate) const PATIENCE_MS: u64 = 10_000;
+
+/// A connected endpoint.
+pub(crate) type Pinger = ping_pong::Imp<states::Ready>;
+
+/// Connects to the provider at a path, without trying again.
+pub(crate) fn connect(namespace: &mut Namespace, path: &str) -> Result<Pinger, AccessError> {
+    let (importer, exporter) = ping_pong::new_channel()?;
+    namespace.bind(path, exporter)?;
+    opened(importer)
+}
+
+/// Connects, and waits for a provider that is being started again.
+pub(crate) fn reconnect(namespace: &mut Namespace, path: &str) -> Result<Pinger, String> {
+    namespace.open(path, ping_pong::new_channel, opened).map_err(|error| format!("{path}: {error}"))
+}
+
+/// What the provider says first.
+pub(crate) fn opened(importer: ping_pong::Imp<states::Start>) -> Result<Pinger, AccessError> {
+    match importer.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+        Ok(ImpStart::Success { next }) => Ok(next),
+        Ok(ImpStart::ChannelClosed(_)) => Err(AccessError::ServerEnded),
+        Err(_) => Err(AccessError::System(Status::TimedOut)),
+    }
+}
+
+/// The text that a ping is answered with, and the endpoint to go on with.
+pub(crate) fn ping(pinger: Pinger, number: u32, text: &str) -> Result<(String, Pinger), AccessError> {
+    match pinger.ping(number, block(text)?).receive_by(Deadline::after_ms(PATIENCE_MS)) {
+        Ok(ImpReadyAfterPing::Pong { number: same, text, next }) if same == number => Ok((text.to_text(), next)),
+        Ok(ImpReadyAfterPing::Pong { .. }) => Err(AccessError::System(Status::WrongState)),
+        Ok(ImpReadyAfterPing::ChannelClosed(_)) => Err(AccessError::ServerEnded),
+        Err(_) => Err(AccessError::System(Status::TimedOut)),
+    }
+}
+
+/// Where the provider sees a client that came by this path.
+pub(crate) fn rest_of(namespace: &mut Namespace, path: &str) -> Result<String, String> {
+    let answer = connect(namespace, path).and_then(|pinger| ping(pinger, 1, "where"));
+    answer.map(|(rest, _)| rest).map_err(|error| format!("{path}: {error}"))
+}
+
+/// Checks that a bind is refused with this error.
+pub(crate) fn refused(namespace: &mut Namespace, path: &str, expected: NameError) -> Result<(), String> {
+    match connect(namespace, path) {
+        Ok(_) => Err(format!("{path} could be bound, not {expected:?}")),
+        Err(error) => same(path, Err(error), expected),
+    }
+}
+
+/// Checks that a request failed with this error.
+pub(crate) fn same(what: &str, result: Result<(), AccessError>, expected: NameError) -> Result<(), String> {
+    match result {
+        Err(AccessError::Name(error)) if error == expected => Ok(()),
+        other => Err(format!("{what}: {other:?} and not {expected:?}")),
+    }
+}
+
+/// A provider that runs as a child, with a name in the namespace.
+pub(crate) struct Provider {
+    child: Child,
+}
+
+impl Provider {
+    /// Starts one that does `act`, and registers it.
+    pub(crate) fn start(
+        namespace: &mut Namespace,
+        act: &str,
+        path: &str,
+        scope: ProviderScope,
+    ) -> Result<Provider, String> {
+        let (provider, ready) = Provider::unregistered(act, None)?;
+        namespace.register(path, scope, ready).map_err(|error| format!("{path}: {error}"))?;
+        Ok(provider)
+    }
+
+    /// Starts one, and gives what a directory is to be given. `held` is an endpoint that it keeps.
+    pub(crate) fn unregistered(
+        act: &str,
+        held: Option<Pinger>,
+    ) -> Result<(Provider, service_provider::Imp<service_provider::states::Ready>), String> {
+        let say = |status: Status| format!("a provider cannot be started: {}", status.text());
+        let (importer, exporter) = service_provider::new_channel().map_err(say)?;
+        let child = create("check-always").map_err(|error| error.to_string())?;
+        let mut child = child.parameter(0, act).and_then(|child| child.endpoint(0, exporter)).map_err(say)?;
+        if let Some(held) = held {
+            child = child.endpoint(1, held).map_err(say)?;
+        }
+        let child = child.start().map_err(say)?;
+        match importer.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+            Ok(service_provider::ImpStart::Ready { next }) => Ok((Provider { child }, next)),
+            _ => Err(String::from("a provider did not say that it is ready")),
+        }
+    }
+
+    /// Ends it, and waits until it has ended.
+    pub(crate) fn kill(self) -> Result<(), String> {
+        let say = |status: Status| format!("a provider cannot be ended: {}", status.text());
+        self.child.stop(StopReason::Requested).map_err(say)?;
+        self.ended()
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn ended(self) -> Result<(), String> {
+        let end = self.child.wait_until(Deadline::after_ms(PATIENCE_MS));
+        end.map(drop).map_err(|status| format!("a provider has not ended: {}", status.text()))
+    }
+}

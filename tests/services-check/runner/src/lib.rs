@@ -1,0 +1,73 @@
+//! Checks the directory service and the service manager as their client, through channels alone.
+//!
+//! Before and after each test the system's resources are counted; a test that does not end where it
+//! began has failed. Key modules: `names`, `providers` (the directory service), `services` (the service
+//! manager). Deliberately not here: the kernel's invariants, which the conformance suite checks.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod client;
+mod names;
+mod providers;
+mod resources;
+mod services;
+
+use alloc::string::String;
+
+use contracts::namespace::Namespace;
+use sip::log;
+
+sip::startup!();
+
+/// Fails the test with a formatted reason unless the condition holds.
+macro_rules! check {
+    ($condition:expr, $($reason:tt)+) => {
+        if !$condition {
+            return Err(alloc::format!($($reason)+));
+        }
+    };
+}
+pub(crate) use check;
+
+/// Why a test failed; nothing if it did not.
+pub(crate) type Outcome = Result<(), String>;
+
+/// A test by name.
+pub(crate) type Test = (&'static str, fn(&mut Namespace) -> Outcome);
+
+/// Runs the tests; the exit status is 1 if one failed.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let (mut passed, mut failed) = (0, 0);
+    let tests = names::TESTS.iter().chain(providers::TESTS).chain(services::TESTS);
+    for (name, body) in tests.filter(|(name, _)| name.contains(startup.only.as_str())) {
+        let started = sip::time::monotonic();
+        let outcome = run(*body, &mut namespace);
+        let milliseconds = (sip::time::monotonic() - started) / 1_000_000;
+        match outcome {
+            Ok(()) => {
+                passed += 1;
+                log!("test {name} ... ok ({milliseconds} ms)");
+            }
+            Err(why) => {
+                failed += 1;
+                log!("test {name} ... FAILED: {why}");
+            }
+        }
+    }
+    log!("{passed} passed, {failed} failed");
+    i32::from(failed > 0 || passed == 0)
+}
+
+fn run(body: fn(&mut Namespace) -> Outcome, namespace: &mut Namespace) -> Outcome {
+    let before = resources::Count::now()?;
+    // A view of its own, so that one test cannot spoil the next one's.
+    let mut view = namespace.open_directory("").map_err(|error| alloc::format!("the namespace: {error}"))?;
+    let outcome = body(&mut view);
+    drop(view);
+    // What the test did wrong says more than what it left behind.
+    let left = before.wait_until_back();
+    outcome.and(left)
+}

@@ -1,0 +1,48 @@
+//! Counts of what the system has in use, to be the same after a test as before it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sip::{Deadline, diagnostics, thread};
+
+/// The counters that a test must leave as it found them. Pages are not among them: the heaps of services
+/// keep what they grew to.
+const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
+
+/// How long services may take to let go of what a test held.
+const PATIENCE_MS: u64 = 3000;
+
+/// One count.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Count(Vec<u64>);
+
+impl Count {
+    /// Counts.
+    pub(crate) fn now() -> Result<Count, String> {
+        let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
+        let value = |name: &&str| {
+            let record = counters.iter().find(|record| diagnostics::name(&record.name) == *name);
+            record.map(|record| record.value).ok_or_else(|| format!("there is no counter `{name}`"))
+        };
+        COUNTED.iter().map(value).collect::<Result<_, String>>().map(Count)
+    }
+
+    /// Waits until everything is as it was at this count; else says what is not.
+    pub(crate) fn wait_until_back(&self) -> Result<(), String> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        loop {
+            let now = Count::now()?;
+            if now == *self {
+                return Ok(());
+            }
+            if deadline.has_passed() {
+                let rows = COUNTED.iter().zip(&self.0).zip(&now.0).filter(|((_, before), after)| before != after);
+                let rows: Vec<String> =
+                    rows.map(|((name, before), after)| format!("{name}: {before} -> {after}")).collect();
+                return Err(format!("not everything was given back: {}", rows.join(", ")));
+            }
+            thread::sleep(Deadline::after_ms(1));
+        }
+    }
+}
