@@ -74,22 +74,17 @@ static SHARED_COUNT: AtomicU32 = AtomicU32::new(0);
 static IDLE: AtomicU64 = AtomicU64::new(0);
 static NEXT_TO_INTERRUPT: AtomicU32 = AtomicU32::new(0);
 
+/// With so many runnable threads already, one more is worth the thousands of cycles that it costs to get
+/// another processor out of its sleep and the thread's data across. Fewer stay together: most of them do
+/// a little, send a message and block. What runs for long is spread by the timer.
+const CROWDED: u32 = 8;
+
 /// Makes a thread runnable on this processor, after those that are so already.
 #[inline(always)]
 pub fn make_runnable(thread: ThreadRef) {
     wait_until_off_processor(thread);
     let cpu = cpu::this();
-    if cpu.unblocked.count() >= 2 && IDLE.load(Ordering::Relaxed) != 0 {
-        share(thread);
-    } else {
-        cpu.unblocked.push(thread);
-    }
-}
-
-/// Makes a thread runnable that has never run.
-pub fn make_runnable_new(thread: ThreadRef) {
-    let cpu = cpu::this();
-    if cpu.unblocked.count() >= 1 && IDLE.load(Ordering::Relaxed) != 0 {
+    if cpu.unblocked.count() >= CROWDED && IDLE.load(Ordering::Relaxed) != 0 {
         share(thread);
     } else {
         cpu.unblocked.push(thread);

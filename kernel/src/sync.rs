@@ -232,10 +232,6 @@ pub fn reset_event(sync: SyncRef) -> Result<(), Status> {
 }
 
 /// Whether an event is set (an auto event is then taken) or a wait set has something.
-pub fn poll(sync: SyncRef) -> Result<bool, Status> {
-    poll_inner(&mut *sync.lock()?)
-}
-
 fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
     match &mut inner.state {
         State::Event { manual, set } => {
@@ -274,61 +270,44 @@ pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
 
 /// Waits for an event to be set.
 pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), Status> {
-    if !matches!(sync.lock()?.state, State::Event { .. }) {
-        return Err(Status::BadHandle);
-    }
-    wait_ready(sync, thread, deadline, |sync| Ok(poll(sync)?.then_some(())))
+    wait_until(sync, thread, deadline, |state| match state {
+        State::Event { manual, set } => {
+            let was = *set;
+            *set &= *manual;
+            Ok(was.then_some(()))
+        }
+        _ => Err(Status::BadHandle),
+    })
 }
 
 /// Waits for an endpoint of the set; its key.
 pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
-    wait_ready(sync, thread, deadline, take_ready)
-}
-
-fn take_ready(sync: SyncRef) -> Result<Option<u64>, Status> {
-    match &mut sync.lock()?.state {
+    wait_until(sync, thread, deadline, |state| match state {
         State::WaitSet { ready, members } => Ok(ready.pop_front().map(|(key, _)| {
             *members = members.saturating_sub(1);
             key
         })),
         _ => Err(Status::BadHandle),
-    }
+    })
 }
 
+/// Waits until `take` finds something.
 #[inline(always)]
-fn wait_ready<T>(
+fn wait_until<T>(
     sync: SyncRef,
     thread: ThreadRef,
     deadline: u64,
-    take: impl Fn(SyncRef) -> Result<Option<T>, Status>,
+    take: impl Fn(&mut State) -> Result<Option<T>, Status>,
 ) -> Result<T, Status> {
     loop {
-        if let Some(taken) = take(sync)? {
+        let mut inner = sync.lock()?;
+        if let Some(taken) = take(&mut inner.state)? {
             return Ok(taken);
         }
+        // Begun with the lock held: whoever makes it ready next sees the ticket or has done so already.
         let ticket = wait::begin();
-        let ready = {
-            let mut inner = match sync.lock() {
-                Ok(inner) => inner,
-                Err(status) => {
-                    crate::channel::drop_wait(ticket);
-                    return Err(status);
-                }
-            };
-            let ready = match &inner.state {
-                State::Event { set, .. } => *set,
-                State::WaitSet { ready, .. } => !ready.is_empty(),
-                _ => false,
-            };
-            if !ready {
-                inner.waiters.add(ticket);
-            }
-            ready
-        };
-        if ready {
-            crate::channel::drop_wait(ticket);
-            continue;
-        }
+        inner.waiters.add(ticket);
+        drop(inner);
         match wait::block(ticket, deadline) {
             Woken::Signalled => {}
             Woken::Killed => return Err(Status::Closed),

@@ -1,6 +1,8 @@
 //! The measurements, each by itself.
 
-use bench_contract::measured::{self, ImpReadyAfterBlock, ImpReadyAfterNumber, states::Ready};
+use alloc::vec::Vec;
+
+use bench_contract::measured::{self, ExpReady, ImpReadyAfterBlock, ImpReadyAfterNumber, states::Ready};
 use contracts::namespace::Namespace;
 use contracts::service_manager;
 use core::fmt;
@@ -21,6 +23,9 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Threads that a yield is measured with, one after the other.
+const YIELD_PARTNERS: usize = 9;
+
 const HUNG_UP: Failure = Failure("the other SIP hung up");
 
 /// A call of the kernel that answers from what is at hand, with the loop around it.
@@ -32,32 +37,49 @@ pub fn abi_call(rounds: Rounds) -> u64 {
     })
 }
 
-/// A yield between two threads of this SIP that do nothing else: one switch.
+/// A yield between two threads of this SIP that do nothing else: one switch. The cost depends on how the
+/// two stacks happen to lie in the caches, so it is the median over several other threads.
 pub fn thread_yield(rounds: Rounds) -> Result<u64, Failure> {
-    let (client, server) = measured::new_channel().map_err(|_| Failure("no channel"))?;
-    let other = thread::spawn(move || {
-        let mut server = server;
-        loop {
-            server = match server.try_receive() {
-                Err(server) => server,
-                Ok(_) => return,
-            };
-            thread::yield_now();
-            for _ in 0..1000 {
+    let mut others = Vec::new();
+    let mut costs = Vec::new();
+    for _ in 0..YIELD_PARTNERS {
+        let (client, server) = measured::new_channel().map_err(|_| Failure("no channel"))?;
+        let other = thread::spawn(move || yield_until_asked(server)).map_err(|_| Failure("no thread"))?;
+        // Each of our yields makes the other thread run once: two switches for two yields.
+        let pair = rounds.median(1_000, |count| {
+            for _ in 0..count {
                 thread::yield_now();
             }
-        }
-    })
-    .map_err(|_| Failure("no thread"))?;
-    // Each of our yields makes the other thread run once: two switches for two yields.
-    let pair = rounds.median(10_000, |count| {
-        for _ in 0..count {
+        });
+        costs.push(pair / 2);
+        // It waits from here on, and keeps its stack, so that the next thread gets another one.
+        others.push((other, client.number(0)));
+    }
+    for (other, client) in others {
+        drop(client);
+        other.join().map_err(|_| Failure("a thread could not be joined"))?;
+    }
+    costs.sort_unstable();
+    Ok(costs[costs.len() / 2])
+}
+
+/// Yields until it is asked something, then waits until the channel is closed.
+fn yield_until_asked(server: measured::Exp<Ready>) {
+    let mut server = server;
+    loop {
+        server = match server.try_receive() {
+            Err(server) => server,
+            Ok(ExpReady::Number { value, next }) => {
+                // Nothing but the end can come.
+                let _ = next.number_back(value).receive();
+                return;
+            }
+            Ok(_) => return,
+        };
+        for _ in 0..100 {
             thread::yield_now();
         }
-    });
-    drop(client);
-    other.join().map_err(|_| Failure("a thread could not be joined"))?;
-    Ok(pair / 2)
+    }
 }
 
 /// A server SIP of our own, with a channel to it.
@@ -140,7 +162,7 @@ pub fn select_extra(rounds: Rounds) -> Result<u64, Failure> {
     let plain = number(rounds)?;
     let server = Server::start()?;
     let mut set = WaitSet::new().map_err(|_| Failure("no wait set"))?;
-    let mut quiet = alloc::vec::Vec::new();
+    let mut quiet = Vec::new();
     for _ in 0..15 {
         let (client, end) = measured::new_channel().map_err(|_| Failure("no channel"))?;
         set.insert(client.number(0));

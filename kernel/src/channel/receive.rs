@@ -18,13 +18,21 @@ use crate::wait::{self, Ticket, Woken};
 /// Takes the next message off the queue into the buffer.
 #[inline(always)]
 pub fn try_receive(caller: ProcessRef, endpoint: EndpointRef, buffer: MessageBuffer) -> Result<Received, Status> {
-    let mut inner = endpoint.lock_owned(caller)?;
+    let inner = endpoint.lock_owned(caller)?;
+    if inner.is_ready(endpoint.side) { take(caller, endpoint, inner, buffer) } else { Ok(Received::Nothing) }
+}
+
+/// Takes what is there: the first message, or the end of the channel.
+#[inline(always)]
+fn take(
+    caller: ProcessRef,
+    endpoint: EndpointRef,
+    mut inner: SpinGuard<'static, Inner>,
+    buffer: MessageBuffer,
+) -> Result<Received, Status> {
     if inner.sides[endpoint.side as usize].waiting == 0 {
-        if inner.is_ready(endpoint.side) {
-            hand_home(caller, endpoint, inner, buffer);
-            return Ok(Received::Closed);
-        }
-        return Ok(Received::Nothing);
+        hand_home(caller, endpoint, inner, buffer);
+        return Ok(Received::Closed);
     }
     let contract = inner.contract.ok_or(Status::BadHandle)?;
     let side = &mut inner.sides[endpoint.side as usize];
@@ -94,26 +102,25 @@ pub fn receive(
     buffer: MessageBuffer,
 ) -> Result<Received, Status> {
     loop {
-        match try_receive(caller, endpoint, buffer)? {
-            Received::Nothing => {}
-            found => return Ok(found),
+        let mut inner = endpoint.lock_owned(caller)?;
+        if inner.is_ready(endpoint.side) {
+            return take(caller, endpoint, inner, buffer);
         }
+        let side = &mut inner.sides[endpoint.side as usize];
+        if !side.waiter.is_over() {
+            return Err(Status::Busy);
+        }
+        // Begun with the lock held: whoever sends next sees the ticket or has sent already.
         let ticket = wait::begin();
-        let registered = register(caller, endpoint, Waiter::Thread(ticket));
-        match registered {
-            Ok(true) => match wait::block(ticket, deadline) {
-                Woken::Signalled => {}
-                Woken::TimedOut => {
-                    unregister(endpoint, ticket);
-                    return Err(Status::TimedOut);
-                }
-                Woken::Killed => return Err(Status::Closed),
-            },
-            Ok(false) => drop_wait(ticket),
-            Err(status) => {
-                drop_wait(ticket);
-                return Err(status);
+        side.waiter = Waiter::Thread(ticket);
+        drop(inner);
+        match wait::block(ticket, deadline) {
+            Woken::Signalled => {}
+            Woken::TimedOut => {
+                unregister(endpoint, ticket);
+                return Err(Status::TimedOut);
             }
+            Woken::Killed => return Err(Status::Closed),
         }
     }
 }

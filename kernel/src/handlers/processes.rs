@@ -57,8 +57,11 @@ pub fn process_start(child: u64) -> Result<u64, Status> {
 
 pub fn process_stop(child: u64, reason: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let child = claims::child(child, caller.process)?;
-    process::stop(caller.process, child, stop_reason(reason)?);
+    let process = claims::child(child, caller.process)?;
+    let id = process.id.load(Ordering::Relaxed);
+    // Claimed again, so that the id is that of the SIP which the handle names.
+    claims::child(child, caller.process)?;
+    process::stop(caller.process, process, id, stop_reason(reason)?);
     Ok(0)
 }
 
@@ -140,6 +143,6 @@ pub fn process_stop_any(process_id: u64, reason: u64) -> Result<u64, Status> {
     let reason = stop_reason(reason)?;
     let by_id = |process: &process::ProcessRef| process.id.load(Ordering::Relaxed) == process_id;
     let process = PROCESSES.iter().find(by_id).ok_or(Status::NotFound)?;
-    process::stop(caller.process, process, reason);
+    process::stop(caller.process, process, process_id, reason);
     Ok(0)
 }

@@ -15,11 +15,19 @@ use crate::thread::{self, ThreadRef};
 use crate::wait::{Ticket, Woken};
 use crate::{channel, cpu, device, exheap, memory, sync, wait_word};
 
-/// Ends a SIP. Its threads end when they leave the kernel; does not wait.
+/// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait.
 pub fn end(process: ProcessRef, epitaph: Epitaph) {
+    end_if(process, process.id.load(Ordering::Relaxed), epitaph);
+}
+
+/// Ends a SIP if its slot still holds the one with this id: it may have ended by itself meanwhile.
+pub fn end_if(process: ProcessRef, id: u64, epitaph: Epitaph) {
     let never_started = {
         let mut life = process.life.lock();
-        if process.state() == ProcessState::Ended || process.dying.swap(true, Ordering::SeqCst) {
+        if process.id.load(Ordering::Relaxed) != id
+            || process.state() == ProcessState::Ended
+            || process.dying.swap(true, Ordering::SeqCst)
+        {
             return;
         }
         let never_started = process.state() == ProcessState::Created;
@@ -29,16 +37,18 @@ pub fn end(process: ProcessRef, epitaph: Epitaph) {
     };
     if never_started {
         finish(process);
-        return;
+    } else {
+        end_threads(process);
     }
-    let threads: Vec<ThreadRef> = {
-        let list = process.threads.lock();
-        core::iter::successors(list.first(), |&index| list.next(index))
-            .filter_map(|index| thread::THREADS.slot(index))
-            .collect()
-    };
+}
+
+/// Makes every thread of a dying SIP leave the kernel or come to it.
+fn end_threads(process: ProcessRef) {
     let here = cpu::this();
-    for thread in threads {
+    // Held throughout: a thread that leaves the list may soon be another SIP's.
+    let list = process.threads.lock();
+    let all = core::iter::successors(list.first(), |&index| list.next(index));
+    for thread in all.filter_map(|index| thread::THREADS.slot(index)) {
         let state = thread.state.load(Ordering::SeqCst);
         match state & 3 {
             wait_word::BLOCKED => {
@@ -156,16 +166,16 @@ fn release_threads(process: ProcessRef) {
 }
 
 fn orphan(child: ProcessRef) {
-    let ended = {
+    let (ended, id) = {
         let mut life = child.life.lock();
         life.held = false;
         life.parent = None;
-        child.state() == ProcessState::Ended
+        (child.state() == ProcessState::Ended, child.id.load(Ordering::Relaxed))
     };
     if ended {
         PROCESSES.release(child);
     } else {
-        end(child, Epitaph::new(EpitaphKind::Orphaned, "ended with its parent"));
+        end_if(child, id, Epitaph::new(EpitaphKind::Orphaned, "ended with its parent"));
     }
 }
 
@@ -200,7 +210,7 @@ impl Slot<Process> {
 
 /// The parent gives a child's handle up.
 pub fn release(parent: ProcessRef, child: ProcessRef, generation: u32) -> Result<(), Status> {
-    let state = {
+    let (state, id) = {
         let mut life = child.life.lock();
         // Another thread of the parent may have released it, and the slot be another SIP's.
         if !life.held || !child.is_held_by(&life, parent) || child.generation() != generation {
@@ -213,25 +223,25 @@ pub fn release(parent: ProcessRef, child: ProcessRef, generation: u32) -> Result
             life.released_by = Some((parent, parent.id.load(Ordering::Relaxed)));
             parent.released_children.fetch_add(1, Ordering::Relaxed);
         }
-        state
+        (state, child.id.load(Ordering::Relaxed))
     };
     parent.children.lock().remove(child.index());
     if state == ProcessState::Ended {
         PROCESSES.release(child);
     } else if state == ProcessState::Created {
-        end(child, Epitaph::new(EpitaphKind::NotStarted, "given up before it was started"));
+        end_if(child, id, Epitaph::new(EpitaphKind::NotStarted, "given up before it was started"));
     }
     Ok(())
 }
 
-/// Ends a SIP on behalf of another.
-pub fn stop(stopper: ProcessRef, process: ProcessRef, reason: StopReason) {
+/// Ends the SIP with this id on behalf of another.
+pub fn stop(stopper: ProcessRef, process: ProcessRef, id: u64, reason: StopReason) {
     let who = stopper.name();
     let text = match reason {
         StopReason::Requested => format!("stopped by {who}"),
         StopReason::Interrupted => format!("interrupted by {who}"),
         StopReason::Shutdown => format!("stopped by {who} for shutdown"),
     };
-    stopper.trace.add(TraceKind::ChildStopped, process.id.load(Ordering::Relaxed), 0);
-    end(process, Epitaph::new(EpitaphKind::Stopped, text));
+    stopper.trace.add(TraceKind::ChildStopped, id, 0);
+    end_if(process, id, Epitaph::new(EpitaphKind::Stopped, text));
 }

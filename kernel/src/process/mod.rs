@@ -338,6 +338,6 @@ pub fn start(process: ProcessRef) -> Result<(), Status> {
     thread.end.lock().released = true;
     process.started_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
     process.trace.add(TraceKind::Started, 0, 0);
-    crate::sched::make_runnable_new(thread);
+    crate::sched::make_runnable(thread);
     Ok(())
 }
