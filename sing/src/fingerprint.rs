@@ -9,7 +9,7 @@ use crate::failure::Outcome;
 use crate::repository::{Repository, write_whole};
 
 /// Folders and files of the repository that outputs are made from.
-const SOURCES: [&str; 19] = [
+const SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
     ".cargo",
