@@ -81,7 +81,7 @@ impl Shared {
         make: impl FnOnce(&mut Tree<ProviderLink>, &str) -> Result<Option<ProviderLink>, NameError>,
     ) -> Result<(), NameError> {
         let asked = text(asked)?;
-        let full = path::join(&self.tree.borrow().path_of(root), asked);
+        let full = self.tree.borrow().place_of(root, asked)?;
         if !self.rules.may_change(principal, &full) {
             return Err(NameError::NotPermitted);
         }
@@ -260,10 +260,7 @@ fn fill_page(
     };
     let after = match cursor {
         0 => None,
-        number => {
-            let last = tree.node_numbered(number).ok_or(NameError::NotFound)?;
-            tree.name_of(last)
-        }
+        number => Some(tree.name_numbered(number).ok_or(NameError::NotFound)?),
     };
     let mut writer = directory_page::PageWriter::new(page);
     let mut last = cursor;

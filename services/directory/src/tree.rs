@@ -4,7 +4,7 @@
 //! Deliberately not here: channels, principals, and who may do what.
 
 use alloc::borrow::Cow;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -70,12 +70,15 @@ struct Node<P> {
 struct Slot<P> {
     generation: u32,
     node: Option<Node<P>>,
+    /// The name of the node that was here last: whoever lists a folder can go on from it.
+    removed: String,
 }
 
 /// The tree of names.
 pub struct Tree<P> {
     slots: Vec<Slot<P>>,
-    free: Vec<u32>,
+    /// The oldest is used first, so that what was taken out is remembered for a while.
+    free: VecDeque<u32>,
 }
 
 impl NodeId {
@@ -92,7 +95,10 @@ impl<P: Clone> Tree<P> {
     /// A tree with nothing but its root.
     pub fn new() -> Tree<P> {
         let root = Node { parent: Self::ROOT, name: String::new(), body: Body::Folder(BTreeMap::new()) };
-        Tree { slots: Vec::from([Slot { generation: 0, node: Some(root) }]), free: Vec::new() }
+        Tree {
+            slots: Vec::from([Slot { generation: 0, node: Some(root), removed: String::new() }]),
+            free: VecDeque::new(),
+        }
     }
 
     /// Where a path leads, seen from a folder. Links are followed, also the last one.
@@ -109,7 +115,8 @@ impl<P: Clone> Tree<P> {
                     return Ok(Resolved::Provider { provider, node, path, rest });
                 }
                 Walk::Link { start, target, rest } => {
-                    path = Cow::Owned(path::join(target, &path[rest..]));
+                    let rest = &path[rest..];
+                    path = Cow::Owned(if rest.is_empty() { target.into() } else { path::join(target, rest) });
                     if path.len() > path::PATH_BYTES {
                         return Err(NameError::BadPath);
                     }
@@ -216,11 +223,14 @@ impl<P: Clone> Tree<P> {
         }
         let slot = &mut self.slots[node.index as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(node.index);
-        Ok(match slot.node.take().map(|node| node.body) {
-            Some(Body::Provider { provider, .. }) => Some(provider),
-            _ => None,
-        })
+        self.free.push_back(node.index);
+        Ok(slot.node.take().and_then(|node| {
+            slot.removed = node.name;
+            match node.body {
+                Body::Provider { provider, .. } => Some(provider),
+                _ => None,
+            }
+        }))
     }
 
     /// What stands at a name; a link at the end is not followed.
@@ -255,15 +265,37 @@ impl<P: Clone> Tree<P> {
         Ok(names.map(|(name, &node)| self.listed(name, node)))
     }
 
-    /// The name of a node.
-    pub fn name_of(&self, node: NodeId) -> Option<&str> {
-        self.node(node).ok().map(|node| node.name.as_str())
+    /// The name of the node with this [`NodeId::number`], also after it was taken out, until its place is
+    /// used again.
+    pub fn name_numbered(&self, number: u64) -> Option<&str> {
+        let slot = self.slots.get(number as u32 as usize)?;
+        let generation = (number >> 32) as u32;
+        match &slot.node {
+            Some(node) if slot.generation == generation => Some(&node.name),
+            None if slot.generation == generation.wrapping_add(1) => Some(&slot.removed),
+            _ => None,
+        }
     }
 
-    /// The node that has this [`NodeId::number`].
-    pub fn node_numbered(&self, number: u64) -> Option<NodeId> {
-        let id = NodeId { index: number as u32, generation: (number >> 32) as u32 };
-        self.node(id).ok().map(|_| id)
+    /// The absolute path of the name that a request to change `path` is about, with links on the way followed:
+    /// what access is decided by. Folders that are not there yet count as made.
+    pub fn place_of(&self, start: NodeId, path: &str) -> Result<String, NameError> {
+        let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
+        if !path::is_valid(path) || name == "." {
+            return Err(NameError::BadPath);
+        }
+        let mut place = self.path_of(start);
+        let mut at = Some(start);
+        for part in path::parts(folder) {
+            at = match at.map(|node| self.resolve(node, part)) {
+                Some(Ok(Resolved::Folder(node))) => Some(node),
+                Some(Ok(Resolved::Provider { .. })) => return Err(NameError::NotSupported),
+                Some(Err(NameError::NotFound)) | None => None,
+                Some(Err(error)) => return Err(error),
+            };
+            place = at.map_or_else(|| path::join(&place, part), |node| self.path_of(node));
+        }
+        Ok(path::join(&place, name))
     }
 
     fn listed(&self, name: &str, node: NodeId) -> Listed<P> {
@@ -335,7 +367,7 @@ impl<P: Clone> Tree<P> {
             return Err(NameError::Exhausted);
         }
         let node = Node { parent: folder, name: name.into(), body };
-        let id = match self.free.pop() {
+        let id = match self.free.pop_front() {
             Some(index) => {
                 let slot = &mut self.slots[index as usize];
                 slot.node = Some(node);
@@ -343,7 +375,7 @@ impl<P: Clone> Tree<P> {
             }
             None => {
                 let index = self.slots.len() as u32;
-                self.slots.push(Slot { generation: 0, node: Some(node) });
+                self.slots.push(Slot { generation: 0, node: Some(node), removed: String::new() });
                 NodeId { index, generation: 0 }
             }
         };

@@ -1,5 +1,6 @@
 //! The `ServiceManager` contract: a task for each client.
 
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -27,10 +28,21 @@ const LOOK_MS: u64 = 50;
 /// Subscribers at a time.
 const SUBSCRIBER_LIMIT: usize = 64;
 
+/// Changes that wait for one subscriber; of more, the oldest are left out.
+const QUEUE_LIMIT: usize = 256;
+
+/// Who hears of changes. Each is told on its own, so that one that takes nothing holds up no other.
+struct Subscriber {
+    /// Not here while it is being told.
+    events: RefCell<Option<Events>>,
+    waiting: RefCell<VecDeque<Change>>,
+    ended: Cell<bool>,
+}
+
 /// What all clients share.
 pub struct Server {
     manager: Arc<Manager>,
-    subscribers: RefCell<Vec<Events>>,
+    subscribers: RefCell<Vec<Rc<Subscriber>>>,
     announcing: Cell<bool>,
 }
 
@@ -121,7 +133,11 @@ fn subscribe(server: &Rc<Server>, events: Events) -> bool {
     if subscribers.len() >= SUBSCRIBER_LIMIT {
         return false;
     }
-    subscribers.push(events);
+    subscribers.push(Rc::new(Subscriber {
+        events: RefCell::new(Some(events)),
+        waiting: RefCell::new(VecDeque::new()),
+        ended: Cell::new(false),
+    }));
     if !server.announcing.replace(true) {
         server.manager.registry.listen(true);
         sip::executor::spawn(announce(server.clone()));
@@ -133,19 +149,40 @@ fn subscribe(server: &Rc<Server>, events: Events) -> bool {
 async fn announce(server: Rc<Server>) {
     while !server.subscribers.borrow().is_empty() {
         sip::executor::sleep_until(sip::Deadline::after_ms(LOOK_MS)).await;
-        for change in server.manager.registry.take_changes() {
-            let subscribers = core::mem::take(&mut *server.subscribers.borrow_mut());
-            for events in subscribers {
-                let name = padded(&instance_name(&server, change));
-                let told = events.changed(name, change.state as u32, change.process);
-                if let service_events::ExpReadyAfterChanged::Next { next } = told.receive_async().await {
-                    server.subscribers.borrow_mut().push(next);
-                }
+        let changes = server.manager.registry.take_changes();
+        let mut subscribers = server.subscribers.borrow_mut();
+        subscribers.retain(|subscriber| !subscriber.ended.get());
+        for subscriber in subscribers.iter().filter(|_| !changes.is_empty()) {
+            let mut waiting = subscriber.waiting.borrow_mut();
+            waiting.extend(&changes);
+            let surplus = waiting.len().saturating_sub(QUEUE_LIMIT);
+            waiting.drain(..surplus);
+            if let Some(events) = subscriber.events.take() {
+                sip::executor::spawn(tell(server.clone(), subscriber.clone(), events));
             }
         }
     }
     server.manager.registry.listen(false);
     server.announcing.set(false);
+}
+
+/// Tells one subscriber what waits for it.
+async fn tell(server: Rc<Server>, subscriber: Rc<Subscriber>, mut events: Events) {
+    loop {
+        let Some(change) = subscriber.waiting.borrow_mut().pop_front() else {
+            subscriber.events.replace(Some(events));
+            return;
+        };
+        let name = padded(&instance_name(&server, change));
+        let told = events.changed(name, change.state as u32, change.process);
+        events = match told.receive_async().await {
+            service_events::ExpReadyAfterChanged::Next { next } => next,
+            service_events::ExpReadyAfterChanged::ChannelClosed(_) => {
+                subscriber.ended.set(true);
+                return;
+            }
+        };
+    }
 }
 
 fn instance_name(server: &Server, change: Change) -> String {

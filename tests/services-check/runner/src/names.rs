@@ -273,7 +273,7 @@ fn access(namespace: &mut Namespace) -> Outcome {
     namespace.deregister("/check/way").map_err(said)?;
     let (importer, exporter) = file::new_channel().map_err(|status| status.text().to_string())?;
     drop(importer);
-    same("a folder as a file", namespace.bind("/check", exporter), NameError::WrongContract)
+    same("a folder as a file", namespace.bind("/check", exporter), NameError::IsADirectory)
 }
 
 fn bad_paths(namespace: &mut Namespace) -> Outcome {
