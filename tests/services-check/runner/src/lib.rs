@@ -68,7 +68,7 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 fn run(body: fn(&mut Namespace) -> Outcome, namespace: &mut Namespace) -> Outcome {
-    let before = resources::Count::now()?;
+    let before = resources::Count::settled()?;
     // A view of its own, so that one test cannot spoil the next one's.
     let mut view = namespace.open_directory("").map_err(|error| alloc::format!("the namespace: {error}"))?;
     let outcome = body(&mut view);

@@ -13,6 +13,9 @@ const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synch
 /// How long services may take to let go of what a test held.
 const PATIENCE_MS: u64 = 3000;
 
+/// A count that stays the same for this long is taken as settled.
+const SETTLE_MS: u64 = 5;
+
 /// One count.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Count(Vec<u64>);
@@ -26,6 +29,20 @@ impl Count {
             record.map(|record| record.value).ok_or_else(|| format!("there is no counter `{name}`"))
         };
         COUNTED.iter().map(value).collect::<Result<_, String>>().map(Count)
+    }
+
+    /// Counts when nothing changes any more: services close their ends a little after their clients.
+    pub(crate) fn settled() -> Result<Count, String> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let mut last = Count::now()?;
+        loop {
+            thread::sleep(Deadline::after_ms(SETTLE_MS));
+            let now = Count::now()?;
+            if now == last || deadline.has_passed() {
+                return Ok(now);
+            }
+            last = now;
+        }
     }
 
     /// Waits until everything is as it was at this count; else says what is not.
