@@ -15,10 +15,11 @@ use crate::cargo::{Metadata, Package};
 use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program};
 use crate::repository::{Repository, read_text};
+use crate::source_words;
 
 /// Crates of this repository that an image may contain although they hold unsafe code: the runtime
 /// alone, which is part of the trusted base.
-const TRUSTED_WITH_UNSAFE: [&str; 1] = ["sip"];
+const TRUSTED_WITH_UNSAFE: [&str; 2] = ["sip", "sip-macros"];
 
 /// The file `sing/allowed-dependencies.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -160,13 +161,19 @@ fn inside_complaint(package: &Package, repository: &Repository, may_be_unsafe: b
     if package.has_target("custom-build") {
         return Some(format!("{place} has a build script, which a crate of an image may not have"));
     }
-    let library = package.target("lib").or(package.target("proc-macro"))?;
     if may_be_unsafe {
         return None;
     }
+    if package.has_target("proc-macro") {
+        return Some(format!("{place} is a procedural macro, which a crate of an image may not be"));
+    }
+    let library = package.target("lib")?;
     let source = std::fs::read_to_string(&library.src_path).unwrap_or_default();
     let forbids = attributes::forbids_unsafe(&attributes::inner_attributes(&source));
-    (!forbids).then(|| format!("{} lacks #![forbid(unsafe_code)]", repository.shown(&library.src_path)))
+    if !forbids {
+        return Some(format!("{} lacks #![forbid(unsafe_code)]", repository.shown(&library.src_path)));
+    }
+    source_words::complaint(library.src_path.parent()?)
 }
 
 /// The crates from outside that building these programs uses, as entries of the list: those on it

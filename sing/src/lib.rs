@@ -28,6 +28,7 @@ pub mod programs;
 pub mod progress;
 pub mod repository;
 pub mod run;
+pub mod source_words;
 pub mod systems;
 pub mod terminal;
 pub mod test;
