@@ -12,10 +12,11 @@ use std::time::Duration;
 use crate::builder::UnsafeTests;
 use crate::cargo;
 use crate::command_line::TestArguments;
+use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::host_tools;
 use crate::repository::Repository;
-use crate::systems::{self, Ready};
+use crate::systems;
 use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
 
 /// The crate of end-to-end tests; it runs after the rest, because it builds and starts systems itself.
@@ -165,21 +166,41 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
     let ready = systems::prepare(repository, &manifest, UnsafeTests::Allowed)?;
     let mut counts = Counts::default();
     for processors in CONFORMANCE_PROCESSORS {
-        counts += conformance_run(&ready, selection, processors)?;
+        let mut command = Command::new(&ready.machine);
+        command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+        if selection.long {
+            command.args(["--parameter", "long=true"]);
+        }
+        if let Some(name) = selection.name {
+            command.arg("--parameter").arg(format!("only={name}"));
+        }
+        counts += conformance_run(command, "conformance", selection, processors)?;
+    }
+    counts += services_check(repository, selection)?;
+    Ok(counts)
+}
+
+/// Runs the suite of the directory service and the service manager, with a disk.
+fn services_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    let manifest = repository.system_manifest("services-check".as_ref())?;
+    let ready = systems::prepare(repository, &manifest, UnsafeTests::Refused)?;
+    let mut disk = demo_disk::path(repository)?.into_os_string();
+    disk.push(":ro");
+    let mut counts = Counts::default();
+    for processors in CONFORMANCE_PROCESSORS {
+        let mut command = Command::new(&ready.machine);
+        command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+        command.arg("--disk").arg(&disk);
+        if let Some(name) = selection.name {
+            command.arg("--parameter").arg(format!("commands={name}"));
+        }
+        counts += conformance_run(command, "services-check", selection, processors)?;
     }
     Ok(counts)
 }
 
-/// One run of the suite on a machine with so many processors.
-fn conformance_run(ready: &Ready, selection: &Selection<'_>, processors: u32) -> Outcome<Counts> {
-    let mut command = Command::new(&ready.machine);
-    command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
-    if selection.long {
-        command.args(["--parameter", "long=true"]);
-    }
-    if let Some(name) = selection.name {
-        command.arg("--parameter").arg(format!("only={name}"));
-    }
+/// One run of a suite, whose verdicts are counted.
+fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>, processors: u32) -> Outcome<Counts> {
     let limit = if selection.long { LONG_CONFORMANCE_LIMIT } else { CONFORMANCE_LIMIT };
     let output = run_machine(command, limit)?;
     let mut counts = Counts::default();
@@ -199,10 +220,10 @@ fn conformance_run(ready: &Ready, selection: &Selection<'_>, processors: u32) ->
     }
     if let Some(problem) = output.problem.filter(|_| counts.failed == 0) {
         println!("{}", last_lines(&output.text, 20));
-        println!("  FAILED conformance: {problem}");
+        println!("  FAILED {suite}: {problem}");
         counts.failed += 1;
     } else if counts == Counts::default() && selection.name.is_none() {
-        println!("  FAILED conformance: the runner printed no verdict");
+        println!("  FAILED {suite}: the runner printed no verdict");
         counts.failed += 1;
     }
     Ok(counts)

@@ -82,13 +82,11 @@ fn links(namespace: &mut Namespace) -> Outcome {
 }
 
 type Folder = directory::Imp<directory::states::Ready>;
+/// The names of a page, the next cursor, and whether there are more.
+type Filled = Result<(Vec<String>, u64, bool), NameError>;
 
 /// One page of the names in a folder: the names, the next cursor, whether there are more.
-fn page(
-    folder: Folder,
-    from: u64,
-    bytes: usize,
-) -> Result<(Folder, Result<(Vec<String>, u64, bool), NameError>), String> {
+fn page(folder: Folder, from: u64, bytes: usize) -> Result<(Folder, Filled), String> {
     let room = ExVec::<u8>::new(bytes).map_err(|status| status.text().to_string())?;
     let here = block("").map_err(|status| status.text().to_string())?;
     match folder.enumerate(here, from, room).receive() {
