@@ -140,7 +140,7 @@ impl Registry {
         }
     }
 
-    /// The service rests in this state until it is asked for again.
+    /// The service rests in this state until it is asked for again, for a reason of its own.
     pub fn rest(&self, index: usize, state: ServiceState, reason: String) {
         self.inner.lock().services[index].wanted = false;
         self.enter(index, state, reason);
@@ -179,10 +179,12 @@ impl Registry {
     pub fn start(&self, index: usize) -> Result<(), ServiceError> {
         let mut inner = self.inner.lock();
         let service = &mut inner.services[index];
-        if matches!(service.state, ServiceState::Starting | ServiceState::Running) {
+        // One that was asked to stop may not have ended yet: it is started again when it has.
+        if service.wanted && matches!(service.state, ServiceState::Starting | ServiceState::Running) {
             return Err(ServiceError::AlreadyRunning);
         }
         service.wanted = true;
+        service.state = ServiceState::Starting;
         drop(inner);
         self.settled[index].reset();
         self.commands[index].set();
@@ -193,7 +195,7 @@ impl Registry {
     pub fn stop(&self, index: usize) -> Result<(), ServiceError> {
         let mut inner = self.inner.lock();
         let service = &mut inner.services[index];
-        if matches!(service.state, ServiceState::Stopped | ServiceState::Failed) {
+        if !service.wanted || matches!(service.state, ServiceState::Stopped | ServiceState::Failed) {
             return Err(ServiceError::NotRunning);
         }
         service.wanted = false;
@@ -202,6 +204,18 @@ impl Registry {
         stop_child(child.as_deref(), StopReason::Requested);
         self.commands[index].set();
         Ok(())
+    }
+
+    /// Whether what `start` or `stop` asked for has come about, or something else was asked for since.
+    pub fn is_settled(&self, index: usize) -> bool {
+        let inner = self.inner.lock();
+        let service = &inner.services[index];
+        match service.state {
+            ServiceState::Starting => false,
+            ServiceState::Running | ServiceState::BackingOff => service.wanted,
+            ServiceState::Stopped => !service.wanted,
+            ServiceState::Failed => true,
+        }
     }
 
     /// From now on nothing is started any more; true the first time.

@@ -14,7 +14,7 @@ use contracts::service_provider;
 use sip::channel::TypedEndpoint;
 
 use crate::Manager;
-use crate::registry::{Change, Service};
+use crate::registry::{Change, Registry, Service};
 
 type Client = service_manager::Exp<states::Ready>;
 type Events = service_events::Exp<service_events::states::Ready>;
@@ -24,6 +24,9 @@ const CONTROL: &str = "/service/manager/control";
 
 /// How often changes are looked for while someone is subscribed, in milliseconds.
 const LOOK_MS: u64 = 50;
+
+/// How long who asks to start or stop a service is kept waiting for it, at most, in milliseconds.
+const SETTLE_MS: u64 = 5_000;
 
 /// Subscribers at a time.
 const SUBSCRIBER_LIMIT: usize = 64;
@@ -89,15 +92,21 @@ async fn serve(server: Rc<Server>, mut client: Client) {
             }
             ExpReady::Start { name, next } => {
                 let done = server.allow_control(&next).and_then(|()| server.position(&name));
-                match done.and_then(|position| registry.start(position)) {
-                    Ok(()) => next.done(),
+                match done.and_then(|position| registry.start(position).map(|()| position)) {
+                    Ok(position) => {
+                        settle(registry, position).await;
+                        next.done()
+                    }
                     Err(error) => next.failed(error),
                 }
             }
             ExpReady::Stop { name, next } => {
                 let done = server.allow_control(&next).and_then(|()| server.position(&name));
-                match done.and_then(|position| registry.stop(position)) {
-                    Ok(()) => next.done(),
+                match done.and_then(|position| registry.stop(position).map(|()| position)) {
+                    Ok(position) => {
+                        settle(registry, position).await;
+                        next.done()
+                    }
                     Err(error) => next.failed(error),
                 }
             }
@@ -124,6 +133,14 @@ async fn serve(server: Rc<Server>, mut client: Client) {
             },
             ExpReady::ChannelClosed(_) => return,
         };
+    }
+}
+
+/// Waits a while until the service is as it was asked to be, so that who asked finds it so.
+async fn settle(registry: &Registry, position: usize) {
+    let deadline = sip::Deadline::after_ms(SETTLE_MS);
+    while !registry.is_settled(position) && !deadline.has_passed() {
+        sip::executor::sleep_until(sip::Deadline::after_ms(1)).await;
     }
 }
 

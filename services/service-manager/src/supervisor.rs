@@ -30,6 +30,14 @@ enum Started {
     Failed { reason: String, end: End },
 }
 
+/// Why a service is not started again for now.
+enum Rest {
+    /// It was asked to stop.
+    Asked,
+    /// Its policy says so, and the state tells which way.
+    Own(ServiceState),
+}
+
 /// Watches the service with this position in the registry as long as the system runs.
 pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespace) {
     let registry = &manager.registry;
@@ -48,7 +56,8 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
             manager.power_off(outcome.status);
         }
         let ran_ns = sip::time::monotonic().saturating_sub(begun);
-        let next = if registry.is_wanted(position) { backoff.after(outcome.end, ran_ns) } else { Next::Rest };
+        let was_wanted = registry.is_wanted(position);
+        let next = if was_wanted { backoff.after(outcome.end, ran_ns) } else { Next::Rest };
         let resting = match next {
             Next::Restart { after_ms } => {
                 registry.enter(position, ServiceState::BackingOff, outcome.reason.clone());
@@ -60,19 +69,24 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
                 } else if wanted && after_ms > first_ms {
                     wanted = wait_backoff(&manager, position, Deadline::after_ms(after_ms - first_ms));
                 }
-                if wanted { None } else { Some(ServiceState::Stopped) }
+                if wanted { None } else { Some(Rest::Asked) }
             }
-            Next::Rest => Some(ServiceState::Stopped),
+            Next::Rest if was_wanted => Some(Rest::Own(ServiceState::Stopped)),
+            Next::Rest => Some(Rest::Asked),
             Next::GiveUp => {
                 let often =
                     if outcome.end == End::Hopeless { "" } else { "; it failed too often and is not started again" };
                 report::error(format_args!("service {}: {}{often}", instance.name, outcome.reason));
-                Some(ServiceState::Failed)
+                Some(Rest::Own(ServiceState::Failed))
             }
         };
-        if let Some(state) = resting {
+        if let Some(rest) = resting {
             retire(&instance, &mut namespace);
-            registry.rest(position, state, outcome.reason);
+            match rest {
+                Rest::Own(state) => registry.rest(position, state, outcome.reason),
+                // It may be wanted again by now, and that must not be forgotten.
+                Rest::Asked => registry.enter(position, ServiceState::Stopped, outcome.reason),
+            }
             while !registry.is_wanted(position) {
                 registry.wait_command(position, Deadline::NEVER);
             }
