@@ -219,12 +219,15 @@ fn with_pipes(child: &str) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the child starts")
 }
 
-/// A child on a terminal of its own, and the other side of that terminal.
-fn with_terminal(child: &str) -> (Child, File) {
+/// A child on a terminal of its own, the other side of that terminal, and its local mode as found.
+fn with_terminal(child: &str) -> (Child, File, libc::tcflag_t) {
     let (ours, theirs) = open_terminal();
+    let ours = File::from(ours);
+    // Before there is a child: it may have set the terminal raw by the time anybody looks again.
+    let found = local_mode(&ours);
     let copy = || Stdio::from(theirs.try_clone().expect("a copy of a descriptor"));
     let child = command(child).stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("the child starts");
-    (child, File::from(ours))
+    (child, ours, found)
 }
 
 fn open_terminal() -> (OwnedFd, OwnedFd) {
@@ -274,8 +277,7 @@ fn a_panic_is_told_and_ends_with_101() {
 
 #[test]
 fn a_terminal_is_raw_while_the_machine_reads_and_as_found_afterwards() {
-    let (mut child, mut terminal) = with_terminal("child_echoes_until_control_c");
-    let found = local_mode(&terminal);
+    let (mut child, mut terminal, found) = with_terminal("child_echoes_until_control_c");
     read_until(&mut terminal, "ready");
     while local_mode(&terminal) & libc::ICANON != 0 {
         thread::sleep(Duration::from_millis(1));
@@ -290,8 +292,7 @@ fn a_terminal_is_raw_while_the_machine_reads_and_as_found_afterwards() {
 
 #[test]
 fn a_request_to_end_restores_the_terminal() {
-    let (mut child, mut terminal) = with_terminal("child_echoes_until_control_c");
-    let found = local_mode(&terminal);
+    let (mut child, mut terminal, found) = with_terminal("child_echoes_until_control_c");
     read_until(&mut terminal, "ready");
     while local_mode(&terminal) & libc::ICANON != 0 {
         thread::sleep(Duration::from_millis(1));
