@@ -9,7 +9,9 @@ const SPECIAL: &str = "'\"\\$`;&|<>()*?#=!{}[]~ \t\r\n";
 /// Parsing and expanding the result gives `text` again.
 pub fn quote(text: &str) -> String {
     let plain = !text.is_empty()
-        && !text.chars().any(|character| SPECIAL.contains(character) || character.is_control())
+        && !text
+            .chars()
+            .any(|character| SPECIAL.contains(character) || character.is_control() || character.is_whitespace())
         && !crate::lexer::KEYWORDS.contains(&text);
     if plain {
         return String::from(text);
@@ -29,4 +31,14 @@ pub fn quote(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn a_blank_that_is_not_ascii_is_quoted() {
+        assert_eq!(quote("\u{2000}"), "'\u{2000}'");
+    }
 }
