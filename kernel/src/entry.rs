@@ -40,7 +40,15 @@ pub fn table_address() -> usize {
 
 /// What the machine calls.
 pub fn machine_entries() -> KernelEntries {
-    KernelEntries { is_sip_code, tick, interrupt, fault, stack_top, device_complete: device::complete }
+    KernelEntries {
+        is_sip_code,
+        tick,
+        interrupt,
+        fault,
+        stack_top,
+        fired,
+        device_complete: device::complete,
+    }
 }
 
 extern "C" fn is_sip_code(instruction: usize) -> bool {
@@ -52,6 +60,9 @@ extern "C" fn tick(timer: bool) -> bool {
     cpu::this().pending.fetch_or(flag, core::sync::atomic::Ordering::Relaxed);
     true
 }
+
+/// The kernel has no drivers of interrupts yet.
+extern "C" fn fired(_line: u32) {}
 
 extern "C" fn interrupt() {
     sched::service_pending();

@@ -1,7 +1,8 @@
 //! Memory: stack slots, pages of SIPs, and room for exchange-heap blocks.
 //!
-//! Free pages and free exchange memory always read as zero: they are cleared when they are freed,
-//! large runs by giving them back to the machine. Locks: one for each kind, none held over another.
+//! Pages and exchange blocks come from one arena. Free memory always reads as zero: it is cleared when
+//! it is freed, large runs by giving them back to the machine. Locks: stacks; small exchange blocks,
+//! then the arena.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +21,8 @@ const DECOMMIT_BYTES: usize = 128 * 1024;
 const SMALL_CLASSES: usize = 6;
 const CHUNK_BYTES: usize = 16 * 1024;
 const ORDERS: usize = 32;
+/// What is cleared at once when memory that was never used before is taken.
+const STRETCH_BYTES: usize = 256 * 1024;
 
 struct Stacks {
     warm: Vec<usize>,
@@ -27,14 +30,38 @@ struct Stacks {
     made: usize,
 }
 
-struct Exchange {
+/// Free room for small exchange blocks, by class.
+type Small = [Vec<usize>; SMALL_CLASSES];
+
+struct Memory {
     runs: FrameAllocator<ORDERS>,
-    small: [Vec<usize>; SMALL_CLASSES],
+    /// Where the machine's memory is not clear: for each stretch of [`STRETCH_BYTES`], whether it has
+    /// been cleared.
+    cleared: Option<Vec<bool>>,
+}
+
+impl Memory {
+    /// A run of pages; its offset in pages.
+    fn allocate(&mut self, count: usize) -> Option<usize> {
+        let first = self.runs.alloc(count)?;
+        if let Some(cleared) = &mut self.cleared {
+            let base = machine().layout().memory.base;
+            let end = (first + count.next_power_of_two()) * PAGE_BYTES;
+            for stretch in first * PAGE_BYTES / STRETCH_BYTES..end.div_ceil(STRETCH_BYTES) {
+                if cleared.get_mut(stretch).is_some_and(|cleared| !core::mem::replace(cleared, true)) {
+                    let start = stretch * STRETCH_BYTES;
+                    let bytes = STRETCH_BYTES.min(machine().layout().memory.bytes - start);
+                    machine().decommit(base + start, bytes);
+                }
+            }
+        }
+        Some(first)
+    }
 }
 
 static STACKS: SpinLock<Stacks> = SpinLock::new(Stacks { warm: Vec::new(), cold: Vec::new(), made: 0 });
-static PAGES: SpinLock<Option<FrameAllocator<ORDERS>>> = SpinLock::new(None);
-static EXCHANGE: SpinLock<Option<Exchange>> = SpinLock::new(None);
+static MEMORY: SpinLock<Option<Memory>> = SpinLock::new(None);
+static SMALL: SpinLock<Small> = SpinLock::new([const { Vec::new() }; SMALL_CLASSES]);
 static PAGES_USED: AtomicUsize = AtomicUsize::new(0);
 static EXCHANGE_USED: AtomicUsize = AtomicUsize::new(0);
 static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
@@ -42,12 +69,23 @@ static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
 /// Takes the machine's arenas into use.
 pub fn start() {
     let layout = machine().layout();
-    let mut pages = FrameAllocator::new();
-    pages.add_frame(0, layout.pages.bytes / PAGE_BYTES);
-    *PAGES.lock() = Some(pages);
     let mut runs = FrameAllocator::new();
-    runs.add_frame(0, layout.exchange.bytes / PAGE_BYTES);
-    *EXCHANGE.lock() = Some(Exchange { runs, small: Default::default() });
+    runs.add_frame(0, layout.memory.bytes / PAGE_BYTES);
+    let stretches = layout.memory.bytes.div_ceil(STRETCH_BYTES);
+    let cleared = (!layout.memory_is_clear).then(|| alloc::vec![false; stretches]);
+    *MEMORY.lock() = Some(Memory { runs, cleared });
+}
+
+fn allocate_run(count: usize) -> Option<usize> {
+    let first = MEMORY.lock().as_mut()?.allocate(count)?;
+    Some(machine().layout().memory.base + first * PAGE_BYTES)
+}
+
+fn free_run(address: usize, count: usize) {
+    let first = (address - machine().layout().memory.base) / PAGE_BYTES;
+    if let Some(memory) = MEMORY.lock().as_mut() {
+        memory.runs.dealloc(first, count);
+    }
 }
 
 /// Pages, exchange bytes and stacks in use.
@@ -112,19 +150,16 @@ pub fn clear_thread_block(address: usize, abi_table: usize, thread: u64) {
 
 /// Contiguous zeroed pages; the first address.
 pub fn allocate_pages(count: usize) -> Option<usize> {
-    let first = PAGES.lock().as_mut()?.alloc(count)?;
+    let address = allocate_run(count)?;
     PAGES_USED.fetch_add(count, Ordering::Relaxed);
-    Some(machine().layout().pages.base + first * PAGE_BYTES)
+    Some(address)
 }
 
 /// Takes pages back.
 pub fn free_pages(address: usize, count: usize) {
     clear(address, count * PAGE_BYTES);
     PAGES_USED.fetch_sub(count, Ordering::Relaxed);
-    let first = (address - machine().layout().pages.base) / PAGE_BYTES;
-    if let Some(pages) = PAGES.lock().as_mut() {
-        pages.dealloc(first, count);
-    }
+    free_run(address, count);
 }
 
 fn small_class(bytes: usize) -> Option<usize> {
@@ -134,18 +169,16 @@ fn small_class(bytes: usize) -> Option<usize> {
 
 /// Zeroed room for a block; `bytes` is a multiple of 64.
 pub fn allocate_exchange(bytes: usize) -> Option<usize> {
-    let base = machine().layout().exchange.base;
-    let mut guard = EXCHANGE.lock();
-    let exchange = guard.as_mut()?;
     let address = match small_class(bytes) {
-        None => base + exchange.runs.alloc(bytes.div_ceil(PAGE_BYTES))? * PAGE_BYTES,
+        None => allocate_run(bytes.div_ceil(PAGE_BYTES))?,
         Some(class) => {
-            if exchange.small[class].is_empty() {
-                let chunk = base + exchange.runs.alloc(CHUNK_BYTES / PAGE_BYTES)? * PAGE_BYTES;
+            let free = &mut SMALL.lock()[class];
+            if free.is_empty() {
+                let chunk = allocate_run(CHUNK_BYTES / PAGE_BYTES)?;
                 let size = BLOCK_ALIGN << class;
-                exchange.small[class].extend((0..CHUNK_BYTES / size).rev().map(|number| chunk + number * size));
+                free.extend((0..CHUNK_BYTES / size).rev().map(|number| chunk + number * size));
             }
-            exchange.small[class].pop()?
+            free.pop()?
         }
     };
     EXCHANGE_USED.fetch_add(bytes, Ordering::Relaxed);
@@ -156,12 +189,9 @@ pub fn allocate_exchange(bytes: usize) -> Option<usize> {
 pub fn free_exchange(address: usize, bytes: usize) {
     clear(address, bytes);
     EXCHANGE_USED.fetch_sub(bytes, Ordering::Relaxed);
-    let base = machine().layout().exchange.base;
-    let mut guard = EXCHANGE.lock();
-    let Some(exchange) = guard.as_mut() else { return };
     match small_class(bytes) {
-        Some(class) => exchange.small[class].push(address),
-        None => exchange.runs.dealloc((address - base) / PAGE_BYTES, bytes.div_ceil(PAGE_BYTES)),
+        Some(class) => SMALL.lock()[class].push(address),
+        None => free_run(address, bytes.div_ceil(PAGE_BYTES)),
     }
 }
 

@@ -34,10 +34,11 @@ pub struct Layout {
     /// Stack slots, each of `STACK_SLOT_BYTES`, aligned to that size. The lowest page of a slot must
     /// have been passed to [`Machine::guard`] before the slot is used.
     pub stacks: Arena,
-    /// Pages for SIPs.
-    pub pages: Arena,
-    /// Exchange-heap blocks.
-    pub exchange: Arena,
+    /// Pages for SIPs and room for exchange-heap blocks.
+    pub memory: Arena,
+    /// Whether `memory` reads as zero from the start. Where not, the kernel clears what it takes into
+    /// use for the first time.
+    pub memory_is_clear: bool,
     /// Sealed images. Nothing is mapped here but by [`Machine::map_image`].
     pub images: Arena,
 }
@@ -105,6 +106,73 @@ pub enum DeviceKind {
     },
 }
 
+/// Where the registers of a device lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeKind {
+    /// I/O ports.
+    Ports,
+    /// Memory of the device's, never ordinary memory.
+    Memory,
+}
+
+/// A range of I/O ports or of a device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Which address space.
+    pub kind: RangeKind,
+    /// First port or physical address.
+    pub base: u64,
+    /// How many ports or bytes.
+    pub bytes: u64,
+}
+
+/// Hardware that the machine found and that no manifest can place: a bus, say.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    /// Name that manifests refer to: `pci`, `virtio-mmio`.
+    pub name: String,
+    /// Its ranges, in an order that the name stands for.
+    pub ranges: Vec<Range>,
+    /// Its interrupt lines, in an order that the name stands for.
+    pub interrupts: Vec<u32>,
+}
+
+/// How many bytes one access to a register moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// 1 byte.
+    Byte,
+    /// 2 bytes.
+    Word,
+    /// 4 bytes.
+    Double,
+    /// 8 bytes; memory only.
+    Quad,
+}
+
+impl Width {
+    /// In bytes.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Width::Byte => 1,
+            Width::Word => 2,
+            Width::Double => 4,
+            Width::Quad => 8,
+        }
+    }
+}
+
+/// What a device writes where to interrupt a processor (MSI; PCI 3.0, 6.8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterruptMessage {
+    /// The interrupt line that it arrives as.
+    pub line: u32,
+    /// Address that the device writes to.
+    pub address: u64,
+    /// What it writes.
+    pub data: u32,
+}
+
 /// What a device is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceRequest {
@@ -145,7 +213,7 @@ pub type DeviceResult = Result<usize, DeviceFailure>;
 pub enum Submitted {
     /// Done at once.
     Complete(DeviceResult),
-    /// [`KernelEntries::device_complete`] will be called, from any host thread or interrupt.
+    /// [`KernelEntries::device_complete`] will be called, from any host thread.
     Queued,
 }
 
@@ -182,6 +250,41 @@ pub trait Machine: Sync {
     fn devices(&self) -> Vec<Device>;
     /// Columns and rows of a console.
     fn console_size(&self, device: usize) -> (u16, u16);
+    /// Hardware that manifests can name without knowing where it lies.
+    fn hardware(&self) -> Vec<Hardware> {
+        Vec::new()
+    }
+    /// Whether a SIP may drive this range: there is such an address space, and neither ordinary memory
+    /// nor the machine's own devices lie there.
+    fn may_claim(&self, _range: Range) -> bool {
+        false
+    }
+    /// How many interrupt lines there are; they are numbered from 0.
+    fn interrupt_lines(&self) -> u32 {
+        0
+    }
+    /// Reads a register. The kernel has checked that the address lies in a range that
+    /// [`may_claim`](Machine::may_claim) allows, and is a multiple of the width.
+    fn register_read(&self, _kind: RangeKind, _address: u64, _width: Width) -> u64 {
+        0
+    }
+    /// Writes a register; as for [`register_read`](Machine::register_read).
+    fn register_write(&self, _kind: RangeKind, _address: u64, _width: Width, _value: u64) {}
+    /// Lets a line interrupt ([`KernelEntries::fired`]), or keeps it from it. Lines start masked. One that
+    /// has fired is masked again by the machine if it is level-triggered.
+    fn interrupt_mask(&self, _line: u32, _masked: bool) {}
+    /// Takes an unused line into use for a device that interrupts by messages. Never given back.
+    fn interrupt_message(&self) -> Option<InterruptMessage> {
+        None
+    }
+    /// Where a device finds these bytes of [`Layout::memory`], if it can reach them.
+    fn device_address(&self, _address: usize, _bytes: usize) -> Option<u64> {
+        None
+    }
+    /// Sets what [`wall_ns`](Machine::wall_ns) tells, from now on; false where the host keeps the time.
+    fn set_wall_ns(&self, _now: u64) -> bool {
+        false
+    }
     /// Starts a request.
     fn device_submit(&self, request: DeviceRequest) -> Submitted;
     /// Writes to the debug output.
@@ -215,6 +318,9 @@ pub struct KernelEntries {
     /// The top (highest usable address, 16-byte aligned) of the stack slot of the thread that runs
     /// on the calling processor, or 0 when none runs. Async-signal-safe.
     pub stack_top: extern "C" fn() -> usize,
-    /// A queued request is done. Any host thread or interrupt.
+    /// An interrupt line fired. Interrupt context: only leaves marks. The machine calls `tick(false)`
+    /// after it on the same processor, and treats the answer likewise.
+    pub fired: extern "C" fn(line: u32),
+    /// A queued request is done. Any host thread, never an interrupt.
     pub device_complete: extern "C" fn(token: u64, done: u64, failed: bool),
 }

@@ -1,4 +1,4 @@
-//! Reserved address space: the four arenas, guards and giving memory back.
+//! Reserved address space: the three arenas, guards and giving memory back.
 //!
 //! Key type: [`Reservation`]. Neighbours: `image` maps into the image arena. Deliberately not here:
 //! who owns which page; that is the kernel's.
@@ -22,8 +22,8 @@ const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
 /// Without light guards each guarded slot splits a mapping in two, and Linux allows 65,530 of them.
 const STACKS_BYTES_WITH_HEAVY_GUARDS: usize = 28_000 * STACK_SLOT_BYTES;
 const STACKS_LEAST_BYTES: usize = 1_024 * STACK_SLOT_BYTES;
-const HEAP_BYTES: usize = 64 * GIB;
-const HEAP_LEAST_BYTES: usize = GIB / 4;
+const MEMORY_BYTES: usize = 128 * GIB;
+const MEMORY_LEAST_BYTES: usize = GIB / 2;
 const IMAGES_BYTES: usize = 4 * GIB;
 const IMAGES_LEAST_BYTES: usize = GIB / 4;
 
@@ -61,8 +61,8 @@ impl Reservation {
         let layout = Layout {
             images: reserve("image", IMAGES_BYTES, IMAGES_LEAST_BYTES, Access::None)?,
             stacks: reserve("stack", stacks_most, STACKS_LEAST_BYTES, Access::ReadWrite)?,
-            pages: reserve("page", HEAP_BYTES, HEAP_LEAST_BYTES, Access::ReadWrite)?,
-            exchange: reserve("exchange", HEAP_BYTES, HEAP_LEAST_BYTES, Access::ReadWrite)?,
+            memory: reserve("memory", MEMORY_BYTES, MEMORY_LEAST_BYTES, Access::ReadWrite)?,
+            memory_is_clear: true,
         };
         Ok(Self { layout, guards })
     }
@@ -105,7 +105,7 @@ impl Reservation {
 
     /// Whether the bytes lie in one arena whose memory is readable and writable.
     pub(crate) fn holds_data(&self, address: usize, bytes: usize) -> bool {
-        [self.layout.stacks, self.layout.pages, self.layout.exchange]
+        [self.layout.stacks, self.layout.memory]
             .into_iter()
             .any(|arena| range_within(arena, address, bytes))
     }

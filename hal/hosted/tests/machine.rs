@@ -217,7 +217,7 @@ fn decommitted_memory_reads_as_zero() {
 fn an_image_is_mapped_whole_or_not_at_all() {
     let address = new_image_address();
     let code = Segment { address, bytes: code::read_there(), executable: true };
-    let outside = Segment { address: machine().layout().pages.base, bytes: &[1], executable: false };
+    let outside = Segment { address: machine().layout().memory.base, bytes: &[1], executable: false };
     assert_eq!(machine().map_image(&[code, outside]), Err(MapError));
     assert_eq!(machine().map_image(&[code, Segment { address, bytes: &[1], executable: false }]), Err(MapError));
     assert_eq!(machine().map_image(&[Segment { address: address + 1, ..code }]), Err(MapError));
@@ -259,7 +259,7 @@ fn transfer(device: usize, operation: DeviceOperation, offset: u64, address: usi
 fn disks_read_write_flush_and_check_their_bounds() {
     machine();
     on_processor(|| {
-        let memory = machine().layout().exchange.base;
+        let memory = machine().layout().memory.base + machine().layout().memory.bytes / 2;
         shared_word(memory + 8).store(0x1122_3344, Ordering::SeqCst);
         assert_eq!(transfer(1, DeviceOperation::Write, 4096, memory, 512), Ok(512));
         assert_eq!(transfer(1, DeviceOperation::Flush, 0, memory, 0), Ok(0));

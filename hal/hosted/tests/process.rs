@@ -48,7 +48,7 @@ impl Console {
     }
 
     fn memory(&self) -> usize {
-        self.machine.layout().exchange.base
+        self.machine.layout().memory.base + self.machine.layout().memory.bytes / 2
     }
 
     fn say(&self, text: &[u8]) -> Option<usize> {

@@ -120,7 +120,7 @@ pub fn new_slot() -> usize {
 /// An unused page of the page arena.
 pub fn new_page() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    machine().layout().pages.base + NEXT.fetch_add(1, Ordering::SeqCst) * 4096
+    machine().layout().memory.base + NEXT.fetch_add(1, Ordering::SeqCst) * 4096
 }
 
 /// An unused place for an image of up to 64 KiB.
