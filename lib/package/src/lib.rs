@@ -4,7 +4,8 @@
 //! Key types: [`Manifest`], [`SystemManifest`], [`Package`], [`SystemImage`], and, with the feature
 //! `verify`, [`Verified`] and [`Image`]. Neighbours: the host tool builds packages (feature
 //! `build`), the kernel verifies them at load (feature `verify`), programs read manifests (no
-//! feature, and no writable static). Deliberately not here: TOML and its diagnostics (the crate
+//! feature, and no writable static), `boot/x86_64` reads what its boot loader brought (feature
+//! `boot-image`). Deliberately not here: TOML and its diagnostics (the crate
 //! `manifest`), and mapping an image (the kernel).
 #![no_std]
 #![forbid(unsafe_code)]
@@ -12,6 +13,8 @@
 extern crate alloc;
 
 pub mod arguments;
+#[cfg(feature = "boot-image")]
+pub mod boot_image;
 #[cfg(feature = "build")]
 mod build;
 mod codec;
