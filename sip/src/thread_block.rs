@@ -17,6 +17,8 @@ pub(crate) const SHARED: usize = 0;
 const GENERATION: usize = 1;
 /// Runtime word: address of the executor that runs on this thread.
 pub(crate) const EXECUTOR: usize = 2;
+/// Runtime word: an adapter's own (see [`adapter`](crate::adapter)).
+pub(crate) const ADAPTER: usize = 3;
 
 #[inline(always)]
 fn current() -> *mut ThreadBlock {
