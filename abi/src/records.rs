@@ -69,6 +69,8 @@ numbered! {
         Console = 0, "console";
         /// Blocks of 512 bytes by number.
         Disk = 1, "disk";
+        /// Registers and interrupts; what they mean is the driver's business.
+        Hardware = 2, "hardware";
     }
 }
 

@@ -123,7 +123,7 @@ macro_rules! for_each_function {
             group "Hardware access" {
                 #[doc = "Opens the device at this index of the manifest's device list. One SIP has a device at a time."]
                 fn device_open(index) -> "device";
-                #[doc = "Tells of a device: word 0 a DeviceKind, word 1 its size in bytes (disk), word 2 flags: bit 0 read only, bit 1 a person's terminal, word 3 columns, word 4 rows."]
+                #[doc = "Tells of a device: word 0 a DeviceKind, word 1 its size in bytes (disk), word 2 flags: bit 0 read only, bit 1 a person's terminal, word 3 columns, word 4 rows, word 5 how many ranges of registers it has, word 6 how many interrupts."]
                 fn device_describe(device) -> "0";
                 #[doc = "Asks a device for an operation (a DeviceOperation) at a byte offset with `bytes` bytes of the block, from its start. The block belongs to the device until device_complete gives it back. Completed at once when the machine can: the value is then 1, else 0."]
                 fn device_submit(device, operation, offset, block, bytes) -> "1 if it is complete already";
@@ -131,6 +131,36 @@ macro_rules! for_each_function {
                 fn device_complete(device, deadline) -> "block";
                 #[doc = "Closes a device; operations that have not begun are dropped."]
                 fn device_close(device) -> "0";
+                #[doc = "Tells of a range of registers: its bytes; word 0 whether they are memory (1) or I/O ports (0), word 1 the first port or physical address."]
+                fn range_describe(device, range) -> "bytes";
+                #[doc = "Reads a register: `width` is 1, 2, 4 or 8 bytes (8: memory only), `offset` a multiple of it inside the range."]
+                fn register_read(device, range, offset, width) -> "what it reads";
+                #[doc = "Writes a register; offset and width as in register_read."]
+                fn register_write(device, range, offset, width, value) -> "0";
+                #[doc = "Waits until `deadline` for an interrupt of the device. A wait that finds none acknowledges those before it: the line may fire again; the first wait enables it. DeviceError from then on if the line fired so often that the kernel silenced it."]
+                fn interrupt_wait(device, interrupt, deadline) -> "how often it fired since the last wait";
+                #[doc = "Lets a published device reach a block by memory access of its own. The block stays the caller's, but is pinned: it cannot be sent, freed, attached, split or submitted until dma_end. If the caller ends, the block stays where it is until the device's bus has silenced the device."]
+                fn dma_begin(device, block) -> "where the device finds the block";
+                #[doc = "The device has done with a block: it is no longer pinned."]
+                fn dma_end(device, block) -> "0";
+                #[doc = "A new interrupt of a bus, for one of its devices that interrupts by a memory write: word 0 the address to write to, word 1 what to write. Needs the `bus` permission, as do all publication functions."]
+                fn interrupt_allocate(device) -> "index of the bus's interrupt";
+                #[doc = "Begins to offer a device found on a bus, whose name is the first `length` bytes of the buffer. If the bus offered one of that name before it was restarted, that one is taken over as it is: word 0 is 1, word 1 the number of its interrupts, followed by address and data of each; its ranges are added again in the same order, its interrupts are not."]
+                fn publication_create(device, length) -> "publication";
+                #[doc = "Adds `bytes` bytes from `offset` of a range of the bus to the device's ranges. Of a device that was taken over, BadArgument if it is not the range that the device has."]
+                fn publication_add_range(device, publication, range, offset, bytes) -> "its index among the device's ranges";
+                #[doc = "Adds an interrupt of the bus to the device's. It is the device's alone from then on."]
+                fn publication_add_interrupt(device, publication, interrupt) -> "its index among the device's interrupts";
+                #[doc = "From now on the device can be opened by its name."]
+                fn publication_open(device, publication) -> "0";
+                #[doc = "Waits until `deadline` for a device of the bus to be given up: its driver closed it or ended. It cannot be opened, and blocks that it may still reach stay where they are, until publication_ready."]
+                fn publication_released(device, deadline) -> "publication";
+                #[doc = "The bus has silenced a device that was given up: its pinned blocks are freed or go home, and it can be opened again."]
+                fn publication_ready(device, publication) -> "0";
+                #[doc = "Sets what time_wall tells. NotPermitted where the host keeps the time. Needs the `wall-clock` permission."]
+                fn wall_time_set(ns) -> "0";
+                #[doc = "Whether the machine has a device whose name is the first `length` bytes of the buffer, or a bus has published one. Needs the `system-manifest` permission."]
+                fn device_exists(length) -> "1 if it exists, else 0";
                 #[doc = "Ends the machine with an exit status. Needs the `power` permission."]
                 fn machine_power_off(exit_status) -> "does not return";
             }

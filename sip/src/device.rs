@@ -150,6 +150,16 @@ impl Drop for Device {
     }
 }
 
+/// Whether the machine has a device of this name, or a bus has published one. Needs the manifest's
+/// `system-manifest` permission.
+pub fn exists(name: &str) -> Result<bool, Status> {
+    let length = thread_block::put_bytes(name.as_bytes());
+    if (length as usize) < name.len() {
+        return Ok(false);
+    }
+    kernel::device_exists(length).map(|answer| answer != 0)
+}
+
 /// Ends the machine. Needs the manifest's `power` permission; the status tells why it was refused.
 pub fn power_off(exit_status: u8) -> Status {
     match kernel::machine_power_off(u64::from(exit_status)) {

@@ -11,6 +11,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod adapter;
 pub mod allocator;
 pub mod channel;
 pub mod config;
@@ -20,6 +21,7 @@ pub mod diagnostics;
 pub mod entry;
 pub mod executor;
 pub mod exheap;
+pub mod hardware;
 pub mod memory;
 mod memory_functions;
 pub mod principal;

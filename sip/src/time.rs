@@ -1,6 +1,6 @@
 //! Clocks and deadlines.
 
-use abi::limits;
+use abi::{Status, limits};
 
 use crate::raw;
 
@@ -48,6 +48,12 @@ pub fn monotonic() -> u64 {
 /// Nanoseconds since 1970-01-01 00:00 UTC.
 pub fn wall() -> u64 {
     raw::value::time_wall().unwrap_or(0)
+}
+
+/// Sets what [`wall`] tells, from now on. Needs the manifest's `wall-clock` permission; `NotPermitted` also
+/// where the host keeps the time.
+pub fn set_wall(wall_ns: u64) -> Result<(), Status> {
+    raw::value::wall_time_set(wall_ns).map(|_| ())
 }
 
 /// Stops the calling thread until the deadline.

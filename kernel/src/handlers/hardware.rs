@@ -41,3 +41,30 @@ pub fn machine_power_off(exit_status: u64) -> Result<u64, Status> {
     caller()?.needs(Permission::Power)?;
     machine().power_off(exit_status as u8)
 }
+
+macro_rules! no_hardware {
+    ($($name:ident($($argument:ident),*);)*) => {$(
+        pub fn $name($($argument: u64),*) -> Result<u64, Status> {
+            $(let _ = $argument;)*
+            Err(Status::NotFound)
+        }
+    )*};
+}
+
+no_hardware! {
+    range_describe(device, range);
+    register_read(device, range, offset, width);
+    register_write(device, range, offset, width, value);
+    interrupt_wait(device, interrupt, deadline);
+    dma_begin(device, block);
+    dma_end(device, block);
+    interrupt_allocate(device);
+    publication_create(device, length);
+    publication_add_range(device, publication, range, offset, bytes);
+    publication_add_interrupt(device, publication, interrupt);
+    publication_open(device, publication);
+    publication_released(device, deadline);
+    publication_ready(device, publication);
+    wall_time_set(ns);
+    device_exists(length);
+}

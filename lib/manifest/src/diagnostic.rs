@@ -68,6 +68,8 @@ codes! {
     RequiredAfterOptional = "M048", "a required position follows an optional one";
     DuplicateProvide = "M050", "a path is provided twice";
     DuplicateDevice = "M051", "a device is listed twice";
+    BadRange = "M052", "a range of addresses that no device can have";
+    BadInterrupt = "M053", "an interrupt that no device can have";
     QuotaRange = "M060", "a quota that is out of range";
     SupervisionRange = "M061", "a restart policy that cannot work";
     DuplicatePermission = "M062", "a permission is listed twice";

@@ -170,6 +170,23 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
+    /// A list of whole numbers; empty where it is not there.
+    pub(crate) fn integers(&self, key: &'static str) -> Vec<At<i64>> {
+        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(items) = value.get_ref().as_array() else {
+            self.wrong_type(key, "a list of whole numbers, `[1, 2]`", value);
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for item in items {
+            match integer(item.get_ref()) {
+                Some(number) => out.push(At::new(number, item.span())),
+                None => self.wrong_type(key, "a list of whole numbers, `[1, 2]`", item),
+            }
+        }
+        out
+    }
+
     /// A text that is one of a few words.
     pub(crate) fn word<T: Copy>(
         &self,

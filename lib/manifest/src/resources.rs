@@ -1,6 +1,6 @@
 //! What a program's manifest says of devices, quotas, supervision, permissions and its domain.
 
-use package::{DeviceNeed, Domain, Permission, Quota, Restart, Supervision};
+use package::{AddressRange, DeviceNeed, Domain, MEMORY_END, PORTS_END, Permission, Quota, Restart, Supervision};
 
 use crate::diagnostic::Code;
 use crate::program::{check_name, duplicate};
@@ -8,18 +8,59 @@ use crate::reader::{At, Report, Table};
 
 /// `[[device]]`.
 pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<DeviceNeed> {
-    let mut devices: Vec<At<String>> = Vec::new();
+    let mut devices: Vec<At<DeviceNeed>> = Vec::new();
     for table in root.tables("device") {
         let name = table.required_text("name");
+        let ports = ranges(report, &table, "ports", PORTS_END);
+        let memory = ranges(report, &table, "memory", MEMORY_END);
+        let interrupts = interrupts(report, &table);
         table.close();
         let Some(name) = name else { continue };
         check_name(report, &name, "a device");
-        match devices.iter().find(|other| other.value == name.value) {
+        match devices.iter().find(|other| other.value.name == name.value) {
             Some(first) => duplicate(report, Code::DuplicateDevice, "the device", &name, &first.span),
-            None => devices.push(name),
+            None => devices.push(name.map(|name| DeviceNeed { name, ports, memory, interrupts })),
         }
     }
-    devices.into_iter().map(|name| DeviceNeed { name: name.value }).collect()
+    devices.into_iter().map(|device| device.value).collect()
+}
+
+/// The ranges of a device, `base+bytes` each. `end` is the first address that there is not.
+fn ranges(report: &Report, table: &Table<'_, '_>, key: &'static str, end: u64) -> Vec<AddressRange> {
+    let mut ranges: Vec<At<AddressRange>> = Vec::new();
+    for text in table.texts(key) {
+        let Some(range) = AddressRange::parse(&text.value, end) else {
+            let message = format!("`{}` is no range of {key}", text.value);
+            let remedy = format!("write the first address and how many there are, all below {end:#x}: `0x3f8+8`");
+            report.add(Code::BadRange, message, &text.span, "not a range", remedy);
+            continue;
+        };
+        match ranges.iter().find(|other| other.value.overlaps(&range)) {
+            Some(first) => duplicate(report, Code::BadRange, "a part of the range", &text, &first.span),
+            None => ranges.push(At::new(range, text.span)),
+        }
+    }
+    ranges.into_iter().map(|range| range.value).collect()
+}
+
+/// The interrupt lines of a device.
+fn interrupts(report: &Report, table: &Table<'_, '_>) -> Vec<u32> {
+    let mut lines: Vec<At<u32>> = Vec::new();
+    for number in table.integers("interrupts") {
+        let Ok(line) = u32::try_from(number.value) else {
+            let message = format!("{} is no interrupt line", number.value);
+            report.add(Code::BadInterrupt, message, &number.span, "out of range", "write a number from 0".into());
+            continue;
+        };
+        match lines.iter().find(|other| other.value == line) {
+            Some(first) => {
+                let name = At::new(line.to_string(), number.span);
+                duplicate(report, Code::BadInterrupt, "the interrupt", &name, &first.span);
+            }
+            None => lines.push(At::new(line, number.span)),
+        }
+    }
+    lines.into_iter().map(|line| line.value).collect()
 }
 
 /// `[quota]`; what is not said has its default.

@@ -20,6 +20,7 @@ mod build;
 mod codec;
 #[cfg(feature = "verify")]
 mod container;
+mod device;
 mod error;
 #[cfg(feature = "verify")]
 mod image;
@@ -37,13 +38,13 @@ pub use build::SecretKey;
 pub use codec::DecodeError;
 #[cfg(feature = "verify")]
 pub use container::{Package, PublicKey, SystemImage};
+pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use error::PackageError;
 #[cfg(feature = "verify")]
 pub use image::{ContractRecord, Image, ImageSegment, RelocatedSegment, Relocation};
 pub use manifest::{
-    Category, Code, ContractSide, ContractUse, DeviceNeed, Digest, Domain, EndpointSlot, Manifest, Parameter,
-    ParameterKind, Permission, Provide, Quota, Restart, Side, Source, Supervision, Value, Version, is_name, is_path,
-    may_give,
+    Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter, ParameterKind,
+    Permission, Provide, Quota, Restart, Side, Source, Supervision, Value, Version, is_name, is_path, may_give,
 };
 pub use order::{OrderError, Provider, boot_order, bound_path, provider_of, runnable};
 pub use system::{Bind, Instance, ParameterSetting, Setting, SystemManifest};

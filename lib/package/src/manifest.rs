@@ -10,6 +10,8 @@ use core::fmt;
 use abi::Automaton;
 use serde::{Deserialize, Serialize};
 
+use crate::device::DeviceNeed;
+
 /// Bytes of a SHA-256 digest.
 pub type Digest = [u8; 32];
 
@@ -389,14 +391,6 @@ pub struct Provide {
     pub contract: u16,
 }
 
-/// A device that a program opens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceNeed {
-    /// The program's name for it. The machine's device of the same name is meant unless the system
-    /// manifest says otherwise.
-    pub name: String,
-}
-
 /// What a program may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
@@ -491,6 +485,10 @@ words! {
         Power = "power",
         /// To read the system manifest.
         SystemManifest = "system-manifest",
+        /// To offer the devices found on a bus to drivers.
+        Bus = "bus",
+        /// To set the time of day.
+        WallClock = "wall-clock",
     }
 }
 

@@ -9,7 +9,8 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Code, Digest, Image, Manifest, Package, PackageError, PublicKey, Source, SystemImage, is_name, is_path, may_give,
+    Code, Digest, Image, MEMORY_END, Manifest, PORTS_END, Package, PackageError, PublicKey, Source, SystemImage,
+    is_name, is_path, may_give,
 };
 
 /// A package that may run.
@@ -134,6 +135,13 @@ fn sound(manifest: &Manifest) -> Result<(), String> {
     for provide in &manifest.provides {
         unless(is_path(&provide.path), "a provided path is not absolute")?;
         unless((provide.contract as usize) < automata.len(), "a provided path names no contract of the list")?;
+    }
+    for device in &manifest.devices {
+        let lists = [device.ports.len(), device.memory.len(), device.interrupts.len()];
+        unless(lists.iter().all(|&length| length <= LIST_MAX), "a device has more than 256 ranges or interrupts")?;
+        let ports = device.ports.iter().all(|range| range.is_within(PORTS_END));
+        let memory = device.memory.iter().all(|range| range.is_within(MEMORY_END));
+        unless(ports && memory, "a device has a range of addresses that no machine has")?;
     }
     for parameter in &manifest.parameters {
         let fits = parameter.default.as_ref().is_none_or(|default| default.kind() == parameter.kind);

@@ -160,7 +160,7 @@ fn an_optional_endpoint_waits_but_makes_no_cycle() {
 #[test]
 fn what_a_machine_lacks_is_left_out_with_those_that_need_it() {
     let mut case = usual();
-    case.programs[2].devices.push(DeviceNeed { name: "disk0".into() });
+    case.programs[2].devices.push(DeviceNeed::named("disk0"));
     case.system.instances[2].devices.push("disk0".into());
     for index in [1, 2] {
         case.system.instances[index].optional = true;

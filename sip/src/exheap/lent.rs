@@ -17,6 +17,11 @@ impl<B: Block> Lent<B> {
         Lent { block }
     }
 
+    /// The block itself, whose handle and bounds are the kernel's.
+    pub(crate) fn lent_block(&self) -> &B {
+        &self.block
+    }
+
     /// Treats a block that came back from a further borrower as what it is: lent to this process. The
     /// block comes back if it is the process's own.
     pub fn claim(block: B) -> Result<Lent<B>, B> {
