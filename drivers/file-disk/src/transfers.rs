@@ -1,28 +1,21 @@
-//! Operations under way, and who waits for each.
+//! The device, and the operations under way on it.
 //!
 //! What the machine completes at once is answered on the thread that serves the clients. For what it
 //! queues, a second thread waits at the device and wakes the client's task. An operation is told from
 //! the others by its block's address, which no other block has while the device holds it.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use core::future::poll_fn;
-use core::task::{Poll, Waker};
 
+use disk_server::Pending;
 use sip::device::{Completion, Device, DeviceOperation, SubmitError};
 use sip::exheap::{ExVec, Lendable};
-use sip::sync::{Event, Mutex};
+use sip::sync::Event;
 use sip::{Deadline, Status};
-
-enum Slot {
-    Waiting(Option<Waker>),
-    Done(Completion),
-}
 
 /// The device, shared by the two threads.
 pub struct Transfers {
     device: Device,
-    slots: Mutex<BTreeMap<usize, Slot>>,
+    pending: Pending<Completion>,
     /// Set when an operation was queued.
     queued: Event,
 }
@@ -30,7 +23,7 @@ pub struct Transfers {
 impl Transfers {
     /// Takes the device over and starts the thread that waits at it.
     pub fn start(device: Device) -> Result<Arc<Transfers>, Status> {
-        let transfers = Arc::new(Transfers { device, slots: Mutex::new(BTreeMap::new()), queued: Event::auto()? });
+        let transfers = Arc::new(Transfers { device, pending: Pending::new(), queued: Event::auto()? });
         let waiting = transfers.clone();
         // The thread ends with the process.
         drop(sip::thread::spawn(move || waiting.wait_at_device())?);
@@ -46,10 +39,10 @@ impl Transfers {
         address: usize,
         bytes: usize,
     ) -> Result<Completion, SubmitError> {
-        self.slots.lock().insert(address, Slot::Waiting(None));
+        self.pending.begin(address);
         match self.device.submit(operation, offset, block, bytes) {
             Err(error) => {
-                self.slots.lock().remove(&address);
+                self.pending.cancel(address);
                 return Err(error);
             }
             Ok(true) => {
@@ -60,41 +53,22 @@ impl Transfers {
             }
             Ok(false) => self.queued.set(),
         }
-        Ok(poll_fn(|context| self.take(address, context.waker())).await)
-    }
-
-    fn take(&self, address: usize, waker: &Waker) -> Poll<Completion> {
-        let mut slots = self.slots.lock();
-        match slots.remove(&address) {
-            Some(Slot::Done(completion)) => Poll::Ready(completion),
-            _ => {
-                slots.insert(address, Slot::Waiting(Some(waker.clone())));
-                Poll::Pending
-            }
-        }
+        Ok(self.pending.wait(address).await)
     }
 
     fn file(&self, completion: Completion) {
-        let address = completion.block.as_ptr() as usize;
-        let before = self.slots.lock().insert(address, Slot::Done(completion));
-        if let Some(Slot::Waiting(Some(waker))) = before {
-            waker.wake();
-        }
+        self.pending.finish(completion.block.as_ptr() as usize, completion);
     }
 
     fn wait_at_device(&self) {
         loop {
             self.queued.wait();
-            while self.is_anyone_waiting() {
+            while self.pending.is_any_under_way() {
                 match self.device.complete(Deadline::NEVER) {
                     Ok(completion) => self.file(completion),
                     Err(_) => break,
                 }
             }
         }
-    }
-
-    fn is_anyone_waiting(&self) -> bool {
-        self.slots.lock().values().any(|slot| matches!(slot, Slot::Waiting(_)))
     }
 }

@@ -1,0 +1,190 @@
+//! What the drivers of disks share: the `Disk` contract for many clients over one medium.
+//!
+//! Key types: [`Medium`] (what a driver implements), [`Shape`] (what clients are told of the disk),
+//! [`Pending`] (operations under way, for a driver whose device is waited for on another thread).
+//! Each client is a task, so that one client's slow read holds nobody up. A client's block is what
+//! the device reads into: nothing is copied here. Deliberately not here: devices, caching, and any
+//! knowledge of what is on the disk.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod pending;
+
+pub use pending::Pending;
+
+use alloc::rc::Rc;
+use core::future::Future;
+
+use contracts::disk::{self, DiskError, ExpReady, states};
+use contracts::service_provider::{self, StartError};
+use contracts::{disk_events, provider, report};
+use sip::exheap::{ExVec, Lent};
+
+/// Bytes that offsets and counts are multiples of.
+pub const SECTOR_BYTES: u32 = 512;
+
+/// What the clients are told of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Size of the disk.
+    pub size_bytes: u64,
+    /// Whether writes are refused.
+    pub read_only: bool,
+}
+
+/// Which way a transfer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the medium into the client's block.
+    Read,
+    /// From the client's block onto the medium.
+    Write,
+}
+
+/// How a transfer ended.
+#[derive(Debug)]
+pub struct Transferred {
+    /// The client's block. Nothing where it is the client's no longer: then the client is gone.
+    pub data: Option<Lent<ExVec<u8>>>,
+    /// Whether all of it was done.
+    pub result: Result<(), DiskError>,
+}
+
+/// A disk that blocks are moved to and from.
+pub trait Medium: 'static {
+    /// Size, and whether it can be written to. Does not change.
+    fn shape(&self) -> Shape;
+
+    /// Moves `bytes` bytes between the medium, from byte `offset` on, and the start of `data`. Both numbers
+    /// are multiples of [`SECTOR_BYTES`] and lie within the disk and the block; `bytes` is not 0, and a
+    /// disk that is read-only is only asked to read. Several transfers may be under way at once.
+    fn transfer(
+        &self,
+        direction: Direction,
+        offset: u64,
+        data: Lent<ExVec<u8>>,
+        bytes: usize,
+    ) -> impl Future<Output = Transferred>;
+
+    /// Waits until all that was written is on the medium. Not asked of a disk that is read-only.
+    fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
+}
+
+/// The whole `main` of a driver: `open` opens the device or says in a sentence why it cannot; then clients
+/// are served until the one who hands them over is gone. Gives the exit status.
+pub fn run<M: Medium>(
+    clients: service_provider::Exp<service_provider::states::Start>,
+    open: impl FnOnce() -> Result<M, alloc::string::String>,
+) -> i32 {
+    let medium = match open() {
+        Ok(medium) => Rc::new(medium),
+        Err(explanation) => {
+            match ExVec::from_slice(explanation.as_bytes()) {
+                // Whoever started this process tells people.
+                Ok(block) => drop(clients.not_ready(StartError::Missing, block)),
+                Err(_) => report::error(format_args!("{explanation}")),
+            }
+            return 1;
+        }
+    };
+    let serving = provider::accept(clients.ready(), move |client: disk::Exp<states::Start>| {
+        serve(Rc::clone(&medium), client.success())
+    });
+    match sip::executor::block_on(serving) {
+        Ok(()) => 0,
+        Err(status) => {
+            report::error(format_args!("cannot wait for clients: {}", status.text()));
+            1
+        }
+    }
+}
+
+/// Serves one client until it closes its end.
+async fn serve<M: Medium>(medium: Rc<M>, mut client: disk::Exp<states::Ready>) {
+    let shape = medium.shape();
+    // The medium never changes; holding the endpoint is what tells the client that the driver lives,
+    // and letting it go with the client is what keeps the endpoints from adding up.
+    let mut events: Option<disk_events::Exp<disk_events::states::Ready>> = None;
+    loop {
+        client = match client.receive_async().await {
+            ExpReady::GetInfo { next } => next.info(shape.size_bytes, SECTOR_BYTES, shape.read_only),
+            ExpReady::Read { data, offset, count, next } => {
+                match transfer(&*medium, Direction::Read, offset, data, count).await {
+                    Transferred { data: Some(data), result: Ok(()) } => next.read_done(data),
+                    Transferred { data: Some(data), result: Err(error) } => next.read_failed(data, error),
+                    Transferred { data: None, .. } => return,
+                }
+            }
+            ExpReady::Write { data, offset, count, next } => {
+                match transfer(&*medium, Direction::Write, offset, data, count).await {
+                    Transferred { data: Some(data), result: Ok(()) } => next.write_done(data),
+                    Transferred { data: Some(data), result: Err(error) } => next.write_failed(data, error),
+                    Transferred { data: None, .. } => return,
+                }
+            }
+            ExpReady::Flush { next } if shape.read_only => next.flushed(),
+            ExpReady::Flush { next } => match medium.flush().await {
+                Ok(()) => next.flushed(),
+                Err(error) => next.flush_failed(error),
+            },
+            ExpReady::Notify { events: added, next } => {
+                events = Some(added);
+                next.notifying()
+            }
+            ExpReady::ChannelClosed(_) => {
+                drop(events);
+                return;
+            }
+        };
+    }
+}
+
+/// A transfer that the client asked for, once it was found to be possible.
+async fn transfer<M: Medium>(
+    medium: &M,
+    direction: Direction,
+    offset: u64,
+    data: Lent<ExVec<u8>>,
+    count: u32,
+) -> Transferred {
+    match medium.shape().check(direction, offset, count, data.len()) {
+        Err(error) => Transferred { data: Some(data), result: Err(error) },
+        Ok(()) if count == 0 => Transferred { data: Some(data), result: Ok(()) },
+        Ok(()) => medium.transfer(direction, offset, data, count as usize).await,
+    }
+}
+
+impl Shape {
+    /// Checks a transfer against the disk and the block.
+    fn check(self, direction: Direction, offset: u64, count: u32, block_bytes: usize) -> Result<(), DiskError> {
+        if self.read_only && direction == Direction::Write {
+            return Err(DiskError::ReadOnly);
+        }
+        if !offset.is_multiple_of(SECTOR_BYTES.into()) || !count.is_multiple_of(SECTOR_BYTES) {
+            return Err(DiskError::NotAligned);
+        }
+        let end = offset.checked_add(count.into()).filter(|&end| end <= self.size_bytes);
+        if end.is_none() || count as usize > block_bytes { Err(DiskError::OutOfRange) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_stay_within_the_disk_and_the_block() {
+        let shape = Shape { size_bytes: 4096, read_only: true };
+        let check = |offset, count, block_bytes| shape.check(Direction::Read, offset, count, block_bytes);
+        assert_eq!(check(512, 1024, 1024), Ok(()));
+        assert_eq!(check(0, 0, 0), Ok(()));
+        assert_eq!(check(3584, 1024, 1024), Err(DiskError::OutOfRange));
+        assert_eq!(check(u64::MAX - 511, 512, 1024), Err(DiskError::OutOfRange));
+        assert_eq!(check(0, 1024, 1023), Err(DiskError::OutOfRange));
+        assert_eq!(check(100, 512, 1024), Err(DiskError::NotAligned));
+        assert_eq!(check(0, 100, 1024), Err(DiskError::NotAligned));
+        assert_eq!(shape.check(Direction::Write, 0, 512, 512), Err(DiskError::ReadOnly));
+    }
+}
