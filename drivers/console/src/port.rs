@@ -50,25 +50,21 @@ impl Port {
         drop(sip::thread::spawn(move || wait_for_completions(&waiting))?);
         Ok(Port { shared, reading: false })
     }
+}
 
-    /// Whether a person's terminal is there, and its columns now.
-    pub fn size(&self) -> (bool, u32) {
-        match self.shared.device.describe() {
-            Ok(description) if description.terminal => (true, u32::from(description.columns)),
-            _ => (false, 0),
-        }
+impl console_server::Port for Port {
+    fn is_terminal(&self) -> bool {
+        self.shared.device.describe().is_ok_and(|description| description.terminal)
     }
 
-    /// Columns and rows of a terminal now; zeroes for a stream.
-    pub fn columns_and_rows(&self) -> (u32, u32) {
+    fn columns_and_rows(&self) -> (u32, u32) {
         match self.shared.device.describe() {
             Ok(description) if description.terminal => (u32::from(description.columns), u32::from(description.rows)),
             _ => (0, 0),
         }
     }
 
-    /// Asks for input, unless that was done already.
-    pub fn want_input(&mut self) -> Result<(), Status> {
+    fn want_input(&mut self) -> Result<(), Status> {
         if self.reading {
             return Ok(());
         }
@@ -80,8 +76,7 @@ impl Port {
         Ok(())
     }
 
-    /// Input that was asked for, once it is there. An empty piece is the end.
-    pub fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
         let mut arrived = self.shared.arrived.lock();
         match arrived.input.take() {
             Some(input) => {
@@ -95,16 +90,14 @@ impl Port {
         }
     }
 
-    /// Writes bytes and waits until the machine has them.
-    pub fn write(&self, bytes: &[u8]) -> Result<(), Status> {
+    fn write(&self, bytes: &[u8]) -> Result<(), Status> {
         if bytes.is_empty() {
             return Ok(());
         }
         self.write_block(ExVec::from_slice(bytes)?)
     }
 
-    /// Writes a block whole and waits until the machine has it.
-    pub fn write_block(&self, block: ExVec<u8>) -> Result<(), Status> {
+    fn write_block(&self, block: ExVec<u8>) -> Result<(), Status> {
         let length = block.len();
         if length == 0 {
             return Ok(());

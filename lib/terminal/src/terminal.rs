@@ -1,4 +1,4 @@
-//! What the driver does with bytes, whoever they come from: pure, so that tests drive it without a machine.
+//! The state of a console.
 //!
 //! On a terminal, lines are edited, Ctrl-C is an event and output is made harmless. Otherwise input and
 //! output are byte streams, and not one byte is added to them.

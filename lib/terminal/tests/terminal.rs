@@ -1,6 +1,6 @@
 //! The console's decisions, without a machine.
 
-use console::{LineEvent, Reading, TYPED_AHEAD_BYTES, Terminal};
+use terminal::{LineEvent, Reading, TYPED_AHEAD_BYTES, Terminal};
 
 fn shown(terminal: &mut Terminal, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();

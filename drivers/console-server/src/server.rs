@@ -14,16 +14,17 @@ use sip::channel::AnyEndpoint;
 use sip::executor;
 use sip::exheap::ExVec;
 
-use crate::port::Port;
-use crate::terminal::{LineEvent, Reading, Terminal};
+use terminal::{LineEvent, Reading, Terminal};
+
+use crate::Port;
 
 /// Number of a client.
 type Client = u64;
 
 /// What all clients share.
-struct Console {
+struct Console<P> {
     terminal: Terminal,
-    port: Port,
+    port: P,
     next_client: Client,
     /// Who reads, and how to tell it that there is news.
     reader: Option<Reader>,
@@ -45,12 +46,12 @@ struct Listener {
     waker: Option<Waker>,
 }
 
-type Shared = Rc<RefCell<Console>>;
+type Shared<P> = Rc<RefCell<Console<P>>>;
 
 /// Takes clients until the directory service is gone.
-pub async fn serve(
+pub async fn serve<P: Port>(
     terminal: Terminal,
-    port: Port,
+    port: P,
     mut provider: service_provider::Exp<service_provider::states::Ready>,
 ) {
     let console = Console { terminal, port, next_client: 0, reader: None, listeners: Vec::new(), input_wanted: None };
@@ -69,7 +70,7 @@ pub async fn serve(
     }
 }
 
-fn connect(shared: &Shared, endpoint: AnyEndpoint) -> Result<(), AnyEndpoint> {
+fn connect<P: Port>(shared: &Shared<P>, endpoint: AnyEndpoint) -> Result<(), AnyEndpoint> {
     let endpoint = match endpoint.downcast::<pipe::Exp<pipe::states::Start>>() {
         Ok(writer) => {
             drop(executor::spawn(serve_writer(Rc::clone(shared), writer.success())));
@@ -88,7 +89,7 @@ fn connect(shared: &Shared, endpoint: AnyEndpoint) -> Result<(), AnyEndpoint> {
 }
 
 /// Moves input from the device to the terminal for as long as somebody wants some.
-async fn take_input(shared: Shared) {
+async fn take_input<P: Port>(shared: Shared<P>) {
     loop {
         let bytes = poll_fn(|context| {
             let mut console = shared.borrow_mut();
@@ -111,7 +112,7 @@ async fn take_input(shared: Shared) {
     }
 }
 
-impl Console {
+impl<P: Port> Console<P> {
     fn wants_input(&self) -> bool {
         let wanted = self.reader.is_some() || (self.terminal.is_interactive() && !self.listeners.is_empty());
         wanted && !self.terminal.has_ended() && self.terminal.has_room()
@@ -235,7 +236,7 @@ fn pipe_error(error: ConsoleError) -> pipe::PipeError {
 }
 
 /// A program's output.
-async fn serve_writer(shared: Shared, mut writer: pipe::Exp<pipe::states::Ready>) {
+async fn serve_writer<P: Port>(shared: Shared<P>, mut writer: pipe::Exp<pipe::states::Ready>) {
     loop {
         match writer.receive_async().await {
             pipe::ExpReady::Write { data, next } => {
@@ -257,7 +258,7 @@ async fn serve_writer(shared: Shared, mut writer: pipe::Exp<pipe::states::Ready>
     }
 }
 
-async fn serve_client(shared: Shared, client: Client, mut ready: console::Exp<console::states::Ready>) {
+async fn serve_client<P: Port>(shared: Shared<P>, client: Client, mut ready: console::Exp<console::states::Ready>) {
     loop {
         let next = match ready.receive_async().await {
             console::ExpReady::GetInfo { next } => {
@@ -301,8 +302,8 @@ async fn serve_client(shared: Shared, client: Client, mut ready: console::Exp<co
 }
 
 /// Reads one line for a client. `None` when the client is gone.
-async fn read_line(
-    shared: &Shared,
+async fn read_line<P: Port>(
+    shared: &Shared<P>,
     client: Client,
     kind: LineKind,
     prompt: &[u8],
@@ -340,7 +341,7 @@ async fn read_line(
     }
 }
 
-fn show_candidates(shared: &Shared, start: usize, candidates: &[u8]) {
+fn show_candidates<P: Port>(shared: &Shared<P>, start: usize, candidates: &[u8]) {
     let mut console = shared.borrow_mut();
     let mut out = Vec::new();
     let texts = candidates.split(|&byte| byte == 0).filter_map(|text| core::str::from_utf8(text).ok());
@@ -350,7 +351,7 @@ fn show_candidates(shared: &Shared, start: usize, candidates: &[u8]) {
 }
 
 /// Waits for the next event of the line that the client reads. Another reader's taking over is an interrupt.
-async fn next_line_event(shared: &Shared, client: Client) -> Result<LineEvent, ConsoleError> {
+async fn next_line_event<P: Port>(shared: &Shared<P>, client: Client) -> Result<LineEvent, ConsoleError> {
     poll_fn(|context| {
         let mut console = shared.borrow_mut();
         if !console.is_reader(client) {
@@ -382,7 +383,7 @@ async fn next_line_event(shared: &Shared, client: Client) -> Result<LineEvent, C
     .await
 }
 
-async fn read_bytes(shared: &Shared, client: Client, count: usize) -> Result<Vec<u8>, ConsoleError> {
+async fn read_bytes<P: Port>(shared: &Shared<P>, client: Client, count: usize) -> Result<Vec<u8>, ConsoleError> {
     {
         let mut console = shared.borrow_mut();
         console.become_reader(client)?;
@@ -408,7 +409,11 @@ async fn read_bytes(shared: &Shared, client: Client, count: usize) -> Result<Vec
 }
 
 /// Tells a listener of interrupts, one at a time; those that come meanwhile are one.
-async fn announce(shared: Shared, client: Client, mut events: console_events::Exp<console_events::states::Ready>) {
+async fn announce<P: Port>(
+    shared: Shared<P>,
+    client: Client,
+    mut events: console_events::Exp<console_events::states::Ready>,
+) {
     loop {
         let listens = poll_fn(|context| {
             let mut console = shared.borrow_mut();
