@@ -97,6 +97,80 @@ impl Drop for Socket {
     }
 }
 
+/// A service that is reached by a name in the file system; its socket is closed when dropped.
+pub struct Listener(c_int);
+
+/// The address of a socket with this path, which must be shorter than 108 bytes.
+fn address_of(path: &CStr) -> Option<libc::sockaddr_un> {
+    // SAFETY: all zeros are a valid address structure.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let name = path.to_bytes_with_nul();
+    let room = address.sun_path.get_mut(..name.len())?;
+    for (to, from) in room.iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    Some(address)
+}
+
+impl Listener {
+    /// Binds the name and waits for clients from then on.
+    pub fn bind(path: &CStr) -> Option<Listener> {
+        let address = address_of(path)?;
+        // SAFETY: the address lives through the call and its true size is given.
+        unsafe {
+            let listener = Listener(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0));
+            let bytes = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+            let bound = libc::bind(listener.0, (&raw const address).cast(), bytes) == 0;
+            (bound && libc::listen(listener.0, 16) == 0).then_some(listener)
+        }
+    }
+
+    /// The connection to the next client.
+    pub fn accept(&self) -> Option<Socket> {
+        // SAFETY: null pointers ask for no address.
+        let socket = unsafe { libc::accept(self.0, null_mut(), null_mut()) };
+        (socket >= 0).then_some(Socket(socket))
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this value's own and is not used again.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// A connection to the service with this name.
+pub fn connect(path: &CStr) -> Option<Socket> {
+    let address = address_of(path)?;
+    // SAFETY: the address lives through the call and its true size is given.
+    unsafe {
+        let socket = Socket(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0));
+        let bytes = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        (libc::connect(socket.0, (&raw const address).cast(), bytes) == 0).then_some(socket)
+    }
+}
+
+/// Goes round a loop of two instructions this many times.
+pub fn loop_of_two_instructions(times: u64) {
+    // SAFETY: counts a register of its own down to zero, and touches nothing else but the flags.
+    unsafe { core::arch::asm!("2:", "dec {0}", "jnz 2b", inout(reg) times.max(1) => _, options(nomem, nostack)) };
+}
+
+/// Puts the file system that tells of processes at its usual place; for the first program of a system.
+pub fn mount_proc() -> bool {
+    let (kind, place) = (c"proc".as_ptr(), c"/proc".as_ptr());
+    // SAFETY: the strings are zero-terminated, and there is no data.
+    unsafe { libc::mount(kind, place, kind, 0, std::ptr::null()) == 0 }
+}
+
+/// Switches the machine off. Returns only if this is not the first program of a system.
+pub fn power_off() {
+    // SAFETY: takes a flag only.
+    unsafe { libc::reboot(libc::RB_POWER_OFF) };
+}
+
 /// An epoll set; closed when dropped.
 pub struct WaitSet(c_int);
 

@@ -2,12 +2,14 @@
 //! and prints a line `bench NAME CYCLES` for each: the median over batches.
 //!
 //! Where Linux has several ways, the cheapest is measured: a bare system call, both ends on one
-//! processor, the smallest program there can be. Deliberately not here: the system's own figures;
-//! they come from SIPs.
+//! processor, the smallest program there can be. As the first program of a virtual machine it measures
+//! the same there, and switches the machine off at the end. Deliberately not here: the system's own
+//! figures; they come from SIPs.
 
 mod linux;
 mod smallest_program;
 
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +18,10 @@ use linux::{Socket, cycles};
 /// Batches of which the median is taken. Many short ones: a batch longer than a time slice is interrupted
 /// for certain on a busy host, and Linux would look slower than it is.
 const BATCHES: usize = 301;
+/// In a virtual machine that counts instructions, nobody else runs.
+const BATCHES_IN_GUEST: usize = 61;
+/// Rounds of the loop that shows what the counter counts.
+const COUNTED_ROUNDS: u64 = 100_000;
 /// Processes that are alive while `message_1_crowded` is measured.
 const CROWD: usize = 10_000;
 
@@ -23,7 +29,19 @@ const CROWD: usize = 10_000;
 type Bench = fn() -> Option<u64>;
 
 fn main() {
-    let benches: [(&str, Bench); 11] = [
+    let is_first_program = std::process::id() == 1;
+    if is_first_program && !linux::mount_proc() {
+        eprintln!("bench-linux: /proc cannot be mounted");
+    }
+    measure();
+    if is_first_program {
+        linux::power_off();
+    }
+}
+
+fn measure() {
+    let benches: [(&str, Bench); 13] = [
+        ("counter_per_1000_instructions", counter_per_1000_instructions),
         ("abi_call", || Some(median(1_000, linux::getppid))),
         ("thread_yield", thread_yield),
         ("message_1", || round_trip(1, 20)),
@@ -32,6 +50,7 @@ fn main() {
         ("select_extra", select_extra),
         ("channel_create", || Some(median(50, || drop(Socket::pair())))),
         ("name_bind", || Some(median(100, || drop(std::fs::File::open("/proc/self/exe"))))),
+        ("name_connect", name_connect),
         ("thread_create", || Some(median(10, linux::create_and_join_thread))),
         ("process_create", process_create),
         ("message_1_crowded", message_in_a_crowd),
@@ -46,8 +65,9 @@ fn main() {
 
 /// Cycles of one operation: the median over batches of `count`.
 fn median(count: u64, mut operation: impl FnMut()) -> u64 {
+    let batches = if std::process::id() == 1 { BATCHES_IN_GUEST } else { BATCHES };
     // The first batch warms caches and is not counted.
-    let mut figures: Vec<u64> = (0..=BATCHES)
+    let mut figures: Vec<u64> = (0..=batches)
         .map(|_| {
             let start = cycles();
             for _ in 0..count {
@@ -59,6 +79,12 @@ fn median(count: u64, mut operation: impl FnMut()) -> u64 {
         .collect();
     figures.sort_unstable();
     figures[figures.len() / 2]
+}
+
+/// By how much the counter advances while a thousand instructions run.
+fn counter_per_1000_instructions() -> Option<u64> {
+    let whole = median(1, || linux::loop_of_two_instructions(COUNTED_ROUNDS));
+    Some(whole * 1_000 / (2 * COUNTED_ROUNDS))
 }
 
 /// A yield from one thread to another of the same process on the same processor.
@@ -110,6 +136,28 @@ fn select_extra() -> Option<u64> {
         let _ = here.send_whole(&[1]) && set.wait() && there.receive_whole(&mut buffer);
     });
     Some(through_set.saturating_sub(plain))
+}
+
+/// Connecting to a service of another process by its name, until it has accepted and answered.
+fn name_connect() -> Option<u64> {
+    linux::pin_to_one_processor()?;
+    let path = std::env::temp_dir().join(format!("bench-linux-name-{}", std::process::id()));
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
+    let listener = linux::Listener::bind(&name)?;
+    let service = linux::fork(move || {
+        while let Some(client) = listener.accept() {
+            client.send_whole(&[1]);
+        }
+    })?;
+    let mut worked = true;
+    let cycles = median(20, || {
+        worked &= linux::connect(&name).is_some_and(|service| service.receive_whole(&mut [0]));
+    });
+    service.kill();
+    service.wait();
+    // The name lies in the folder for temporary files; nobody misses it.
+    let _ = std::fs::remove_file(path);
+    worked.then_some(cycles)
 }
 
 /// A process of the smallest program, from its creation to its status.
