@@ -1,0 +1,187 @@
+//! The serial port as the console's device.
+//!
+//! A thread waits for the interrupt and takes in what was received, so that input is seen while output is under
+//! way. Output is handed over by the thread that serves clients: as long as the line takes it at once (a virtual
+//! one does), nothing waits; else it waits for the interrupt.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::task::{Context, Poll, Waker};
+
+use sip::hardware::{Hardware, Interrupt, Registers};
+use sip::sync::{Event, Mutex};
+use sip::{Deadline, Status};
+use terminal::serial::Unquote;
+use uart_16550::{NoDevice, Ports, Uart};
+
+/// Bytes that wait for the server; more stay in the device, and then with the sender.
+const INPUT_BYTES: usize = 4096;
+/// How often the transmitter is asked whether it is empty before its interrupt is waited for.
+const ASKS: usize = 64;
+/// An interrupt that got lost delays output by this much.
+const LOOK_AGAIN_AFTER_MS: u64 = 100;
+/// How often in a row the device may say that there is more to do before it is given up.
+const ROUNDS: usize = 1_000;
+
+/// Registers through the kernel.
+struct Window(Registers);
+
+impl Ports for Window {
+    fn read(&mut self, offset: u8) -> u8 {
+        self.0.read8(offset.into()).unwrap_or(u8::MAX)
+    }
+
+    fn write(&mut self, offset: u8, value: u8) {
+        // The offset lies in the range, which the manifest gives.
+        let _ = self.0.write8(offset.into(), value);
+    }
+}
+
+struct Line {
+    uart: Uart<Window>,
+    input: Vec<u8>,
+    reader: Option<Waker>,
+    /// The device is gone.
+    lost: bool,
+}
+
+struct Shared {
+    line: Mutex<Line>,
+    /// The transmitter is empty.
+    room: Event,
+}
+
+/// The serial port.
+pub struct Port {
+    shared: Arc<Shared>,
+    /// Columns and rows of the terminal, if there is one.
+    screen: Option<(u32, u32)>,
+    /// What makes a stream of the line, where there is no terminal.
+    stream: Unquote,
+    /// Somebody waits for input.
+    wanted: bool,
+}
+
+impl Port {
+    /// Opens the device and starts the thread that waits for it.
+    pub fn open(screen: Option<(u32, u32)>) -> Result<Port, Status> {
+        let hardware = Hardware::open(crate::devices::PORT as usize)?;
+        let (window, interrupt) = (Window(hardware.range(0)?), hardware.interrupt(0)?);
+        let mut input = Vec::new();
+        let uart = Uart::start(window, &mut input).map_err(|NoDevice| Status::DeviceError)?;
+        let line = Line { uart, input, reader: None, lost: false };
+        let shared = Arc::new(Shared { line: Mutex::new(line), room: Event::auto()? });
+        let waiting = Arc::clone(&shared);
+        // The thread runs as long as the driver.
+        drop(sip::thread::spawn(move || wait_for_interrupts(&waiting, &interrupt))?);
+        Ok(Port { shared, screen, stream: Unquote::new(), wanted: false })
+    }
+
+    /// What has come in, if anything; wakes the reader when something does.
+    fn take_input(&self, context: &Context<'_>) -> Poll<Vec<u8>> {
+        let mut line = self.shared.line.lock();
+        if line.input.is_empty() && !line.lost {
+            line.reader = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        let input = core::mem::take(&mut line.input);
+        if !line.uart.is_receiving() {
+            line.uart.start_receiving();
+        }
+        Poll::Ready(input)
+    }
+}
+
+impl console_server::Port for Port {
+    fn is_terminal(&self) -> bool {
+        self.screen.is_some()
+    }
+
+    fn columns_and_rows(&self) -> (u32, u32) {
+        self.screen.unwrap_or_default()
+    }
+
+    fn want_input(&mut self) -> Result<(), Status> {
+        self.wanted = true;
+        Ok(())
+    }
+
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
+        // What comes in meanwhile waits; too much of it waits with the sender.
+        while self.wanted {
+            let Poll::Ready(input) = self.take_input(context) else { break };
+            if self.screen.is_some() || input.is_empty() {
+                self.wanted = false;
+                return Poll::Ready(input);
+            }
+            let mut bytes = Vec::with_capacity(input.len());
+            self.stream.feed(&input, &mut bytes);
+            // An empty piece is the end; a lone Ctrl-V is nothing yet.
+            if !bytes.is_empty() || self.stream.has_ended() {
+                self.wanted = false;
+                return Poll::Ready(bytes);
+            }
+        }
+        Poll::Pending
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), Status> {
+        let mut rest = bytes;
+        let mut asked = 0;
+        while !rest.is_empty() {
+            let mut line = self.shared.line.lock();
+            let count = line.uart.transmit(rest).map_err(|NoDevice| Status::DeviceError)?;
+            if count == 0 && asked == ASKS {
+                line.uart.announce_room();
+                drop(line);
+                let _ = self.shared.room.wait_until(Deadline::after_ms(LOOK_AGAIN_AFTER_MS));
+                asked = 0;
+            } else {
+                asked = if count == 0 { asked + 1 } else { 0 };
+                rest = &rest[count..];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Serves the device after each interrupt, for as long as it is there.
+fn wait_for_interrupts(shared: &Shared, interrupt: &Interrupt) {
+    // The first wait lets the line interrupt; only then may the device, or its first interrupt would be missed.
+    let _ = interrupt.wait(Deadline::PASSED);
+    shared.line.lock().uart.start_receiving();
+    while serve(shared) {
+        // The kernel silences a line that interrupts without end, and the driver with it.
+        if let Err(status) = interrupt.wait(Deadline::NEVER) {
+            contracts::report::error(format_args!("the serial port cannot be waited for: {}", status.text()));
+            break;
+        }
+    }
+    let mut line = shared.line.lock();
+    line.lost = true;
+    line.reader.take().into_iter().for_each(Waker::wake);
+    shared.room.set();
+}
+
+/// Takes care of all that the device has to say. Whether it is still there.
+fn serve(shared: &Shared) -> bool {
+    for _ in 0..ROUNDS {
+        let mut guard = shared.line.lock();
+        let line = &mut *guard;
+        let Ok(served) = line.uart.serve(&mut line.input, INPUT_BYTES) else {
+            contracts::report::error(format_args!("the serial port answers no more"));
+            return false;
+        };
+        if !line.input.is_empty() {
+            line.reader.take().into_iter().for_each(Waker::wake);
+        }
+        if served.room {
+            shared.room.set();
+        }
+        if !served.more {
+            return true;
+        }
+    }
+    contracts::report::error(format_args!("the serial port interrupts without end"));
+    false
+}

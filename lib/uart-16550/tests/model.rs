@@ -1,0 +1,227 @@
+//! The port against a model of the device, and against devices that answer nonsense.
+
+use std::collections::VecDeque;
+
+use uart_16550::{FIFO_BYTES, NoDevice, Ports, Served, Uart};
+
+/// What the data sheet says of the registers that are used.
+#[derive(Default)]
+struct Model {
+    scratch: u8,
+    enabled: u8,
+    line_control: u8,
+    modem_control: u8,
+    fifos: bool,
+    receiver: VecDeque<u8>,
+    overrun: bool,
+    transmitter: usize,
+    transmitter_announced: bool,
+    sent: Vec<u8>,
+}
+
+impl Model {
+    fn has_divisor(&self) -> bool {
+        self.line_control & 0x80 != 0
+    }
+
+    fn arrive(&mut self, bytes: &[u8]) {
+        let room = if self.fifos { 16 } else { 1 };
+        for &byte in bytes {
+            if self.receiver.len() < room {
+                self.receiver.push_back(byte);
+            } else {
+                self.overrun = true;
+            }
+        }
+    }
+
+    /// The line has taken what was handed over.
+    fn drain(&mut self) {
+        self.transmitter = 0;
+        self.transmitter_announced = false;
+    }
+
+    fn cause(&self) -> u8 {
+        let fifos = if self.fifos { 0xc0 } else { 0 };
+        fifos
+            | if self.enabled & 4 != 0 && self.overrun {
+                6
+            } else if self.enabled & 1 != 0 && !self.receiver.is_empty() {
+                4
+            } else if self.enabled & 2 != 0 && self.transmitter == 0 && !self.transmitter_announced {
+                2
+            } else {
+                1
+            }
+    }
+}
+
+impl Ports for &mut Model {
+    fn read(&mut self, offset: u8) -> u8 {
+        match offset {
+            0 if !self.has_divisor() => self.receiver.pop_front().unwrap_or(0),
+            1 if !self.has_divisor() => self.enabled,
+            2 => {
+                let cause = self.cause();
+                self.transmitter_announced |= cause & 0x0f == 2;
+                cause
+            }
+            5 => {
+                let overrun = u8::from(std::mem::take(&mut self.overrun)) << 1;
+                let empty = u8::from(self.transmitter == 0) << 5;
+                u8::from(!self.receiver.is_empty()) | overrun | empty
+            }
+            7 => self.scratch,
+            _ => 0,
+        }
+    }
+
+    fn write(&mut self, offset: u8, value: u8) {
+        match offset {
+            0 if !self.has_divisor() => {
+                assert!(self.transmitter < 16, "bytes are handed over that the device has no room for");
+                self.sent.push(value);
+                self.transmitter += 1;
+            }
+            1 if !self.has_divisor() => {
+                self.transmitter_announced &= value & 2 == 0;
+                self.enabled = value;
+            }
+            2 => {
+                if (value & 1 != 0) != self.fifos || value & 2 != 0 {
+                    self.receiver.clear();
+                }
+                self.fifos = value & 1 != 0;
+            }
+            3 => self.line_control = value,
+            4 => self.modem_control = value,
+            7 => self.scratch = value,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_came_before_the_driver_is_kept() {
+    let mut model = Model::default();
+    model.arrive(b"x");
+    let mut input = Vec::new();
+    Uart::start(&mut model, &mut input).unwrap();
+    assert_eq!(input, b"x");
+    assert!(model.fifos && model.enabled == 0);
+    // And what the last driver left in the FIFO.
+    model.arrive(b"yz");
+    let mut uart = Uart::start(&mut model, &mut input).unwrap();
+    uart.start_receiving();
+    assert_eq!(uart.serve(&mut input, 100), Ok(Served::default()));
+    assert_eq!(input, b"xyz");
+}
+
+#[test]
+fn a_reader_without_room_leaves_bytes_in_the_device() {
+    let mut model = Model::default();
+    let mut input = Vec::new();
+    Uart::start(&mut model, &mut input).unwrap();
+    model.arrive(b"0123456789");
+    let mut uart = Uart::start(&mut model, &mut input).unwrap();
+    uart.start_receiving();
+    assert_eq!(uart.serve(&mut input, 4), Ok(Served::default()));
+    assert_eq!(input, b"0123");
+    assert!(!uart.is_receiving());
+    input.clear();
+    uart.start_receiving();
+    uart.serve(&mut input, 100).unwrap();
+    assert_eq!(input, b"456789");
+    assert_ne!(model.modem_control & 2, 0);
+}
+
+#[test]
+fn lost_bytes_are_noticed() {
+    let mut model = Model::default();
+    let mut input = Vec::new();
+    Uart::start(&mut model, &mut input).unwrap();
+    model.arrive(&[b'a'; 20]);
+    let mut uart = Uart::start(&mut model, &mut input).unwrap();
+    uart.start_receiving();
+    assert!(uart.serve(&mut input, 100).unwrap().overrun);
+    assert_eq!(input.len(), 16);
+}
+
+#[test]
+fn output_goes_a_fifo_at_a_time() {
+    let mut model = Model::default();
+    let text: Vec<u8> = (0..100).collect();
+    let mut done = 0;
+    while done < text.len() {
+        let mut uart = Uart::start(&mut model, &mut Vec::new()).unwrap();
+        let count = uart.transmit(&text[done..]).unwrap();
+        assert!(count > 0 && count <= FIFO_BYTES);
+        done += count;
+        // The transmitter has something to do.
+        assert_eq!(uart.transmit(b"more"), Ok(0));
+        uart.announce_room();
+        assert_eq!(uart.serve(&mut Vec::new(), 1), Ok(Served::default()));
+        model.drain();
+    }
+    assert_eq!(model.sent, text);
+    let mut uart = Uart::start(&mut model, &mut Vec::new()).unwrap();
+    uart.announce_room();
+    assert!(uart.serve(&mut Vec::new(), 1).unwrap().room);
+    // Told once, as it was asked for once.
+    assert_eq!(uart.serve(&mut Vec::new(), 1), Ok(Served::default()));
+}
+
+/// Answers by a sequence of numbers, and counts how often it is asked.
+struct Nonsense {
+    state: u64,
+    accesses: usize,
+    /// What the scratch register keeps; a device that does not even do that is none.
+    scratch: u8,
+}
+
+impl Ports for &mut Nonsense {
+    fn read(&mut self, offset: u8) -> u8 {
+        self.accesses += 1;
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        if offset == 7 { self.scratch } else { (self.state >> 16) as u8 }
+    }
+
+    fn write(&mut self, offset: u8, value: u8) {
+        self.accesses += 1;
+        if offset == 7 {
+            self.scratch = value;
+        }
+    }
+}
+
+#[test]
+fn nonsense_takes_a_bounded_time() {
+    for seed in 1..2_000 {
+        let mut device = Nonsense { state: seed, accesses: 0, scratch: 0 };
+        let mut input = Vec::new();
+        if let Ok(mut uart) = Uart::start(&mut device, &mut input) {
+            uart.start_receiving();
+            for _ in 0..10 {
+                let _ = uart.serve(&mut input, 1000);
+                let _ = uart.transmit(b"0123456789abcdefghijk");
+                uart.announce_room();
+            }
+        }
+        assert!(device.accesses < 200_000);
+        assert!(input.len() <= 1_300);
+    }
+}
+
+#[test]
+fn a_port_that_is_not_there_is_no_device() {
+    struct Nothing;
+    impl Ports for Nothing {
+        fn read(&mut self, _: u8) -> u8 {
+            0xff
+        }
+        fn write(&mut self, _: u8, _: u8) {}
+    }
+    assert_eq!(Uart::start(Nothing, &mut Vec::new()).map(drop), Err(NoDevice));
+}
