@@ -9,6 +9,7 @@ use abi::Status;
 use crate::channel::{CHANNELS, EndpointRef, SideIndex};
 use crate::device::{self, OpenDevice};
 use crate::exheap::{BLOCKS, BlockRef};
+use crate::hardware::{self, OpenHardware};
 use crate::process::{PROCESSES, ProcessRef};
 use crate::sync::{SYNCS, SyncRef};
 use crate::thread::{THREADS, ThreadRef};
@@ -98,7 +99,19 @@ pub fn sync(handle: u64, caller: ProcessRef) -> Result<SyncRef, Status> {
     if own { Ok(SyncRef { slot, generation }) } else { Err(Status::BadHandle) }
 }
 
-/// A device that the caller has open.
+/// Hardware that the caller has open.
+#[inline(always)]
+pub fn hardware(handle: u64, caller: ProcessRef) -> Result<OpenHardware, Status> {
+    let (index, generation) = parts(handle, Kind::Device)?;
+    hardware::opened(index, generation, caller).ok_or(Status::BadHandle)
+}
+
+/// Whether a handle claims hardware rather than a console or disk of the machine's.
+pub fn is_hardware(handle: u64) -> bool {
+    handle >> 56 == Kind::Device as u64 && hardware::is_hardware(handle as u32)
+}
+
+/// A console or disk that the caller has open.
 pub fn device(handle: u64, caller: ProcessRef) -> Result<OpenDevice, Status> {
     let (index, generation) = parts(handle, Kind::Device)?;
     device::opened(index, generation, caller).ok_or(Status::BadHandle)

@@ -17,6 +17,8 @@ pub const PENDING_RESCHEDULE: u32 = 1;
 pub const PENDING_TIMER: u32 = 2;
 /// A pending flag: the current thread's SIP is being ended.
 pub const PENDING_KILL: u32 = 4;
+/// A pending flag: an interrupt line fired.
+pub const PENDING_INTERRUPT: u32 = 8;
 
 /// What the next context does for the one that a processor has just left.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Devices: who has one open, and the operations under way.
+//! Consoles and disks of the machine's own: who has one open, and the operations under way.
 //!
 //! Who owns the block of an operation: the device, from submit until `device_complete` hands it back.
 //! What if the SIP dies here: its device is free for the next one at once; an operation that the
@@ -91,6 +91,11 @@ pub fn start() {
         })
         .collect();
     DEVICES.set(Some(Box::leak(Box::new(devices))));
+}
+
+/// Whether the machine has a console or disk of this name.
+pub fn exists(name: &str) -> bool {
+    DEVICES.get().is_some_and(|devices| devices.iter().any(|device| device.name == name))
 }
 
 /// Opens the device with this name for a SIP.

@@ -10,7 +10,7 @@ use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
 use crate::process::Epitaph;
-use crate::{arch, cpu, device, handlers, process, program, sched, thread};
+use crate::{arch, cpu, device, handlers, hardware, process, program, sched, thread};
 
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
@@ -46,7 +46,7 @@ pub fn machine_entries() -> KernelEntries {
         interrupt,
         fault,
         stack_top,
-        fired,
+        fired: hardware::fired,
         device_complete: device::complete,
     }
 }
@@ -60,9 +60,6 @@ extern "C" fn tick(timer: bool) -> bool {
     cpu::this().pending.fetch_or(flag, core::sync::atomic::Ordering::Relaxed);
     true
 }
-
-/// The kernel has no drivers of interrupts yet.
-extern "C" fn fired(_line: u32) {}
 
 extern "C" fn interrupt() {
     sched::service_pending();

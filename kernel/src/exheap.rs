@@ -1,7 +1,8 @@
 //! The exchange heap: blocks with out-of-band records, each with exactly one owner.
 //!
 //! A block belongs to a SIP (and is in its list), to a message in a channel's queue, to another block
-//! it is attached to, to a device during an operation, or waits at an endpoint for its lender. Its
+//! it is attached to, to a device during an operation, or waits at an endpoint for its lender; one that a
+//! device reaches by itself is pinned at its owner's, and the device's when that SIP ends. Its
 //! fields are guarded by whoever owns it: the lock of the SIP's block list, the lock of the channel,
 //! the device's lock; or nobody else can see it.
 //!
@@ -10,7 +11,7 @@
 //! goes to the top loan's endpoint, to be handed over together with `ChannelClosed`; if that endpoint
 //! is closed, to the next one; and is freed when there is none.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use abi::Status;
 use abi::limits::{BLOCK_ALIGN, LOAN_DEPTH};
@@ -59,6 +60,8 @@ pub struct Block {
     first_child: AtomicU32,
     /// Next in the chain of attached blocks or of blocks that wait for their lender.
     pub next: AtomicU32,
+    /// Whether a device reaches it: see [`pin`].
+    pinned: AtomicBool,
     loan_count: AtomicU32,
     loans: [AtomicU64; LOAN_DEPTH],
 }
@@ -156,6 +159,7 @@ fn describe(block: BlockRef, extent: &'static Slot<Extent>, address: usize, byte
     block.first_child.store(NO_BLOCK, Ordering::Relaxed);
     block.next.store(NO_BLOCK, Ordering::Relaxed);
     block.loan_count.store(0, Ordering::Relaxed);
+    block.pinned.store(false, Ordering::Relaxed);
 }
 
 /// Room that a block of this size takes.
@@ -172,9 +176,52 @@ pub fn take_from(process: ProcessRef, block: BlockRef, handle: u64) -> Result<()
     if !own || block.handle() != handle {
         return Err(Status::BadHandle);
     }
+    if block.pinned.load(Ordering::Relaxed) {
+        return Err(Status::Busy);
+    }
     blocks.remove(block.index());
     block.owner.set(None);
     Ok(())
+}
+
+/// Keeps a block of a SIP's where it is: a device reaches it. It cannot be taken from its owner.
+pub fn pin(process: ProcessRef, block: BlockRef, handle: u64) -> Result<(), Status> {
+    let _blocks = process.blocks.lock();
+    let own = block.owner.get().is_some_and(|owner| core::ptr::eq(owner, process));
+    if !own || block.handle() != handle {
+        return Err(Status::BadHandle);
+    }
+    // One that has others attached is more than the bytes that the device is told of.
+    if block.size() == 0 || block.first_child.load(Ordering::Relaxed) != NO_BLOCK {
+        return Err(Status::BadArgument);
+    }
+    if block.pinned.swap(true, Ordering::Relaxed) { Err(Status::Busy) } else { Ok(()) }
+}
+
+/// Ends a [`pin`].
+pub fn unpin(process: ProcessRef, block: BlockRef) {
+    let _blocks = process.blocks.lock();
+    block.pinned.store(false, Ordering::Relaxed);
+}
+
+/// Takes a pinned block from a SIP that loses the device which reaches it. It counts against nobody's quota.
+pub fn seize(process: ProcessRef, block: BlockRef) {
+    let mut blocks = process.blocks.lock();
+    unlist(&mut blocks, block);
+    block.pinned.store(false, Ordering::Relaxed);
+    drop(blocks);
+    uncharge(block);
+}
+
+/// Address, bytes, type tag and whether it is lent, of a block of a SIP's.
+pub fn describe_of(process: ProcessRef, block: BlockRef, handle: u64) -> Result<[u64; 4], Status> {
+    let _blocks = process.blocks.lock();
+    let own = block.owner.get().is_some_and(|owner| core::ptr::eq(owner, process));
+    if !own || block.handle() != handle {
+        return Err(Status::BadHandle);
+    }
+    let address = block.address.load(Ordering::Relaxed) as u64;
+    Ok([address, block.size() as u64, block.type_tag.load(Ordering::Relaxed), u64::from(block.is_lent())])
 }
 
 /// Takes a block out of the list of a SIP that is being ended.

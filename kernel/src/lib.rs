@@ -19,6 +19,7 @@ mod diagnostics;
 mod entry;
 pub mod exheap;
 mod handlers;
+mod hardware;
 mod lock;
 mod machine;
 mod memory;
@@ -57,6 +58,7 @@ pub fn start(on: &'static dyn hal_api::Machine, boot: Boot) -> String {
     memory::start();
     program::start();
     device::start();
+    hardware::start();
     if let Err(why) = program::install(&boot.system_image) {
         return why;
     }

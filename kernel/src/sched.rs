@@ -13,12 +13,12 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::cpu::{self, Afterwards, Cpu, PENDING_KILL, PENDING_RESCHEDULE, PENDING_TIMER};
+use crate::cpu::{self, Afterwards, Cpu, PENDING_INTERRUPT, PENDING_KILL, PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::thread::{self, ThreadRef};
 use crate::wait_word::{self, RUNNABLE, RUNNING};
-use crate::{arch, timers};
+use crate::{arch, hardware, timers};
 
 /// A first-in, first-out list through [`thread::Thread::next`].
 #[derive(Default)]
@@ -276,6 +276,9 @@ pub fn service_pending() {
         if pending == 0 {
             return;
         }
+        if pending & PENDING_INTERRUPT != 0 {
+            hardware::deliver();
+        }
         let current = cpu::current();
         if current.owner().is_none_or(|process| process.is_dying()) {
             thread::end_current();
@@ -285,6 +288,11 @@ pub fn service_pending() {
             timers::expire();
             crate::device::dispose_orphans();
             give_way(cpu, current);
+        } else if pending & PENDING_INTERRUPT != 0 && cpu.unblocked.count() != 0 {
+            // Whoever waits for a device is not to wait for the quantum of who happens to run.
+            set_runnable(current);
+            cpu.leave_behind(Afterwards::Requeue, current);
+            schedule();
         } else if pending & PENDING_RESCHEDULE != 0 && SHARED_COUNT.load(Ordering::Acquire) != 0 {
             set_runnable(current);
             cpu.leave_behind(Afterwards::Requeue, current);
@@ -324,6 +332,7 @@ pub extern "C" fn processor_main(_number: usize) {
     let cpu = cpu::this();
     let bit = 1 << cpu.number;
     loop {
+        hardware::deliver();
         timers::expire();
         crate::device::dispose_orphans();
         if let Some(next) = pick(cpu) {
@@ -336,7 +345,8 @@ pub extern "C" fn processor_main(_number: usize) {
             continue;
         }
         IDLE.fetch_or(bit, Ordering::AcqRel);
-        if SHARED_COUNT.load(Ordering::SeqCst) == 0 {
+        // A line that fires from here on ends the idling: the machine counts it like a wake.
+        if SHARED_COUNT.load(Ordering::SeqCst) == 0 && !hardware::has_fired() {
             machine().idle(cpu.number as usize, timers::next());
         }
         IDLE.fetch_and(!bit, Ordering::AcqRel);

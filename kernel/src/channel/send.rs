@@ -112,7 +112,10 @@ fn take_block(
 ) -> Result<(), &'static str> {
     const NOT_OWN: &str = "with a block that the sender does not own";
     let block = claims::block(handle).map_err(|_| NOT_OWN)?;
-    exheap::take_from(caller, block, handle).map_err(|_| NOT_OWN)?;
+    exheap::take_from(caller, block, handle).map_err(|status| match status {
+        Status::Busy => "with a block that a device reaches",
+        _ => NOT_OWN,
+    })?;
     let refused = if block.type_tag.load(Ordering::Relaxed) != shape.type_tag {
         Some("with a block of another type")
     } else if shape.returned {

@@ -49,12 +49,7 @@ pub fn heap_split(block: u64, offset: u64) -> Result<u64, Status> {
 
 pub fn heap_describe(block: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let taken = claims::block(block)?;
-    exheap::take_from(caller.process, taken, block)?;
-    put_address(caller.buffer, taken);
-    caller.buffer.set(2, taken.type_tag.load(Ordering::Relaxed));
-    caller.buffer.set(3, u64::from(taken.is_lent()));
-    exheap::give_to(caller.process, taken);
+    caller.buffer.write_words(&exheap::describe_of(caller.process, claims::block(block)?, block)?);
     Ok(0)
 }
 

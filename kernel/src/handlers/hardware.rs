@@ -3,19 +3,31 @@
 use abi::Status;
 use package::Permission;
 
-use super::caller;
+use super::{Caller, caller};
+use crate::hardware::OpenHardware;
 use crate::machine::machine;
-use crate::{claims, device};
+use crate::{claims, device, hardware};
 
 pub fn device_open(index: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let name = caller.process.device_name(index as usize).ok_or(Status::NotFound)?;
+    let index = usize::try_from(index).map_err(|_| Status::NotFound)?;
+    let need = caller.process.device_need(index).ok_or(Status::NotFound)?;
     caller.process.may_have_another_handle()?;
-    device::open(caller.process, &name)
+    if need.is_fixed() {
+        return hardware::open_fixed(caller.process, need);
+    }
+    let name = caller.process.device_name(index).ok_or(Status::NotFound)?;
+    match device::open(caller.process, &name) {
+        Err(Status::NotFound) => hardware::open(caller.process, &name),
+        answer => answer,
+    }
 }
 
 pub fn device_describe(device: u64) -> Result<u64, Status> {
     let caller = caller()?;
+    if claims::is_hardware(device) {
+        return hardware::describe(claims::hardware(device, caller.process)?, caller.buffer).map(|()| 0);
+    }
     device::describe(claims::device(device, caller.process)?, caller.buffer);
     Ok(0)
 }
@@ -34,37 +46,101 @@ pub fn device_complete(device: u64, deadline: u64) -> Result<u64, Status> {
 
 pub fn device_close(device: u64) -> Result<u64, Status> {
     let caller = caller()?;
+    if claims::is_hardware(device) {
+        return hardware::close(claims::hardware(device, caller.process)?).map(|()| 0);
+    }
     device::close(claims::device(device, caller.process)?).map(|()| 0)
+}
+
+/// The caller and hardware that it has open.
+fn opened(device: u64) -> Result<(Caller, OpenHardware), Status> {
+    let caller = caller()?;
+    Ok((caller, claims::hardware(device, caller.process)?))
+}
+
+/// The same for the driver of a bus.
+fn bus(device: u64) -> Result<(Caller, OpenHardware), Status> {
+    let (caller, open) = opened(device)?;
+    caller.needs(Permission::Bus)?;
+    Ok((caller, open))
+}
+
+pub fn range_describe(device: u64, range: u64) -> Result<u64, Status> {
+    let (caller, open) = opened(device)?;
+    hardware::describe_range(open, range, caller.buffer)
+}
+
+pub fn register_read(device: u64, range: u64, offset: u64, width: u64) -> Result<u64, Status> {
+    hardware::register_read(opened(device)?.1, range, offset, width)
+}
+
+pub fn register_write(device: u64, range: u64, offset: u64, width: u64, value: u64) -> Result<u64, Status> {
+    hardware::register_write(opened(device)?.1, range, offset, width, value).map(|()| 0)
+}
+
+pub fn interrupt_wait(device: u64, interrupt: u64, deadline: u64) -> Result<u64, Status> {
+    let (caller, open) = opened(device)?;
+    hardware::interrupt_wait(open, interrupt, caller.thread, deadline)
+}
+
+pub fn dma_begin(device: u64, block: u64) -> Result<u64, Status> {
+    hardware::dma_begin(opened(device)?.1, claims::block(block)?, block)
+}
+
+pub fn dma_end(device: u64, block: u64) -> Result<u64, Status> {
+    hardware::dma_end(opened(device)?.1, claims::block(block)?).map(|()| 0)
+}
+
+pub fn interrupt_allocate(device: u64) -> Result<u64, Status> {
+    let (caller, open) = bus(device)?;
+    hardware::allocate_interrupt(open, caller.buffer)
+}
+
+pub fn publication_create(device: u64, length: u64) -> Result<u64, Status> {
+    let (caller, open) = bus(device)?;
+    hardware::create_publication(open, caller.text(length)?, caller.buffer)
+}
+
+pub fn publication_add_range(
+    device: u64,
+    publication: u64,
+    range: u64,
+    offset: u64,
+    bytes: u64,
+) -> Result<u64, Status> {
+    hardware::add_range(bus(device)?.1, publication, range, offset, bytes)
+}
+
+pub fn publication_add_interrupt(device: u64, publication: u64, interrupt: u64) -> Result<u64, Status> {
+    hardware::add_interrupt(bus(device)?.1, publication, interrupt)
+}
+
+pub fn publication_open(device: u64, publication: u64) -> Result<u64, Status> {
+    hardware::open_publication(bus(device)?.1, publication).map(|()| 0)
+}
+
+pub fn publication_released(device: u64, deadline: u64) -> Result<u64, Status> {
+    let (caller, open) = bus(device)?;
+    hardware::publication_released(open, caller.thread, deadline)
+}
+
+pub fn publication_ready(device: u64, publication: u64) -> Result<u64, Status> {
+    hardware::publication_ready(bus(device)?.1, publication).map(|()| 0)
+}
+
+pub fn device_exists(length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::SystemManifest)?;
+    let name = caller.text(length)?;
+    Ok(u64::from(device::exists(&name) || hardware::exists(&name)))
+}
+
+pub fn wall_time_set(ns: u64) -> Result<u64, Status> {
+    caller()?.needs(Permission::WallClock)?;
+    if machine().set_wall_ns(ns) { Ok(0) } else { Err(Status::NotPermitted) }
 }
 
 pub fn machine_power_off(exit_status: u64) -> Result<u64, Status> {
     caller()?.needs(Permission::Power)?;
     machine().power_off(exit_status as u8)
-}
-
-macro_rules! no_hardware {
-    ($($name:ident($($argument:ident),*);)*) => {$(
-        pub fn $name($($argument: u64),*) -> Result<u64, Status> {
-            $(let _ = $argument;)*
-            Err(Status::NotFound)
-        }
-    )*};
-}
-
-no_hardware! {
-    range_describe(device, range);
-    register_read(device, range, offset, width);
-    register_write(device, range, offset, width, value);
-    interrupt_wait(device, interrupt, deadline);
-    dma_begin(device, block);
-    dma_end(device, block);
-    interrupt_allocate(device);
-    publication_create(device, length);
-    publication_add_range(device, publication, range, offset, bytes);
-    publication_add_interrupt(device, publication, interrupt);
-    publication_open(device, publication);
-    publication_released(device, deadline);
-    publication_ready(device, publication);
-    wall_time_set(ns);
-    device_exists(length);
 }

@@ -8,12 +8,13 @@ use super::{Caller, caller};
 use crate::channel::EndpointRef;
 use crate::claims::Kind;
 use crate::device::OpenDevice;
+use crate::hardware::OpenHardware;
 use crate::machine::machine;
 use crate::process::{self, ProcessRef};
 use crate::sync::{self, SyncKind, SyncRef};
 use crate::thread::{self, Argument, ThreadRef};
 use crate::wait::{self, Ticket, Woken};
-use crate::{channel, claims, device, sched};
+use crate::{channel, claims, device, hardware, sched};
 
 /// Objects that one `wait_any` can wait for.
 const WAIT_ANY: usize = 32;
@@ -185,6 +186,7 @@ enum Waitable {
     Thread(ThreadRef, u64),
     Child(ProcessRef, u32),
     Device(OpenDevice),
+    Hardware(OpenHardware),
 }
 
 impl Waitable {
@@ -197,6 +199,7 @@ impl Waitable {
                 let child = claims::child(handle, caller)?;
                 Waitable::Child(child, child.generation())
             }
+            Some(Kind::Device) if claims::is_hardware(handle) => Waitable::Hardware(claims::hardware(handle, caller)?),
             Some(Kind::Device) => Waitable::Device(claims::device(handle, caller)?),
             Some(Kind::Block) | None => return Err(Status::BadHandle),
         })
@@ -209,6 +212,7 @@ impl Waitable {
             Waitable::Thread(thread, handle) => wait_at_thread(thread, handle, ticket),
             Waitable::Child(child, generation) => Ok(child.wait_at(caller, generation, ticket)?.is_some()),
             Waitable::Device(device) => device::wait_at(device, ticket),
+            Waitable::Hardware(open) => hardware::wait_at(open, ticket),
         }
     }
 
@@ -219,6 +223,7 @@ impl Waitable {
             Waitable::Thread(thread, _) => thread.end.lock().waiters.remove(ticket.thread),
             Waitable::Child(child, _) => child.stop_waiting_at(ticket.thread),
             Waitable::Device(device) => device::stop_waiting_at(device, ticket.thread),
+            Waitable::Hardware(open) => hardware::stop_waiting_at(open, ticket.thread),
         }
     }
 }

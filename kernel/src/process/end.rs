@@ -13,7 +13,7 @@ use crate::machine::machine;
 use crate::slab::{List, Listed, Slot};
 use crate::thread::{self, ThreadRef};
 use crate::wait::{Ticket, Woken};
-use crate::{channel, cpu, device, exheap, memory, sync, wait_word};
+use crate::{channel, cpu, device, exheap, hardware, memory, sync, wait_word};
 
 /// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait.
 pub fn end(process: ProcessRef, epitaph: Epitaph) {
@@ -102,6 +102,7 @@ fn finish(process: ProcessRef) {
     }
     release_threads(process);
     device::close_all(process);
+    hardware::close_all(process);
     let mut endpoints = Vec::new();
     loop {
         // Taken out of the list one at a time: an endpoint's lock comes before the list's.

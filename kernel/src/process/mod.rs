@@ -178,10 +178,14 @@ impl Slot<Process> {
         self.life.lock().slots.get_mut(slot).and_then(Option::take)
     }
 
+    /// A device of its manifest.
+    pub fn device_need(&self, index: usize) -> Option<&'static package::DeviceNeed> {
+        self.program.get()?.manifest.devices.get(index)
+    }
+
     /// The machine's name for a device of its manifest.
     pub fn device_name(&self, index: usize) -> Option<String> {
-        let manifest = &self.program.get()?.manifest;
-        let need = manifest.devices.get(index)?;
+        let need = self.device_need(index)?;
         Some(self.life.lock().devices.get(index).cloned().flatten().unwrap_or_else(|| need.name.clone()))
     }
 

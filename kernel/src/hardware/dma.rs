@@ -1,0 +1,38 @@
+//! Blocks that a device reaches by itself: pinned where they are until the driver says that the device has
+//! done with them, and the device's own when the driver ends before that.
+
+use abi::Status;
+use core::sync::atomic::Ordering;
+
+use super::{OpenHardware, Origin};
+use crate::exheap::{self, BlockRef};
+use crate::machine::machine;
+
+/// Pins a block of the owner's: where the device finds it.
+pub fn begin(open: OpenHardware, block: BlockRef, handle: u64) -> Result<u64, Status> {
+    let mut inner = open.lock()?;
+    if !matches!(inner.origin, Origin::Published { .. }) {
+        return Err(Status::NotPermitted);
+    }
+    exheap::pin(open.owner, block, handle)?;
+    let address = machine().device_address(block.address.load(Ordering::Relaxed), block.size());
+    match address {
+        Some(address) => {
+            inner.pinned.push(block);
+            Ok(address)
+        }
+        None => {
+            exheap::unpin(open.owner, block);
+            Err(Status::NotFound)
+        }
+    }
+}
+
+/// Ends what [`begin`] began.
+pub fn end(open: OpenHardware, block: BlockRef) -> Result<(), Status> {
+    let mut inner = open.lock()?;
+    let position = inner.pinned.iter().position(|pinned| core::ptr::eq(*pinned, block)).ok_or(Status::BadHandle)?;
+    inner.pinned.swap_remove(position);
+    exheap::unpin(open.owner, block);
+    Ok(())
+}

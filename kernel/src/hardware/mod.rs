@@ -1,0 +1,369 @@
+//! Hardware that SIPs drive: ranges of registers, interrupts, and memory that devices reach by themselves.
+//!
+//! A *device* here is a set of ranges and interrupt lines. The machine names some (a bus, say), a manifest
+//! may list fixed ones, and the driver of a bus publishes those that it finds, out of its own. What the
+//! registers mean the kernel does not know. docs/hardware.md says who owns what, and what happens when a
+//! driver or a bus ends at any point.
+//!
+//! Locks: `TABLE` (outermost: every change of who has what), then one device, then the owner lists of a
+//! process. Registers and interrupts take the device's lock alone. A line that fires takes none.
+
+mod dma;
+mod interrupts;
+mod publications;
+mod registers;
+
+pub use dma::{begin as dma_begin, end as dma_end};
+pub use interrupts::{deliver, fired, has_fired, stop_waiting_at, wait as interrupt_wait, wait_at};
+pub use publications::{
+    add_interrupt, add_range, allocate_interrupt, create as create_publication, open as open_publication,
+    ready as publication_ready, released as publication_released,
+};
+pub use registers::{describe_range, read as register_read, write as register_write};
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use abi::Status;
+use hal_api::{Range, RangeKind};
+use package::{AddressRange, DeviceNeed};
+
+use crate::claims::{self, Kind};
+use crate::exheap::{self, BlockRef};
+use crate::lock::{AtomicRef, SpinGuard, SpinLock};
+use crate::machine::machine;
+use crate::process::ProcessRef;
+use crate::thread::MessageBuffer;
+use crate::wait::Waiters;
+use interrupts::Line;
+
+/// Handles of hardware carry numbers from here on; those below are of the machine's consoles and disks.
+const FIRST_NUMBER: u32 = 0x1_0000;
+/// How many devices there can be, of all origins.
+const DEVICES: usize = 256;
+
+/// A device. Once made it stays; one of a manifest may become another when nobody has it open.
+pub struct Device {
+    number: u32,
+    inner: SpinLock<Inner>,
+}
+
+/// Where a device comes from.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// The machine names it.
+    Machine,
+    /// A manifest says what it consists of.
+    Fixed,
+    /// The driver of this bus found it.
+    Published { bus: &'static Device },
+}
+
+/// Whether a device can be opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its bus is still saying what it consists of.
+    Forming,
+    /// Nobody has it.
+    Free,
+    /// A SIP has it.
+    Open,
+    /// Its driver gave it up or ended; it may still reach blocks, until its bus has silenced it.
+    Released,
+}
+
+struct Inner {
+    name: String,
+    origin: Origin,
+    state: State,
+    owner: Option<ProcessRef>,
+    /// Counts the times it was opened: the generation of its handle.
+    opening: u32,
+    ranges: Vec<Range>,
+    lines: Vec<Line>,
+    /// Blocks of the owner's that the device reaches.
+    pinned: Vec<BlockRef>,
+    /// Blocks that nobody has, because the device may still reach them.
+    quarantine: Vec<BlockRef>,
+    /// Threads that wait for an interrupt.
+    waiters: Waiters,
+    /// Threads of the bus's driver that wait for a device of it to be given up.
+    bus_waiters: Waiters,
+    /// The opening of its bus in which it was published or taken over.
+    bus_opening: u32,
+    /// Ranges that the bus has named again, of a device that it takes over.
+    named_again: usize,
+    /// Whether the bus was told that the device was given up.
+    reported: bool,
+}
+
+impl Inner {
+    fn new(name: String, origin: Origin, state: State) -> Inner {
+        Inner {
+            name,
+            origin,
+            state,
+            owner: None,
+            opening: 0,
+            ranges: Vec::new(),
+            lines: Vec::new(),
+            pinned: Vec::new(),
+            quarantine: Vec::new(),
+            waiters: Waiters::default(),
+            bus_waiters: Waiters::default(),
+            bus_opening: 0,
+            named_again: 0,
+            reported: false,
+        }
+    }
+
+    fn is_of_bus(&self, device: &Device) -> bool {
+        matches!(self.origin, Origin::Published { bus } if core::ptr::eq(bus, device))
+    }
+
+    /// Who has it, for people.
+    fn holder(&self) -> String {
+        match self.owner {
+            Some(owner) => owner.name().to_string(),
+            None => format!("the device `{}`, which its bus has not silenced,", self.name),
+        }
+    }
+}
+
+/// The same devices, by number, for who knows a number and need not wait for the table.
+static BY_NUMBER: [AtomicRef<Device>; DEVICES] = [const { AtomicRef::none() }; DEVICES];
+
+/// All devices, by number.
+static TABLE: SpinLock<Vec<&'static Device>> = SpinLock::new(Vec::new());
+
+/// A device as a handle names it. Another SIP may have it by the time it is used, so every use checks owner
+/// and opening with the lock held.
+#[derive(Clone, Copy)]
+pub struct OpenHardware {
+    device: &'static Device,
+    opening: u32,
+    owner: ProcessRef,
+}
+
+impl OpenHardware {
+    fn lock(self) -> Result<SpinGuard<'static, Inner>, Status> {
+        let inner = self.device.inner.lock();
+        let owned = inner.owner.is_some_and(|owner| core::ptr::eq(owner, self.owner));
+        if owned && inner.opening & 0x00ff_ffff == self.opening { Ok(inner) } else { Err(Status::BadHandle) }
+    }
+}
+
+/// Asks the machine what it has.
+pub fn start() {
+    interrupts::start(machine().interrupt_lines());
+    let mut table = TABLE.lock();
+    for found in machine().hardware() {
+        let mut inner = Inner::new(found.name, Origin::Machine, State::Free);
+        inner.ranges = found.ranges;
+        inner.lines = found.interrupts.into_iter().map(Line::fixed).collect();
+        // A machine names a handful.
+        let _ = add(&mut table, inner);
+    }
+}
+
+fn add(table: &mut Vec<&'static Device>, inner: Inner) -> Option<&'static Device> {
+    if table.len() == DEVICES {
+        return None;
+    }
+    let device = Device { number: table.len() as u32, inner: SpinLock::new(inner) };
+    let device: &'static Device = Box::leak(Box::new(device));
+    BY_NUMBER[table.len()].set(Some(device));
+    table.push(device);
+    Some(device)
+}
+
+/// The device of the machine's or a bus's with this name.
+fn find(table: &[&'static Device], name: &str) -> Option<&'static Device> {
+    table.iter().copied().find(|device| {
+        let inner = device.inner.lock();
+        inner.name == name && !matches!(inner.origin, Origin::Fixed)
+    })
+}
+
+/// Whether a device with this name can be opened, now or when it is free.
+pub fn exists(name: &str) -> bool {
+    let table = TABLE.lock();
+    find(&table, name).is_some_and(|device| device.inner.lock().state != State::Forming)
+}
+
+/// Opens the device with this name for a SIP.
+pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
+    let table = TABLE.lock();
+    let device = find(&table, name).ok_or(Status::NotFound)?;
+    take(&table, device, caller)
+}
+
+/// Opens the device that a manifest describes for a SIP.
+pub fn open_fixed(caller: ProcessRef, need: &DeviceNeed) -> Result<u64, Status> {
+    let ports = need.ports.iter().map(|range| machine_range(RangeKind::Ports, range));
+    let memory = need.memory.iter().map(|range| machine_range(RangeKind::Memory, range));
+    let ranges: Vec<Range> = ports.chain(memory).collect();
+    if need.interrupts.iter().any(|&line| line >= machine().interrupt_lines()) {
+        return Err(Status::NotPermitted);
+    }
+    let mut table = TABLE.lock();
+    let free = table.iter().copied().find(|device| {
+        let inner = device.inner.lock();
+        matches!(inner.origin, Origin::Fixed) && inner.state == State::Free
+    });
+    let device = match free {
+        Some(device) => device,
+        None => add(&mut table, Inner::new(String::new(), Origin::Fixed, State::Free)).ok_or(Status::Exhausted)?,
+    };
+    {
+        let mut inner = device.inner.lock();
+        inner.name.clone_from(&need.name);
+        inner.ranges = ranges;
+        inner.lines = need.interrupts.iter().copied().map(Line::fixed).collect();
+    }
+    take(&table, device, caller)
+}
+
+fn machine_range(kind: RangeKind, range: &AddressRange) -> Range {
+    Range { kind, base: range.base, bytes: range.bytes }
+}
+
+/// Gives a device to a SIP, unless that is refused by the machine or touches what another has.
+fn take(table: &[&'static Device], device: &'static Device, caller: ProcessRef) -> Result<u64, Status> {
+    let (name, ranges, lines) = {
+        let inner = device.inner.lock();
+        match inner.state {
+            State::Free => {}
+            State::Forming => return Err(Status::NotFound),
+            State::Open | State::Released => return Err(Status::Busy),
+        }
+        let lines: Vec<u32> = inner.lines.iter().filter(|line| !line.given).map(|line| line.number).collect();
+        (inner.name.clone(), inner.ranges.clone(), lines)
+    };
+    if !ranges.iter().all(|&range| machine().may_claim(range)) {
+        return Err(Status::NotPermitted);
+    }
+    if let Some((holder, what)) = conflict(table, device, &ranges, &lines) {
+        let caller = caller.name();
+        machine()
+            .debug_write(format!("{caller} cannot open its device `{name}`: {holder} has the {what} too\n").as_bytes());
+        return Err(Status::Busy);
+    }
+    let mut inner = device.inner.lock();
+    inner.state = State::Open;
+    inner.owner = Some(caller);
+    inner.opening = inner.opening.wrapping_add(1);
+    for line in &mut inner.lines {
+        line.asked_for = false;
+        if !line.given {
+            interrupts::assign(line.number, Some(device.number));
+        }
+    }
+    let opening = inner.opening;
+    drop(inner);
+    caller.count_device(true);
+    Ok(claims::handle(Kind::Device, FIRST_NUMBER + device.number, opening))
+}
+
+/// Who has a part of these ranges or lines, and which part, for people. What a device has in common with its
+/// bus is the bus's gift.
+fn conflict(
+    table: &[&'static Device],
+    device: &'static Device,
+    ranges: &[Range],
+    lines: &[u32],
+) -> Option<(String, String)> {
+    let origin = device.inner.lock().origin;
+    table.iter().copied().filter(|other| !core::ptr::eq(*other, device)).find_map(|other| {
+        let inner = other.inner.lock();
+        let is_bus = matches!(origin, Origin::Published { bus } if core::ptr::eq(bus, other));
+        if !matches!(inner.state, State::Open | State::Released) || is_bus || inner.is_of_bus(device) {
+            return None;
+        }
+        let shared = ranges.iter().find(|range| inner.ranges.iter().any(|taken| overlap(range, taken)));
+        let line = lines.iter().find(|&&line| inner.lines.iter().any(|taken| !taken.given && taken.number == line));
+        let what = match (shared, line) {
+            (Some(range), _) => {
+                let kind = if range.kind == RangeKind::Ports { "ports" } else { "memory" };
+                format!("{kind} {:#x}+{:#x}", range.base, range.bytes)
+            }
+            (None, Some(line)) => format!("interrupt {line}"),
+            (None, None) => return None,
+        };
+        Some((inner.holder(), what))
+    })
+}
+
+fn overlap(one: &Range, other: &Range) -> bool {
+    let end = |range: &Range| range.base.saturating_add(range.bytes);
+    one.kind == other.kind && one.base < end(other) && other.base < end(one)
+}
+
+/// The device behind a handle's parts, if this SIP has it open.
+pub fn opened(number: u32, opening: u32, owner: ProcessRef) -> Option<OpenHardware> {
+    let device = BY_NUMBER.get(number.checked_sub(FIRST_NUMBER)? as usize)?.get()?;
+    let open = OpenHardware { device, opening, owner };
+    open.lock().is_ok().then_some(open)
+}
+
+/// Whether a handle's number is that of hardware.
+pub fn is_hardware(number: u32) -> bool {
+    number >= FIRST_NUMBER
+}
+
+/// Puts what is known of a device into the buffer.
+pub fn describe(open: OpenHardware, buffer: MessageBuffer) -> Result<(), Status> {
+    let inner = open.lock()?;
+    let counts = [inner.ranges.len() as u64, inner.lines.len() as u64];
+    buffer.write_words(&[abi::DeviceKind::Hardware as u64, 0, 0, 0, 0, counts[0], counts[1]]);
+    Ok(())
+}
+
+/// Closes a device of the caller's.
+pub fn close(open: OpenHardware) -> Result<(), Status> {
+    let _table = TABLE.lock();
+    let inner = open.lock()?;
+    give_up(inner, open.owner);
+    Ok(())
+}
+
+/// Closes all devices of a SIP that is being ended.
+pub fn close_all(process: ProcessRef) {
+    let table = TABLE.lock();
+    for device in table.iter().copied() {
+        let inner = device.inner.lock();
+        if inner.owner.is_some_and(|owner| core::ptr::eq(owner, process)) {
+            give_up(inner, process);
+        }
+    }
+}
+
+/// Takes a device from its driver: its lines are silenced, and blocks that it may still reach become its own.
+fn give_up(mut inner: SpinGuard<'static, Inner>, owner: ProcessRef) {
+    for line in inner.lines.iter().filter(|line| !line.given) {
+        interrupts::assign(line.number, None);
+    }
+    inner.owner = None;
+    inner.waiters.wake_all();
+    inner.bus_waiters.wake_all();
+    let pinned = core::mem::take(&mut inner.pinned);
+    for &block in &pinned {
+        exheap::seize(owner, block);
+    }
+    inner.quarantine.extend(pinned);
+    let origin = inner.origin;
+    inner.reported = false;
+    inner.state = if matches!(origin, Origin::Published { .. }) { State::Released } else { State::Free };
+    drop(inner);
+    owner.count_device(false);
+    if let Origin::Published { bus } = origin {
+        bus.inner.lock().bus_waiters.wake_all();
+    }
+}
+
+/// Blocks that no SIP has because a device may still reach them.
+pub fn quarantined_blocks() -> usize {
+    TABLE.lock().iter().map(|device| device.inner.lock().quarantine.len()).sum()
+}
