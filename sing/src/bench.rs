@@ -17,7 +17,7 @@ use crate::cargo;
 use crate::command_line::BenchArguments;
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
-use crate::systems;
+use crate::systems::{self, Platform};
 use crate::test::run_machine;
 
 const LIMIT: Duration = Duration::from_secs(900);
@@ -91,7 +91,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
 
 fn measure_system(repository: &Repository, processors: usize) -> Outcome<Figures> {
     let manifest = repository.system_manifest("bench".as_ref())?;
-    let ready = systems::prepare(repository, &manifest, UnsafeTests::Refused)?;
+    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).args(["--parameter", "commands=bench"]);
     command.arg("--processors").arg(processors.to_string());

@@ -9,7 +9,7 @@ use crate::command_line::BuildArguments;
 use crate::failure::Outcome;
 use crate::programs::Program;
 use crate::repository::Repository;
-use crate::systems::{self, Catalogue, Packed};
+use crate::systems::{self, Catalogue, Packed, Platform};
 
 /// `sing build`.
 ///
@@ -19,7 +19,7 @@ pub fn build(repository: &Repository, arguments: &BuildArguments) -> Outcome<u8>
     let unsafe_tests = if arguments.allow_unsafe_tests { UnsafeTests::Allowed } else { UnsafeTests::Refused };
     if let Some(system) = &arguments.system {
         let manifest = repository.system_manifest(system)?;
-        let ready = systems::prepare(repository, &manifest, unsafe_tests)?;
+        let ready = systems::prepare(repository, &manifest, Platform::Hosted, unsafe_tests)?;
         print_system(&ready.image, arguments.json);
         return Ok(0);
     }

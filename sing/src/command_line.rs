@@ -16,7 +16,7 @@ pub struct CommandLine {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start the system on the hosted machine, building what it needs
+    /// Start the system on a machine, building what it needs
     Run(RunArguments),
     /// Build, check and sign programs, without running them
     Build(BuildArguments),
@@ -34,26 +34,96 @@ pub enum Command {
     Key,
     /// List what the images depend on, in the form of the audited list
     Dependencies,
+    /// Become another program, which ends when the one that started it does
+    #[command(hide = true)]
+    Attached(AttachedArguments),
 }
 
 /// `sing run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// System manifest: a file, or the name of one in systems/
-    #[arg(long, value_name = "FILE", default_value = "hosted")]
-    pub system: PathBuf,
+    /// System manifest: a file, or the name of one in systems/ [default: hosted, or bare on a bare machine]
+    #[arg(long, value_name = "FILE")]
+    pub system: Option<PathBuf>,
+    /// What to run it on
+    #[arg(long, value_enum, default_value = "hosted")]
+    pub machine: MachineName,
     /// Disk image, mounted at /fs/disk0, the next at /fs/disk1; FILE:ro for read only
     #[arg(long, value_name = "FILE")]
     pub disk: Vec<PathBuf>,
-    /// Processors of the hosted machine
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Processors of the machine
+    #[arg(long, visible_alias = "smp", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub processors: Option<u16>,
+    /// Memory of a bare machine, such as 64M or 1G [default: 256M]
+    #[arg(long, value_name = "SIZE")]
+    pub mem: Option<MemorySize>,
+    /// What executes a bare machine's instructions [default: auto]
+    #[arg(long, value_enum)]
+    pub accel: Option<Acceleration>,
+    /// Give a bare machine a network card
+    #[arg(long)]
+    pub net: bool,
     /// Run these shell commands and shut down; the exit status is the last command's
     #[arg(short = 'c', value_name = "COMMANDS")]
     pub commands: Option<String>,
     /// Parameter for the first program
     #[arg(long, value_name = "NAME=VALUE")]
     pub parameter: Vec<String>,
+}
+
+/// What a system runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum MachineName {
+    /// A process of this host
+    Hosted,
+    /// A PC with PCI, in QEMU
+    Qemu,
+    /// QEMU's machine of few devices, which starts fastest
+    Microvm,
+}
+
+/// What executes the instructions of a machine in QEMU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Acceleration {
+    /// KVM where it works, else TCG
+    Auto,
+    /// QEMU itself
+    Tcg,
+    /// The processor
+    Kvm,
+}
+
+/// An amount of memory, in whole mebibytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemorySize {
+    /// How many.
+    pub mebibytes: u32,
+}
+
+impl std::str::FromStr for MemorySize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MemorySize, String> {
+        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let times = match &text[digits.len()..] {
+            "" | "M" | "m" | "MiB" => 1,
+            "G" | "g" | "GiB" => 1024,
+            _ => 0,
+        };
+        let mebibytes = digits.parse().ok().and_then(|number: u32| number.checked_mul(times));
+        match mebibytes.filter(|mebibytes| (1..=1 << 20).contains(mebibytes)) {
+            Some(mebibytes) => Ok(MemorySize { mebibytes }),
+            None => Err("give mebibytes or gibibytes, such as 64M or 1G".into()),
+        }
+    }
+}
+
+/// `sing attached`.
+#[derive(Debug, Args)]
+pub struct AttachedArguments {
+    /// The program and what it is given
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub command: Vec<std::ffi::OsString>,
 }
 
 /// `sing build`.
@@ -160,5 +230,24 @@ mod tests {
         let Command::Run(run) = parsed.command else { panic!("not run") };
         assert_eq!(run.disk.len(), 2);
         assert_eq!(run.commands.as_deref(), Some("ls; cat x"));
+    }
+
+    #[test]
+    fn run_takes_a_bare_machine() {
+        let words = ["sing", "run", "--machine", "microvm", "--smp", "4", "--mem", "1G", "--accel", "tcg", "--net"];
+        let Command::Run(run) = CommandLine::try_parse_from(words).expect("a legal command line").command else {
+            panic!("not run")
+        };
+        assert_eq!((run.machine, run.processors, run.accel), (MachineName::Microvm, Some(4), Some(Acceleration::Tcg)));
+        assert_eq!(run.mem.map(|size| size.mebibytes), Some(1024));
+    }
+
+    #[test]
+    fn memory_is_in_mebibytes_or_gibibytes() {
+        let size = |text: &str| text.parse::<MemorySize>().ok().map(|size| size.mebibytes);
+        assert_eq!([size("64"), size("64M"), size("2G")], [Some(64), Some(64), Some(2048)]);
+        for bad in ["", "M", "0", "-1", "64K", "64MB", "9999999999", "9999999G", "6 4"] {
+            assert_eq!(size(bad), None, "{bad}");
+        }
     }
 }

@@ -60,7 +60,7 @@ impl Failure {
 }
 
 /// The operating system's words for an error, without its number.
-fn plain_reason(error: &std::io::Error) -> String {
+pub fn plain_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_lowercase(),

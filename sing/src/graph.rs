@@ -22,7 +22,7 @@ use crate::command_line::GraphArguments;
 use crate::contract_view::write_or_print;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
-use crate::systems::{self, Catalogue};
+use crate::systems::{self, Catalogue, Platform};
 use crate::{demo_disk, test};
 
 /// A running system answers within this time.
@@ -232,7 +232,7 @@ fn listing(file: &Path) -> Outcome<String> {
 /// Starts the system and asks it for its channels.
 fn running(repository: &Repository, system: &Path) -> Outcome<String> {
     let manifest = repository.system_manifest(system)?;
-    let ready = systems::prepare(repository, &manifest, UnsafeTests::Refused)?;
+    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).arg("--disk").arg(demo_disk::path(repository)?);
     command.args(["--parameter", "commands=channels --json"]);

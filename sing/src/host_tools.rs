@@ -1,7 +1,9 @@
-//! Programs of the host that some tests need.
+//! Programs of the host that some commands and tests need, and how they are installed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+use crate::failure::{Failure, Outcome};
 
 /// Where a program of the host is, if it is installed.
 pub fn find(program: &str) -> Option<PathBuf> {
@@ -11,38 +13,137 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// Whether the program is there, after an attempt to install its package when this is root on a system
-/// with `apt-get`.
-pub fn ensure(program: &str, package: &str) -> bool {
-    if find(program).is_some() {
-        return true;
+/// A program of the host that comes in a package, whose name differs between systems.
+#[derive(Debug, Clone, Copy)]
+pub struct Tool {
+    /// The program.
+    pub program: &'static str,
+    /// Debian and its children.
+    apt: &'static str,
+    /// Fedora and its relatives.
+    dnf: &'static str,
+    /// Arch.
+    pacman: &'static str,
+    /// Alpine.
+    apk: &'static str,
+}
+
+impl Tool {
+    /// The machine emulator.
+    pub const QEMU: Tool = Tool {
+        program: "qemu-system-x86_64",
+        apt: "qemu-system-x86",
+        dnf: "qemu-system-x86-core",
+        pacman: "qemu-system-x86",
+        apk: "qemu-system-x86_64",
+    };
+    /// The debugger.
+    pub const GDB: Tool = Tool { program: "gdb", apt: "gdb", dnf: "gdb", pacman: "gdb", apk: "gdb" };
+    /// What makes bootable images, and all that it needs for both kinds of firmware.
+    pub const GRUB: Tool = Tool {
+        program: "grub-mkrescue",
+        apt: "grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools",
+        dnf: "grub2-tools-extra grub2-pc-modules grub2-efi-x64-modules xorriso mtools",
+        pacman: "grub xorriso mtools",
+        apk: "grub grub-bios grub-efi xorriso mtools",
+    };
+    /// Reads and writes ISO images.
+    pub const XORRISO: Tool = Tool { program: "xorriso", ..Tool::GRUB };
+    /// Makes the file system that UEFI boots from.
+    pub const MTOOLS: Tool = Tool { program: "mformat", ..Tool::GRUB };
+    /// Linux's own tools for ext2.
+    pub const MKE2FS: Tool =
+        Tool { program: "mke2fs", apt: "e2fsprogs", dnf: "e2fsprogs", pacman: "e2fsprogs", apk: "e2fsprogs" };
+}
+
+/// A system's package manager.
+struct Manager {
+    program: &'static str,
+    /// Brings its lists up to date, for managers that keep some.
+    update: &'static [&'static str],
+    install: &'static [&'static str],
+    packages: fn(&Tool) -> &'static str,
+}
+
+const MANAGERS: [Manager; 4] = [
+    Manager {
+        program: "apt-get",
+        update: &["-qq", "update"],
+        install: &["-qq", "install", "-y", "--no-install-recommends"],
+        packages: |tool| tool.apt,
+    },
+    Manager { program: "dnf", update: &[], install: &["-q", "install", "-y"], packages: |tool| tool.dnf },
+    Manager { program: "pacman", update: &[], install: &["-Sy", "--noconfirm"], packages: |tool| tool.pacman },
+    Manager { program: "apk", update: &[], install: &["add", "-q"], packages: |tool| tool.apk },
+];
+
+/// Where the program is, after an attempt to install it when this is root.
+///
+/// # Errors
+/// It is not there; the failure says what to type.
+pub fn require(tool: &Tool) -> Outcome<PathBuf> {
+    if let Some(path) = find(tool.program) {
+        return Ok(path);
     }
-    if !is_root() || find("apt-get").is_none() {
-        return false;
+    let manager = MANAGERS.iter().find(|manager| find(manager.program).is_some());
+    if let Some(manager) = manager
+        && rustix::process::geteuid().is_root()
+    {
+        install(tool, manager);
     }
-    eprintln!("sing: installing {package} for {program}");
-    if !apt(&["install", "-y", package]) {
+    find(tool.program).ok_or_else(|| {
+        Failure::new(format!("the program {} is not installed", tool.program)).remedy(match manager {
+            Some(manager) => format!("type: {}", typed(tool, manager)),
+            None => format!("install it; Debian has it in {}", tool.apt),
+        })
+    })
+}
+
+/// Whether the program is there, after an attempt to install it when this is root.
+pub fn ensure(tool: &Tool) -> bool {
+    require(tool).is_ok()
+}
+
+fn install(tool: &Tool, manager: &Manager) {
+    let packages = (manager.packages)(tool);
+    eprintln!("sing: installing {packages} for {}", tool.program);
+    let run = |words: &[&str], packages: &str| {
+        Command::new(manager.program)
+            .args(words)
+            .args(packages.split_whitespace())
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    if !run(manager.install, packages) && !manager.update.is_empty() {
         // The lists of packages may be old or missing.
-        apt(&["update"]);
-        apt(&["install", "-y", package]);
+        run(manager.update, "");
+        run(manager.install, packages);
     }
-    find(program).is_some()
 }
 
-fn apt(arguments: &[&str]) -> bool {
-    Command::new("apt-get")
-        .arg("-qq")
-        .args(arguments)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+/// The command that a person types to install a tool.
+fn typed(tool: &Tool, manager: &Manager) -> String {
+    let words: Vec<&str> = manager.install.iter().copied().filter(|word| !matches!(*word, "-qq" | "-q")).collect();
+    format!("sudo {} {} {}", manager.program, words.join(" "), (manager.packages)(tool))
 }
 
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    // A process's own folder in /proc belongs to its effective user.
-    std::fs::metadata(Path::new("/proc/self")).is_ok_and(|metadata| metadata.uid() == 0)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_to_type_is_whole() {
+        assert_eq!(typed(&Tool::QEMU, &MANAGERS[0]), "sudo apt-get install -y --no-install-recommends qemu-system-x86");
+        assert_eq!(typed(&Tool::GDB, &MANAGERS[3]), "sudo apk add gdb");
+    }
+
+    #[test]
+    fn what_is_there_is_not_installed() {
+        let shell = Tool { program: "sh", ..Tool::GDB };
+        assert!(require(&shell).expect("every host has a shell").ends_with("sh"));
+    }
 }

@@ -7,7 +7,9 @@
 //! Deliberately not here: any knowledge of how the kernel runs a program.
 #![forbid(unsafe_code)]
 
+pub mod attached;
 pub mod attributes;
+pub mod bare;
 pub mod bench;
 pub mod build;
 pub mod builder;
@@ -53,6 +55,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Graph(arguments) => graph::graph(&repository, &arguments),
         Command::Contract(arguments) => contract_view::show(&repository, &arguments),
         Command::Key => keys::show(&repository),
+        Command::Attached(arguments) => attached::become_attached(&arguments),
         Command::Dependencies => builder::print_dependencies(&repository),
     }
 }

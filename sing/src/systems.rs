@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use manifest::Program as ProgramManifest;
 use package::{Manifest, Package, SecretKey, SystemImage, SystemManifest};
 
+use crate::bare::kernel;
 use crate::builder::{self, BuiltImage, UnsafeTests};
 use crate::cargo;
 use crate::contracts::ContractUnits;
@@ -154,12 +155,38 @@ pub fn signing_key(repository: &Repository) -> Outcome<SecretKey> {
     Ok(SecretKey::from_bytes(&keys::development_seed(repository)?))
 }
 
+/// What a system starts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// A process of this host.
+    Hosted,
+    /// A machine without any other operating system.
+    Bare,
+}
+
+impl Platform {
+    /// The program that has the kernel in it.
+    fn program(self, repository: &Repository) -> PathBuf {
+        match self {
+            Platform::Hosted => repository.cargo_target().join("release/singularity-hosted"),
+            Platform::Bare => kernel::stripped(repository),
+        }
+    }
+
+    fn build(self, repository: &Repository) -> Outcome<()> {
+        match self {
+            Platform::Hosted => build_hosted(repository),
+            Platform::Bare => kernel::build(repository),
+        }
+    }
+}
+
 /// A system that can start.
 #[derive(Debug, Clone)]
 pub struct Ready {
     /// The system image.
     pub image: PathBuf,
-    /// The hosted machine.
+    /// The hosted machine, or the kernel of a bare one.
     pub machine: PathBuf,
 }
 
@@ -167,13 +194,14 @@ pub struct Ready {
 ///
 /// # Errors
 /// Something is wrong with the system, or does not build.
-pub fn prepare(repository: &Repository, path: &Path, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
+pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
     let name = path.file_stem().map_or_else(|| "system".into(), |stem| stem.to_string_lossy().into_owned());
-    let ready = Ready {
-        image: repository.output(&format!("systems/{name}.system")),
-        machine: repository.cargo_target().join("release/singularity-hosted"),
-    };
-    let stamp = repository.output(&format!("systems/{name}.stamp"));
+    let ready =
+        Ready { image: repository.output(&format!("systems/{name}.system")), machine: platform.program(repository) };
+    let stamp = repository.output(&match platform {
+        Platform::Hosted => format!("systems/{name}.stamp"),
+        Platform::Bare => format!("systems/{name}.bare.stamp"),
+    });
     let settings = format!("{} {unsafe_tests:?}", path.display());
     let is_current = || {
         let sources = Fingerprint::of_sources(repository, &settings);
@@ -189,6 +217,7 @@ pub fn prepare(repository: &Repository, path: &Path, unsafe_tests: UnsafeTests) 
     let (sources, outputs, current) = is_current();
     if !current {
         build_system(repository, path, &ready, unsafe_tests)?;
+        platform.build(repository)?;
         sources.with_outputs(&outputs).keep(&stamp)?;
     }
     Ok(ready)
@@ -205,14 +234,13 @@ fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_test
     for image in &built {
         packages.push(pack(repository, &catalogue, image, &key)?.bytes);
     }
-    build_machine(repository)?;
     let image = SystemImage::build(&system, &[key.public()], &packages)
         .map_err(|error| Failure::new(format!("the system image of `{}` cannot be made: {error}", system.name)))?;
     write_if_changed(&ready.image, &image)
 }
 
 /// Builds the hosted machine with the kernel in it.
-fn build_machine(repository: &Repository) -> Outcome<()> {
+fn build_hosted(repository: &Repository) -> Outcome<()> {
     let mut command = cargo::command();
     command.args(["build", "--release", "--package", "boot-hosted", "--manifest-path"]);
     command.arg(repository.root().join("Cargo.toml"));

@@ -14,9 +14,9 @@ use crate::cargo;
 use crate::command_line::TestArguments;
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
-use crate::host_tools;
+use crate::host_tools::{self, Tool};
 use crate::repository::Repository;
-use crate::systems;
+use crate::systems::{self, Platform};
 use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
 
 /// The crate of end-to-end tests; it runs after the rest, because it builds and starts systems itself.
@@ -53,7 +53,7 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let name = if tier.is_some() { None } else { filter };
     let selection = Selection { tier, name, long: arguments.long };
     let mut total = Counts::default();
-    let has_e2fsprogs = host_tools::ensure("mke2fs", "e2fsprogs");
+    let has_e2fsprogs = host_tools::ensure(&Tool::MKE2FS);
     if selection.includes("unit") {
         total += run_tier("unit", unit_tests(repository, &selection));
     }
@@ -163,7 +163,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
     let Ok(manifest) = repository.system_manifest("conformance".as_ref()) else {
         return Ok(skipped("conformance", "there is no systems/conformance.toml"));
     };
-    let ready = systems::prepare(repository, &manifest, UnsafeTests::Allowed)?;
+    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Allowed)?;
     let mut counts = Counts::default();
     for processors in CONFORMANCE_PROCESSORS {
         let mut command = Command::new(&ready.machine);
@@ -183,7 +183,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
 /// Runs the suite of the directory service and the service manager, with a disk.
 fn services_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
     let manifest = repository.system_manifest("services-check".as_ref())?;
-    let ready = systems::prepare(repository, &manifest, UnsafeTests::Refused)?;
+    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     let mut disk = demo_disk::path(repository)?.into_os_string();
     disk.push(":ro");
     let mut counts = Counts::default();

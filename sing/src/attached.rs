@@ -1,0 +1,25 @@
+//! `sing attached`: becomes another program that ends when the one that started it does, however that
+//! ends. Machines in QEMU are started so: one that nobody sees any more would run forever.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::command_line::AttachedArguments;
+use crate::failure::{Failure, Outcome};
+
+/// `sing attached`. Returns only when the program cannot be started.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn become_attached(arguments: &AttachedArguments) -> Outcome<u8> {
+    let [program, rest @ ..] = arguments.command.as_slice() else {
+        return Err(Failure::new("there is no program to become"));
+    };
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Failure::new(format!("the end of the parent cannot be watched: {error}")))?;
+    let error = Command::new(program).args(rest).exec();
+    Err(Failure::file("start", Path::new(program), &error))
+}

@@ -1,0 +1,97 @@
+//! What a boot loader hands to the kernel: the boot image, put together for one run.
+
+use std::path::{Path, PathBuf};
+
+use package::boot_image::BootImage;
+use package::{Manifest, Package, SystemImage};
+
+use crate::bare::kernel;
+use crate::failure::{Failure, Outcome};
+use crate::repository::Repository;
+
+/// The boot image of a system, with parameters for its first program.
+///
+/// `given` are a person's own, which the system refuses when it does not know them; of `offered` it gets
+/// those that it has.
+///
+/// # Errors
+/// The system image or the kernel cannot be read.
+pub fn image(
+    repository: &Repository,
+    system: &Path,
+    given: &[(String, String)],
+    offered: &[(&str, String)],
+) -> Outcome<Vec<u8>> {
+    let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
+    let root = root_manifest(&bytes)
+        .ok_or_else(|| Failure::new(format!("{} is not a system image", system.display())).remedy("build it again"))?;
+    let is_known = |(name, _): &&(&str, String)| root.parameters.iter().any(|parameter| parameter.name == *name);
+    let mut parameters: Vec<(String, String)> =
+        offered.iter().filter(is_known).map(|(name, value)| (name.to_string(), value.clone())).collect();
+    parameters.extend_from_slice(given);
+    Ok(BootImage::encode(&parameters, &bytes, &kernel::symbols(repository)?))
+}
+
+/// The manifest of the program that the kernel starts.
+fn root_manifest(system: &[u8]) -> Option<Manifest> {
+    let system = SystemImage::parse(system).ok()?;
+    let packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
+    packages.map(|package| package.manifest).find(|manifest| manifest.name == system.manifest.root)
+}
+
+/// Parameters that a person gave, as `NAME=VALUE`.
+///
+/// # Errors
+/// One is not of this form.
+pub fn parameters(given: &[String]) -> Outcome<Vec<(String, String)>> {
+    let split =
+        |text: &String| match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+            _ => Err(Failure::new(format!("the parameter `{text}` has no name or no value"))
+                .remedy("write it as NAME=VALUE")),
+        };
+    given.iter().map(split).collect()
+}
+
+/// A disk of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// The image file or block device.
+    pub path: PathBuf,
+    /// Whether it is never written.
+    pub read_only: bool,
+}
+
+impl Disk {
+    /// A disk as it is given: a path, with `:ro` at its end for one that is never written.
+    pub fn parse(given: &Path) -> Disk {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        match given.as_os_str().as_bytes().strip_suffix(b":ro") {
+            Some(path) => Disk { path: OsStr::from_bytes(path).into(), read_only: true },
+            // A disk that this user may not write is still good to read.
+            None => Disk { path: given.into(), read_only: std::fs::File::options().write(true).open(given).is_err() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_names_and_values() {
+        let good = parameters(&["a=b=c".into(), "d=".into()]).expect("two parameters");
+        assert_eq!(good, [("a".into(), "b=c".into()), ("d".into(), String::new())]);
+        let bad = parameters(&["=x".into()]).expect_err("no name").to_string();
+        assert_eq!(bad, "the parameter `=x` has no name or no value; write it as NAME=VALUE.");
+    }
+
+    #[test]
+    fn a_disk_is_read_only_when_it_is_said_or_cannot_be_helped() {
+        assert_eq!(Disk::parse(Path::new("a:ro")), Disk { path: "a".into(), read_only: true });
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        assert_eq!(Disk::parse(file.path()), Disk { path: file.path().into(), read_only: false });
+        assert!(Disk::parse(Path::new("/proc/version")).read_only || rustix::process::geteuid().is_root());
+    }
+}

@@ -1,0 +1,298 @@
+//! Runs a machine in QEMU: carries its console and its debug text, and takes its exit status.
+//!
+//! Console and debug text each have a socket. On the debug socket comes text, and at the end a zero byte
+//! and the exit status: a machine that stops without them has failed. Deliberately not here: the machine's
+//! parts (`qemu`).
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tempfile::TempDir;
+
+use crate::bare::qemu::{self, Hardware};
+use crate::bare::terminal::RawTerminal;
+use crate::failure::{Failure, Outcome};
+
+/// What ends the input of a machine that has no terminal.
+const END_OF_INPUT: u8 = 4;
+/// Added to a signal's number it is the exit status of what the signal ended.
+const ENDED_BY_SIGNAL: i32 = 128;
+
+/// Exit status when nobody reads what the machine writes, as of a program that is ended for that.
+const ENDED_BY_CLOSED_PIPE: u8 = 141;
+/// How often the start of QEMU is looked at.
+const LOOK: Duration = Duration::from_millis(1);
+/// On the debug channel: the machine takes input from now on.
+const TAKES_INPUT: u8 = 1;
+/// On the debug channel: the exit status follows.
+const STATUS_FOLLOWS: u8 = 0;
+
+/// What happened while a machine ran.
+#[derive(Debug)]
+enum Event {
+    /// QEMU has closed the debug channel; this exit status came before.
+    Ended(Option<u8>),
+    /// Nobody reads what the machine writes any more.
+    OutputGone,
+    /// The host wants this program to end.
+    Signal(i32),
+}
+
+/// Runs a machine to its end, on this program's standard streams; gives its exit status.
+///
+/// # Errors
+/// It cannot be started, or stops without an exit status.
+pub fn run(hardware: &Hardware) -> Outcome<u8> {
+    let guest = Guest::start(hardware)?;
+    let (sender, events) = channel();
+    watch_signals(sender.clone())?;
+    let terminal = RawTerminal::enter();
+    let outcome = guest.carry(sender, &events);
+    drop(terminal);
+    outcome
+}
+
+/// A machine that runs.
+struct Guest {
+    qemu: Child,
+    /// The sockets and what QEMU says lie in it.
+    folder: TempDir,
+    console: UnixStream,
+    debug: UnixStream,
+}
+
+impl Guest {
+    fn start(hardware: &Hardware) -> Outcome<Guest> {
+        let program = qemu::find()?;
+        let folder = tempfile::Builder::new().prefix("sing-").tempdir().map_err(cannot_start)?;
+        let [console, debug, errors] = ["console", "debug", "errors"].map(|name| folder.path().join(name));
+        let doors = [&console, &debug].map(UnixListener::bind);
+        let [console_door, debug_door] = doors;
+        let doors = [console_door.map_err(cannot_start)?, debug_door.map_err(cannot_start)?];
+        let mut qemu = Command::new(std::env::current_exe().map_err(cannot_start)?)
+            .arg("attached")
+            .arg(program)
+            .args(hardware.arguments(&console, &debug)?)
+            // Keys that signal are for this program alone, which then ends the machine.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&errors).map_err(cannot_start)?)
+            .spawn()
+            .map_err(cannot_start)?;
+        match accept_all(&doors, &mut qemu) {
+            Ok(Some([console, debug])) => Ok(Guest { qemu, folder, console, debug }),
+            Ok(None) => Err(Failure::new(format!("QEMU does not start: {}", last_words(folder.path())))
+                .remedy("see whether the disks are in use by another machine, or give it less memory")),
+            Err(error) => {
+                end(&mut qemu);
+                Err(cannot_start(error))
+            }
+        }
+    }
+
+    /// Carries bytes between the machine and this program's streams until it ends.
+    fn carry(mut self, sender: Sender<Event>, events: &Receiver<Event>) -> Outcome<u8> {
+        let copy = |stream: &UnixStream| stream.try_clone().map_err(cannot_start);
+        let (output, input, debug) = (copy(&self.console)?, copy(&self.console)?, copy(&self.debug)?);
+        let (ready, takes_input) = channel();
+        let of_output = ready.clone();
+        let gone = sender.clone();
+        let output = thread::spawn(move || {
+            if let Err(OutputClosed) = show_console(output, &mut std::io::stdout(), &of_output) {
+                // Who would hear of it has ended with the machine.
+                let _ = gone.send(Event::OutputGone);
+            }
+        });
+        thread::spawn(move || sender.send(Event::Ended(show_debug(debug, &mut std::io::stderr(), &ready))));
+        thread::spawn(move || {
+            if takes_input.recv().is_ok() {
+                send_input(&mut std::io::stdin(), input);
+            }
+        });
+        match events.recv().unwrap_or(Event::Ended(None)) {
+            Event::Ended(status) => {
+                let ended = self.qemu.wait().map_err(cannot_start)?;
+                // All that the machine wrote is shown before its exit status counts.
+                let _ = output.join();
+                status.ok_or_else(|| died(ended, &last_words(self.folder.path())))
+            }
+            Event::OutputGone => {
+                end(&mut self.qemu);
+                Ok(ENDED_BY_CLOSED_PIPE)
+            }
+            Event::Signal(signal) => {
+                end(&mut self.qemu);
+                Ok(u8::try_from(ENDED_BY_SIGNAL + signal).unwrap_or(u8::MAX))
+            }
+        }
+    }
+}
+
+/// Ends QEMU. That it has ended by itself is as good.
+fn end(qemu: &mut Child) {
+    let _ = qemu.kill();
+    let _ = qemu.wait();
+}
+
+fn cannot_start(error: std::io::Error) -> Failure {
+    Failure::new(format!("the machine cannot be started: {error}"))
+}
+
+/// The last line that QEMU said, without its own name.
+fn last_words(folder: &Path) -> String {
+    let errors = std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
+    let line = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+    line.split_once("qemu-system-x86_64: ").map_or(line, |(_, words)| words).to_string()
+}
+
+fn died(ended: ExitStatus, words: &str) -> Failure {
+    let how = match ended.signal() {
+        Some(signal) => format!("QEMU was ended by signal {signal}"),
+        None if ended.success() => "the processor was reset by a fault that nothing handled".to_string(),
+        None => format!("QEMU ended by itself: {words}"),
+    };
+    Failure::new(format!("the machine stopped without an exit status; {how}"))
+        .remedy("see what it said last, or run it under `cargo sing debug`")
+}
+
+/// Waits until QEMU has come to each door; nothing when it ends before.
+fn accept_all(doors: &[UnixListener; 2], qemu: &mut Child) -> std::io::Result<Option<[UnixStream; 2]>> {
+    let mut came = Vec::new();
+    for door in doors {
+        door.set_nonblocking(true)?;
+        let stream = loop {
+            match door.accept() {
+                Ok((stream, _)) => break stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if qemu.try_wait()?.is_some() {
+                return Ok(None);
+            }
+            thread::sleep(LOOK);
+        };
+        stream.set_nonblocking(false)?;
+        came.push(stream);
+    }
+    Ok(<[UnixStream; 2]>::try_from(came).ok())
+}
+
+/// Nobody reads what the machine writes.
+#[derive(Debug, PartialEq, Eq)]
+struct OutputClosed;
+
+/// Shows what the machine writes, until it ends.
+fn show_console(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<()>) -> Result<(), OutputClosed> {
+    let mut buffer = [0; 16384];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        // A console that writes is set up. Nobody listens after the first time.
+        let _ = takes_input.send(());
+        to.write_all(&buffer[..count]).and_then(|()| to.flush()).map_err(|_| OutputClosed)?;
+    }
+    Ok(())
+}
+
+/// Shows debug text until the machine ends; gives the exit status.
+fn show_debug(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<()>) -> Option<u8> {
+    let mut buffer = [0; 4096];
+    let mut status = None;
+    let mut status_follows = false;
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        let mut text = Vec::with_capacity(count);
+        for &byte in &buffer[..count] {
+            match byte {
+                _ if status_follows => {
+                    status = Some(byte);
+                    status_follows = false;
+                }
+                STATUS_FOLLOWS => status_follows = true,
+                TAKES_INPUT => drop(takes_input.send(())),
+                byte => text.push(byte),
+            }
+        }
+        // Debug text that cannot be shown is no reason to stop the machine.
+        let _ = to.write_all(&text).and_then(|()| to.flush());
+    }
+    status
+}
+
+/// Sends input to the machine, and at its end a byte that says so.
+fn send_input(from: &mut impl Read, mut to: impl Write) {
+    let mut buffer = [0; 4096];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => break,
+            // A machine that has ended takes nothing.
+            Ok(count) if to.write_all(&buffer[..count]).is_err() => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    let _ = to.write_all(&[END_OF_INPUT]);
+}
+
+/// Has the signals that end programs end the machine first.
+fn watch_signals(sender: Sender<Event>) -> Outcome<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(cannot_start)?;
+    thread::spawn(move || signals.forever().try_for_each(|signal| sender.send(Event::Signal(signal))));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is shown of the pieces, the status, and whether input was asked for.
+    fn debug(pieces: &[&[u8]]) -> (String, Option<u8>, bool) {
+        struct Pieces<'a>(std::slice::Iter<'a, &'a [u8]>);
+        impl Read for Pieces<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                let piece = self.0.next().copied().unwrap_or_default();
+                buffer[..piece.len()].copy_from_slice(piece);
+                Ok(piece.len())
+            }
+        }
+        let (sender, receiver) = channel();
+        let mut shown = Vec::new();
+        let status = show_debug(Pieces(pieces.iter()), &mut shown, &sender);
+        (String::from_utf8(shown).expect("text"), status, receiver.try_recv().is_ok())
+    }
+
+    #[test]
+    fn the_status_is_told_from_the_text_before_it() {
+        assert_eq!(debug(&[b"kernel: hello\n", b"\0\x07"]), ("kernel: hello\n".into(), Some(7), false));
+        assert_eq!(debug(&[b"a\x01b\0", b"\0"]), ("ab".into(), Some(0), true));
+        assert_eq!(debug(&[b"\0\x01"]), (String::new(), Some(1), false));
+        assert_eq!(debug(&[b"it fails\n"]), ("it fails\n".into(), None, false));
+        assert_eq!(debug(&[b"\0"]).1, None);
+    }
+
+    #[test]
+    fn a_closed_output_is_seen_and_input_ends_with_its_mark() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let (sender, _receiver) = channel();
+        assert_eq!(show_console(&b"text"[..], &mut Closed, &sender), Err(OutputClosed));
+        let mut sent = Vec::new();
+        send_input(&mut &b"ls\n"[..], &mut sent);
+        assert_eq!(sent, b"ls\n\x04");
+    }
+}

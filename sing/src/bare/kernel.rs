@@ -1,0 +1,148 @@
+//! The kernel of a bare machine: built, read for its symbols, and stripped.
+//!
+//! Deliberately not here: where its code lies; its own linker script says that.
+
+use std::path::{Path, PathBuf};
+
+use elf::ElfBytes;
+use elf::abi::{PT_LOAD, STT_FUNC, STT_NOTYPE};
+use elf::endian::LittleEndian;
+
+use crate::cargo;
+use crate::failure::{Failure, Outcome};
+use crate::repository::{Repository, write_if_changed};
+
+/// A kernel image without symbols is to be no larger.
+const BYTES_MAX: usize = 1 << 20;
+const PACKAGE: &str = "boot-x86-64";
+const PROGRAM: &str = "singularity-x86_64";
+/// Code lies where it is linked for; frame pointers make back traces possible.
+const FLAGS: [&str; 2] = ["-Crelocation-model=static", "-Cforce-frame-pointers=yes"];
+/// Bytes of an ELF file's header up to the number of its section headers, and where the fields are that
+/// tell of them.
+const SECTION_HEADERS_AT: usize = 40;
+const SECTION_COUNT_AT: usize = 60;
+
+/// Where the kernel lies that machines start: without symbols.
+pub fn stripped(repository: &Repository) -> PathBuf {
+    repository.output("bare/kernel")
+}
+
+/// Where the kernel lies that debuggers read.
+pub fn with_symbols(repository: &Repository) -> PathBuf {
+    repository.cargo_target().join(cargo::TARGET).join("release").join(PROGRAM)
+}
+
+/// Builds the kernel.
+///
+/// # Errors
+/// It does not build, or is no program that could be stripped.
+pub fn build(repository: &Repository) -> Outcome<()> {
+    let mut command = cargo::command();
+    // The target is named, though it is the host's own: so that the flags leave build scripts alone.
+    command.args(["build", "--release", "--features", "image", "--package", PACKAGE, "--bin", PROGRAM]);
+    command.args(["--target", cargo::TARGET, "--manifest-path"]).arg(repository.root().join("Cargo.toml"));
+    command.arg("--target-dir").arg(repository.cargo_target());
+    let mut flags: Vec<String> = FLAGS.map(String::from).into();
+    flags.push(format!("--remap-path-prefix={}/=", repository.root().display()));
+    flags.push(format!("--remap-path-prefix={}=cargo", cargo::home().display()));
+    command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    cargo::build(command, "the bare machine's kernel", 40)?;
+    let whole = with_symbols(repository);
+    let bytes = std::fs::read(&whole).map_err(|error| Failure::file("read", &whole, &error))?;
+    let small = strip(&bytes).ok_or_else(|| not_a_kernel(&whole))?;
+    if small.len() > BYTES_MAX {
+        eprintln!(
+            "sing: the kernel has {} KiB without symbols, more than the {} KiB it is to have",
+            small.len() >> 10,
+            BYTES_MAX >> 10
+        );
+    }
+    write_if_changed(&stripped(repository), &small)
+}
+
+fn not_a_kernel(path: &Path) -> Failure {
+    Failure::new(format!("{} is not an ELF program of this kind of processor", path.display()))
+        .remedy("delete it and build again")
+}
+
+/// The file up to the end of what is loaded; the section headers, and what only they refer to, are gone.
+fn strip(bytes: &[u8]) -> Option<Vec<u8>> {
+    let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).ok()?;
+    let headers = file.segments()?;
+    let headers_end = file.ehdr.e_phoff + u64::from(file.ehdr.e_phnum) * u64::from(file.ehdr.e_phentsize);
+    let end = headers.iter().map(|segment| segment.p_offset.saturating_add(segment.p_filesz)).max()?.max(headers_end);
+    let mut small = bytes.get(..usize::try_from(end).ok()?)?.to_vec();
+    small.get_mut(SECTION_HEADERS_AT..SECTION_HEADERS_AT + 8)?.fill(0);
+    small.get_mut(SECTION_COUNT_AT..SECTION_COUNT_AT + 4)?.fill(0);
+    Some(small)
+}
+
+/// Addresses and names of the kernel's functions, as [`package::boot_image::BootImage::encode`] wants them.
+///
+/// # Errors
+/// The kernel cannot be read.
+pub fn symbols(repository: &Repository) -> Outcome<Vec<(u64, String)>> {
+    let path = with_symbols(repository);
+    let bytes = std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
+    functions(&bytes).ok_or_else(|| not_a_kernel(&path))
+}
+
+fn functions(bytes: &[u8]) -> Option<Vec<(u64, String)>> {
+    let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).ok()?;
+    let code: Vec<_> =
+        file.segments()?.iter().filter(|segment| segment.p_type == PT_LOAD && segment.p_flags & 1 != 0).collect();
+    let is_code = |address: u64| {
+        code.iter().any(|segment| (segment.p_vaddr..segment.p_vaddr + segment.p_memsz).contains(&address))
+    };
+    let (table, names) = file.symbol_table().ok()??;
+    let mut functions = Vec::new();
+    for symbol in table.iter() {
+        let is_function = matches!(symbol.st_symtype(), STT_FUNC | STT_NOTYPE) && is_code(symbol.st_value);
+        let name = names.get(symbol.st_name as usize).unwrap_or_default();
+        if !is_function || symbol.is_undefined() || name.is_empty() || name.starts_with(".L") {
+            continue;
+        }
+        functions.push((symbol.st_value, format!("{:#}", rustc_demangle::demangle(name))));
+        if symbol.st_size > 0 {
+            // What follows a function without a name of its own is not that function.
+            functions.push((symbol.st_value + symbol.st_size, String::new()));
+        }
+    }
+    Some(functions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// This test program is an ELF file with symbols.
+    fn sample() -> Vec<u8> {
+        std::fs::read(std::env::current_exe().expect("this program has a path")).expect("and can be read")
+    }
+
+    #[test]
+    fn a_stripped_program_keeps_its_segments_and_has_no_sections() {
+        let bytes = sample();
+        let small = strip(&bytes).expect("an ELF program");
+        assert!(small.len() < bytes.len());
+        let file = ElfBytes::<LittleEndian>::minimal_parse(&small).expect("still an ELF program");
+        let whole = ElfBytes::<LittleEndian>::minimal_parse(&bytes).expect("an ELF program");
+        let segments =
+            |file: &ElfBytes<'_, LittleEndian>| file.segments().expect("segments").iter().collect::<Vec<_>>();
+        assert_eq!(segments(&file), segments(&whole));
+        assert!(file.section_headers().is_none() && functions(&small).is_none());
+    }
+
+    #[test]
+    fn functions_are_found_by_their_names() {
+        let functions = functions(&sample()).expect("an ELF program with symbols");
+        let name = "bare::kernel::tests::functions_are_found_by_their_names";
+        assert!(functions.iter().any(|(_, found)| found.contains(name)), "of {} functions", functions.len());
+    }
+
+    #[test]
+    fn other_files_are_no_kernels() {
+        assert_eq!((strip(b""), strip(b"\x7fELF"), functions(b"#!/bin/sh\n")), (None, None, None));
+    }
+}
