@@ -1,8 +1,8 @@
 //! Runs a machine in QEMU: carries its console and its debug text, and takes its exit status.
 //!
-//! Console and debug text each have a socket. On the debug socket comes text, and at the end a zero byte
-//! and the exit status: a machine that stops without them has failed. Deliberately not here: the machine's
-//! parts (`qemu`).
+//! Console and debug text each have a socket. The last byte on the debug socket is the exit status, if the
+//! machine has ended QEMU by the device that is there for it; else it has failed. Deliberately not here: the
+//! machine's parts (`qemu`), and how a stream goes over a serial line (`terminal`).
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -17,13 +17,12 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
+use terminal::serial;
 
 use crate::bare::qemu::{self, Hardware};
 use crate::bare::terminal::RawTerminal;
 use crate::failure::{Failure, Outcome};
 
-/// What ends the input of a machine that has no terminal.
-const END_OF_INPUT: u8 = 4;
 /// Added to a signal's number it is the exit status of what the signal ended.
 const ENDED_BY_SIGNAL: i32 = 128;
 
@@ -33,13 +32,11 @@ const ENDED_BY_CLOSED_PIPE: u8 = 141;
 const LOOK: Duration = Duration::from_millis(1);
 /// On the debug channel: the machine takes input from now on.
 const TAKES_INPUT: u8 = 1;
-/// On the debug channel: the exit status follows.
-const STATUS_FOLLOWS: u8 = 0;
 
 /// What happened while a machine ran.
 #[derive(Debug)]
 enum Event {
-    /// QEMU has closed the debug channel; this exit status came before.
+    /// QEMU has closed the debug channel, on which this was the last byte.
     Ended(Option<u8>),
     /// Nobody reads what the machine writes any more.
     OutputGone,
@@ -56,9 +53,19 @@ pub fn run(hardware: &Hardware) -> Outcome<u8> {
     let (sender, events) = channel();
     watch_signals(sender.clone())?;
     let terminal = RawTerminal::enter();
-    let outcome = guest.carry(sender, &events);
+    let input = if terminal.is_some() { Input::Keys } else { Input::Stream };
+    let outcome = guest.carry(input, sender, &events);
     drop(terminal);
     outcome
+}
+
+/// What is sent to a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    /// Keys of a person's terminal.
+    Keys,
+    /// A stream of any bytes, with an end.
+    Stream,
 }
 
 /// A machine that runs.
@@ -101,7 +108,7 @@ impl Guest {
     }
 
     /// Carries bytes between the machine and this program's streams until it ends.
-    fn carry(mut self, sender: Sender<Event>, events: &Receiver<Event>) -> Outcome<u8> {
+    fn carry(mut self, kind: Input, sender: Sender<Event>, events: &Receiver<Event>) -> Outcome<u8> {
         let copy = |stream: &UnixStream| stream.try_clone().map_err(cannot_start);
         let (output, input, debug) = (copy(&self.console)?, copy(&self.console)?, copy(&self.debug)?);
         let (ready, takes_input) = channel();
@@ -116,15 +123,16 @@ impl Guest {
         thread::spawn(move || sender.send(Event::Ended(show_debug(debug, &mut std::io::stderr(), &ready))));
         thread::spawn(move || {
             if takes_input.recv().is_ok() {
-                send_input(&mut std::io::stdin(), input);
+                send_input(&mut std::io::stdin(), input, kind);
             }
         });
         match events.recv().unwrap_or(Event::Ended(None)) {
-            Event::Ended(status) => {
+            Event::Ended(last) => {
                 let ended = self.qemu.wait().map_err(cannot_start)?;
                 // All that the machine wrote is shown before its exit status counts.
                 let _ = output.join();
-                status.ok_or_else(|| died(ended, &last_words(self.folder.path())))
+                let status = last.filter(|_| is_orderly(ended));
+                status.ok_or_else(|| died(ended, last, &last_words(self.folder.path())))
             }
             Event::OutputGone => {
                 end(&mut self.qemu);
@@ -155,11 +163,18 @@ fn last_words(folder: &Path) -> String {
     line.split_once("qemu-system-x86_64: ").map_or(line, |(_, words)| words).to_string()
 }
 
-fn died(ended: ExitStatus, words: &str) -> Failure {
-    let how = match ended.signal() {
-        Some(signal) => format!("QEMU was ended by signal {signal}"),
-        None if ended.success() => "the processor was reset by a fault that nothing handled".to_string(),
-        None => format!("QEMU ended by itself: {words}"),
+/// Whether the machine itself has ended QEMU: the device for that makes an odd number of what is written
+/// to it, and QEMU's own failures are 1.
+fn is_orderly(ended: ExitStatus) -> bool {
+    ended.code().is_some_and(|code| code > 1 && code % 2 == 1)
+}
+
+fn died(ended: ExitStatus, last: Option<u8>, words: &str) -> Failure {
+    let how = match (ended.signal(), last) {
+        (Some(signal), _) => format!("QEMU was ended by signal {signal}"),
+        (None, None) if ended.success() => "it was reset before the kernel said anything".to_string(),
+        (None, Some(_)) if ended.success() => "its processor was reset, as by a fault that nothing handles".to_string(),
+        (None, _) => format!("QEMU ended by itself: {words}"),
     };
     Failure::new(format!("the machine stopped without an exit status; {how}"))
         .remedy("see what it said last, or run it under `cargo sing debug`")
@@ -202,44 +217,77 @@ fn show_console(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<(
     Ok(())
 }
 
-/// Shows debug text until the machine ends; gives the exit status.
+/// Shows debug text until the machine ends; gives the last byte, which is not shown as it may be the exit
+/// status.
 fn show_debug(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<()>) -> Option<u8> {
     let mut buffer = [0; 4096];
-    let mut status = None;
-    let mut status_follows = false;
+    let mut text = DebugText { held: None, last: None, at_line_start: true };
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        let mut text = Vec::with_capacity(count);
+        let mut shown = Vec::with_capacity(count + 1);
         for &byte in &buffer[..count] {
-            match byte {
-                _ if status_follows => {
-                    status = Some(byte);
-                    status_follows = false;
-                }
-                STATUS_FOLLOWS => status_follows = true,
-                TAKES_INPUT => drop(takes_input.send(())),
-                byte => text.push(byte),
+            if byte == TAKES_INPUT {
+                // Nobody listens after the first time.
+                let _ = takes_input.send(());
             }
+            text.feed(byte, &mut shown);
         }
         // Debug text that cannot be shown is no reason to stop the machine.
-        let _ = to.write_all(&text).and_then(|()| to.flush());
+        let _ = to.write_all(&shown).and_then(|()| to.flush());
     }
-    status
+    text.last
 }
 
-/// Sends input to the machine, and at its end a byte that says so.
-fn send_input(from: &mut impl Read, mut to: impl Write) {
-    let mut buffer = [0; 4096];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => break,
-            // A machine that has ended takes nothing.
-            Ok(count) if to.write_all(&buffer[..count]).is_err() => return,
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => break,
+/// Tells text from an exit status behind it: a byte is held until another one comes. Only the end of a
+/// line is not, so that a person sees lines when they are whole.
+struct DebugText {
+    held: Option<u8>,
+    last: Option<u8>,
+    at_line_start: bool,
+}
+
+impl DebugText {
+    fn feed(&mut self, byte: u8, shown: &mut Vec<u8>) {
+        if let Some(held) = self.held.take() {
+            self.show(held, shown);
+        }
+        self.last = Some(byte);
+        if byte == b'\n' && !self.at_line_start {
+            self.show(byte, shown);
+        } else {
+            self.held = Some(byte);
         }
     }
-    let _ = to.write_all(&[END_OF_INPUT]);
+
+    fn show(&mut self, byte: u8, shown: &mut Vec<u8>) {
+        if byte != TAKES_INPUT {
+            self.at_line_start = byte == b'\n';
+            shown.push(byte);
+        }
+    }
+}
+
+/// Sends input to the machine, a stream in the form that has an end.
+fn send_input(from: &mut impl Read, mut to: impl Write, kind: Input) {
+    let mut buffer = [0; 4096];
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        let sent = match kind {
+            Input::Keys => to.write_all(&buffer[..count]),
+            Input::Stream => to.write_all(&serial::quote(&buffer[..count])),
+        };
+        if sent.is_err() {
+            // A machine that has ended takes nothing.
+            return;
+        }
+    }
+    if kind == Input::Stream {
+        let _ = to.write_all(&[serial::END]);
+    }
 }
 
 /// Has the signals that end programs end the machine first.
@@ -271,11 +319,12 @@ mod tests {
 
     #[test]
     fn the_status_is_told_from_the_text_before_it() {
-        assert_eq!(debug(&[b"kernel: hello\n", b"\0\x07"]), ("kernel: hello\n".into(), Some(7), false));
-        assert_eq!(debug(&[b"a\x01b\0", b"\0"]), ("ab".into(), Some(0), true));
-        assert_eq!(debug(&[b"\0\x01"]), (String::new(), Some(1), false));
-        assert_eq!(debug(&[b"it fails\n"]), ("it fails\n".into(), None, false));
-        assert_eq!(debug(&[b"\0"]).1, None);
+        assert_eq!(debug(&[b"kernel: hello\n", b"\x07"]), ("kernel: hello\n".into(), Some(7), false));
+        assert_eq!(debug(&[b"a\x01b\n\0"]), ("ab\n".into(), Some(0), true));
+        assert_eq!(debug(&[b"a\n", b"\nb\n\n"]), ("a\n\nb\n".into(), Some(10), false));
+        assert_eq!(debug(&[b"\n"]), (String::new(), Some(10), false));
+        assert_eq!(debug(&[b"half"]), ("hal".into(), Some(b'f'), false));
+        assert_eq!(debug(&[]).1, None);
     }
 
     #[test]
@@ -292,7 +341,10 @@ mod tests {
         let (sender, _receiver) = channel();
         assert_eq!(show_console(&b"text"[..], &mut Closed, &sender), Err(OutputClosed));
         let mut sent = Vec::new();
-        send_input(&mut &b"ls\n"[..], &mut sent);
-        assert_eq!(sent, b"ls\n\x04");
+        send_input(&mut &b"ls\n\x04"[..], &mut sent, Input::Stream);
+        assert_eq!(sent, b"ls\n\x16\x04\x04");
+        sent.clear();
+        send_input(&mut &b"\x04"[..], &mut sent, Input::Keys);
+        assert_eq!(sent, b"\x04");
     }
 }

@@ -19,7 +19,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("contracts", &["sip"]),
     ("SIP", &["contracts", "sip", "lib/*", "SHARED"]),
     ("SHARED", &["contracts", "sip", "lib/*"]),
-    ("sing", &["lang", "abi", "lib/package", "lib/manifest", "lib/ext2"]),
+    ("sing", &["lang", "abi", "lib/package", "lib/manifest", "lib/ext2", "lib/terminal"]),
     ("benches/linux", &[]),
     ("tests/house", &["abi"]),
     ("tests/end-to-end", &["lib/ext2", "lib/package"]),
