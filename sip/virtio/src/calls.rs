@@ -1,0 +1,152 @@
+//! What `virtio-drivers` calls back for: memory for rings, and where the device finds a buffer.
+//!
+//! Its call-backs have no argument of their own, so what they work with hangs off the thread's word for the
+//! length of one call ([`Call::run`]). Memory for rings is handed to the [`Queue`](crate::Queue) that the call is
+//! for and lives as long as that does; buffers are only ever parts of memory that the call names. Deliberately
+//! not here: copying; every buffer lies in memory that the device reaches already.
+
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use sip::Status;
+use virtio_drivers::{BufferDirection, Hal, PAGE_SIZE, PhysAddr};
+
+use crate::memory;
+use crate::platform::{DeviceMemory, Platform};
+
+/// Memory that the device reaches.
+#[derive(Clone, Copy)]
+pub(crate) struct Area {
+    address: usize,
+    bytes: usize,
+    device_address: u64,
+}
+
+impl Area {
+    pub fn of(memory: &impl DeviceMemory) -> Area {
+        let range = memory.memory();
+        Area { address: range.addr().get(), bytes: range.len(), device_address: memory.device_address() }
+    }
+
+    /// Where the device finds a buffer, if it lies here.
+    fn find(&self, address: usize, bytes: usize) -> Option<u64> {
+        let offset = address.checked_sub(self.address)?;
+        let end = offset.checked_add(bytes)?;
+        if end <= self.bytes { self.device_address.checked_add(offset as u64) } else { None }
+    }
+}
+
+/// What one call of `virtio-drivers` works with.
+pub(crate) struct Call<'a, P: Platform> {
+    platform: &'a P,
+    areas: &'a [Area],
+    allocated: Vec<P::Memory>,
+    failed: Option<Status>,
+}
+
+impl<'a, P: Platform> Call<'a, P> {
+    /// A call that may name buffers in these areas.
+    pub fn new(platform: &'a P, areas: &'a [Area]) -> Call<'a, P> {
+        Call { platform, areas, allocated: Vec::new(), failed: None }
+    }
+
+    /// Makes the call.
+    pub fn run<R>(&mut self, call: impl FnOnce() -> R) -> R {
+        let address = core::ptr::from_mut(self).expose_provenance() as u64;
+        let _restore = Restore::<P> { word: P::word(), platform: PhantomData };
+        // SAFETY: `_restore` sets the word back before this borrow of `self` ends.
+        unsafe { P::set_word(address) };
+        call()
+    }
+
+    /// The memory that the call allocated; the status of an allocation that failed.
+    pub fn into_allocated(self) -> (Vec<P::Memory>, Option<Status>) {
+        (self.allocated, self.failed)
+    }
+}
+
+struct Restore<P: Platform> {
+    word: u64,
+    platform: PhantomData<P>,
+}
+
+impl<P: Platform> Drop for Restore<P> {
+    fn drop(&mut self) {
+        // SAFETY: what the former word leads to is borrowed by the call outside of this one.
+        unsafe { P::set_word(self.word) }
+    }
+}
+
+/// The call-backs of a platform.
+pub(crate) struct Calls<P> {
+    platform: PhantomData<fn() -> P>,
+}
+
+/// Does something with the call that the thread is making.
+///
+/// # Panics
+///
+/// It makes none: `virtio-drivers` called back from a function that this crate does not expect to.
+fn with_current<P: Platform, R>(action: impl FnOnce(&mut Call<'_, P>) -> R) -> R {
+    let word = P::word() as usize;
+    assert!(word != 0, "virtio-drivers called back out of turn");
+    let call: *mut Call<'_, P> = core::ptr::with_exposed_provenance_mut(word);
+    // SAFETY: only `Call::run` sets a word that is not 0, to a call of the same platform (a platform's word is its
+    // own) that it borrows exclusively until the word is set back; the word is this thread's, and neither
+    // this function nor an action runs inside another action.
+    action(unsafe { &mut *call })
+}
+
+// SAFETY: `dma_alloc` gives zeroed page-aligned parts of memory that is kept until its queue is dropped, after
+// the rings, and that nothing else refers to; `share` gives the address of the very bytes it is asked for.
+unsafe impl<P: Platform> Hal for Calls<P> {
+    fn dma_alloc(pages: usize, _direction: BufferDirection) -> (PhysAddr, NonNull<u8>) {
+        with_current::<P, _>(|call| {
+            let bytes = pages * PAGE_SIZE;
+            // Memory need not begin at a page: with one more there are enough whole ones.
+            match call.platform.allocate(bytes + PAGE_SIZE) {
+                Ok(memory) => {
+                    let address = memory.memory().addr().get();
+                    let skipped = address.next_multiple_of(PAGE_SIZE) - address;
+                    let first = memory::part(&memory, skipped, bytes);
+                    let device_address = memory.device_address().saturating_add(skipped as u64);
+                    call.allocated.push(memory);
+                    if let Some(first) = NonNull::new(first)
+                        && device_address.is_multiple_of(PAGE_SIZE as u64)
+                    {
+                        return (device_address, first);
+                    }
+                    call.failed = Some(Status::DeviceError);
+                }
+                Err(status) => call.failed = Some(status),
+            }
+            // An address of 0 says that there is none.
+            (0, NonNull::dangling())
+        })
+    }
+
+    unsafe fn dma_dealloc(_address: PhysAddr, _memory: NonNull<u8>, _pages: usize) -> i32 {
+        // The queue owns the memory and drops it after the rings.
+        0
+    }
+
+    unsafe fn mmio_phys_to_virt(_address: PhysAddr, _bytes: usize) -> NonNull<u8> {
+        // Only the transports of virtio-drivers itself ask, and none of them is used.
+        unreachable!("registers are reached through the kernel")
+    }
+
+    unsafe fn share(buffer: NonNull<[u8]>, _direction: BufferDirection) -> PhysAddr {
+        with_current::<P, _>(|call| {
+            let found = call.areas.iter().find_map(|area| area.find(buffer.addr().get(), buffer.len()));
+            match found {
+                Some(device_address) => device_address,
+                None => panic!("a buffer for the device lies in no memory that it reaches"),
+            }
+        })
+    }
+
+    unsafe fn unshare(_address: PhysAddr, _buffer: NonNull<[u8]>, _direction: BufferDirection) {
+        // The device wrote into the buffer itself.
+    }
+}

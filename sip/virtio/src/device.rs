@@ -1,0 +1,235 @@
+//! Finding, resetting and starting a device.
+
+use core::time::Duration;
+
+use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
+
+use crate::link::Link;
+use crate::platform::{DeviceMemory, Platform};
+use crate::queue::Queue;
+use crate::trouble::Trouble;
+
+/// `VIRTIO_F_VERSION_1`: the interface of virtio 1.0 and later, the only one that is driven here.
+const VERSION_1: u64 = 1 << 32;
+/// How long a device has for confirming a reset.
+const RESET_WITHIN: Duration = Duration::from_secs(1);
+/// How often a configuration that changes while it is read is read again.
+const CONFIGURATION_TRIES: u32 = 16;
+
+/// Kinds of devices that there are drivers for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A network interface.
+    Network,
+    /// A disk.
+    Block,
+    /// A console.
+    Console,
+    /// A source of random bytes.
+    Entropy,
+}
+
+impl Kind {
+    /// Its number in the virtio specification.
+    pub const fn number(self) -> u32 {
+        match self {
+            Kind::Network => 1,
+            Kind::Block => 2,
+            Kind::Console => 3,
+            Kind::Entropy => 4,
+        }
+    }
+
+    pub(crate) const fn device_type(self) -> DeviceType {
+        match self {
+            Kind::Network => DeviceType::Network,
+            Kind::Block => DeviceType::Block,
+            Kind::Console => DeviceType::Console,
+            Kind::Entropy => DeviceType::EntropySource,
+        }
+    }
+}
+
+/// Why a device interrupted. Both may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// A queue may have answers.
+    pub queue: bool,
+    /// The configuration may have changed.
+    pub configuration: bool,
+}
+
+/// A device whose features are agreed on.
+pub struct Device<P: Platform> {
+    platform: P,
+    link: Link<P::Registers>,
+    features: u64,
+}
+
+impl<P: Platform> Device<P> {
+    /// Resets the device and agrees on features: all of `needed` (each with its name for people), and those
+    /// of `wanted` that the device offers.
+    ///
+    /// # Errors
+    /// It is no such device, does not confirm its reset within a second, or lacks or refuses features.
+    pub fn start(platform: P, kind: Kind, needed: &[(u64, &'static str)], wanted: u64) -> Result<Device<P>, Trouble> {
+        let mut link = Link::open(&platform, kind)?;
+        if !silence(&mut link, &platform) {
+            link.trouble()?;
+            return Err(Trouble::NotReset);
+        }
+        let known = DeviceStatus::ACKNOWLEDGE | DeviceStatus::DRIVER;
+        link.set_status(DeviceStatus::ACKNOWLEDGE);
+        link.set_status(known);
+        let offered = link.read_device_features();
+        link.trouble()?;
+        if offered & VERSION_1 == 0 {
+            return Err(Trouble::OldInterface);
+        }
+        let mut features = offered & wanted | VERSION_1;
+        for &(feature, name) in needed {
+            if offered & feature == 0 {
+                return Err(Trouble::FeatureMissing(name));
+            }
+            features |= feature;
+        }
+        link.write_driver_features(features);
+        link.set_status(known | DeviceStatus::FEATURES_OK);
+        let accepted = link.get_status().contains(DeviceStatus::FEATURES_OK);
+        link.trouble()?;
+        if !accepted {
+            return Err(Trouble::FeaturesRefused);
+        }
+        link.enable_configuration_interrupt();
+        link.trouble()?;
+        Ok(Device { platform, link, features })
+    }
+
+    /// Whether a feature was agreed on.
+    pub fn has(&self, feature: u64) -> bool {
+        self.features & feature != 0
+    }
+
+    /// Sets a queue up with `SIZE` descriptors, a power of two.
+    ///
+    /// # Errors
+    /// The device has no such queue or a shorter one; there is no memory for it.
+    pub fn queue<const SIZE: usize, M: DeviceMemory, T>(
+        &mut self,
+        index: u16,
+    ) -> Result<Queue<P, SIZE, M, T>, Trouble> {
+        Queue::new(&self.platform, &self.link, index)
+    }
+
+    /// Lets the device work, once its queues are set up.
+    ///
+    /// # Errors
+    /// It says at once that it cannot.
+    pub fn ready(&mut self) -> Result<(), Trouble> {
+        self.link.finish_init();
+        self.check()
+    }
+
+    /// Reads the configuration until it does not change while it is read.
+    ///
+    /// # Errors
+    /// It always changes; the registers fail.
+    pub fn configuration<V>(&self, read: impl Fn(&Configuration<'_, P>) -> V) -> Result<V, Trouble> {
+        for _ in 0..CONFIGURATION_TRIES {
+            let before = self.link.read_config_generation();
+            let value = read(&Configuration { link: &self.link });
+            let after = self.link.read_config_generation();
+            self.link.trouble()?;
+            if before == after {
+                return Ok(value);
+            }
+        }
+        Err(Trouble::Unsteady)
+    }
+
+    /// Writes 32 bits of the configuration.
+    ///
+    /// # Errors
+    /// The registers fail.
+    pub fn set_configuration32(&self, offset: u64, value: u32) -> Result<(), Trouble> {
+        self.link.set_configuration32(offset, value);
+        self.link.trouble()
+    }
+
+    /// Asks why the device interrupted, and ends the interrupt.
+    ///
+    /// # Errors
+    /// The registers fail; the device says that it cannot go on.
+    pub fn interrupted(&mut self) -> Result<Cause, Trouble> {
+        let pending = self.link.ack_interrupt();
+        self.link.trouble()?;
+        let cause = Cause {
+            queue: pending.contains(InterruptStatus::QUEUE_INTERRUPT),
+            configuration: pending.contains(InterruptStatus::DEVICE_CONFIGURATION_INTERRUPT),
+        };
+        if cause.configuration {
+            self.check()?;
+        }
+        Ok(cause)
+    }
+
+    /// The device's clock and memory.
+    pub fn platform(&self) -> &P {
+        &self.platform
+    }
+
+    fn check(&self) -> Result<(), Trouble> {
+        let status = self.link.get_status();
+        self.link.trouble()?;
+        if status.intersects(DeviceStatus::DEVICE_NEEDS_RESET | DeviceStatus::FAILED) {
+            return Err(Trouble::NeedsReset);
+        }
+        Ok(())
+    }
+}
+
+/// The device's own configuration, while it is read. Offsets are in bytes; what lies outside of it fails.
+pub struct Configuration<'a, P: Platform> {
+    link: &'a Link<P::Registers>,
+}
+
+impl<P: Platform> Configuration<'_, P> {
+    /// 8 bits.
+    pub fn read8(&self, offset: u64) -> u8 {
+        self.link.configuration8(offset)
+    }
+
+    /// 16 bits.
+    pub fn read16(&self, offset: u64) -> u16 {
+        self.link.configuration16(offset)
+    }
+
+    /// 32 bits.
+    pub fn read32(&self, offset: u64) -> u32 {
+        self.link.configuration32(offset)
+    }
+
+    /// 64 bits, as two halves.
+    pub fn read64(&self, offset: u64) -> u64 {
+        u64::from(self.read32(offset)) | u64::from(self.read32(offset + 4)) << 32
+    }
+}
+
+/// Resets the device. Whether it confirms that within a second: it then reaches no memory any more.
+pub(crate) fn silence<P: Platform>(link: &mut Link<P::Registers>, platform: &P) -> bool {
+    link.set_status(DeviceStatus::empty());
+    let since = platform.now_ns();
+    loop {
+        let status = link.get_status();
+        if link.trouble().is_err() {
+            return false;
+        }
+        if status.is_empty() {
+            return true;
+        }
+        if platform.now_ns().saturating_sub(since) >= RESET_WITHIN.as_nanos() as u64 {
+            return false;
+        }
+        platform.pause();
+    }
+}

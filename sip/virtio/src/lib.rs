@@ -1,0 +1,34 @@
+//! Virtio devices for drivers without unsafe code.
+//!
+//! Key types: [`Device`] (found, reset, its features agreed on), [`Queue`] (requests under way and the memory
+//! that the device has meanwhile), [`Trouble`] (all that can be wrong with a device, said for people),
+//! [`System`] (the platform of a program). Neighbours: `virtio-drivers` keeps the rings, `sip::hardware` reaches
+//! registers and memory. Unsafe code is confined to the modules named in `docs/soundness/sip-virtio.md`.
+//! Deliberately not here: what any kind of device means by its requests; that is its driver's.
+#![no_std]
+
+extern crate alloc;
+#[cfg(any(test, feature = "model"))]
+extern crate std;
+
+mod calls;
+mod device;
+mod link;
+mod memory;
+#[cfg(any(test, feature = "model"))]
+pub mod model;
+mod platform;
+mod queue;
+mod system;
+mod trouble;
+
+pub use device::{Cause, Device, Kind};
+pub use platform::{DeviceMemory, Platform, Registers};
+pub use queue::{Completion, Data, Direction, Queue, Refused, Reply, Request};
+pub use system::System;
+pub use trouble::Trouble;
+
+/// Most bytes of a request's own header.
+pub const HEADER_BYTES: usize = 32;
+/// Most bytes of a device's own answer beside the data.
+pub const REPLY_BYTES: usize = 32;

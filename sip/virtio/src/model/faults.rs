@@ -1,0 +1,67 @@
+//! How a device misbehaves, the same in each run with the same seed or the same bytes.
+
+use std::vec::Vec;
+
+/// Numbers without a pattern: from a seed, or from bytes that a fuzzer gives.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    state: u64,
+    bytes: Vec<u8>,
+}
+
+impl Numbers {
+    /// Numbers from a seed.
+    pub fn from_seed(seed: u64) -> Numbers {
+        Numbers { state: seed.wrapping_mul(2).wrapping_add(1), bytes: Vec::new() }
+    }
+
+    /// Numbers from bytes, as long as they last, and then from a seed.
+    pub fn from_bytes(bytes: &[u8]) -> Numbers {
+        Numbers { state: 1, bytes: bytes.iter().rev().copied().collect() }
+    }
+
+    /// A number.
+    pub fn number(&mut self) -> u64 {
+        if let Some(byte) = self.bytes.pop() {
+            let next = self.bytes.pop().unwrap_or(0);
+            return u64::from(byte) | u64::from(next) << 8 | u64::from(byte ^ next) << 31;
+        }
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // The low bits of the state have short periods.
+        self.state >> 17 ^ self.state << 43
+    }
+
+    /// A number below a bound that is not 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound
+    }
+}
+
+/// How often a device does something wrong.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    /// Of so many thousand occasions one is used.
+    per_thousand: u64,
+    numbers: Numbers,
+}
+
+impl Faults {
+    /// A device that does all right.
+    pub fn none() -> Faults {
+        Faults { per_thousand: 0, numbers: Numbers::from_seed(0) }
+    }
+
+    /// A device that does something wrong on so many of a thousand occasions.
+    pub fn often(per_thousand: u64, numbers: Numbers) -> Faults {
+        Faults { per_thousand, numbers }
+    }
+
+    /// Whether the device does something wrong now.
+    pub(super) fn strikes(&mut self) -> bool {
+        self.per_thousand != 0 && self.numbers.below(1000) < self.per_thousand
+    }
+
+    pub(super) fn numbers(&mut self) -> &mut Numbers {
+        &mut self.numbers
+    }
+}

@@ -1,0 +1,222 @@
+//! What the kinds of devices do, as far as drivers can tell.
+
+use std::collections::VecDeque;
+use std::vec;
+use std::vec::Vec;
+
+use super::Behaviour;
+use crate::device::Kind;
+
+const SECTOR_BYTES: usize = 512;
+const DISK_READ_ONLY: u64 = 1 << 5;
+const DISK_FLUSH: u64 = 1 << 9;
+const NETWORK_MAC: u64 = 1 << 5;
+const NETWORK_STATUS: u64 = 1 << 16;
+const NETWORK_HEADER_BYTES: usize = 12;
+
+/// A disk in memory.
+pub struct Disk {
+    /// What is on it.
+    pub content: Vec<u8>,
+    /// Whether it says that it cannot be written to.
+    pub read_only: bool,
+    /// Sectors that cannot be read or written.
+    pub bad_sectors: Vec<u64>,
+    /// How often it was asked to make writes last.
+    pub flushes: u32,
+}
+
+impl Disk {
+    /// An empty disk.
+    pub fn new(sectors: usize) -> Disk {
+        Disk { content: vec![0; sectors * SECTOR_BYTES], read_only: false, bad_sectors: Vec::new(), flushes: 0 }
+    }
+
+    fn part(&mut self, sector: u64, bytes: usize) -> Option<&mut [u8]> {
+        let count = bytes.div_ceil(SECTOR_BYTES) as u64;
+        if self.bad_sectors.iter().any(|bad| (sector..sector.saturating_add(count)).contains(bad)) {
+            return None;
+        }
+        let start = usize::try_from(sector).ok()?.checked_mul(SECTOR_BYTES)?;
+        self.content.get_mut(start..start.checked_add(bytes)?)
+    }
+}
+
+impl Behaviour for Disk {
+    fn kind(&self) -> Kind {
+        Kind::Block
+    }
+
+    fn features(&self) -> u64 {
+        DISK_FLUSH | if self.read_only { DISK_READ_ONLY } else { 0 }
+    }
+
+    fn configuration(&self) -> Vec<u8> {
+        ((self.content.len() / SECTOR_BYTES) as u64).to_le_bytes().to_vec()
+    }
+
+    fn queues(&self) -> u16 {
+        1
+    }
+
+    fn answer(&mut self, _queue: u16, readable: &[u8], room: usize) -> Option<Vec<u8>> {
+        const FAILED: u8 = 1;
+        const UNKNOWN: u8 = 2;
+        let number =
+            |at: usize| readable.get(at..at + 8).map_or(0, |b| b.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)));
+        let (request, sector) = (number(0) as u32, number(8));
+        let mut answer = vec![0; room];
+        let status = match request {
+            0 => match self.part(sector, room.saturating_sub(1)) {
+                Some(part) => {
+                    answer[..part.len()].copy_from_slice(part);
+                    0
+                }
+                None => FAILED,
+            },
+            1 if !self.read_only => {
+                let data = readable.get(16..).unwrap_or_default();
+                match self.part(sector, data.len()) {
+                    Some(part) => {
+                        part.copy_from_slice(data);
+                        0
+                    }
+                    None => FAILED,
+                }
+            }
+            4 => {
+                self.flushes += 1;
+                0
+            }
+            _ => UNKNOWN,
+        };
+        if let Some(last) = answer.last_mut() {
+            *last = status;
+        }
+        Some(answer)
+    }
+}
+
+/// A source of bytes that are not random at all: each is one more than the last.
+#[derive(Default)]
+pub struct Entropy {
+    /// The last byte given.
+    pub last: u8,
+    /// Most bytes in an answer; 0 for as many as fit.
+    pub most: usize,
+}
+
+impl Behaviour for Entropy {
+    fn kind(&self) -> Kind {
+        Kind::Entropy
+    }
+
+    fn features(&self) -> u64 {
+        0
+    }
+
+    fn configuration(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn queues(&self) -> u16 {
+        1
+    }
+
+    fn answer(&mut self, _queue: u16, _readable: &[u8], room: usize) -> Option<Vec<u8>> {
+        let count = if self.most == 0 { room } else { room.min(self.most) };
+        let mut next = || {
+            self.last = self.last.wrapping_add(1);
+            self.last
+        };
+        Some((0..count).map(|_| next()).collect())
+    }
+}
+
+/// A console with one port.
+#[derive(Default)]
+pub struct Console {
+    /// What is typed, in the pieces in which it comes.
+    pub input: VecDeque<Vec<u8>>,
+    /// What was written.
+    pub output: Vec<u8>,
+}
+
+impl Behaviour for Console {
+    fn kind(&self) -> Kind {
+        Kind::Console
+    }
+
+    fn features(&self) -> u64 {
+        0
+    }
+
+    fn configuration(&self) -> Vec<u8> {
+        vec![80, 0, 25, 0]
+    }
+
+    fn queues(&self) -> u16 {
+        2
+    }
+
+    fn answer(&mut self, queue: u16, readable: &[u8], room: usize) -> Option<Vec<u8>> {
+        if queue == 1 {
+            self.output.extend_from_slice(readable);
+            return Some(Vec::new());
+        }
+        let mut piece = self.input.pop_front()?;
+        if piece.len() > room {
+            self.input.push_front(piece.split_off(room));
+        }
+        Some(piece)
+    }
+}
+
+/// A network interface that gives back each packet it is given.
+pub struct Network {
+    /// Whether the link is up.
+    pub link: bool,
+    /// Packets to receive.
+    pub packets: VecDeque<Vec<u8>>,
+    /// Packets that were sent.
+    pub sent: u32,
+}
+
+impl Default for Network {
+    fn default() -> Network {
+        Network { link: true, packets: VecDeque::new(), sent: 0 }
+    }
+}
+
+impl Behaviour for Network {
+    fn kind(&self) -> Kind {
+        Kind::Network
+    }
+
+    fn features(&self) -> u64 {
+        NETWORK_MAC | NETWORK_STATUS
+    }
+
+    fn configuration(&self) -> Vec<u8> {
+        vec![0x52, 0x54, 0, 0x12, 0x34, 0x56, self.link.into(), 0]
+    }
+
+    fn queues(&self) -> u16 {
+        2
+    }
+
+    fn answer(&mut self, queue: u16, readable: &[u8], room: usize) -> Option<Vec<u8>> {
+        if queue == 1 {
+            self.sent += 1;
+            self.packets.push_back(readable.get(NETWORK_HEADER_BYTES..).unwrap_or_default().to_vec());
+            return Some(Vec::new());
+        }
+        let packet = self.packets.pop_front()?;
+        let mut answer = vec![0; NETWORK_HEADER_BYTES];
+        // One buffer for the packet.
+        answer[10] = 1;
+        answer.extend(packet);
+        answer.truncate(room);
+        Some(answer)
+    }
+}

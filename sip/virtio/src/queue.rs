@@ -1,0 +1,361 @@
+//! Requests under way on one queue of a device.
+//!
+//! A request is up to three pieces: a header that the device reads, data that it reads or writes, and a
+//! short reply that it writes. The data is a block of its own, which the queue owns until the device has
+//! answered; header and reply lie in memory of the queue's. Nothing that the device says is used before it has been
+//! compared with what is under way. Deliberately not here: waiting (see the drivers).
+
+use alloc::vec::Vec;
+use core::mem::ManuallyDrop;
+
+use virtio_drivers::Error;
+use virtio_drivers::queue::VirtQueue;
+use virtio_drivers::transport::Transport;
+
+use crate::calls::{Area, Call, Calls};
+use crate::device::silence;
+use crate::link::Link;
+use crate::memory;
+use crate::platform::{DeviceMemory, Platform};
+use crate::trouble::Trouble;
+use crate::{HEADER_BYTES, REPLY_BYTES};
+
+/// Bytes of a request's place in the memory for headers and replies.
+const SLOT_BYTES: usize = HEADER_BYTES + REPLY_BYTES;
+
+/// Who reads a request's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The device reads it.
+    ToDevice,
+    /// The device writes it.
+    FromDevice,
+}
+
+/// Part of a block that the device reads or writes.
+#[derive(Debug)]
+pub struct Data<M> {
+    /// The block.
+    pub memory: M,
+    /// Where the part begins, in bytes.
+    pub offset: usize,
+    /// Its length in bytes, not 0.
+    pub bytes: usize,
+    /// Who reads it.
+    pub direction: Direction,
+}
+
+/// What a device answers beside the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing.
+    None,
+    /// So many bytes, which it writes before the data.
+    BeforeData(usize),
+    /// So many bytes, which it writes after the data.
+    AfterData(usize),
+}
+
+impl Reply {
+    fn bytes(self) -> usize {
+        match self {
+            Reply::None => 0,
+            Reply::BeforeData(bytes) | Reply::AfterData(bytes) => bytes,
+        }
+    }
+}
+
+/// Something to ask of a device.
+#[derive(Debug)]
+pub struct Request<'a, M> {
+    /// What the device reads first; at most [`HEADER_BYTES`].
+    pub header: &'a [u8],
+    /// What it reads or writes.
+    pub data: Option<Data<M>>,
+    /// What it writes besides; at most [`REPLY_BYTES`].
+    pub reply: Reply,
+}
+
+/// A request that was not taken.
+#[derive(Debug)]
+pub struct Refused<M, T> {
+    /// Its data.
+    pub data: Option<Data<M>>,
+    /// What the driver knows it by.
+    pub tag: T,
+    /// What is wrong with the device; nothing if the queue is merely full.
+    pub trouble: Option<Trouble>,
+}
+
+/// A request that the device has answered.
+#[derive(Debug)]
+pub struct Completion<M, T> {
+    /// What the driver knows it by.
+    pub tag: T,
+    /// Its data, which the device has done with.
+    pub data: Option<Data<M>>,
+    /// How many bytes the device says that it wrote, reply and data together; never more than have room.
+    pub written: u32,
+    /// The reply.
+    pub reply: [u8; REPLY_BYTES],
+}
+
+struct Pending<M, T> {
+    slot: usize,
+    header_bytes: usize,
+    data: Option<Data<M>>,
+    reply: Reply,
+    since_ns: u64,
+    tag: T,
+}
+
+impl<M, T> Pending<M, T> {
+    /// How many bytes the device may write.
+    fn room(&self) -> usize {
+        let data = self.data.as_ref().filter(|data| data.direction == Direction::FromDevice);
+        self.reply.bytes() + data.map_or(0, |data| data.bytes)
+    }
+}
+
+/// A queue of a device, with up to `SIZE` pieces of requests under way. `M` is the memory of data, `T` what the
+/// driver knows a request by.
+///
+/// Dropping it resets the device. If the device does not confirm that, the memory is never given back.
+pub struct Queue<P: Platform, const SIZE: usize, M: DeviceMemory, T> {
+    platform: P,
+    link: Link<P::Registers>,
+    index: u16,
+    ring: ManuallyDrop<VirtQueue<Calls<P>, SIZE>>,
+    rings_memory: ManuallyDrop<Vec<P::Memory>>,
+    /// A place for the header and the reply of each request.
+    slots: ManuallyDrop<P::Memory>,
+    free_slots: Vec<usize>,
+    /// By the ring's number for a request: its first descriptor.
+    pending: ManuallyDrop<Vec<Option<Pending<M, T>>>>,
+    under_way: usize,
+    broken: Option<Trouble>,
+}
+
+impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
+    pub(crate) fn new(platform: &P, link: &Link<P::Registers>, index: u16) -> Result<Queue<P, SIZE, M, T>, Trouble> {
+        let mut link = link.clone();
+        let found = link.max_queue_size(index);
+        link.trouble()?;
+        if found < SIZE as u32 {
+            return Err(Trouble::QueueTooShort { queue: index, needed: SIZE as u32, found });
+        }
+        let slots = platform.allocate(SIZE * SLOT_BYTES).map_err(Trouble::Memory)?;
+        let mut call = Call::new(platform, &[]);
+        let ring = call.run(|| VirtQueue::<Calls<P>, SIZE>::new(&mut link, index, false, false));
+        let (rings_memory, failed) = call.into_allocated();
+        let ring = match (ring, failed) {
+            (Ok(ring), _) => ring,
+            (Err(_), Some(status)) => return Err(Trouble::Memory(status)),
+            (Err(Error::AlreadyUsed), _) => return Err(Trouble::QueueInUse(index)),
+            // The size was asked for before; now the device says another.
+            (Err(_), _) => return Err(Trouble::QueueTooShort { queue: index, needed: SIZE as u32, found: 0 }),
+        };
+        let queue = Queue {
+            platform: platform.clone(),
+            link,
+            index,
+            ring: ManuallyDrop::new(ring),
+            rings_memory: ManuallyDrop::new(rings_memory),
+            slots: ManuallyDrop::new(slots),
+            free_slots: (0..SIZE).rev().collect(),
+            pending: ManuallyDrop::new((0..SIZE).map(|_| None).collect()),
+            under_way: 0,
+            broken: None,
+        };
+        queue.link.trouble()?;
+        Ok(queue)
+    }
+
+    /// How many requests are under way.
+    pub fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Hands a request to the device.
+    ///
+    /// # Errors
+    /// The queue is full, or there is trouble with the device; the data comes back.
+    ///
+    /// # Panics
+    /// The request is malformed: header or reply too long, no piece at all, or data outside its block.
+    pub fn submit(&mut self, request: Request<'_, M>, tag: T) -> Result<(), Refused<M, T>> {
+        let Request { header, data, reply } = request;
+        assert!(header.len() <= HEADER_BYTES && reply.bytes() <= REPLY_BYTES, "a header or reply is too long");
+        let pieces = usize::from(!header.is_empty()) + usize::from(data.is_some()) + usize::from(reply.bytes() != 0);
+        assert!(pieces != 0, "a request without a piece");
+        if self.broken.is_some() || self.ring.available_desc() < pieces {
+            return Err(Refused { data, tag, trouble: self.broken });
+        }
+        let Some(slot) = self.free_slots.pop() else {
+            return Err(Refused { data, tag, trouble: None });
+        };
+        memory::write(&*self.slots, slot * SLOT_BYTES, header);
+        let since_ns = self.platform.now_ns();
+        let pending = Pending { slot, header_bytes: header.len(), data, reply, since_ns, tag };
+        let chain = Chain::of(&*self.slots, &pending);
+        let areas =
+            [Area::of(&*self.slots), pending.data.as_ref().map_or(Area::of(&*self.slots), |d| Area::of(&d.memory))];
+        let mut call = Call::new(&self.platform, &areas);
+        let ring = &mut self.ring;
+        // SAFETY: the pieces lie in `slots` and in the data's block. Nothing touches them before `complete` has
+        // taken the request off the ring: the slot is not free, and the block is in `pending`. Both live until
+        // then, or until the device has been reset (`drop`).
+        let added = call.run(|| unsafe { chain.with_slices(|readable, writable| ring.add(readable, writable)) });
+        match added {
+            Ok(token) => {
+                self.pending[usize::from(token)] = Some(pending);
+                self.under_way += 1;
+            }
+            Err(_) => {
+                self.free_slots.push(slot);
+                return Err(Refused { data: pending.data, tag: pending.tag, trouble: None });
+            }
+        }
+        if self.ring.should_notify() {
+            self.link.notify(self.index);
+            // What fails now shows when somebody asks for answers; the request is the device's already.
+            self.broken = self.broken.or(self.link.trouble().err());
+        }
+        Ok(())
+    }
+
+    /// Takes an answer, if there is one.
+    ///
+    /// # Errors
+    /// There is trouble with the device, now or since earlier: it is to be reset, by dropping the queue.
+    pub fn complete(&mut self) -> Result<Option<Completion<M, T>>, Trouble> {
+        if let Some(trouble) = self.broken {
+            return Err(trouble);
+        }
+        let completed = self.take_answer();
+        if let Err(trouble) = completed {
+            self.broken = Some(trouble);
+        }
+        completed
+    }
+
+    fn take_answer(&mut self) -> Result<Option<Completion<M, T>>, Trouble> {
+        let Some(token) = self.ring.peek_used() else { return Ok(None) };
+        let unknown = Trouble::UnknownRequest { queue: self.index, request: token };
+        let place = self.pending.get_mut(usize::from(token)).ok_or(unknown)?;
+        let pending = place.take().ok_or(unknown)?;
+        let chain = Chain::of(&*self.slots, &pending);
+        let ring = &mut self.ring;
+        // SAFETY: the pieces are those that were added under this token: `Chain::of` makes them from the same values
+        // of the request and from memory that does not move.
+        let popped = unsafe { chain.with_slices(|readable, writable| ring.pop_used(token, readable, writable)) };
+        let Ok(written) = popped else {
+            // Between two looks the device has changed its answer. The request is still on the ring.
+            *place = Some(pending);
+            return Err(unknown);
+        };
+        let room = pending.room();
+        if written as usize > room {
+            // Whoever says that may write on: the data stays here until the device has been reset.
+            *place = Some(pending);
+            return Err(Trouble::TooMuchWritten { room: u32::try_from(room).unwrap_or(u32::MAX), written });
+        }
+        self.under_way -= 1;
+        let mut reply = [0; REPLY_BYTES];
+        let reply_at = pending.slot * SLOT_BYTES + HEADER_BYTES;
+        memory::read(&*self.slots, reply_at, &mut reply[..pending.reply.bytes()]);
+        self.free_slots.push(pending.slot);
+        Ok(Some(Completion { tag: pending.tag, data: pending.data, written, reply }))
+    }
+
+    /// Says so if a request has been under way for longer than this.
+    ///
+    /// # Errors
+    /// One has.
+    pub fn check_time(&self, limit_ms: u64) -> Result<(), Trouble> {
+        let oldest = self.pending.iter().flatten().map(|pending| pending.since_ns).min();
+        let Some(oldest) = oldest else { return Ok(()) };
+        let waited_ms = self.platform.now_ns().saturating_sub(oldest) / 1_000_000;
+        if waited_ms >= limit_ms { Err(Trouble::NoAnswer { waited_ms }) } else { Ok(()) }
+    }
+}
+
+impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Drop for Queue<P, SIZE, M, T> {
+    fn drop(&mut self) {
+        if !silence(&mut self.link, &self.platform) {
+            // The device may still write: rather no memory than memory that changes under its next owner.
+            return;
+        }
+        // SAFETY: each is dropped once, here, and not used afterwards; the rings go before their memory.
+        unsafe {
+            ManuallyDrop::drop(&mut self.ring);
+            ManuallyDrop::drop(&mut self.rings_memory);
+            ManuallyDrop::drop(&mut self.slots);
+            ManuallyDrop::drop(&mut self.pending);
+        }
+    }
+}
+
+/// The pieces of a request in the order in which the ring has them.
+struct Chain {
+    readable: [Piece; 2],
+    readable_count: usize,
+    writable: [Piece; 2],
+    writable_count: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Piece {
+    address: *mut u8,
+    bytes: usize,
+}
+
+impl Chain {
+    fn of<M: DeviceMemory, T>(slots: &impl DeviceMemory, pending: &Pending<M, T>) -> Chain {
+        let none = Piece { address: core::ptr::dangling_mut(), bytes: 0 };
+        let mut chain = Chain { readable: [none; 2], readable_count: 0, writable: [none; 2], writable_count: 0 };
+        let slot = pending.slot * SLOT_BYTES;
+        let (reply, bytes) = (slot + HEADER_BYTES, pending.reply.bytes());
+        let reply = Piece { address: memory::part(slots, reply, bytes), bytes };
+        let header = Piece { address: memory::part(slots, slot, pending.header_bytes), bytes: pending.header_bytes };
+        chain.add(header, Direction::ToDevice);
+        if matches!(pending.reply, Reply::BeforeData(_)) {
+            chain.add(reply, Direction::FromDevice);
+        }
+        if let Some(data) = &pending.data {
+            assert!(data.bytes != 0 && u32::try_from(data.bytes).is_ok(), "data of {} bytes", data.bytes);
+            let address = memory::part(&data.memory, data.offset, data.bytes);
+            chain.add(Piece { address, bytes: data.bytes }, data.direction);
+        }
+        if matches!(pending.reply, Reply::AfterData(_)) {
+            chain.add(reply, Direction::FromDevice);
+        }
+        chain
+    }
+
+    fn add(&mut self, piece: Piece, direction: Direction) {
+        let (pieces, count) = match direction {
+            Direction::ToDevice => (&mut self.readable, &mut self.readable_count),
+            Direction::FromDevice => (&mut self.writable, &mut self.writable_count),
+        };
+        // The ring takes no empty piece. There are at most two of each direction: header, data, reply.
+        if piece.bytes != 0 {
+            pieces[*count] = piece;
+            *count += 1;
+        }
+    }
+
+    /// Calls with the pieces as slices.
+    ///
+    /// # Safety
+    ///
+    /// The memory that the chain was made of is alive, and no reference to these parts of it is in use.
+    unsafe fn with_slices<R>(&self, call: impl for<'a> FnOnce(&'a [&'a [u8]], &'a mut [&'a mut [u8]]) -> R) -> R {
+        // SAFETY: passed on: the parts lie in memory that is valid for reads and writes.
+        let readable = self.readable.map(|piece| unsafe { core::slice::from_raw_parts(piece.address, piece.bytes) });
+        let mut writable =
+            // SAFETY: as above; the pieces do not overlap, as each request has a slot and a block of its own.
+            self.writable.map(|piece| unsafe { core::slice::from_raw_parts_mut(piece.address, piece.bytes) });
+        call(&readable[..self.readable_count], &mut writable[..self.writable_count])
+    }
+}

@@ -1,0 +1,119 @@
+//! The platform of a program: `sip::hardware`.
+
+use core::ptr::NonNull;
+
+use sip::exheap::ExVec;
+use sip::hardware::{DmaBlock, Hardware, Interrupt, Pinnable};
+use sip::{Deadline, Status, adapter, time};
+
+use crate::platform::{DeviceMemory, Platform, Registers};
+
+/// An open device of a program.
+#[derive(Clone, Debug)]
+pub struct System {
+    hardware: Hardware,
+}
+
+impl System {
+    /// Opens the device at `index` of the manifest's list of devices.
+    ///
+    /// # Errors
+    /// As [`Hardware::open`].
+    pub fn open(index: usize) -> Result<System, Status> {
+        Hardware::open(index).map(|hardware| System { hardware })
+    }
+
+    /// The one interrupt of a virtio device.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn interrupt(&self) -> Result<Interrupt, Status> {
+        self.hardware.interrupt(0)
+    }
+
+    /// Lets the device reach a block.
+    ///
+    /// # Errors
+    /// As [`Hardware::begin_dma`]; the block comes back.
+    pub fn pin<B: Pinnable>(&self, block: B) -> Result<DmaBlock<B>, (B, Status)> {
+        self.hardware.begin_dma(block)
+    }
+}
+
+impl Registers for sip::hardware::Registers {
+    fn bytes(&self) -> u64 {
+        self.bytes()
+    }
+
+    fn read8(&self, offset: u64) -> Result<u8, Status> {
+        self.read8(offset)
+    }
+
+    fn read16(&self, offset: u64) -> Result<u16, Status> {
+        self.read16(offset)
+    }
+
+    fn read32(&self, offset: u64) -> Result<u32, Status> {
+        self.read32(offset)
+    }
+
+    fn write8(&self, offset: u64, value: u8) -> Result<(), Status> {
+        self.write8(offset, value)
+    }
+
+    fn write16(&self, offset: u64, value: u16) -> Result<(), Status> {
+        self.write16(offset, value)
+    }
+
+    fn write32(&self, offset: u64, value: u32) -> Result<(), Status> {
+        self.write32(offset, value)
+    }
+}
+
+// SAFETY: the block is pinned, owned by the value alone and never moves in memory; a DmaBlock gives no reference to
+// its bytes; the kernel gave the device address for the whole block.
+unsafe impl<B: Pinnable + Send> DeviceMemory for DmaBlock<B> {
+    fn memory(&self) -> NonNull<[u8]> {
+        DmaBlock::memory(self)
+    }
+
+    fn device_address(&self) -> u64 {
+        DmaBlock::device_address(self)
+    }
+}
+
+// SAFETY: the word is the thread's own, 0 at first; `adapter::set_word` may be called by an adapter only, and this
+// crate is the only one.
+unsafe impl Platform for System {
+    type Registers = sip::hardware::Registers;
+    type Memory = DmaBlock<ExVec<u8>>;
+
+    fn range_count(&self) -> usize {
+        self.hardware.range_count()
+    }
+
+    fn range(&self, index: usize) -> Result<sip::hardware::Registers, Status> {
+        self.hardware.range(index)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<DmaBlock<ExVec<u8>>, Status> {
+        self.pin(ExVec::new(bytes)?).map_err(|(_, status)| status)
+    }
+
+    fn now_ns(&self) -> u64 {
+        time::monotonic()
+    }
+
+    fn pause(&self) {
+        time::sleep_until(Deadline::after_ms(1));
+    }
+
+    fn word() -> u64 {
+        adapter::word()
+    }
+
+    unsafe fn set_word(word: u64) {
+        // SAFETY: passed on.
+        unsafe { adapter::set_word(word) }
+    }
+}
