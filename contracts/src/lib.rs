@@ -20,6 +20,7 @@ sip::contracts!(
     "nic_device.contract",
     "nic_events.contract",
     "pipe.contract",
+    "real_time_clock.contract",
     "service_events.contract",
     "service_manager.contract",
     "service_provider.contract"

@@ -1,0 +1,136 @@
+//! The driver of a PC's real-time clock: it sets the system's wall clock at start, and tells and sets the clock
+//! for others.
+//!
+//! Key types: [`cmos::Clock`] (the registers), [`calendar`] (dates and seconds). Deliberately not here: the alarm,
+//! the periodic interrupt, and time zones; the clock is taken to run in UTC.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod calendar;
+pub mod cmos;
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use core::cell::RefCell;
+
+use contracts::real_time_clock::{self, ClockError, ExpReady, states};
+use contracts::service_provider::StartError;
+use contracts::{provider, report};
+use sip::exheap::ExVec;
+use sip::hardware::{Hardware, Registers};
+use sip::{Deadline, Status};
+
+use cmos::{Clock, Ports, Trouble};
+
+sip::startup!();
+
+const NANOSECONDS: u64 = 1_000_000_000;
+/// How long the clock is left alone while it counts on; that takes it 2 ms at most.
+const PAUSE_NS: u64 = 100_000;
+
+/// Registers through the kernel: one port says which, the other is it.
+struct Window(Registers);
+
+impl Ports for Window {
+    fn read(&mut self, register: u8) -> u8 {
+        let value = self.0.write8(0, register).and_then(|()| self.0.read8(1));
+        // As where no device answers.
+        value.unwrap_or(u8::MAX)
+    }
+
+    fn write(&mut self, register: u8, value: u8) {
+        // Both ports lie in the range, which the manifest gives.
+        let _ = self.0.write8(0, register).and_then(|()| self.0.write8(1, value));
+    }
+
+    fn pause(&mut self) {
+        sip::time::sleep_until(Deadline::after_ns(PAUSE_NS));
+    }
+}
+
+type Shared = Rc<RefCell<Clock<Window>>>;
+
+/// Sets the wall clock, and serves clients until the one who hands them over is gone.
+pub fn main(startup: Startup) -> i32 {
+    let century_register = match u8::try_from(startup.century_register) {
+        Ok(0) => None,
+        Ok(register @ 0x0e..=0x7f) => Some(register),
+        _ => {
+            let explanation = "the parameter century-register is 0, or a number from 14 to 127";
+            return refuse(startup.clients, StartError::BadParameter, explanation);
+        }
+    };
+    let mut clock = match open() {
+        Ok(window) => Clock::new(window, century_register),
+        Err(status) => {
+            let explanation = format!("the clock cannot be opened: {}", status.text());
+            return refuse(startup.clients, StartError::Missing, &explanation);
+        }
+    };
+    // A clock that tells no time can still be set, and the system runs on.
+    if let Err(explanation) = set_wall_clock(&mut clock) {
+        report::error(format_args!("{explanation}"));
+    }
+    let shared: Shared = Rc::new(RefCell::new(clock));
+    let serving = provider::accept(startup.clients.ready(), move |client: real_time_clock::Exp<states::Start>| {
+        serve(Rc::clone(&shared), client.success())
+    });
+    i32::from(sip::executor::block_on(serving).is_err())
+}
+
+fn open() -> Result<Window, Status> {
+    Hardware::open(devices::CLOCK as usize)?.range(0).map(Window)
+}
+
+type Clients = contracts::service_provider::Exp<contracts::service_provider::states::Start>;
+
+fn refuse(clients: Clients, error: StartError, explanation: &str) -> i32 {
+    match ExVec::from_slice(explanation.as_bytes()) {
+        Ok(block) => drop(clients.not_ready(error, block)),
+        Err(_) => report::error(format_args!("{explanation}")),
+    }
+    1
+}
+
+fn set_wall_clock(clock: &mut Clock<Window>) -> Result<(), String> {
+    let seconds = clock.read().map_err(|trouble| format!("the wall clock was not set: {trouble}"))?;
+    tell_system(seconds).map_err(|status| format!("the wall clock was not set: {}", status.text()))
+}
+
+fn tell_system(seconds: i64) -> Result<(), Status> {
+    let nanoseconds = u64::try_from(seconds).ok().and_then(|seconds| seconds.checked_mul(NANOSECONDS));
+    sip::time::set_wall(nanoseconds.ok_or(Status::BadArgument)?)
+}
+
+async fn serve(clock: Shared, mut client: real_time_clock::Exp<states::Ready>) {
+    loop {
+        client = match client.receive_async().await {
+            ExpReady::GetTime { next } => {
+                let read = clock.borrow_mut().read();
+                match read {
+                    Ok(seconds) => next.time(seconds),
+                    Err(trouble) => next.failed(error(trouble)),
+                }
+            }
+            ExpReady::SetTime { seconds, next } => {
+                let set = clock.borrow_mut().set(seconds);
+                match set.map_err(error).and_then(|()| tell_system(seconds).map_err(|_| ClockError::OutOfRange)) {
+                    Ok(()) => next.done(),
+                    Err(error) => next.failed(error),
+                }
+            }
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}
+
+fn error(trouble: Trouble) -> ClockError {
+    match trouble {
+        Trouble::PowerLost | Trouble::NoTime => ClockError::NoTime,
+        Trouble::OutOfRange => ClockError::OutOfRange,
+        Trouble::NoClock | Trouble::NotKept => ClockError::DeviceError,
+    }
+}
