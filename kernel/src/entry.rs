@@ -47,6 +47,7 @@ pub fn machine_entries() -> KernelEntries {
         fault,
         stack_top,
         fired: hardware::fired,
+        running,
         device_complete: device::complete,
     }
 }
@@ -63,6 +64,12 @@ extern "C" fn tick(timer: bool) -> bool {
 
 extern "C" fn interrupt() {
     sched::service_pending();
+}
+
+fn running() -> Option<(&'static str, u64)> {
+    let process = cpu::this().current()?.owner()?;
+    let program = process.program.get()?;
+    Some((&program.manifest.name, process.id.load(core::sync::atomic::Ordering::Relaxed)))
 }
 
 extern "C" fn stack_top() -> usize {
@@ -94,6 +101,9 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
         }
         FaultKind::Instruction => Epitaph::new(EpitaphKind::Faulted, format!("executed a bad instruction at {at}")),
         FaultKind::Arithmetic => Epitaph::new(EpitaphKind::Faulted, format!("divided by zero at {at}")),
+        FaultKind::OutOfMemory => {
+            Epitaph::new(EpitaphKind::Faulted, format!("needed memory for its stack at {at}, and none was left"))
+        }
         FaultKind::Trap => Epitaph::new(EpitaphKind::Faulted, format!("hit a breakpoint at {at}")),
     }
 }

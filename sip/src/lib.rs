@@ -23,7 +23,6 @@ pub mod executor;
 pub mod exheap;
 pub mod hardware;
 pub mod memory;
-mod memory_functions;
 pub mod principal;
 pub mod process;
 pub mod raw;
@@ -40,6 +39,8 @@ mod double;
 
 #[doc(hidden)]
 pub use abi;
+#[doc(hidden)]
+pub use memory_functions::{memory_functions, unwind_symbols};
 pub use abi::Status;
 pub use sip_macros::{contracts, startup};
 pub use time::Deadline;

@@ -65,6 +65,8 @@ pub enum FaultKind {
     Arithmetic,
     /// A breakpoint or single step.
     Trap,
+    /// Its stack could not grow: there was no memory for it.
+    OutOfMemory,
 }
 
 /// A fault in a SIP's code.
@@ -74,7 +76,7 @@ pub struct Fault {
     pub kind: FaultKind,
     /// Address of the instruction.
     pub instruction: usize,
-    /// Address accessed, for [`FaultKind::Memory`].
+    /// Address accessed, for [`FaultKind::Memory`] and [`FaultKind::OutOfMemory`].
     pub address: usize,
     /// The stack pointer.
     pub stack: usize,
@@ -291,6 +293,14 @@ pub trait Machine: Sync {
     fn debug_write(&self, text: &[u8]);
     /// Ends the machine.
     fn power_off(&self, exit_status: u8) -> !;
+    /// Starts the machine anew, from its boot image.
+    fn restart(&self) -> !;
+    /// Pages that are left for stacks and the kernel's own objects.
+    fn spare_frames(&self) -> usize {
+        usize::MAX
+    }
+    /// A moment of the start that whoever measures it may want to know.
+    fn boot_mark(&self, _name: &str) {}
 }
 
 /// The address space has no room for the image, or the host refused.
@@ -321,6 +331,8 @@ pub struct KernelEntries {
     /// An interrupt line fired. Interrupt context: only leaves marks. The machine calls `tick(false)`
     /// after it on the same processor, and treats the answer likewise.
     pub fired: extern "C" fn(line: u32),
+    /// Program and process id of the thread that runs on the calling processor. For reports.
+    pub running: fn() -> Option<(&'static str, u64)>,
     /// A queued request is done. Any host thread, never an interrupt.
     pub device_complete: extern "C" fn(token: u64, done: u64, failed: bool),
 }

@@ -105,9 +105,7 @@ impl Reservation {
 
     /// Whether the bytes lie in one arena whose memory is readable and writable.
     pub(crate) fn holds_data(&self, address: usize, bytes: usize) -> bool {
-        [self.layout.stacks, self.layout.memory]
-            .into_iter()
-            .any(|arena| range_within(arena, address, bytes))
+        [self.layout.stacks, self.layout.memory].into_iter().any(|arena| range_within(arena, address, bytes))
     }
 
     fn check(&self, address: usize, bytes: usize) {

@@ -3,9 +3,12 @@
 //! Deliberately not here: ending the programs that run inside; the kernel has done so, or the host's
 //! user wants no more of them.
 
+use std::env;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
 use std::panic;
+use std::process::Command;
 use std::ptr;
 use std::thread;
 use std::time::Duration;
@@ -42,6 +45,17 @@ pub(crate) fn end_process(exit_status: u8) -> ! {
     pool::close(DRAIN_LIMIT);
     terminal::restore();
     exit_now(exit_status)
+}
+
+/// Starts the process anew with the same arguments: disk transfers under way finish, the terminal is as it
+/// was.
+pub(crate) fn restart_process() -> ! {
+    pool::close(DRAIN_LIMIT);
+    terminal::restore();
+    let reason = Command::new("/proc/self/exe").args(env::args_os().skip(1)).exec();
+    let text = format!("singularity: the host cannot start this program again ({reason}); start it by hand\n");
+    transfer::write_all_or_drop(libc::STDERR_FILENO, text.as_bytes());
+    exit_now(1)
 }
 
 fn exit_now(exit_status: u8) -> ! {

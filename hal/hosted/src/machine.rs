@@ -173,4 +173,9 @@ impl Machine for Hosted {
         self.console.drain();
         host::end_process(exit_status)
     }
+
+    fn restart(&self) -> ! {
+        self.console.drain();
+        host::restart_process()
+    }
 }

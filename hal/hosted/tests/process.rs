@@ -85,6 +85,8 @@ extern "C" fn no_fault(_fault: &Fault) -> ! {
     std::process::abort()
 }
 
+extern "C" fn nothing_fires(_line: u32) {}
+
 extern "C" fn no_stack() -> usize {
     0
 }
@@ -115,6 +117,8 @@ fn be_a_machine(program: Program) {
         interrupt: no_interrupt,
         fault: no_fault,
         stack_top: no_stack,
+        fired: nothing_fires,
+        running: || None,
         device_complete,
     };
     machine.run_processors(&[&raw const MACHINE as usize], processor_main, entries);

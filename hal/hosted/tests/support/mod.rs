@@ -71,11 +71,22 @@ pub fn machine() -> &'static Hosted {
     })
 }
 
+extern "C" fn nothing_fires(_line: u32) {}
+
 /// Runs a closure on the processor; one at a time.
 pub fn on_processor(program: impl FnOnce() + Send + 'static) {
     let _gate = lock(&GATE);
     *lock(&PROGRAM) = Some(Box::new(program));
-    let entries = KernelEntries { is_sip_code, tick, interrupt, fault, stack_top, device_complete };
+    let entries = KernelEntries {
+        is_sip_code,
+        tick,
+        interrupt,
+        fault,
+        stack_top,
+        fired: nothing_fires,
+        running: || None,
+        device_complete,
+    };
     machine().run_processors(&[&raw const BLOCK as usize], processor_main, entries);
 }
 

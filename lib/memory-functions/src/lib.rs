@@ -1,10 +1,12 @@
 //! memcpy, memmove, memset, memcmp and bcmp, which compiled code calls without being asked.
 //!
 //! In assembly, so that the compiler cannot turn one of them into a call of itself. Small sizes go
-//! through overlapping moves, large ones through the processor's string instructions.
+//! through overlapping moves, large ones through the processor's string instructions. For images that are
+//! linked without a C library: every SIP's, and the kernel's on a bare machine.
+#![no_std]
+#![forbid(unsafe_code)]
 
-/// Defines the five functions in the calling crate; part of [`entry!`](crate::entry).
-#[doc(hidden)]
+/// Defines the five functions in the calling crate.
 #[macro_export]
 macro_rules! memory_functions {
     () => {
@@ -154,8 +156,7 @@ macro_rules! memory_functions {
 }
 
 /// Defines what the standard libraries name for unwinding, which never happens: a panic ends the
-/// process, and `image.ld` leaves the tables out. Part of [`entry!`](crate::entry).
-#[doc(hidden)]
+/// process or the machine, and linker scripts leave the tables out.
 #[macro_export]
 macro_rules! unwind_symbols {
     () => {
