@@ -155,6 +155,7 @@ impl Program {
             })
             .collect();
         machine().map_image(&segments).map_err(|_| format!("program {name}: the machine could not map its image"))?;
+        singularity_image_loaded(name.as_ptr(), name.len(), base);
         let code = segments
             .iter()
             .filter(|segment| segment.executable)
@@ -162,6 +163,15 @@ impl Program {
             .collect();
         Ok(Loaded { entry: base + image.entry as usize, code, contracts })
     }
+}
+
+/// Does nothing. A debugger that stops here learns of each image the program's name, as address and length, and
+/// the address at which the image lies.
+// SAFETY: nothing else of the program has this name.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn singularity_image_loaded(name: *const u8, name_length: usize, base: usize) {
+    core::hint::black_box((name, name_length, base));
 }
 
 /// Whether an address lies where images are mapped. Async-signal-safe.
