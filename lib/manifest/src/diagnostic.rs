@@ -91,12 +91,16 @@ codes! {
     BadPattern = "M116", "a pattern that matches nothing";
     UnknownRootParameter = "M117", "the root program has no parameter of this name";
     RootListed = "M118", "the root program is listed as an instance";
+    UnknownBase = "M119", "no system has this name";
+    BaseCycle = "M120", "systems are based on each other";
+    RangeClaimedTwice = "M121", "two instances have one I/O port or byte of device memory";
+    InterruptClaimedTwice = "M122", "two instances have one interrupt";
 }
 
 /// A place and what is to be said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Bytes of the file.
+    /// Bytes of the file, counted on from where the [`Source`] starts.
     pub span: Range<usize>,
     /// A phrase.
     pub text: String,
@@ -115,13 +119,22 @@ pub struct Diagnostic {
     pub remedy: String,
 }
 
-/// All that is wrong with one file. `Display` renders it without colours.
+/// A file that was read.
 #[derive(Clone, Debug)]
-pub struct Diagnostics {
-    /// Name of the file.
+pub struct Source {
+    /// Its name.
     pub file: String,
     /// Its text.
     pub text: String,
+    /// The place of its first byte: 0 for the first file, behind the others for those that it is based on.
+    pub start: usize,
+}
+
+/// All that is wrong with one file or those that it is based on. `Display` renders it without colours.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    /// The file, then those that it is based on, by their places.
+    pub sources: Vec<Source>,
     /// At least one, in the order of their places.
     pub items: Vec<Diagnostic>,
 }
@@ -138,12 +151,24 @@ impl Diagnostics {
     }
 
     fn render_one(&self, item: &Diagnostic, renderer: &Renderer) -> String {
-        let mut snippet = Snippet::source(&self.text).origin(&self.file).fold(true);
-        for (index, label) in item.labels.iter().enumerate() {
-            let level = if index == 0 { Level::Error } else { Level::Info };
-            snippet = snippet.annotation(level.span(self.visible(&label.span)).label(&label.text));
+        let mut message = Level::Error.title(&item.message).id(item.code.text());
+        for source in &self.sources {
+            let mut labels = item
+                .labels
+                .iter()
+                .enumerate()
+                .filter(|(_, label)| self.source_of(label).is_some_and(|other| other.start == source.start))
+                .peekable();
+            if labels.peek().is_none() {
+                continue;
+            }
+            let mut snippet = Snippet::source(&source.text).origin(&source.file).fold(true);
+            for (index, label) in labels {
+                let level = if index == 0 { Level::Error } else { Level::Info };
+                snippet = snippet.annotation(level.span(source.visible(&label.span)).label(&label.text));
+            }
+            message = message.snippet(snippet);
         }
-        let message = Level::Error.title(&item.message).id(item.code.text()).snippet(snippet);
         let message = message.footer(Level::Help.title(&item.remedy));
         let mut text = String::new();
         for line in renderer.render(message).to_string().lines() {
@@ -153,6 +178,12 @@ impl Diagnostics {
         text
     }
 
+    fn source_of(&self, label: &Label) -> Option<&Source> {
+        self.sources.iter().rev().find(|source| source.start <= label.span.start)
+    }
+}
+
+impl Source {
     /// The first line of a span, inside the text and on character boundaries.
     fn visible(&self, span: &Range<usize>) -> Range<usize> {
         let boundary = |mut place: usize| {
@@ -161,8 +192,9 @@ impl Diagnostics {
             }
             place
         };
-        let start = boundary(span.start.min(self.text.len()));
-        let end = boundary(span.end.clamp(start, self.text.len()));
+        let inside = |place: usize| place.saturating_sub(self.start).min(self.text.len());
+        let start = boundary(inside(span.start));
+        let end = boundary(inside(span.end).max(start));
         let line_end = self.text[start..end].find('\n').map_or(end, |length| start + length);
         start..line_end
     }

@@ -6,6 +6,8 @@
 //! Deliberately not here: the contract language, and anything about images.
 #![forbid(unsafe_code)]
 
+mod bases;
+mod claims;
 mod diagnostic;
 mod parameters;
 mod program;
@@ -13,7 +15,8 @@ mod reader;
 mod resources;
 mod system;
 
-pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label};
+pub use bases::SystemFile;
+pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label, Source};
 pub use program::{Contract, Contracts, Program, program};
 pub use system::system;
 
@@ -28,9 +31,15 @@ fn read<T>(
     check: impl FnOnce(&Report, &Spanned<DeTable<'_>>) -> Option<T>,
 ) -> Result<T, Diagnostics> {
     let report = Report::default();
-    let mut result = None;
+    let result = parse(&report, text).and_then(|table| check(&report, &table));
+    let source = Source { file: file.into(), text: text.into(), start: 0 };
+    finish(report, result, vec![source])
+}
+
+/// The text as tables; what is wrong with it is reported.
+fn parse<'t>(report: &Report, text: &'t str) -> Option<Spanned<DeTable<'t>>> {
     match DeTable::parse(text) {
-        Ok(table) => result = check(&report, &table),
+        Ok(table) => Some(table),
         Err(error) => {
             let span = error.span().unwrap_or(0..0);
             let message = format!("the file is not TOML: {}", error.message().replace('\n', ", "));
@@ -41,11 +50,16 @@ fn read<T>(
                 "it cannot be read from here on",
                 "write `key = value` lines under `[table]` headings; see https://toml.io".into(),
             );
+            None
         }
     }
+}
+
+/// The result, if there is one and nothing is wrong.
+fn finish<T>(report: Report, result: Option<T>, sources: Vec<Source>) -> Result<T, Diagnostics> {
     let items = report.finish();
     match result {
         Some(result) if items.is_empty() => Ok(result),
-        _ => Err(Diagnostics { file: file.into(), text: text.into(), items }),
+        _ => Err(Diagnostics { sources, items }),
     }
 }

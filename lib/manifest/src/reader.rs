@@ -83,7 +83,10 @@ impl<'r, 'i> Table<'r, 'i> {
 
     /// The value of a key, if it is there.
     pub(crate) fn get(&self, key: &'static str) -> Option<&'r Spanned<DeValue<'i>>> {
-        self.known.borrow_mut().push(key);
+        let mut known = self.known.borrow_mut();
+        if !known.contains(&key) {
+            known.push(key);
+        }
         self.table.get(key)
     }
 

@@ -1,78 +1,99 @@
 //! A system manifest.
 
 use package::{
-    Bind, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source, SystemManifest, Value,
-    boot_order, bound_path,
+    Bind, DeviceNeed, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source, SystemManifest,
+    Value, boot_order, bound_path,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::bases::{self, SystemFile};
+use crate::claims;
 use crate::diagnostic::{Code, Diagnostics, Label};
 use crate::parameters::value_of;
 use crate::program::{check_name, check_path, duplicate};
 use crate::reader::{At, Report, Span, Table, list, one_of, wrong_type};
 
-/// Reads and checks the system manifest `text` over the programs that there are; `file` is its name in
-/// messages.
-pub fn system(file: &str, text: &str, programs: &[&Manifest]) -> Result<SystemManifest, Diagnostics> {
-    crate::read(file, text, |report, table| Reader { report, programs }.system(table))
+/// Reads and checks a system manifest over the programs that there are. `find` gives a system manifest by its
+/// name, for those that are based on another: everything of the base is part of the system.
+pub fn system(
+    file: SystemFile,
+    find: &dyn Fn(&str) -> Option<SystemFile>,
+    programs: &[&Manifest],
+) -> Result<SystemManifest, Diagnostics> {
+    let report = Report::default();
+    let files = bases::chain(&report, file, find);
+    let tables: Vec<Option<_>> = files.iter().map(|file| crate::parse(&report, &file.moved)).collect();
+    let tables: Option<Vec<_>> = tables.into_iter().collect();
+    let starts = files.iter().map(|file| file.source.start);
+    let result = tables.and_then(|tables| {
+        let files: Vec<_> = tables.iter().zip(starts).collect();
+        Reader { report: &report, programs }.system(&files)
+    });
+    crate::finish(report, result, files.into_iter().map(|file| file.source).collect())
 }
+
+/// A file's tables and where it starts.
+type File<'f, 'i> = (&'f Spanned<DeTable<'i>>, usize);
 
 struct Reader<'a> {
     report: &'a Report,
     programs: &'a [&'a Manifest],
 }
 
+/// `[system]` of one file.
+struct Head {
+    name: Option<At<String>>,
+    /// Whether it says anything of a root, right or wrong.
+    names_root: bool,
+    root: Option<At<String>>,
+    primary: Option<At<String>>,
+    installed: Vec<At<String>>,
+    span: Span,
+}
+
 /// An instance and where in the file it is spoken of.
-struct Entry<'a> {
-    instance: Instance,
-    manifest: &'a Manifest,
-    name: Span,
+pub(crate) struct Entry<'a> {
+    pub(crate) instance: Instance,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) name: Span,
+    /// Those that it requires, and those that it is only started after.
     requires: Vec<At<String>>,
     /// By device index.
-    devices: Vec<Span>,
+    pub(crate) devices: Vec<Span>,
     /// By index of the provided path.
-    provides: Vec<Span>,
+    pub(crate) provides: Vec<Span>,
 }
 
 impl<'a> Reader<'a> {
-    fn system(&self, table: &Spanned<DeTable<'_>>) -> Option<SystemManifest> {
-        let file = Table::new(self.report, table.get_ref(), "the system manifest", 0..0);
-        let Some(head) = file.table("system") else {
-            let remedy = "add `[system]` with `name` and `root`".to_string();
-            self.report.add(Code::MissingKey, "the system manifest has no [system]".into(), &(0..0), "here", remedy);
-            return None;
-        };
-        let name = head.required_text("name");
-        if let Some(name) = &name {
-            check_name(self.report, name, "a system");
+    /// `files`: the system manifest, then what it is based on.
+    fn system(&self, files: &[File<'_, '_>]) -> Option<SystemManifest> {
+        let tables: Vec<Table<'_, '_>> = files
+            .iter()
+            .map(|&(table, start)| Table::new(self.report, table.get_ref(), "the system manifest", start..start))
+            .collect();
+        let heads = tables.iter().map(|file| self.head(file)).collect::<Option<Vec<Head>>>()?;
+        let root = heads.iter().find_map(|head| head.root.clone());
+        if !heads.iter().any(|head| head.names_root) {
+            let remedy = "add `root = ...`, the program that starts all others".to_string();
+            let message = "[system] has no `root`, and nothing that it is based on has one".to_string();
+            self.report.add(Code::MissingKey, message, &heads.first()?.span, "`root` is missing here", remedy);
         }
-        let root = head.required_text("root");
-        let primary = head.text("primary");
-        let installed = head.texts("installed");
-        head.close();
-
+        let primary = heads.iter().find_map(|head| head.primary.clone());
+        // What a system is based on comes first.
+        let installed: Vec<At<String>> = heads.iter().rev().flat_map(|head| head.installed.clone()).collect();
         let root_manifest = root.as_ref().and_then(|root| self.program(root));
-        let mut entries: Vec<Entry<'a>> = Vec::new();
-        for table in file.tables("program") {
-            let entry = self.instance(&table, root_manifest);
-            table.close();
-            let Some(entry) = entry else { continue };
-            match entries.iter().find(|other| other.instance.name == entry.instance.name) {
-                Some(first) => {
-                    let name = At::new(entry.instance.name.clone(), entry.name.clone());
-                    duplicate(self.report, Code::DuplicateInstance, "the instance", &name, &first.name);
-                }
-                None => entries.push(entry),
-            }
-        }
+        let entries = self.instances(&tables, root_manifest);
         self.check_installed(&installed);
-        let binds = self.binds(&file);
-        file.close();
+        let binds = tables.iter().rev().flat_map(|file| self.binds(file)).collect();
+        for file in &tables {
+            file.close();
+        }
         self.check_primary(primary.as_ref(), &entries);
         self.check_root(root.as_ref(), &entries);
-        self.check_claims(&entries);
+        claims::check(self.report, &entries);
         self.check_requirements(&entries);
+        let name = heads.into_iter().next()?.name;
         let system = SystemManifest {
             name: name?.value,
             root: root?.value,
@@ -85,6 +106,43 @@ impl<'a> Reader<'a> {
         self.check_order(&system, &entries);
         self.check_binds(&system, &entries);
         Some(system)
+    }
+
+    fn head(&self, file: &Table<'_, '_>) -> Option<Head> {
+        let Some(head) = file.table("system") else {
+            let remedy = "add `[system]` with `name` and `root`".to_string();
+            self.report.add(Code::MissingKey, "the system manifest has no [system]".into(), &file.span, "here", remedy);
+            return None;
+        };
+        let name = head.required_text("name");
+        if let Some(name) = &name {
+            check_name(self.report, name, "a system");
+        }
+        // Followed before the files were read.
+        head.text("base");
+        let names_root = head.get("root").is_some();
+        let root = head.text("root");
+        let primary = head.text("primary");
+        let installed = head.texts("installed");
+        head.close();
+        Some(Head { name, names_root, root, primary, installed, span: head.span.clone() })
+    }
+
+    fn instances(&self, files: &[Table<'_, '_>], root: Option<&Manifest>) -> Vec<Entry<'a>> {
+        let mut entries: Vec<Entry<'a>> = Vec::new();
+        for table in files.iter().rev().flat_map(|file| file.tables("program")) {
+            let entry = self.instance(&table, root);
+            table.close();
+            let Some(entry) = entry else { continue };
+            match entries.iter().find(|other| other.instance.name == entry.instance.name) {
+                Some(first) => {
+                    let name = At::new(entry.instance.name.clone(), entry.name.clone());
+                    duplicate(self.report, Code::DuplicateInstance, "the instance", &name, &first.name);
+                }
+                None => entries.push(entry),
+            }
+        }
+        entries
     }
 
     fn find(&self, name: &str) -> Option<&'a Manifest> {
@@ -110,6 +168,7 @@ impl<'a> Reader<'a> {
         let provides = table.entries("provides");
         let endpoints = table.entries("endpoints");
         let requires = table.texts("requires");
+        let after = table.texts("after");
         let (program, name) = (program?, name?);
         check_name(self.report, &name, "an instance");
         let manifest = self.program(&program)?;
@@ -126,7 +185,9 @@ impl<'a> Reader<'a> {
             provides,
             endpoints,
             requires: requires.iter().map(|name| name.value.clone()).collect(),
+            after: after.iter().map(|name| name.value.clone()).collect(),
         };
+        let requires = [requires, after].concat();
         Some(Entry { instance, manifest, name: name.span, requires, devices: device_spans, provides: provide_spans })
     }
 
@@ -208,12 +269,14 @@ impl<'a> Reader<'a> {
         entries: &[(At<String>, &Spanned<DeValue<'_>>)],
         program: &Span,
     ) -> (Vec<String>, Vec<Span>) {
-        let names: Vec<&str> = manifest.devices.iter().map(|device| device.name.as_str()).collect();
-        let mut devices: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        let mut devices: Vec<String> = manifest.devices.iter().map(|device| device.name.clone()).collect();
         let mut spans = vec![program.clone(); devices.len()];
         for (key, value) in entries {
-            let Some(index) = names.iter().position(|name| *name == key.value) else {
-                self.unknown(Code::UnknownDevice, manifest, "device", key, &names);
+            let named = |device: &DeviceNeed| device.name == key.value && !device.is_fixed();
+            let Some(index) = manifest.devices.iter().position(named) else {
+                let named = manifest.devices.iter().filter(|device| !device.is_fixed());
+                let names: Vec<&str> = named.map(|device| device.name.as_str()).collect();
+                self.unknown(Code::UnknownDevice, manifest, "named device", key, &names);
                 continue;
             };
             let Some(name) = self.text("the machine's name for a device", value) else { continue };
@@ -311,46 +374,6 @@ impl<'a> Reader<'a> {
             let remedy = "remove this [[program]]: the kernel starts the root program".to_string();
             let here = (&entry.name, "it would run twice");
             self.report.add_second(Code::RootListed, message, here, (&root.span, "it is the root"), remedy);
-        }
-    }
-
-    /// Each device has one owner and each path one provider.
-    fn check_claims(&self, entries: &[Entry<'_>]) {
-        let mut devices: Vec<(&str, &str, &Span)> = Vec::new();
-        let mut paths: Vec<(&str, &str, &Span)> = Vec::new();
-        for entry in entries {
-            let owner = entry.instance.name.as_str();
-            for ((name, span), need) in entry.instance.devices.iter().zip(&entry.devices).zip(&entry.manifest.devices) {
-                let key = &need.name;
-                if let Some((_, first, first_span)) = devices.iter().find(|(other, ..)| other == name) {
-                    let message = format!("the device `{name}` is claimed by `{first}` and by `{owner}`");
-                    let remedy = format!("give one of them another device: `devices = {{ {key} = \"...\" }}`");
-                    let here = (span, "claimed again");
-                    self.report.add_second(
-                        Code::DeviceClaimedTwice,
-                        message,
-                        here,
-                        (first_span, "claimed here"),
-                        remedy,
-                    );
-                }
-                devices.push((name, owner, span));
-            }
-            for (path, span) in entry.instance.provides.iter().zip(&entry.provides) {
-                if let Some((_, first, first_span)) = paths.iter().find(|(other, ..)| other == path) {
-                    let message = format!("the path `{path}` is provided by `{first}` and by `{owner}`");
-                    let remedy = format!("let one of them provide another: `provides = {{ \"{path}\" = \"...\" }}`");
-                    let here = (span, "provided again");
-                    self.report.add_second(
-                        Code::PathProvidedTwice,
-                        message,
-                        here,
-                        (first_span, "provided here"),
-                        remedy,
-                    );
-                }
-                paths.push((path, owner, span));
-            }
         }
     }
 

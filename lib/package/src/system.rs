@@ -58,7 +58,7 @@ pub struct Instance {
     /// The program.
     pub program: String,
     /// Whether the system goes without it (and without the optional instances that need it) where
-    /// a device of it is missing.
+    /// a device of it is missing when those that it waits for are up.
     pub optional: bool,
     /// Values for parameters of its manifest; the others have their defaults.
     pub parameters: Vec<ParameterSetting>,
@@ -70,6 +70,8 @@ pub struct Instance {
     pub endpoints: Vec<Option<String>>,
     /// Names of instances that must have been started before it, beside those that its endpoints need.
     pub requires: Vec<String>,
+    /// Names of instances that are started before it where they run at all, but that it can do without.
+    pub after: Vec<String>,
 }
 
 /// A value for a parameter of an instance.

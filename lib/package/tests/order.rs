@@ -5,7 +5,7 @@ mod common;
 use common::{contract, manifest};
 use package::{
     DeviceNeed, EndpointSlot, Instance, Manifest, OrderError, Provide, Provider, Side, Source, SystemManifest,
-    boot_order, provider_of, runnable,
+    boot_order, can_run, provider_of,
 };
 
 /// A program that provides and needs paths; `?` before a needed path makes it optional.
@@ -44,6 +44,7 @@ fn instance(manifest: &Manifest) -> Instance {
         provides: manifest.provides.iter().map(|provide| provide.path.clone()).collect(),
         endpoints: vec![None; manifest.endpoints.len()],
         requires: Vec::new(),
+        after: Vec::new(),
     }
 }
 
@@ -106,6 +107,27 @@ fn a_requirement_counts_like_an_endpoint() {
 }
 
 #[test]
+fn one_that_comes_after_another_runs_without_it() {
+    let mut case = usual();
+    case.system.instances[2].after.push("console".into());
+    assert_eq!(case.order(), Ok(vec!["console", "disk", "ext2", "directory", "shell"]));
+    case.system.instances[2].optional = true;
+    assert!(can_run(&case.system, case.find(), 2, |_| true, |index| index == 3));
+    case.system.instances[2].requires.push("console".into());
+    assert!(!can_run(&case.system, case.find(), 2, |_| true, |index| index == 3));
+}
+
+#[test]
+fn a_device_that_the_manifest_fixes_is_not_looked_for() {
+    let mut case = usual();
+    let interrupts = vec![4];
+    case.programs[2].devices.push(DeviceNeed { interrupts, ..DeviceNeed::named("serial") });
+    case.system.instances[2].devices.push("serial".into());
+    case.system.instances[2].optional = true;
+    assert!(can_run(&case.system, case.find(), 2, |_| false, |_| false));
+}
+
+#[test]
 fn a_path_below_a_folder_is_served_by_the_folders_provider_under_its_contract_only() {
     let case = usual();
     let who = |path, contract| provider_of(&case.system, case.find(), path, contract);
@@ -165,7 +187,13 @@ fn what_a_machine_lacks_is_left_out_with_those_that_need_it() {
     for index in [1, 2] {
         case.system.instances[index].optional = true;
     }
-    let runs = |device: &str| runnable(&case.system, case.find(), |name| name == device);
+    let runs = |device: &str| {
+        let mut runs = vec![true; case.system.instances.len()];
+        for index in boot_order(&case.system, case.find()).expect("there is an order") {
+            runs[index] = can_run(&case.system, case.find(), index, |name| name == device, |other| !runs[other]);
+        }
+        runs
+    };
     assert_eq!(runs("disk0"), [true; 5]);
     assert_eq!(runs("other"), [true, false, false, true, true]);
 }

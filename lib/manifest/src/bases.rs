@@ -1,0 +1,63 @@
+//! The files that a system manifest consists of: itself, the one that it is based on, and so on.
+//!
+//! Deliberately not here: where the files lie, which the caller knows.
+
+use package::is_name;
+use toml::Spanned;
+use toml::de::DeTable;
+
+use crate::diagnostic::{Code, Source};
+use crate::reader::{At, Report, list};
+
+/// A system manifest as it lies somewhere.
+#[derive(Clone, Debug)]
+pub struct SystemFile {
+    /// Its name in messages.
+    pub file: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// A file with its text moved to its place, so that every span in it tells the file too.
+pub(crate) struct Placed {
+    pub(crate) source: Source,
+    pub(crate) moved: String,
+}
+
+/// The file and those that it is based on, as far as they can be read. `find` gives a system manifest by its
+/// name.
+pub(crate) fn chain(report: &Report, first: SystemFile, find: &dyn Fn(&str) -> Option<SystemFile>) -> Vec<Placed> {
+    let mut files: Vec<Placed> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut next = Some(first);
+    while let Some(SystemFile { file, text }) = next.take() {
+        let start = files.last().map_or(0, |last| last.moved.len() + 1);
+        // A blank means nothing to TOML, wherever the text begins.
+        let moved = format!("{}{text}", " ".repeat(start));
+        let base = DeTable::parse(&moved).ok().and_then(|table| base_of(&table));
+        files.push(Placed { source: Source { file, text, start }, moved });
+        let Some(base) = base else { break };
+        if let Some(first) = names.iter().position(|name| *name == base.value) {
+            let others = &names[first + 1..];
+            let way = if others.is_empty() { String::new() } else { format!(" by way of {}", list(others)) };
+            let message = format!("the system `{}` is based on itself{way}", base.value);
+            let remedy = "let one of these systems do without a base".to_string();
+            report.add(Code::BaseCycle, message, &base.span, "this base has been there before", remedy);
+            break;
+        }
+        next = if is_name(&base.value) { find(&base.value) } else { None };
+        if next.is_none() {
+            let message = format!("there is no system `{}` to be based on", base.value);
+            let remedy = "name a file of the same folder, without `.toml`".to_string();
+            report.add(Code::UnknownBase, message, &base.span, "not a system", remedy);
+        }
+        names.push(base.value);
+    }
+    files
+}
+
+/// What `base` of `[system]` says, if it is a text; if it is none, that is reported where the table is read.
+fn base_of(table: &Spanned<DeTable<'_>>) -> Option<At<String>> {
+    let base = table.get_ref().get("system")?.get_ref().as_table()?.get("base")?;
+    Some(At::new(base.get_ref().as_str()?.into(), base.span()))
+}
