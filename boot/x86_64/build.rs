@@ -1,0 +1,18 @@
+//! How the image is linked: by `kernel.ld`, with nothing of the host's.
+
+fn main() {
+    println!("cargo:rerun-if-changed=kernel.ld");
+    let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    for argument in [
+        "-nostdlib",
+        "-nostartfiles",
+        "-static",
+        "-no-pie",
+        "-Wl,--gc-sections",
+        "-Wl,--build-id=none",
+        "-Wl,-z,max-page-size=4096",
+    ] {
+        println!("cargo:rustc-link-arg-bins={argument}");
+    }
+    println!("cargo:rustc-link-arg-bins=-Wl,-T,{folder}/kernel.ld");
+}

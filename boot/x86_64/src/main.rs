@@ -1,0 +1,77 @@
+//! The bare system: kernel and x86-64 machine in one image, entered by a boot loader.
+//!
+//! Makes the machine of what the boot loader hands over, reads the boot image and hands both to the
+//! kernel. Deliberately not here: any decision about what runs inside; that is the system image's.
+#![no_std]
+#![no_main]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+extern crate alloc;
+
+mod heap;
+
+use alloc::format;
+use alloc::string::String;
+use core::panic::PanicInfo;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use hal_x86_64::{Bare, Prepared};
+use package::boot_image::{BootImage, Symbols};
+
+memory_functions::memory_functions!();
+memory_functions::unwind_symbols!();
+
+#[global_allocator]
+static HEAP: heap::Heap = heap::empty();
+
+/// Exit status of a machine that could not start.
+const CANNOT_START: u8 = 1;
+/// The boot parameter that asks where the time of the start goes.
+const BOOT_MARKS: &str = "boot-marks";
+
+static SYMBOLS: AtomicPtr<Symbols<'static>> = AtomicPtr::new(core::ptr::null_mut());
+
+#[panic_handler]
+fn panic(information: &PanicInfo<'_>) -> ! {
+    hal_x86_64::kernel_panic(information)
+}
+
+/// Where the entry code goes, with what the boot loader left in two registers.
+///
+/// # Safety
+/// Called once, by the entry code of the machine.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn singularity_start(magic: u32, information: u32) -> ! {
+    // SAFETY: this is the one call, with what the entry code was given.
+    let why = match unsafe { hal_x86_64::prepare(magic, information) } {
+        Ok(prepared) => run(prepared),
+        Err(why) => why.into(),
+    };
+    hal_x86_64::say(format_args!("cannot start the system: {why}"));
+    hal_x86_64::end_failed(CANNOT_START)
+}
+
+/// Runs the system to its end, which ends the machine too; returns only why it cannot start.
+fn run(prepared: Prepared) -> String {
+    let image = match BootImage::parse(prepared.module) {
+        Ok(image) => image,
+        Err(error) => return format!("{error}"),
+    };
+    SYMBOLS.store(alloc::boxed::Box::leak(alloc::boxed::Box::new(image.symbols)), Ordering::Release);
+    hal_x86_64::set_symbols(locate);
+    let mut parameters = image.parameters();
+    parameters.retain(|(name, value)| {
+        let own = name == BOOT_MARKS;
+        if own && value != "0" {
+            hal_x86_64::want_boot_marks();
+        }
+        !own
+    });
+    let boot = kernel::Boot { system_image: image.system.into(), parameters };
+    kernel::start(Bare::start(), boot)
+}
+
+fn locate(address: usize) -> Option<(&'static str, usize)> {
+    // SAFETY: null or symbols that live for ever, stored by `run`.
+    unsafe { SYMBOLS.load(Ordering::Acquire).as_ref() }?.locate(address as u64)
+}

@@ -1,0 +1,314 @@
+//! What the firmware's tables (ACPI) say of the machine, as far as it is needed: processors,
+//! interrupt controllers, the PCI configuration space, how to switch off and start again.
+//!
+//! Key type: [`Firmware`]. Tables are read once, through crate `acpi`, while the first 4 GiB are mapped
+//! by the entry code. A machine without tables gets what every PC has.
+
+use core::ptr::{self, NonNull};
+
+use acpi::fadt::Fadt;
+use acpi::madt::{Madt, MadtEntry};
+use acpi::mcfg::Mcfg;
+use acpi::{AcpiHandler, AcpiTables, PhysicalMapping};
+
+use crate::handover::FirmwareTables;
+
+/// As many processors as the kernel's set of idle ones has bits.
+pub(crate) const MOST_PROCESSORS: usize = 64;
+const MOST_CONTROLLERS: usize = 8;
+/// Interrupt lines of the old PC bus.
+pub(crate) const BUS_LINES: usize = 16;
+
+/// An I/O interrupt controller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Controller {
+    /// Physical address of its registers.
+    pub address: u64,
+    /// The global number of its first input.
+    pub first_input: u32,
+}
+
+/// How an old line arrives.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Line {
+    /// Global number of the input.
+    pub input: u32,
+    /// Level-triggered; else edge-triggered.
+    pub level: bool,
+    /// Active low; else active high.
+    pub low: bool,
+}
+
+/// A slot of virtio over memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slot {
+    /// Physical address of its registers.
+    pub address: u64,
+    /// Its interrupt line.
+    pub line: u32,
+}
+
+const MOST_SLOTS: usize = 32;
+
+/// How a register of the firmware's is reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Register {
+    /// A port.
+    Port(u16),
+    /// A physical address.
+    Memory(u64),
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Firmware {
+    /// Local controller numbers of the processors, the first being the one that boots.
+    pub processors: [u32; MOST_PROCESSORS],
+    /// How many of them.
+    pub processor_count: usize,
+    /// Physical address of the local controllers.
+    pub local: u64,
+    /// I/O controllers.
+    pub controllers: [Controller; MOST_CONTROLLERS],
+    /// How many of them.
+    pub controller_count: usize,
+    /// The lines of the old bus.
+    pub lines: [Line; BUS_LINES],
+    /// Address and bytes of the memory-mapped PCI configuration space.
+    pub configuration_space: Option<(u64, u64)>,
+    slots: [Slot; MOST_SLOTS],
+    slot_count: usize,
+    /// What switches the machine off: where, and the value (16 bits at a port, 8 in a sleep control register).
+    pub off: Option<(Register, u16)>,
+    /// What starts it again: where, and the value.
+    pub reset: Option<(Register, u8)>,
+}
+
+impl Firmware {
+    /// What every PC has.
+    fn of_every_pc() -> Self {
+        let mut lines = [Line::default(); BUS_LINES];
+        (0..).zip(&mut lines).for_each(|(number, line)| line.input = number);
+        let mut controllers = [Controller::default(); MOST_CONTROLLERS];
+        controllers[0].address = 0xfec0_0000;
+        Self {
+            processors: [0; MOST_PROCESSORS],
+            processor_count: 1,
+            local: 0xfee0_0000,
+            controllers,
+            controller_count: 1,
+            lines,
+            configuration_space: None,
+            slots: [Slot::default(); MOST_SLOTS],
+            slot_count: 0,
+            off: None,
+            reset: None,
+        }
+    }
+
+    /// Reads the tables. `own` is the number of the local controller of the processor that boots.
+    ///
+    /// # Safety
+    /// The location is the boot loader's, and the first 4 GiB are identity-mapped.
+    pub(crate) unsafe fn read(location: FirmwareTables, own: u32) -> Self {
+        let mut firmware = Self::of_every_pc();
+        firmware.processors[0] = own;
+        // SAFETY: the loader says that the tables lie there; the library checks their sums.
+        let tables = unsafe {
+            match location {
+                FirmwareTables::RootPointer(address) => AcpiTables::from_rsdp(Identity, address),
+                FirmwareTables::RootTable(revision, address) => AcpiTables::from_rsdt(Identity, revision, address),
+                FirmwareTables::Unknown => AcpiTables::search_for_rsdp_bios(Identity),
+            }
+        };
+        let Ok(tables) = tables else { return firmware };
+        if let Ok(madt) = tables.find_table::<Madt>() {
+            firmware.read_interrupts(&madt, own);
+        }
+        if let Ok(mcfg) = tables.find_table::<Mcfg>()
+            && let Some(entry) = mcfg.entries().first()
+        {
+            let buses = u64::from(entry.bus_number_end - entry.bus_number_start) + 1;
+            firmware.configuration_space = Some((entry.base_address, buses << 20));
+        }
+        let code = tables.dsdt().map_or(&[][..], |dsdt| {
+            // SAFETY: the table lies there by its pointer and length, which the library has checked.
+            unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(dsdt.address), dsdt.length as usize) }
+        });
+        if let Ok(fadt) = tables.find_table::<Fadt>() {
+            firmware.read_power(&fadt, code);
+        }
+        for slot in virtio_slots(code).take(MOST_SLOTS) {
+            firmware.slots[firmware.slot_count] = slot;
+            firmware.slot_count += 1;
+        }
+        firmware
+    }
+
+    fn read_interrupts(&mut self, madt: &PhysicalMapping<Identity, Madt>, own: u32) {
+        self.local = u64::from(madt.get().local_apic_address);
+        let mut controllers = 0;
+        for entry in madt.get().entries() {
+            match entry {
+                MadtEntry::LocalApic(entry) if entry.flags & 1 != 0 => self.add_processor(entry.apic_id.into(), own),
+                MadtEntry::LocalX2Apic(entry) if entry.flags & 1 != 0 => self.add_processor(entry.x2apic_id, own),
+                MadtEntry::LocalApicAddressOverride(entry) => self.local = entry.local_apic_address,
+                MadtEntry::IoApic(entry) if controllers < MOST_CONTROLLERS => {
+                    self.controllers[controllers] = Controller {
+                        address: entry.io_apic_address.into(),
+                        first_input: entry.global_system_interrupt_base,
+                    };
+                    controllers += 1;
+                }
+                MadtEntry::InterruptSourceOverride(entry) => {
+                    let flags = entry.flags;
+                    if let Some(line) = self.lines.get_mut(usize::from(entry.irq)) {
+                        *line = Line {
+                            input: entry.global_system_interrupt,
+                            level: flags >> 2 & 3 == 3,
+                            low: flags & 3 == 3,
+                        };
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.controller_count = controllers.max(1);
+    }
+
+    fn add_processor(&mut self, number: u32, own: u32) {
+        // Numbers above 254 would need the newer local controller interface.
+        if number != own && number < 255 && self.processor_count < MOST_PROCESSORS {
+            self.processors[self.processor_count] = number;
+            self.processor_count += 1;
+        }
+    }
+
+    /// Slots of virtio over memory.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.slots[..self.slot_count].iter().copied()
+    }
+
+    fn read_power(&mut self, fadt: &PhysicalMapping<Identity, Fadt>, code: &[u8]) {
+        let flags = fadt.flags;
+        if flags.supports_system_reset_via_fadt()
+            && let Ok(address) = fadt.reset_register()
+        {
+            self.reset = register(&address).map(|register| (register, fadt.reset_value));
+        }
+        let Some(sleep_type) = soft_off_type(code) else { return };
+        if flags.system_is_hw_reduced_acpi() {
+            // Sleep control register: type in bits 2 to 4, enable in bit 5 (ACPI 6.5, 4.8.3.7).
+            let address = fadt.sleep_control_register().ok().flatten();
+            self.off = address.as_ref().and_then(register).map(|at| (at, u16::from(sleep_type) << 2 | 1 << 5));
+        } else {
+            // PM1 control: type in bits 10 to 12, enable in bit 13 (ACPI 6.5, 4.8.3.2.1).
+            let address = fadt.pm1a_control_block().ok();
+            self.off = address.as_ref().and_then(register).map(|at| (at, u16::from(sleep_type) << 10 | 1 << 13));
+        }
+    }
+}
+
+fn register(address: &acpi::address::GenericAddress) -> Option<Register> {
+    match address.address_space {
+        acpi::address::AddressSpace::SystemIo => u16::try_from(address.address).ok().map(Register::Port),
+        acpi::address::AddressSpace::SystemMemory => Some(Register::Memory(address.address)),
+        _ => None,
+    }
+}
+
+/// The value that means "off" to this machine: the first element of the package `_S5_` in its AML (ACPI
+/// 6.5, 7.4.2.6). The package is a constant, so that no interpreter is needed.
+fn soft_off_type(code: &[u8]) -> Option<u8> {
+    const PACKAGE: u8 = 0x12;
+    const BYTE: u8 = 0x0a;
+    let at = code.windows(4).position(|window| window == b"_S5_")?;
+    let rest = code.get(at + 4..)?;
+    let rest = rest.strip_prefix(&[PACKAGE])?;
+    // The length has as many more bytes as its first byte's upper two bits say; the count of elements follows.
+    let length_bytes = usize::from(rest.first()? >> 6) + 1;
+    match *rest.get(length_bytes + 1..)? {
+        [BYTE, value, ..] => Some(value & 7),
+        [value @ (0 | 1), ..] => Some(value),
+        _ => None,
+    }
+}
+
+/// Devices with the identifier `LNRO0005` and what their resources say: a 32-bit memory range and an
+/// interrupt (ACPI 6.5, 6.4.3.4 and 6.4.3.6). QEMU's microvm describes its slots so, in constants.
+fn virtio_slots(code: &[u8]) -> impl Iterator<Item = Slot> + '_ {
+    const IDENTIFIER: &[u8] = b"LNRO0005";
+    const MEMORY: &[u8] = &[0x86, 9, 0];
+    const INTERRUPT: &[u8] = &[0x89, 6, 0];
+    let mut rest = code;
+    core::iter::from_fn(move || {
+        let at = rest.windows(IDENTIFIER.len()).position(|window| window == IDENTIFIER)?;
+        rest = &rest[at + IDENTIFIER.len()..];
+        let end = rest.windows(IDENTIFIER.len()).position(|window| window == IDENTIFIER).unwrap_or(rest.len());
+        let own = &rest[..end];
+        let after = |head: &[u8], skipped: usize| {
+            let at = own.windows(head.len()).position(|window| window == head)? + head.len() + skipped;
+            own.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
+        };
+        // A byte of flags before the address; one of flags and one that counts before the interrupt.
+        Some(Slot { address: after(MEMORY, 1)?.into(), line: after(INTERRUPT, 2)? })
+    })
+}
+
+/// Tables lie at their physical addresses.
+#[derive(Clone, Copy)]
+struct Identity;
+
+impl AcpiHandler for Identity {
+    unsafe fn map_physical_region<T>(&self, address: usize, bytes: usize) -> PhysicalMapping<Self, T> {
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling());
+        // SAFETY: the first 4 GiB are identity-mapped while tables are read.
+        unsafe { PhysicalMapping::new(address, pointer, bytes, bytes, *self) }
+    }
+
+    fn unmap_physical_region<T>(_region: &PhysicalMapping<Self, T>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_for_off_is_found_in_either_form() {
+        assert_eq!(soft_off_type(b"xx_S5_\x12\x06\x04\x0a\x05\x0a\x05\x00\x00"), Some(5));
+        assert_eq!(soft_off_type(b"_S5_\x12\x06\x04\x00\x00\x00\x00"), Some(0));
+        assert_eq!(soft_off_type(b"_S5_\x12\x46\x00\x04\x01\x01"), Some(1));
+    }
+
+    #[test]
+    fn slots_are_found_by_their_identifier() {
+        let mut code = Vec::new();
+        for (address, line) in [(0xfeb0_0000u32, 24u32), (0xfeb0_0200, 25)] {
+            code.extend(b"VR00\x08_HID\x0dLNRO0005\0\x08_CRS\x11\x19\x0a\x16\x86\x09\x00\x01");
+            code.extend(address.to_le_bytes());
+            code.extend(512u32.to_le_bytes());
+            code.extend(b"\x89\x06\x00\x01\x01");
+            code.extend(line.to_le_bytes());
+        }
+        let slots: Vec<_> = virtio_slots(&code).map(|slot| (slot.address, slot.line)).collect();
+        assert_eq!(slots, [(0xfeb0_0000, 24), (0xfeb0_0200, 25)]);
+        for end in 0..code.len() {
+            assert!(virtio_slots(&code[..end]).count() <= 2);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_value() {
+        for code in [
+            &b""[..],
+            b"_S5",
+            b"_S5_",
+            b"_S5_\x12",
+            b"_S5_\x12\xff",
+            b"_S5_\x12\x06\x04\x0a",
+            b"_S5_\x10\x06\x04\x0a\x05",
+        ] {
+            assert_eq!(soft_off_type(code), None, "{code:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Physical frames for stacks, the kernel's heap and page tables.
+//!
+//! Lock-free, because a page fault takes a frame wherever it strikes: a stack may grow while the
+//! kernel, on that very stack, is in here. Free frames are a stack of their own (Treiber), linked
+//! through their first word; frames that were never used are counted off ranges.
+//! Deliberately not here: memory of SIPs and blocks, which is one run that the kernel divides.
+
+use core::ptr;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::regions::Region;
+
+/// Bytes of a frame.
+pub(crate) const FRAME_BYTES: usize = 4096;
+/// Frames that only the kernel may take: for its own stack use, its heap and page tables.
+const RESERVED_FRAMES: usize = 256;
+const MOST_RANGES: usize = 32;
+
+/// Who wants a frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// A SIP's stack grows.
+    Sip,
+    /// The kernel cannot go on without.
+    Kernel,
+}
+
+struct Fresh {
+    next: AtomicU64,
+    end: AtomicU64,
+}
+
+static FRESH: [Fresh; MOST_RANGES] = [const { Fresh { next: AtomicU64::new(0), end: AtomicU64::new(0) } }; MOST_RANGES];
+/// Low 32 bits: number of the first free frame, 0 for none. High 32 bits: counts the changes, so that a
+/// frame which was taken and put back in between is noticed.
+static FREE: AtomicU64 = AtomicU64::new(0);
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// How many frames are left to SIPs.
+pub(crate) fn spare() -> usize {
+    COUNT.load(Ordering::Relaxed).saturating_sub(RESERVED_FRAMES)
+}
+
+/// Takes a range of memory into use.
+///
+/// # Safety
+/// The range is whole frames of ordinary memory, identity-mapped and writable by the time a frame is
+/// taken, that nothing else uses. Called by one processor at a time.
+pub(crate) unsafe fn add(region: Region) {
+    let count = (region.bytes() as usize) / FRAME_BYTES;
+    let Some(fresh) = FRESH.iter().find(|fresh| fresh.end.load(Ordering::Relaxed) == 0) else { return };
+    fresh.next.store(region.start, Ordering::Relaxed);
+    fresh.end.store(region.end, Ordering::Release);
+    COUNT.fetch_add(count, Ordering::Relaxed);
+}
+
+/// A frame that reads as zero and is the caller's; its address.
+pub(crate) fn take(who: For) -> Option<usize> {
+    let least = if who == For::Sip { RESERVED_FRAMES } else { 0 };
+    let less = |count: usize| (count > least).then(|| count - 1);
+    COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
+    // The count says that there is one: it is given back after the frame is.
+    loop {
+        if let Some(address) = pop().or_else(fresh) {
+            // SAFETY: the frame came off a list, so it is ours; it is identity-mapped memory (`add`).
+            unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u64>(address), 0, FRAME_BYTES / 8) };
+            return Some(address);
+        }
+        core::hint::spin_loop();
+    }
+}
+
+/// Gives a frame back.
+///
+/// # Safety
+/// It came from [`take`], and nothing refers to it any more, on any processor.
+pub(crate) unsafe fn give(address: usize) {
+    let link = address as *const AtomicU64;
+    let mut head = FREE.load(Ordering::Acquire);
+    loop {
+        // SAFETY: the frame is the caller's, identity-mapped and aligned.
+        unsafe { (*link).store(head & u64::from(u32::MAX), Ordering::Relaxed) };
+        let new = (head >> 32).wrapping_add(1) << 32 | (address / FRAME_BYTES) as u64;
+        match FREE.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => break,
+            Err(current) => head = current,
+        }
+    }
+    COUNT.fetch_add(1, Ordering::Release);
+}
+
+fn pop() -> Option<usize> {
+    let mut head = FREE.load(Ordering::Acquire);
+    loop {
+        let number = head & u64::from(u32::MAX);
+        if number == 0 {
+            return None;
+        }
+        let address = number as usize * FRAME_BYTES;
+        // SAFETY: frames stay mapped for ever. If another processor has taken this one meanwhile, what
+        // is read is of no use, and the exchange below fails because the count has changed.
+        let next = unsafe { (*(address as *const AtomicU64)).load(Ordering::Relaxed) };
+        let new = (head >> 32).wrapping_add(1) << 32 | next & u64::from(u32::MAX);
+        match FREE.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return Some(address),
+            Err(current) => head = current,
+        }
+    }
+}
+
+fn fresh() -> Option<usize> {
+    FRESH.iter().find_map(|range| {
+        let end = range.end.load(Ordering::Acquire);
+        let more = |next: u64| (next < end).then(|| next + FRAME_BYTES as u64);
+        range.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|address| address as usize)
+    })
+}

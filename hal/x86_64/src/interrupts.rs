@@ -1,0 +1,299 @@
+//! Interrupts and exceptions, from the processor's own push to the kernel's entries.
+//!
+//! The decision is made by the struck instruction's address, as on the hosted machine: SIP code is
+//! redirected onto a trampoline on its own stack; the kernel is left alone, with a mark that it looks at
+//! before it leaves; a fault of the kernel's own ends the machine with a report. Deliberately not here:
+//! anything that takes a lock or allocates, because the kernel may have been struck anywhere.
+
+use core::arch::global_asm;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use hal_api::{Fault, FaultKind, KernelEntries};
+use x86_64::registers::control::Cr2;
+
+use crate::frames::For;
+use crate::trampoline::{self, RED_ZONE_BYTES};
+use crate::{layout, lines, local, paging, processors, report};
+
+/// First vector of the lines; those below are the processor's own exceptions and what the old interrupt
+/// controllers send by mistake.
+pub(crate) const LINES: u8 = 0x30;
+/// The local timer.
+pub(crate) const TIMER: u8 = 0xf0;
+/// `Machine::interrupt`.
+pub(crate) const INTERRUPT: u8 = 0xf1;
+/// A processor is to forget address translations.
+pub(crate) const FORGET: u8 = 0xf2;
+/// `Machine::wake`.
+pub(crate) const WAKE: u8 = 0xf3;
+/// The machine ends.
+pub(crate) const STOP: u8 = 0xf4;
+/// What the local controller delivers when an interrupt was withdrawn.
+pub(crate) const SPURIOUS: u8 = 0xff;
+
+const PAGE_FAULT: u64 = 14;
+/// A page fault's error code: the page was there.
+const FAULT_PRESENT: u64 = 1;
+
+/// Bytes that a redirected thread must have between its stack pointer and the guard.
+const ROOM_BYTES: usize = STACK_RESERVE_BYTES / 2;
+/// Direction, trap, nested task, alignment check: none may be set when the kernel is entered.
+const FLAGS_CLEARED: u64 = 1 << 10 | 1 << 8 | 1 << 14 | 1 << 18;
+
+/// What the stubs and the processor push, lowest address first.
+#[repr(C)]
+pub(crate) struct Frame {
+    pub r15: u64,
+    pub r14: u64,
+    pub r13: u64,
+    pub r12: u64,
+    pub r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub rdx: u64,
+    pub rcx: u64,
+    pub rax: u64,
+    pub vector: u64,
+    pub error: u64,
+    pub rip: u64,
+    pub cs: u64,
+    pub rflags: u64,
+    pub rsp: u64,
+    pub ss: u64,
+}
+
+global_asm!(
+    ".pushsection .text.interrupts, \"ax\"",
+    ".p2align 4",
+    ".globl interrupt_stubs",
+    "interrupt_stubs:",
+    ".set vector, 0",
+    ".rept 256",
+    ".p2align 4",
+    // These push an error code by themselves (Intel SDM volume 3, table 6-1).
+    ".if (vector == 8) || ((vector >= 10) && (vector <= 14)) || (vector == 17) || (vector == 21) || (vector == 29) || (vector == 30)",
+    ".else",
+    "    push 0",
+    ".endif",
+    "    push vector",
+    "    jmp interrupt_common",
+    ".set vector, vector + 1",
+    ".endr",
+    ".p2align 4",
+    "interrupt_common:",
+    "    push rax",
+    "    push rcx",
+    "    push rdx",
+    "    push rbx",
+    "    push rbp",
+    "    push rsi",
+    "    push rdi",
+    "    push r8",
+    "    push r9",
+    "    push r10",
+    "    push r11",
+    "    push r12",
+    "    push r13",
+    "    push r14",
+    "    push r15",
+    "    cld",
+    "    mov rbp, rsp",
+    "    mov rdi, rsp",
+    "    sub rsp, 512",
+    "    and rsp, -16",
+    "    fxsave64 [rsp]",
+    "    call {handler}",
+    "    fxrstor64 [rsp]",
+    "    mov rsp, rbp",
+    "    pop r15",
+    "    pop r14",
+    "    pop r13",
+    "    pop r12",
+    "    pop r11",
+    "    pop r10",
+    "    pop r9",
+    "    pop r8",
+    "    pop rdi",
+    "    pop rsi",
+    "    pop rbp",
+    "    pop rbx",
+    "    pop rdx",
+    "    pop rcx",
+    "    pop rax",
+    "    add rsp, 16",
+    "    iretq",
+    ".popsection",
+    handler = sym on_interrupt,
+);
+
+unsafe extern "C" {
+    static interrupt_stubs: u8;
+}
+
+/// Address of the stub of a vector.
+pub(crate) fn stub(vector: u8) -> usize {
+    (&raw const interrupt_stubs).addr() + usize::from(vector) * 16
+}
+
+static ENTRIES: AtomicPtr<KernelEntries> = AtomicPtr::new(ptr::null_mut());
+
+/// Publishes the kernel's entries, for ever.
+pub(crate) fn publish(entries: &'static KernelEntries) {
+    ENTRIES.store(ptr::from_ref(entries).cast_mut(), Ordering::Release);
+}
+
+/// The kernel's entries, once processors run.
+pub(crate) fn entries() -> Option<&'static KernelEntries> {
+    // SAFETY: null, or from `publish`: a reference that lives for ever and is never written through.
+    unsafe { ENTRIES.load(Ordering::Acquire).as_ref() }
+}
+
+extern "C" fn on_interrupt(frame: &mut Frame) {
+    match frame.vector {
+        PAGE_FAULT => page_fault(frame),
+        0..32 => exception(frame, 0),
+        vector => external(frame, vector as u8),
+    }
+}
+
+fn external(frame: &mut Frame, vector: u8) {
+    match vector {
+        TIMER => {
+            local::end_of_interrupt();
+            if processors::timer_struck() {
+                tick(frame, true);
+            }
+        }
+        INTERRUPT => {
+            local::end_of_interrupt();
+            processors::keep_awake();
+            tick(frame, false);
+        }
+        WAKE => local::end_of_interrupt(),
+        FORGET => {
+            processors::forget_own_translations();
+            local::end_of_interrupt();
+        }
+        STOP => processors::halt(),
+        LINES..TIMER => {
+            let line = u32::from(vector - LINES);
+            lines::struck(line);
+            local::end_of_interrupt();
+            if let Some(entries) = entries() {
+                (entries.fired)(line);
+                processors::keep_awake();
+                tick(frame, false);
+            }
+        }
+        // A withdrawn interrupt, or one of the old controllers: nothing to answer.
+        _ => {}
+    }
+}
+
+fn tick(frame: &mut Frame, timer: bool) {
+    let Some(entries) = entries() else { return };
+    if (entries.tick)(timer) && (entries.is_sip_code)(frame.rip as usize) {
+        interrupt_sip(entries, frame);
+    }
+}
+
+/// Makes the struck thread go on in the interrupt trampoline, on its own stack, or, where that has no
+/// room left, in the kernel's fault entry.
+fn interrupt_sip(entries: &KernelEntries, frame: &mut Frame) {
+    let top = (entries.stack_top)();
+    if top == 0 {
+        // No thread runs: the kernel is between two, and its mark is set.
+        return;
+    }
+    let slot = slot_of(top);
+    let stack = frame.rsp as usize;
+    if stack < slot + STACK_GUARD_BYTES + ROOM_BYTES || stack > slot + STACK_SLOT_BYTES {
+        end_sip(frame, top, FaultKind::Memory, slot);
+        return;
+    }
+    let place = stack - RED_ZONE_BYTES - size_of::<usize>();
+    // SAFETY: the word lies in the struck thread's own stack slot, below its red zone and above its
+    // guard (checked), so nothing lives there; a page that is missing is mapped by the page fault,
+    // which has a stack of its own. It may be unaligned, as the struck code's stack pointer may.
+    unsafe { ptr::with_exposed_provenance_mut::<u64>(place).write_unaligned(frame.rip) };
+    frame.rip = trampoline::interrupt() as u64;
+    frame.rsp = place as u64;
+}
+
+fn page_fault(frame: &mut Frame) {
+    let address = Cr2::read_raw() as usize;
+    if frame.error & FAULT_PRESENT == 0 && paging::is_stack(address) {
+        let in_sip = entries().filter(|entries| (entries.is_sip_code)(frame.rip as usize));
+        let who = if in_sip.is_some() { For::Sip } else { For::Kernel };
+        if paging::grow_stack(address, who).is_ok() {
+            return;
+        }
+        if let Some(entries) = in_sip {
+            let top = (entries.stack_top)();
+            end_sip(frame, top, FaultKind::OutOfMemory, address);
+            return;
+        }
+    }
+    exception(frame, address);
+}
+
+/// An exception that nothing mends: the SIP's end if it is the SIP's, else the machine's.
+fn exception(frame: &mut Frame, address: usize) {
+    if let Some(entries) = entries() {
+        let top = (entries.stack_top)();
+        let instruction = frame.rip as usize;
+        let in_sip = (entries.is_sip_code)(instruction);
+        let one_of_sip = !matches!(frame.vector, 2 | 8 | 18);
+        if top != 0 && one_of_sip && (in_sip || !layout::is_kernel_code(instruction)) {
+            end_sip(frame, top, fault_kind(frame, in_sip), address);
+            return;
+        }
+    }
+    report::kernel_fault(frame, address);
+}
+
+/// Makes the struck thread go on in the kernel's fault entry, on its own stack reset to its top.
+fn end_sip(frame: &mut Frame, top: usize, kind: FaultKind, address: usize) {
+    let record = (top - size_of::<Fault>()) & !0xf;
+    let address = if matches!(kind, FaultKind::Memory | FaultKind::OutOfMemory) { address } else { 0 };
+    let fault = Fault { kind, instruction: frame.rip as usize, address, stack: frame.rsp as usize };
+    // SAFETY: the record lies at the top of the struck thread's own stack slot, beside its thread block,
+    // whose page is there; whatever the thread kept there it will never read again, because it only
+    // goes on into the fault entry, which does not return. 16-byte alignment is enough for a `Fault`.
+    unsafe { ptr::with_exposed_provenance_mut::<Fault>(record).write(fault) };
+    frame.rdi = record as u64;
+    frame.rflags &= !FLAGS_CLEARED;
+    frame.rip = trampoline::fault() as u64;
+    frame.rsp = record as u64;
+}
+
+/// The first address of the slot whose highest usable address is `top`.
+fn slot_of(top: usize) -> usize {
+    (top - 1) & !(STACK_SLOT_BYTES - 1)
+}
+
+fn fault_kind(frame: &Frame, in_sip: bool) -> FaultKind {
+    match frame.vector {
+        0 | 16 | 19 => FaultKind::Arithmetic,
+        1 | 3 => FaultKind::Trap,
+        5..=7 => FaultKind::Instruction,
+        // A protection fault comes from an instruction that is not allowed or from an address that is none.
+        13 if in_sip && is_privileged(frame.rip as usize) => FaultKind::Instruction,
+        _ => FaultKind::Memory,
+    }
+}
+
+/// Whether the instruction's first byte is that of one which only an operating system may execute.
+fn is_privileged(instruction: usize) -> bool {
+    // SAFETY: the processor has just fetched this byte to execute it, from sealed code that is never
+    // unmapped.
+    let first = unsafe { ptr::with_exposed_provenance::<u8>(instruction).read_volatile() };
+    matches!(first, 0xf4 | 0xfa | 0xfb | 0xe4..=0xe7 | 0xec..=0xef | 0x6c..=0x6f)
+}

@@ -1,0 +1,421 @@
+//! The bare machine as a whole: from the boot loader's hand-over to what the kernel runs on.
+//!
+//! Key type: [`Bare`]. [`prepare`] takes memory into use in this order: what the boot loader says is
+//! free, less what is occupied; room for images and for each processor; a share of frames for stacks,
+//! the kernel's heap and page tables; and the largest run that remains for SIPs. Each function of
+//! [`Machine`] hands on to the module that does it.
+
+use core::cell::UnsafeCell;
+use core::ptr;
+use core::slice;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use hal_api::{
+    Arena, Device, DeviceFailure, DeviceRequest, Hardware, InterruptMessage, KernelEntries, Layout, Machine, MapError,
+    Range, RangeKind, Segment, Submitted, Width,
+};
+
+use crate::firmware::Firmware;
+use crate::frames::{self, FRAME_BYTES};
+use crate::handover::Handover;
+use crate::paging::{self, Access, NoFrame, PageSize};
+use crate::processors::{self, Room};
+use crate::regions::{Region, Regions};
+use crate::{clock, hardware, interrupts, layout, lines, local, marks, output, power, registers, report, trampoline};
+
+const MIB: u64 = 1 << 20;
+/// Memory below is the firmware's and that of starting processors.
+const LOW_MEMORY: u64 = MIB;
+const REACHABLE: u64 = 1 << 32;
+const LARGE_PAGE: u64 = 2 * MIB;
+/// Room for images, beside the boot module's size: what is added by whole pages.
+const IMAGE_ROOM: u64 = 2 * MIB;
+/// The share of memory that goes to frames: one part of so many.
+const FRAMES_SHARE: u64 = 3;
+/// Less than this for SIPs and frames together is too little to start anything.
+const LEAST_MEMORY: u64 = 16 * MIB;
+
+/// The machine.
+pub struct Bare {
+    layout: Layout,
+    firmware: Firmware,
+    hardware: Vec<Hardware>,
+    /// Ordinary memory: what no driver may claim.
+    memory: Regions,
+    /// All bytes of it.
+    memory_bytes: u64,
+}
+
+/// What the boot crate gets.
+pub struct Prepared {
+    /// The boot module.
+    pub module: &'static [u8],
+    /// The boot loader's command line.
+    pub command_line: &'static str,
+}
+
+struct Early {
+    firmware: Firmware,
+    handover: Handover,
+    layout: Layout,
+    memory: Regions,
+    memory_bytes: u64,
+}
+
+struct Place(UnsafeCell<Option<Early>>);
+
+// SAFETY: written by `prepare` and read by `Bare::start`, both on the booting processor before others run
+// any of this module's code.
+unsafe impl Sync for Place {}
+
+static EARLY: Place = Place(UnsafeCell::new(None));
+static PREPARED: AtomicBool = AtomicBool::new(false);
+static MACHINE: core::sync::atomic::AtomicPtr<Bare> = core::sync::atomic::AtomicPtr::new(ptr::null_mut());
+
+/// Makes a machine of what the boot loader left: memory, page tables, interrupt tables and time. Nothing
+/// may be allocated before it returns. An error is a sentence for people; the machine is of no use then.
+///
+/// # Safety
+/// Called once, first of all, with what the entry code was given.
+pub unsafe fn prepare(magic: u32, information: u32) -> Result<Prepared, &'static str> {
+    clock::start();
+    output::start();
+    assert!(!PREPARED.swap(true, Ordering::AcqRel), "the machine is prepared once");
+    lines::silence_old_controllers();
+    // SAFETY: this is the hand-over, and the entry code has mapped the first 4 GiB.
+    let (handover, firmware) = unsafe {
+        let handover = Handover::read(magic, information)?;
+        let firmware = Firmware::read(handover.tables, local::own_number());
+        (handover, firmware)
+    };
+    marks::mark("firmware tables");
+    let small_pages = handover.command_line().split_whitespace().any(|word| word == "pages=4k");
+    let largest = if small_pages { PageSize::Small } else { PageSize::largest() };
+    // SAFETY: this is the early state that it wants.
+    let early = unsafe { take_memory(handover, firmware, largest) }?;
+    marks::mark("page tables");
+    // SAFETY: the only place that writes it; nobody else runs.
+    let early = unsafe { (*EARLY.0.get()).insert(early) };
+    let module = early.handover.module;
+    // SAFETY: the module is mapped read-only, and nothing else uses its memory.
+    let module =
+        unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(module.start as usize), module.bytes() as usize) };
+    Ok(Prepared { module, command_line: early.handover.command_line() })
+}
+
+/// Divides memory, builds the page tables and takes them into use; then the processors.
+///
+/// # Safety
+/// The first 4 GiB are identity-mapped, nothing else runs, and what the hand-over calls free is.
+unsafe fn take_memory(handover: Handover, firmware: Firmware, largest: PageSize) -> Result<Early, &'static str> {
+    const NO_ROOM: &str = "there is too little memory below 4 GiB to start";
+    const NO_FRAMES: &str = "there is too little memory for page tables";
+    let mut handover = handover;
+    let mut free = core::mem::replace(&mut handover.free, Regions::new());
+    let module = handover.module;
+    free.remove(Region { start: 0, end: LOW_MEMORY });
+    free.trim_to_pages(FRAME_BYTES as u64);
+    let mut memory = Regions::new();
+    free.iter().for_each(|region| memory.add(region));
+    memory.add(module);
+    memory.add(Region { start: layout::start(), end: layout::end() });
+    let memory_bytes = memory.bytes();
+    free.remove(Region { start: layout::start(), end: layout::end().next_multiple_of(LARGE_PAGE) });
+    let free_bytes = free.bytes();
+
+    let room_bytes = size_of::<Room>() as u64 * firmware.processor_count as u64;
+    let rooms = free.take(room_bytes, FRAME_BYTES as u64, 0, REACHABLE).ok_or(NO_ROOM)?;
+    let image_bytes = (module.bytes() + IMAGE_ROOM).next_multiple_of(LARGE_PAGE);
+    let images = free.take(image_bytes, LARGE_PAGE, 0, REACHABLE).ok_or(NO_ROOM)?;
+    if free_bytes < image_bytes + room_bytes + LEAST_MEMORY {
+        report::say(format_args!(
+            "too little memory: {} MiB are free and {} MiB are needed; give the machine more",
+            free_bytes >> 20,
+            (image_bytes + room_bytes + LEAST_MEMORY).div_ceil(MIB)
+        ));
+        return Err("the machine has too little memory");
+    }
+    let arena = divide(&mut free, free_bytes / FRAMES_SHARE);
+    // Page tables are built while only the first 4 GiB can be reached, so frames start with those.
+    for region in free.iter().filter(|region| region.end <= REACHABLE) {
+        // SAFETY: free memory that is nobody else's, mapped now and in the tables below.
+        unsafe { frames::add(region) };
+    }
+    let kernel =
+        [(layout::start(), Access::Read), (layout::code(), Access::Execute), (layout::code_end(), Access::Read)];
+    let ends = [layout::code(), layout::code_end(), layout::data()];
+    let map_all = || -> Result<(), NoFrame> {
+        for ((start, access), end) in kernel.into_iter().zip(ends) {
+            paging::map_identity(start, end, access, PageSize::Small)?;
+        }
+        paging::map_identity(layout::data(), layout::end(), Access::Write, PageSize::Small)?;
+        paging::map_identity(module.start, module.end.next_multiple_of(FRAME_BYTES as u64), Access::Read, largest)?;
+        paging::map_identity(rooms, rooms + room_bytes, Access::Write, largest)?;
+        paging::reserve_small(images, images + image_bytes)?;
+        for region in free.iter() {
+            paging::map_identity(region.start, region.end, Access::Write, largest)?;
+        }
+        paging::map_identity(arena.start, arena.end, Access::Write, largest)?;
+        let devices = firmware.controllers[..firmware.controller_count].iter().map(|controller| controller.address);
+        for address in devices.chain([firmware.local]).chain(power_registers(&firmware)) {
+            let page = address & !(FRAME_BYTES as u64 - 1);
+            paging::map_identity(page, page + FRAME_BYTES as u64, Access::Device, PageSize::Small)?;
+        }
+        Ok(())
+    };
+    map_all().map_err(|NoFrame| NO_FRAMES)?;
+    // SAFETY: the tables map the kernel, the boot stack in its data, and all that is used from here on.
+    unsafe { paging::activate() };
+    for region in free.iter().filter(|region| region.end > REACHABLE) {
+        // SAFETY: as above; mapped by now.
+        unsafe { frames::add(region) };
+    }
+    // SAFETY: the registers were mapped above; this is the booting processor, and the rooms are its own
+    // and the others', cleared by nobody else.
+    unsafe {
+        ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(rooms as usize), 0, room_bytes as usize);
+        start_processors(&firmware, ptr::with_exposed_provenance_mut(rooms as usize)).map_err(|NoFrame| NO_FRAMES)?;
+    }
+    let layout = Layout {
+        stacks: Arena { base: paging::STACKS_BASE, bytes: paging::STACKS_BYTES },
+        memory: Arena { base: arena.start as usize, bytes: arena.bytes() as usize },
+        memory_is_clear: false,
+        images: Arena { base: images as usize, bytes: image_bytes as usize },
+    };
+    Ok(Early { firmware, handover, layout, memory, memory_bytes })
+}
+
+/// Addresses of the registers that end the machine, where they are memory.
+fn power_registers(firmware: &Firmware) -> impl Iterator<Item = u64> {
+    use crate::firmware::Register::Memory;
+    let off = firmware.off.and_then(|(register, _)| if let Memory(address) = register { Some(address) } else { None });
+    let reset =
+        firmware.reset.and_then(|(register, _)| if let Memory(address) = register { Some(address) } else { None });
+    off.into_iter().chain(reset)
+}
+
+/// Takes the largest run out of free memory, but for what frames still need of it: the run for SIPs.
+fn divide(free: &mut Regions, frames_bytes: u64) -> Region {
+    let whole = free.largest().unwrap_or_default();
+    free.remove(whole);
+    let of_whole = frames_bytes.saturating_sub(free.bytes()).next_multiple_of(LARGE_PAGE);
+    let start = whole.start.saturating_add(of_whole).next_multiple_of(LARGE_PAGE).min(whole.end);
+    free.add(Region { start: whole.start, end: start });
+    Region { start, end: whole.end }
+}
+
+/// # Safety
+/// The final tables are in use and map the controllers' registers; `rooms` is zeroed memory, one `Room`
+/// for each processor, that nothing else ever uses.
+unsafe fn start_processors(firmware: &Firmware, rooms: *mut Room) -> Result<(), NoFrame> {
+    // SAFETY: by the caller.
+    unsafe {
+        local::place(firmware.local as usize);
+        processors::identify(0, rooms);
+    }
+    marks::mark("own processor");
+    if !clock::calibrate() {
+        report::say(format_args!("no timer tells how fast the processor is; times are guesses"));
+    }
+    marks::mark("clock calibration");
+    // SAFETY: the registers were mapped; the rest by the caller.
+    unsafe {
+        lines::start(firmware, local::number());
+        processors::start_others(&firmware.processors[1..firmware.processor_count], rooms.add(1))?;
+    }
+    marks::mark("other processors");
+    Ok(())
+}
+
+impl Bare {
+    /// The machine, once [`prepare`] has run and allocation works.
+    ///
+    /// # Panics
+    /// When `prepare` has not run, or this has already.
+    pub fn start() -> &'static Bare {
+        // SAFETY: `prepare` wrote it on this same processor, and nobody else looks there.
+        let early = unsafe { (*EARLY.0.get()).as_ref() };
+        let early = early.expect("the machine is prepared first");
+        let hardware = hardware::find(&early.firmware, early.handover.command_line(), &early.memory);
+        let mut memory = Regions::new();
+        early.memory.iter().for_each(|region| memory.add(region));
+        let machine = Box::leak(Box::new(Bare {
+            layout: early.layout,
+            firmware: early.firmware,
+            hardware,
+            memory,
+            memory_bytes: early.memory_bytes,
+        }));
+        MACHINE.store(machine, Ordering::Release);
+        machine
+    }
+
+    /// All ordinary memory that the boot loader told of, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+}
+
+/// Ends the machine after a failure, with what is known of it by now.
+pub(crate) fn end_failed(exit_status: u8) -> ! {
+    // SAFETY: null or a machine that lives for ever.
+    match unsafe { MACHINE.load(Ordering::Acquire).as_ref() } {
+        Some(machine) => power::off(&machine.firmware, exit_status),
+        None => power::off_unknown(exit_status),
+    }
+}
+
+impl Machine for Bare {
+    fn processor_count(&self) -> usize {
+        processors::count()
+    }
+
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn run_processors(&self, bases: &[usize], main: extern "C" fn(processor: usize), entries: KernelEntries) {
+        let entries = Box::leak(Box::new(entries));
+        trampoline::prepare(entries);
+        interrupts::publish(entries);
+        processors::run(bases, main)
+    }
+
+    /// A stack's guard page is never mapped: `paging` knows where guards are.
+    fn guard(&self, _address: usize, _bytes: usize) {}
+
+    fn decommit(&self, address: usize, bytes: usize) {
+        if self.layout.stacks.contains(address) {
+            paging::shrink_stack(address, bytes);
+        } else {
+            assert!(self.layout.memory.contains(address) && bytes <= self.layout.memory.bytes, "not memory of SIPs");
+            // SAFETY: whole pages of the memory arena that the kernel gives up by asking.
+            unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u64>(address), 0, bytes / 8) };
+        }
+    }
+
+    fn map_image(&self, segments: &[Segment<'_>]) -> Result<(), MapError> {
+        for segment in segments {
+            let end = segment.address.checked_add(segment.bytes.len()).ok_or(MapError)?;
+            let inside = self.layout.images.contains(segment.address)
+                && end <= self.layout.images.base + self.layout.images.bytes;
+            if segment.bytes.is_empty() || !inside || !segment.address.is_multiple_of(FRAME_BYTES) {
+                return Err(MapError);
+            }
+        }
+        for segment in segments {
+            let access = if segment.executable { Access::Execute } else { Access::Read };
+            for (index, bytes) in segment.bytes.chunks(FRAME_BYTES).enumerate() {
+                let page = segment.address + index * FRAME_BYTES;
+                // SAFETY: a page of the image arena by the check above; refused if it is in use. The
+                // kernel is not moved between processors.
+                let mapped = unsafe { paging::map_image_page(page, bytes, access, processors::own_number()) };
+                mapped.map_err(|NoFrame| MapError)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn idle(&self, _processor: usize, deadline_ns: u64) {
+        processors::idle(deadline_ns);
+    }
+
+    fn wake(&self, processor: usize) {
+        processors::wake(processor);
+    }
+
+    fn interrupt(&self, processor: usize) {
+        processors::interrupt(processor);
+    }
+
+    fn relax(&self, _spins: u32) {
+        core::hint::spin_loop();
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn wall_ns(&self) -> u64 {
+        clock::wall_ns()
+    }
+
+    /// All devices are driven by SIPs.
+    fn devices(&self) -> Vec<Device> {
+        Vec::new()
+    }
+
+    fn console_size(&self, _device: usize) -> (u16, u16) {
+        (0, 0)
+    }
+
+    fn spare_frames(&self) -> usize {
+        frames::spare()
+    }
+
+    fn boot_mark(&self, name: &str) {
+        marks::mark_late(name);
+    }
+
+    fn hardware(&self) -> Vec<Hardware> {
+        self.hardware.clone()
+    }
+
+    fn may_claim(&self, range: Range) -> bool {
+        registers::may_claim(range, &self.memory, &self.firmware)
+    }
+
+    fn interrupt_lines(&self) -> u32 {
+        lines::COUNT
+    }
+
+    fn register_read(&self, kind: RangeKind, address: u64, width: Width) -> u64 {
+        registers::read(kind, address, width)
+    }
+
+    fn register_write(&self, kind: RangeKind, address: u64, width: Width, value: u64) {
+        registers::write(kind, address, width, value);
+    }
+
+    fn interrupt_mask(&self, line: u32, masked: bool) {
+        lines::mask(line, masked);
+    }
+
+    fn interrupt_message(&self) -> Option<InterruptMessage> {
+        lines::take_message()
+    }
+
+    fn device_address(&self, address: usize, bytes: usize) -> Option<u64> {
+        let arena = self.layout.memory;
+        (arena.contains(address) && bytes <= arena.bytes - (address - arena.base)).then_some(address as u64)
+    }
+
+    fn set_wall_ns(&self, now: u64) -> bool {
+        clock::set_wall(now);
+        true
+    }
+
+    fn device_submit(&self, _request: DeviceRequest) -> Submitted {
+        Submitted::Complete(Err(DeviceFailure))
+    }
+
+    fn debug_write(&self, text: &[u8]) {
+        output::write(text);
+    }
+
+    fn power_off(&self, exit_status: u8) -> ! {
+        marks::print();
+        power::off(&self.firmware, exit_status)
+    }
+
+    fn restart(&self) -> ! {
+        power::restart(&self.firmware)
+    }
+}
+
+/// Room for the kernel's heap: at least so many bytes more, which follow what it was given before.
+pub fn grow_heap(bytes: usize) -> Option<(usize, usize)> {
+    paging::grow_heap(bytes)
+}

@@ -1,0 +1,84 @@
+//! Where the time of a start goes: named moments since the kernel was entered.
+//!
+//! Kept always, printed on the debug output when the machine is switched off, if it was asked for.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::{clock, report};
+
+const MOST: usize = 64;
+const NAME_BYTES: usize = 32;
+
+#[derive(Clone, Copy)]
+struct Mark {
+    name: [u8; NAME_BYTES],
+    bytes: usize,
+    cycles: u64,
+}
+
+struct Marks(UnsafeCell<[Mark; MOST]>);
+
+// SAFETY: each place is written once, by whoever drew its number, and read only after that (`WRITTEN`).
+unsafe impl Sync for Marks {}
+
+static MARKS: Marks = Marks(UnsafeCell::new([Mark { name: [0; NAME_BYTES], bytes: 0, cycles: 0 }; MOST]));
+static DRAWN: AtomicUsize = AtomicUsize::new(0);
+static WRITTEN: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Marks are to be kept after the machine's own, and printed.
+pub fn want() {
+    WANTED.store(true, Ordering::Relaxed);
+}
+
+/// A moment of the machine's own start.
+pub(crate) fn mark(name: &str) {
+    let number = DRAWN.fetch_add(1, Ordering::Relaxed);
+    if number >= MOST {
+        return;
+    }
+    let mut mark = Mark { name: [0; NAME_BYTES], bytes: name.len().min(NAME_BYTES), cycles: clock::cycles() };
+    mark.name[..mark.bytes].copy_from_slice(&name.as_bytes()[..mark.bytes]);
+    // SAFETY: the place with this number is ours alone until it is said to be written.
+    unsafe { (&raw mut (*MARKS.0.get())[number]).write(mark) };
+    WRITTEN[number].store(true, Ordering::Release);
+}
+
+/// A moment of the kernel's, kept only if wanted.
+pub(crate) fn mark_late(name: &str) {
+    if WANTED.load(Ordering::Relaxed) {
+        mark(name);
+    }
+}
+
+/// Prints the moments, in nanoseconds since the kernel was entered, if wanted.
+pub(crate) fn print() {
+    if !WANTED.load(Ordering::Relaxed) {
+        return;
+    }
+    mark("end");
+    for (number, written) in WRITTEN.iter().enumerate() {
+        if written.load(Ordering::Acquire) {
+            // SAFETY: written, and never again.
+            let mark = unsafe { (&raw const (*MARKS.0.get())[number]).read() };
+            let name = str::from_utf8(&mark.name[..mark.bytes]).unwrap_or("?");
+            report::say(format_args!("boot-mark {} {}", Words(name), clock::ns_at(mark.cycles)));
+        }
+    }
+}
+
+/// A name with its blanks as hyphens.
+struct Words<'a>(&'a str);
+
+impl core::fmt::Display for Words<'_> {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        for (index, word) in self.0.split_whitespace().enumerate() {
+            if index > 0 {
+                formatter.write_str("-")?;
+            }
+            formatter.write_str(word)?;
+        }
+        Ok(())
+    }
+}

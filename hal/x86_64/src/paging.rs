@@ -1,0 +1,335 @@
+//! Page tables: memory where it is, with the largest pages the processor has, and the stacks, which
+//! grow page by page.
+//!
+//! One set of tables for all processors: everything runs in one address space. Ordinary memory, images
+//! and devices are mapped at their physical addresses; stacks and the kernel's heap have ranges of
+//! their own, far above. No page is both writable and executable, and no memory is mapped twice, but
+//! for the moment in which an image is copied. Entries are changed by atomic exchanges and never under
+//! a lock, because a page fault may strike anywhere in the kernel. Neighbour: `frames`.
+
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use x86_64::instructions::tlb;
+use x86_64::{PhysAddr, VirtAddr};
+
+use crate::frames::{self, FRAME_BYTES, For};
+use crate::processors;
+
+const PRESENT: u64 = 1;
+const WRITABLE: u64 = 1 << 1;
+const WRITE_THROUGH: u64 = 1 << 3;
+const UNCACHED: u64 = 1 << 4;
+const LARGE: u64 = 1 << 7;
+const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+/// A table entry that leads on: the last level decides what is allowed.
+const TABLE: u64 = PRESENT | WRITABLE;
+
+/// Where stacks lie.
+pub(crate) const STACKS_BASE: usize = 0x1000_0000_0000;
+/// Room for stacks: 65,536 slots.
+pub(crate) const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
+/// Where the kernel's heap lies.
+const HEAP_BASE: usize = 0x2000_0000_0000;
+const HEAP_MOST_BYTES: usize = 64 << 30;
+/// Where a processor maps a page that it copies into an image, a page for each.
+const WINDOW_BASE: usize = 0x3000_0000_0000;
+
+/// What may be done with a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Read.
+    Read,
+    /// Read and write.
+    Write,
+    /// Read and execute.
+    Execute,
+    /// Read and write, registers of a device: not cached, not reordered.
+    Device,
+}
+
+impl Access {
+    fn bits(self) -> u64 {
+        PRESENT
+            | match self {
+                Access::Read => NO_EXECUTE,
+                Access::Write => WRITABLE | NO_EXECUTE,
+                Access::Execute => 0,
+                Access::Device => WRITABLE | NO_EXECUTE | UNCACHED | WRITE_THROUGH,
+            }
+    }
+}
+
+/// Sizes of pages that may be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageSize {
+    /// 4 KiB only: what the papers call SIP-Page.
+    Small,
+    /// Up to 2 MiB.
+    Large,
+    /// Up to 1 GiB.
+    Huge,
+}
+
+impl PageSize {
+    /// The largest that this processor has.
+    pub(crate) fn largest() -> Self {
+        let features = core::arch::x86_64::__cpuid(0x8000_0001).edx;
+        if features >> 26 & 1 == 1 { Self::Huge } else { Self::Large }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Small => 1 << 12,
+            Self::Large => 1 << 21,
+            Self::Huge => 1 << 30,
+        }
+    }
+}
+
+/// There is no frame for a page table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoFrame;
+
+type Table = [AtomicU64; 512];
+
+#[repr(align(4096))]
+struct Root(Table);
+
+/// The top of the tables. In the kernel's own memory, below 4 GiB, where a starting processor can name it.
+static ROOT: Root = Root([const { AtomicU64::new(0) }; 512]);
+static HEAP_BYTES: AtomicUsize = AtomicUsize::new(0);
+static HEAP_GROWS: AtomicBool = AtomicBool::new(false);
+
+/// Physical address of the tables.
+pub(crate) fn root() -> u64 {
+    ptr::from_ref(&ROOT).addr() as u64
+}
+
+/// Takes the tables into use on this processor.
+///
+/// # Safety
+/// They map the code that runs, its stack and all that it refers to, as they were mapped before.
+pub(crate) unsafe fn activate() {
+    let frame = x86_64::structures::paging::PhysFrame::containing_address(PhysAddr::new(root()));
+    // SAFETY: handed on to the caller.
+    unsafe { x86_64::registers::control::Cr3::write(frame, x86_64::registers::control::Cr3Flags::empty()) };
+}
+
+fn table(entry: u64) -> &'static Table {
+    // SAFETY: an entry that leads on holds the address of a frame that `descend` made a table, or of
+    // one of the tables in `ROOT`; tables are never freed, and frames are identity-mapped.
+    unsafe { &*ptr::with_exposed_provenance((entry & ADDRESS) as usize) }
+}
+
+/// The table that an entry leads to, made if there is none; an entry that maps a large page has none.
+fn descend(entry: &AtomicU64) -> Result<Option<&'static Table>, NoFrame> {
+    let value = entry.load(Ordering::Acquire);
+    if value & LARGE != 0 {
+        return Ok(None);
+    }
+    if value != 0 {
+        return Ok(Some(table(value)));
+    }
+    let frame = frames::take(For::Kernel).ok_or(NoFrame)?;
+    match entry.compare_exchange(0, frame as u64 | TABLE, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Ok(Some(table(frame as u64))),
+        Err(other) => {
+            // SAFETY: the frame was taken here and nobody has seen it.
+            unsafe { frames::give(frame) };
+            Ok((other & LARGE == 0).then(|| table(other)))
+        }
+    }
+}
+
+fn index(address: usize, level: u32) -> usize {
+    address >> (12 + 9 * level) & 511
+}
+
+/// The last-level entry of an address, with tables made on the way.
+fn entry_of(address: usize) -> Result<Option<&'static AtomicU64>, NoFrame> {
+    let mut table = &ROOT.0;
+    for level in [3, 2, 1] {
+        match descend(&table[index(address, level)])? {
+            Some(next) => table = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(&table[index(address, 0)]))
+}
+
+/// The last-level entry of an address, if there are tables for it.
+fn existing_entry(address: usize) -> Option<&'static AtomicU64> {
+    let mut table_here = &ROOT.0;
+    for level in [3, 2, 1] {
+        let value = table_here[index(address, level)].load(Ordering::Acquire);
+        if value & PRESENT == 0 || value & LARGE != 0 {
+            return None;
+        }
+        table_here = table(value);
+    }
+    Some(&table_here[index(address, 0)])
+}
+
+/// Maps memory where it is, with the largest pages that fit and that `largest` allows. Pages that are
+/// mapped already stay as they are.
+pub(crate) fn map_identity(start: u64, end: u64, access: Access, largest: PageSize) -> Result<(), NoFrame> {
+    let mut address = start as usize;
+    let end = end as usize;
+    while address < end {
+        let fits = |size: PageSize| {
+            size.bytes() <= largest.bytes() && address.is_multiple_of(size.bytes()) && end - address >= size.bytes()
+        };
+        let (size, level) = match () {
+            () if fits(PageSize::Huge) => (PageSize::Huge, 2),
+            () if fits(PageSize::Large) => (PageSize::Large, 1),
+            () => (PageSize::Small, 0),
+        };
+        set_identity(address, access.bits(), level)?;
+        address += size.bytes();
+    }
+    Ok(())
+}
+
+fn set_identity(address: usize, bits: u64, level: u32) -> Result<(), NoFrame> {
+    let mut table = &ROOT.0;
+    for upper in (level + 1..=3).rev() {
+        match descend(&table[index(address, upper)])? {
+            Some(next) => table = next,
+            None => return Ok(()),
+        }
+    }
+    let large = if level > 0 { LARGE } else { 0 };
+    // An entry that is taken keeps what it maps.
+    let _ = table[index(address, level)].compare_exchange(
+        0,
+        address as u64 | bits | large,
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    );
+    Ok(())
+}
+
+/// Makes pages that are mapped one by one inaccessible.
+pub(crate) fn unmap_identity(start: usize, end: usize) {
+    for address in (start..end).step_by(FRAME_BYTES) {
+        if let Some(entry) = existing_entry(address) {
+            entry.store(0, Ordering::Release);
+            tlb::flush(VirtAddr::new(address as u64));
+        }
+    }
+}
+
+/// Whether a stack page at this address may come into being: it lies in a slot, above its guard.
+pub(crate) fn is_stack(address: usize) -> bool {
+    address.wrapping_sub(STACKS_BASE) < STACKS_BYTES && address % STACK_SLOT_BYTES >= STACK_GUARD_BYTES
+}
+
+/// Maps a zeroed page of a stack. Fine if another processor does the same.
+pub(crate) fn grow_stack(address: usize, who: For) -> Result<(), NoFrame> {
+    map_fresh(address & !(FRAME_BYTES - 1), who)
+}
+
+fn map_fresh(page: usize, who: For) -> Result<(), NoFrame> {
+    let Some(entry) = entry_of(page)? else { return Ok(()) };
+    if entry.load(Ordering::Acquire) != 0 {
+        return Ok(());
+    }
+    let frame = frames::take(who).ok_or(NoFrame)?;
+    let value = frame as u64 | Access::Write.bits();
+    if entry.compare_exchange(0, value, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        // SAFETY: the frame was taken here and nobody has seen it.
+        unsafe { frames::give(frame) };
+    }
+    Ok(())
+}
+
+/// Gives the frames behind pages of stacks back, once no processor remembers them.
+pub(crate) fn shrink_stack(address: usize, bytes: usize) {
+    /// Frames that are collected before other processors are asked to forget them.
+    const BATCH: usize = 64;
+    let mut gone = [0; BATCH];
+    let mut count = 0;
+    for page in (address..address + bytes).step_by(FRAME_BYTES) {
+        let value = existing_entry(page).map_or(0, |entry| entry.swap(0, Ordering::AcqRel));
+        if value != 0 {
+            tlb::flush(VirtAddr::new(page as u64));
+            gone[count] = (value & ADDRESS) as usize;
+            count += 1;
+        }
+        if count == BATCH {
+            give_forgotten(&gone);
+            count = 0;
+        }
+    }
+    give_forgotten(&gone[..count]);
+}
+
+fn give_forgotten(frames_gone: &[usize]) {
+    if frames_gone.is_empty() {
+        return;
+    }
+    processors::forget_translations();
+    for &frame in frames_gone {
+        // SAFETY: it came from `take`, its entry is gone, and every processor has forgotten it.
+        unsafe { frames::give(frame) };
+    }
+}
+
+/// Grows the kernel's heap by at least `bytes`; the new range, which follows the last one.
+pub(crate) fn grow_heap(bytes: usize) -> Option<(usize, usize)> {
+    while HEAP_GROWS.swap(true, Ordering::Acquire) {
+        core::hint::spin_loop();
+    }
+    let used = HEAP_BYTES.load(Ordering::Relaxed);
+    let wanted = bytes.checked_next_multiple_of(FRAME_BYTES)?;
+    let mut grown = None;
+    if used + wanted <= HEAP_MOST_BYTES {
+        let start = HEAP_BASE + used;
+        let mut pages = (start..start + wanted).step_by(FRAME_BYTES);
+        // Pages that were mapped before frames ran out serve the next, smaller growth.
+        if pages.all(|page| map_fresh(page, For::Kernel).is_ok()) {
+            HEAP_BYTES.store(used + wanted, Ordering::Relaxed);
+            grown = Some((start, wanted));
+        }
+    }
+    HEAP_GROWS.store(false, Ordering::Release);
+    grown
+}
+
+/// Maps one page of an image where it is, holding `bytes` and then zeroes. Refused if it is mapped
+/// already.
+///
+/// # Safety
+/// The page is memory of the image arena that nothing uses. Called without being moved to another
+/// processor meanwhile.
+pub(crate) unsafe fn map_image_page(page: usize, bytes: &[u8], access: Access, number: usize) -> Result<(), NoFrame> {
+    let entry = entry_of(page)?.ok_or(NoFrame)?;
+    if entry.load(Ordering::Acquire) != 0 {
+        return Err(NoFrame);
+    }
+    let window = WINDOW_BASE + number * FRAME_BYTES;
+    let window_entry = entry_of(window)?.ok_or(NoFrame)?;
+    window_entry.store(page as u64 | Access::Write.bits(), Ordering::Release);
+    let place = ptr::with_exposed_provenance_mut::<u8>(window);
+    // SAFETY: the window shows the page for now, to this processor alone, and a page is larger than
+    // `bytes`, or as large.
+    unsafe {
+        ptr::write_bytes(place.cast::<u64>(), 0, FRAME_BYTES / 8);
+        ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len().min(FRAME_BYTES));
+    }
+    window_entry.store(0, Ordering::Release);
+    tlb::flush(VirtAddr::new(window as u64));
+    entry.store(page as u64 | access.bits(), Ordering::Release);
+    Ok(())
+}
+
+/// Makes a page table of single pages cover an empty range, so that its pages can be mapped one by one.
+pub(crate) fn reserve_small(start: u64, end: u64) -> Result<(), NoFrame> {
+    for address in (start as usize..end as usize).step_by(PageSize::Large.bytes()) {
+        entry_of(address)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The end of the machine, and its beginning anew.
+
+use core::arch::asm;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use x86_64::instructions::port::Port;
+
+use crate::firmware::{Firmware, Register};
+use crate::{clock, output, processors};
+
+/// QEMU's device that ends it.
+const EXIT_PORT: u16 = 0x501;
+const EXIT_VALUE: u32 = 0x10;
+const KEYBOARD_COMMAND: u16 = 0x64;
+const KEYBOARD_RESET: u8 = 0xfe;
+/// How long each way is given to work.
+const PATIENCE_NS: u64 = 50_000_000;
+
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+fn write(register: Register, value: u16) {
+    match register {
+        // SAFETY: the port and the value are the firmware's own for this purpose.
+        Register::Port(port) => unsafe { Port::<u16>::new(port).write(value) },
+        // SAFETY: likewise; `map` has mapped it as a device's.
+        Register::Memory(address) => unsafe {
+            ptr::with_exposed_provenance_mut::<u8>(address as usize).write_volatile(value as u8);
+        },
+    }
+    clock::wait_ns(PATIENCE_NS);
+}
+
+fn end_others() {
+    x86_64::instructions::interrupts::disable();
+    if ENDING.swap(true, Ordering::AcqRel) {
+        // Another processor ends the machine already.
+        processors::halt();
+    }
+    processors::stop_others();
+}
+
+/// Ends the machine. Under QEMU with a debug port the last byte written there is the exit status.
+pub(crate) fn off(firmware: &Firmware, exit_status: u8) -> ! {
+    end_others();
+    if output::has_debug_port() {
+        output::debug_byte(exit_status);
+        // SAFETY: the port is that of QEMU's exit device where the debug port is there; elsewhere nothing.
+        unsafe { Port::<u32>::new(EXIT_PORT).write(EXIT_VALUE) };
+    }
+    if let Some((register, value)) = firmware.off {
+        write(register, value);
+    }
+    output::write(b"the machine may be switched off now\n");
+    processors::halt()
+}
+
+/// Ends a machine that is not known yet.
+pub(crate) fn off_unknown(exit_status: u8) -> ! {
+    x86_64::instructions::interrupts::disable();
+    if output::has_debug_port() {
+        output::debug_byte(exit_status);
+        // SAFETY: as in `off`.
+        unsafe { Port::<u32>::new(EXIT_PORT).write(EXIT_VALUE) };
+    }
+    processors::halt()
+}
+
+/// Starts the machine anew.
+pub(crate) fn restart(firmware: &Firmware) -> ! {
+    end_others();
+    if let Some((register, value)) = firmware.reset {
+        match register {
+            // SAFETY: the port and the value are the firmware's own for this purpose.
+            Register::Port(port) => unsafe { Port::<u8>::new(port).write(value) },
+            Register::Memory(_) => write(register, value.into()),
+        }
+        clock::wait_ns(PATIENCE_NS);
+    }
+    // SAFETY: the keyboard controller resets the processor at this command.
+    unsafe { Port::<u8>::new(KEYBOARD_COMMAND).write(KEYBOARD_RESET) };
+    clock::wait_ns(PATIENCE_NS);
+    let none = [0u8; 10];
+    // SAFETY: with an empty table of interrupts the breakpoint cannot be delivered, nor the fault about
+    // that, and the processor resets: nothing after this runs.
+    unsafe { asm!("lidt [{}]", "int3", in(reg) &none, options(noreturn)) }
+}
