@@ -19,12 +19,14 @@ mod memory;
 pub mod model;
 mod platform;
 mod queue;
+mod running;
 mod system;
 mod trouble;
 
-pub use device::{Cause, Device, Kind};
+pub use device::{Cause, Configuration, Device, Kind};
 pub use platform::{DeviceMemory, Platform, Registers};
 pub use queue::{Completion, Data, Direction, Queue, Refused, Reply, Request};
+pub use running::{Core, Running, TIME_LIMIT_MS, give_up};
 pub use system::System;
 pub use trouble::Trouble;
 

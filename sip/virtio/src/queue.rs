@@ -23,6 +23,9 @@ use crate::{HEADER_BYTES, REPLY_BYTES};
 /// Bytes of a request's place in the memory for headers and replies.
 const SLOT_BYTES: usize = HEADER_BYTES + REPLY_BYTES;
 
+/// What a reply holds before the device writes it.
+const UNWRITTEN: u8 = 0xff;
+
 /// Who reads a request's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -195,6 +198,8 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             return Err(Refused { data, tag, trouble: None });
         };
         memory::write(&*self.slots, slot * SLOT_BYTES, header);
+        // A reply that the device does not write is none, whatever an earlier one left there.
+        memory::write(&*self.slots, slot * SLOT_BYTES + HEADER_BYTES, &[UNWRITTEN; REPLY_BYTES][..reply.bytes()]);
         let since_ns = self.platform.now_ns();
         let pending = Pending { slot, header_bytes: header.len(), data, reply, since_ns, tag };
         let chain = Chain::of(&*self.slots, &pending);

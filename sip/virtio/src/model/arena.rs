@@ -1,5 +1,6 @@
 //! Memory that driver and device share, and a book of who may reach what.
 
+use core::fmt;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -26,6 +27,12 @@ pub struct Memory {
     arena: Arc<Arena>,
     first: NonNull<u8>,
     bytes: usize,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Memory({} bytes)", self.bytes)
+    }
 }
 
 // SAFETY: the block belongs to the value alone.

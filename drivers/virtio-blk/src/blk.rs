@@ -1,0 +1,174 @@
+//! The disk's requests: what is put on the device's queue, and what an answer must look like to be believed.
+//!
+//! Key type: [`Blk`]. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
+
+use alloc::collections::BTreeMap;
+
+use sip_virtio::{
+    Completion, Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request,
+    TIME_LIMIT_MS, Trouble,
+};
+
+/// Bytes of a sector, whatever blocks the device prefers (virtio 1.2, section 5.2).
+pub const SECTOR_BYTES: u64 = 512;
+/// Descriptors of the queue: 21 transfers at once, three descriptors each.
+const QUEUE_SIZE: usize = 64;
+const QUEUE: u16 = 0;
+
+/// `VIRTIO_BLK_F_RO`.
+const READ_ONLY: u64 = 1 << 5;
+/// `VIRTIO_BLK_F_FLUSH`.
+const FLUSH: u64 = 1 << 9;
+
+/// Offset of the number of sectors in the configuration.
+const CAPACITY: u64 = 0;
+
+/// Kinds of requests.
+mod request {
+    pub const READ: u32 = 0;
+    pub const WRITE: u32 = 1;
+    pub const FLUSH: u32 = 4;
+}
+
+/// Values of the byte with which the device ends each answer.
+mod status {
+    pub const DONE: u8 = 0;
+    pub const FAILED: u8 = 1;
+    pub const NOT_SUPPORTED: u8 = 2;
+}
+
+const STATUS_BYTES: usize = 1;
+
+/// Number of a request.
+pub type Key = u64;
+
+/// A request that the device has answered.
+#[derive(Debug)]
+pub struct Finished<M> {
+    /// The data of a transfer.
+    pub data: Option<M>,
+    /// Whether it was done, all of it.
+    pub done: bool,
+}
+
+/// A request that was not taken because too many are under way.
+#[derive(Debug)]
+pub struct Busy<M> {
+    /// The data of a transfer.
+    pub data: Option<M>,
+}
+
+/// A virtio disk. `M` is the memory of its clients' data.
+pub struct Blk<P: Platform, M: DeviceMemory> {
+    device: Device<P>,
+    queue: Queue<P, QUEUE_SIZE, M, (Key, usize)>,
+    finished: BTreeMap<Key, Finished<M>>,
+    last_key: Key,
+    size_bytes: u64,
+}
+
+impl<P: Platform, M: DeviceMemory> Blk<P, M> {
+    /// Resets the device and makes it ready.
+    ///
+    /// # Errors
+    /// It is no disk that this driver can use.
+    pub fn start(platform: P) -> Result<Blk<P, M>, Trouble> {
+        let mut device = Device::start(platform, Kind::Block, &[], READ_ONLY | FLUSH)?;
+        let sectors = device.configuration(|configuration| configuration.read64(CAPACITY))?;
+        let size_bytes = sectors
+            .checked_mul(SECTOR_BYTES)
+            .ok_or(Trouble::Nonsense { what: "the number of its sectors", value: sectors })?;
+        let queue = device.queue(QUEUE)?;
+        device.ready()?;
+        Ok(Blk { device, queue, finished: BTreeMap::new(), last_key: 0, size_bytes })
+    }
+
+    /// Size of the disk.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Whether the disk refuses writes.
+    pub fn is_read_only(&self) -> bool {
+        self.device.has(READ_ONLY)
+    }
+
+    /// Whether what was written may be lost unless it is [flushed](Blk::flush).
+    pub fn needs_flush(&self) -> bool {
+        self.device.has(FLUSH)
+    }
+
+    /// How many requests are under way.
+    pub fn under_way(&self) -> usize {
+        self.queue.under_way()
+    }
+
+    /// Asks to move the first `bytes` bytes of `data` (not 0, and a multiple of [`SECTOR_BYTES`]), from or to the
+    /// disk's byte `offset`, a multiple as well.
+    ///
+    /// # Errors
+    /// Too many are under way, or the device is in trouble: then [`Core::serve`] says so.
+    pub fn transfer(&mut self, direction: Direction, offset: u64, data: M, bytes: usize) -> Result<Key, Busy<M>> {
+        let kind = match direction {
+            Direction::FromDevice => request::READ,
+            Direction::ToDevice => request::WRITE,
+        };
+        let data = Data { memory: data, offset: 0, bytes, direction };
+        self.ask(kind, offset / SECTOR_BYTES, Some(data))
+    }
+
+    /// Asks that all that was written is on the medium.
+    ///
+    /// # Errors
+    /// As [`Blk::transfer`].
+    pub fn flush(&mut self) -> Result<Key, Busy<M>> {
+        self.ask(request::FLUSH, 0, None)
+    }
+
+    /// Takes what came of a request, once.
+    pub fn take(&mut self, key: Key) -> Option<Finished<M>> {
+        self.finished.remove(&key)
+    }
+
+    fn ask(&mut self, kind: u32, sector: u64, data: Option<Data<M>>) -> Result<Key, Busy<M>> {
+        let mut header = [0; 16];
+        header[..4].copy_from_slice(&kind.to_le_bytes());
+        header[8..].copy_from_slice(&sector.to_le_bytes());
+        let key = self.last_key + 1;
+        let written = data.as_ref().filter(|data| data.direction == Direction::FromDevice);
+        let expected = written.map_or(0, |data| data.bytes) + STATUS_BYTES;
+        let asked = Request { header: &header, data, reply: Reply::AfterData(STATUS_BYTES) };
+        match self.queue.submit(asked, (key, expected)) {
+            Ok(()) => {
+                self.last_key = key;
+                Ok(key)
+            }
+            Err(Refused { data, .. }) => Err(Busy { data: data.map(|data| data.memory) }),
+        }
+    }
+}
+
+/// Whether the request was done; trouble if the answer is none.
+fn judge<M, T>(completion: &Completion<M, T>, expected: usize) -> Result<bool, Trouble> {
+    match completion.reply[0] {
+        status::DONE if (completion.written as usize) < expected => Err(Trouble::TooLittleWritten {
+            needed: u32::try_from(expected).unwrap_or(u32::MAX),
+            written: completion.written,
+        }),
+        status::DONE => Ok(true),
+        status::FAILED | status::NOT_SUPPORTED => Ok(false),
+        other => Err(Trouble::Nonsense { what: "the status of a request", value: other.into() }),
+    }
+}
+
+impl<P: Platform, M: DeviceMemory + 'static> Core for Blk<P, M> {
+    fn serve(&mut self) -> Result<(), Trouble> {
+        self.device.interrupted()?;
+        while let Some(completion) = self.queue.complete()? {
+            let (key, expected) = completion.tag;
+            let done = judge(&completion, expected)?;
+            self.finished.insert(key, Finished { data: completion.data.map(|data| data.memory), done });
+        }
+        self.queue.check_time(TIME_LIMIT_MS)
+    }
+}

@@ -1,0 +1,89 @@
+//! The disk driver against a device that answers nonsense: whatever it does, the driver neither panics nor hangs,
+//! says in a line what is wrong, and works again with the same device once that does all right.
+
+use std::collections::BTreeSet;
+
+use sip_virtio::model::kinds::Disk;
+use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
+use sip_virtio::{Core, Direction, Platform, TIME_LIMIT_MS, Trouble};
+use virtio_blk::blk::Blk;
+
+type Driver = Blk<Machine, Memory>;
+
+const SECTORS: u64 = 64;
+const STARTS: u32 = 6;
+const STEPS: u32 = 40;
+
+/// One life of a driver. The trouble that ended it, if any did.
+fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), Trouble> {
+    let mut driver = Driver::start(machine.clone())?;
+    for _ in 0..STEPS {
+        let sector = numbers.below(SECTORS);
+        let count = 1 + numbers.below(SECTORS - sector) as usize;
+        let direction = if numbers.below(2) == 0 { Direction::FromDevice } else { Direction::ToDevice };
+        match numbers.below(8) {
+            0..4 => {
+                let data = machine.allocate(count * 512).expect("memory");
+                // A full queue gives the block back.
+                let _ = driver.transfer(direction, sector * 512, data, count * 512);
+            }
+            4 => drop(driver.flush()),
+            5 | 6 => machine.run(),
+            _ => {
+                driver.serve()?;
+                (0..100).for_each(|key| drop(driver.take(key)));
+            }
+        }
+    }
+    machine.run();
+    driver.serve()?;
+    // Whatever has not been answered by now never is.
+    machine.pass_ms(TIME_LIMIT_MS);
+    let served = driver.serve();
+    assert!(served.is_err() || driver.under_way() == 0, "a request is waited for without end");
+    served
+}
+
+fn read_works(machine: &Machine) {
+    let mut driver = Driver::start(machine.clone()).expect("it does all right now");
+    let key = driver.transfer(Direction::FromDevice, 0, machine.allocate(512).expect("memory"), 512).expect("room");
+    machine.run();
+    driver.serve().expect("it does all right now");
+    assert!(driver.take(key).expect("answered").done);
+}
+
+fn try_seeds(seeds: std::ops::Range<u64>) -> BTreeSet<String> {
+    let mut troubles = BTreeSet::new();
+    for seed in seeds {
+        let way = if seed % 2 == 0 { Way::Mmio } else { Way::Pci };
+        let mut numbers = Numbers::from_seed(seed);
+        // From a device that is mostly right to one that hardly ever is.
+        let often = [2, 10, 50, 300][(seed / 2 % 4) as usize];
+        let machine = Machine::new(Disk::new(SECTORS as usize), way, Faults::often(often, Numbers::from_seed(!seed)));
+        for _ in 0..STARTS {
+            if let Err(trouble) = live(&machine, &mut numbers) {
+                let line = trouble.to_string();
+                assert!(!line.is_empty() && !line.contains('\n'), "{line:?}");
+                troubles.insert(format!("{trouble:?}").chars().take_while(|c| c.is_alphanumeric()).collect());
+            }
+        }
+        machine.set_faults(Faults::none());
+        read_works(&machine);
+    }
+    troubles
+}
+
+#[test]
+fn nonsense_is_survived() {
+    let troubles = try_seeds(0..400);
+    // The model really gets everywhere.
+    for kind in ["NoAnswer", "Nonsense", "NotReset", "OtherKind", "TooMuchWritten", "UnknownRequest", "NeedsReset"] {
+        assert!(troubles.contains(kind), "no {kind} among {troubles:?}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn nonsense_is_survived_at_length() {
+    try_seeds(400..20_000);
+}

@@ -1,0 +1,141 @@
+//! A driver at work: one thread serves clients, another waits for the device's interrupt.
+//!
+//! What came of requests lies in the driver's core; tasks look for theirs after each interrupt. Trouble with
+//! the device ends the process: it is started again with a device that was reset. Deliberately not here: what
+//! a core does.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::{Poll, Waker};
+
+use sip::hardware::Interrupt;
+use sip::sync::Mutex;
+use sip::{Deadline, Status, executor, process};
+
+use crate::system::System;
+use crate::trouble::Trouble;
+
+/// How long a device has for a request, in milliseconds.
+pub const TIME_LIMIT_MS: u64 = 5_000;
+/// An interrupt that got lost delays an answer by this much.
+const LOOK_AGAIN_AFTER_MS: u64 = 500;
+
+/// What a driver knows of its device and of the requests under way.
+pub trait Core: Send + 'static {
+    /// Takes the device's answers, and sees to it that no request takes longer than [`TIME_LIMIT_MS`].
+    ///
+    /// # Errors
+    /// The device is not to be used any longer.
+    fn serve(&mut self) -> Result<(), Trouble>;
+}
+
+/// A core shared by the threads of a driver.
+pub struct Running<C> {
+    core: Mutex<C>,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl<C: Core> Running<C> {
+    /// Starts a core with `start` and a thread that waits for the device. Errors are sentences for people.
+    ///
+    /// # Errors
+    /// The device has no interrupt or cannot be started; there is no thread.
+    pub fn start(
+        device: usize,
+        start: impl FnOnce(System) -> Result<C, Trouble>,
+    ) -> Result<(System, Arc<Running<C>>), alloc::string::String> {
+        let no_device = |status: Status| alloc::format!("the device cannot be opened: {}", status.text());
+        let system = System::open(device).map_err(no_device)?;
+        let interrupt = system.interrupt().map_err(no_device)?;
+        // The first wait lets the device interrupt; only then may it work, or its first interrupt would be missed.
+        let _ = interrupt.wait(Deadline::PASSED);
+        let core = start(system.clone()).map_err(|trouble| alloc::format!("{trouble}"))?;
+        let running = Arc::new(Running { core: Mutex::new(core), waiting: Mutex::new(Vec::new()) });
+        let serving = Arc::clone(&running);
+        // The thread ends with the process.
+        drop(sip::thread::spawn(move || serving.wait_for_interrupts(&interrupt)).map_err(no_device)?);
+        Ok((system, running))
+    }
+
+    /// Does something with the core.
+    pub fn with<R>(&self, action: impl FnOnce(&mut C) -> R) -> R {
+        action(&mut self.core.lock())
+    }
+
+    /// Asks the core until it has an answer: now, and after each interrupt.
+    pub async fn until<R>(&self, mut ask: impl FnMut(&mut C) -> Option<R>) -> R {
+        loop {
+            let answer = {
+                let mut again = pin!(executor::sleep_until(Deadline::after_ms(LOOK_AGAIN_AFTER_MS)));
+                poll_fn(|context| {
+                    if let Some(answer) = self.ask_or_wait(&mut ask, context.waker()) {
+                        return Poll::Ready(Some(answer));
+                    }
+                    again.as_mut().poll(context).map(|()| None)
+                })
+                .await
+            };
+            match answer {
+                Some(answer) => return answer,
+                None => self.serve(),
+            }
+        }
+    }
+
+    /// Asks the core until it has an answer, by halting the thread: for a server that waits anyway.
+    pub fn wait_until<R>(&self, mut ask: impl FnMut(&mut C) -> Option<R>) -> R {
+        const ASK_AGAIN_AFTER_MS: u64 = 1;
+        loop {
+            if let Some(answer) = self.with(&mut ask) {
+                return answer;
+            }
+            // The answer of a virtual device is there before this looks a second time.
+            self.serve();
+            if let Some(answer) = self.with(&mut ask) {
+                return answer;
+            }
+            sip::time::sleep_until(Deadline::after_ms(ASK_AGAIN_AFTER_MS));
+        }
+    }
+
+    fn ask_or_wait<R>(&self, ask: &mut impl FnMut(&mut C) -> Option<R>, waker: &Waker) -> Option<R> {
+        let mut core = self.core.lock();
+        let answer = ask(&mut core);
+        if answer.is_none() {
+            // Before the core is let go: nobody serves it in between.
+            let mut waiting = self.waiting.lock();
+            if !waiting.iter().any(|other| other.will_wake(waker)) {
+                waiting.push(waker.clone());
+            }
+        }
+        answer
+    }
+
+    fn serve(&self) {
+        let served = self.core.lock().serve();
+        let waiting = core::mem::take(&mut *self.waiting.lock());
+        waiting.into_iter().for_each(Waker::wake);
+        if let Err(trouble) = served {
+            give_up(&trouble);
+        }
+    }
+
+    fn wait_for_interrupts(&self, interrupt: &Interrupt) {
+        loop {
+            match interrupt.wait(Deadline::NEVER) {
+                Ok(_) => self.serve(),
+                // The kernel silences a line that interrupts without end, and the driver with it.
+                Err(status) => give_up(&format_args!("the device's interrupt fails: {}", status.text())),
+            }
+        }
+    }
+}
+
+/// Says what is wrong and ends the process, so that it is started again and the device reset.
+pub fn give_up(trouble: &dyn fmt::Display) -> ! {
+    sip::debug::write_line(format_args!("{trouble}; the driver starts again"));
+    process::exit(1)
+}
