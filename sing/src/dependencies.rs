@@ -17,9 +17,9 @@ use crate::programs::{Body, Program};
 use crate::repository::{Repository, read_text};
 use crate::source_words;
 
-/// Crates of this repository that an image may contain although they hold unsafe code: the runtime
-/// alone, which is part of the trusted base.
-const TRUSTED_WITH_UNSAFE: [&str; 2] = ["sip", "sip-macros"];
+/// Crates of this repository that an image may contain although they hold unsafe code: the runtime and its
+/// adapter for virtio, which are part of the trusted base.
+const TRUSTED_WITH_UNSAFE: [&str; 3] = ["sip", "sip-macros", "sip-virtio"];
 
 /// The file `sing/allowed-dependencies.toml`.
 #[derive(Debug, Default, Deserialize)]
