@@ -20,6 +20,10 @@ pub enum Command {
     Run(RunArguments),
     /// Build, check and sign programs, without running them
     Build(BuildArguments),
+    /// Start a bare machine under gdb, with the symbols of kernel and programs
+    Debug(DebugArguments),
+    /// Write an image that BIOS and UEFI boot
+    Image(ImageArguments),
     /// Run every tier of tests
     Test(TestArguments),
     /// Measure the operations of the system beside Linux's
@@ -45,9 +49,9 @@ pub struct RunArguments {
     /// System manifest: a file, or the name of one in systems/ [default: hosted, or bare on a bare machine]
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
-    /// What to run it on
-    #[arg(long, value_enum, default_value = "hosted")]
-    pub machine: MachineName,
+    /// What to run it on [default: hosted, or qemu for a debugger]
+    #[arg(long, value_enum)]
+    pub machine: Option<MachineName>,
     /// Disk image, mounted at /fs/disk0, the next at /fs/disk1; FILE:ro for read only
     #[arg(long, value_name = "FILE")]
     pub disk: Vec<PathBuf>,
@@ -63,6 +67,9 @@ pub struct RunArguments {
     /// Give a bare machine a network card
     #[arg(long)]
     pub net: bool,
+    /// A further argument for QEMU, which runs bare machines
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    pub qemu: Vec<std::ffi::OsString>,
     /// Run these shell commands and shut down; the exit status is the last command's
     #[arg(short = 'c', value_name = "COMMANDS")]
     pub commands: Option<String>,
@@ -143,6 +150,47 @@ pub struct BuildArguments {
     pub json: bool,
 }
 
+/// `sing debug`.
+#[derive(Debug, Args)]
+pub struct DebugArguments {
+    /// The machine and what runs on it.
+    #[command(flatten)]
+    pub run: RunArguments,
+    /// A command for gdb, or several on lines; gdb then asks nothing and ends after the last one
+    #[arg(long, value_name = "COMMANDS")]
+    pub batch: Vec<String>,
+}
+
+/// `sing image`.
+#[derive(Debug, Args)]
+pub struct ImageArguments {
+    /// Write the image here
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub output: PathBuf,
+    /// System manifest: a file, or the name of one in systems/
+    #[arg(long, value_name = "FILE", default_value = "bare")]
+    pub system: PathBuf,
+    /// How the image is to be booted
+    #[arg(long, value_enum, default_value = "iso")]
+    pub format: ImageFormat,
+    /// How many disks the machine has
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub disks: u8,
+    /// Run these shell commands and shut down
+    #[arg(short = 'c', value_name = "COMMANDS")]
+    pub commands: Option<String>,
+    /// Parameter for the first program
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub parameter: Vec<String>,
+}
+
+/// How an image is booted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ImageFormat {
+    /// As an optical disc, or written to a memory stick
+    Iso,
+}
+
 /// `sing test`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
@@ -157,9 +205,29 @@ pub struct TestArguments {
 /// `sing bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
+    /// What to measure
+    #[arg(value_enum, default_value = "table", value_name = "WHAT")]
+    pub what: BenchSubject,
+    /// What to measure it on; bare machines count instructions
+    #[arg(long, value_enum, default_value = "hosted")]
+    pub machine: MachineName,
+    /// The Linux kernel to compare a bare machine with; Debian's for the cloud is fetched when not given
+    #[arg(long, value_name = "FILE")]
+    pub linux_kernel: Option<PathBuf>,
     /// Write the figures here as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// What `sing bench` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BenchSubject {
+    /// The operations of the papers' tables, beside Linux
+    Table,
+    /// Pairs of SIPs that talk at the same time, on one to four processors
+    Pairs,
+    /// Where the time goes from the kernel's entry to the prompt, and how large kernel and memory are
+    Boot,
 }
 
 /// `sing check`.
@@ -238,7 +306,10 @@ mod tests {
         let Command::Run(run) = CommandLine::try_parse_from(words).expect("a legal command line").command else {
             panic!("not run")
         };
-        assert_eq!((run.machine, run.processors, run.accel), (MachineName::Microvm, Some(4), Some(Acceleration::Tcg)));
+        assert_eq!(
+            (run.machine, run.processors, run.accel),
+            (Some(MachineName::Microvm), Some(4), Some(Acceleration::Tcg))
+        );
         assert_eq!(run.mem.map(|size| size.mebibytes), Some(1024));
     }
 

@@ -5,20 +5,15 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bare::boot::{self, Disk};
-use crate::bare::qemu::{self, Hardware, Kind, Start};
-use crate::bare::{acceleration, guest, terminal};
+use crate::bare::guest;
+use crate::bare::prepared::{Person, Prepared};
+use crate::bare::qemu::Kind;
 use crate::builder::UnsafeTests;
-use crate::command_line::{Acceleration, MachineName, RunArguments};
+use crate::command_line::{MachineName, RunArguments};
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::systems::{self, Platform, Ready};
-
-/// Memory of a bare machine for which nothing is said.
-const MEBIBYTES: u32 = 256;
-/// More processors than this a bare machine gets only when they are asked for.
-const PROCESSORS_MAX: usize = 4;
 
 /// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status
 /// are the machine's own; it stays to carry the console of one in QEMU.
@@ -26,28 +21,31 @@ const PROCESSORS_MAX: usize = 4;
 /// # Errors
 /// The system does not build, a disk is not there, or the machine cannot be started.
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
-    for disk in &arguments.disk {
-        check_disk(disk)?;
-    }
     match arguments.machine {
-        MachineName::Hosted => run_hosted(repository, arguments),
-        MachineName::Qemu => run_bare(repository, Kind::Q35, arguments),
-        MachineName::Microvm => run_bare(repository, Kind::Microvm, arguments),
+        None | Some(MachineName::Hosted) => run_hosted(repository, arguments),
+        Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, arguments),
+        Some(MachineName::Microvm) => run_bare(repository, Kind::Microvm, arguments),
     }
 }
 
 fn run_hosted(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     refuse_bare_options(arguments)?;
+    let disks = disks(repository, arguments)?;
     let system = arguments.system.as_deref().unwrap_or(Path::new("hosted"));
     let manifest = repository.system_manifest(system)?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
-    let error = machine_command(&ready, &disks(repository, arguments)?, arguments).exec();
+    let error = machine_command(&ready, &disks, arguments).exec();
     Err(Failure::file("start", &ready.machine, &error))
 }
 
 /// What only a bare machine has is not left out in silence.
 fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
-    let given = [("--mem", arguments.mem.is_some()), ("--accel", arguments.accel.is_some()), ("--net", arguments.net)];
+    let given = [
+        ("--mem", arguments.mem.is_some()),
+        ("--accel", arguments.accel.is_some()),
+        ("--net", arguments.net),
+        ("--qemu", !arguments.qemu.is_empty()),
+    ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((option, _)) => Err(Failure::new(format!("{option} is for bare machines, and this is the hosted one"))
@@ -56,43 +54,19 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
 }
 
 fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments) -> Outcome<u8> {
-    let given = boot::parameters(&arguments.parameter)?;
-    let kvm = acceleration::uses_kvm(arguments.accel.unwrap_or(Acceleration::Auto))?;
-    qemu::find()?;
-    let system = arguments.system.as_deref().unwrap_or(Path::new("bare"));
-    let manifest = repository.system_manifest(system)?;
-    let ready = systems::prepare(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
-    let disks: Vec<Disk> = disks(repository, arguments)?.iter().map(|disk| Disk::parse(disk)).collect();
-    let mut offered = terminal::parameters();
-    offered.push(("disks", disks.len().to_string()));
-    offered.extend(arguments.commands.iter().map(|commands| ("commands", commands.clone())));
-    let image = boot::image(repository, &ready.image, &given, &offered)?;
-    let boot_image = tempfile::NamedTempFile::new().map_err(cannot_write)?;
-    std::fs::write(&boot_image, image).map_err(cannot_write)?;
-    let hardware = Hardware {
-        kind,
-        processors: arguments.processors.unwrap_or_else(processors),
-        mebibytes: arguments.mem.map_or(MEBIBYTES, |size| size.mebibytes),
-        kvm,
-        disks,
-        network: arguments.net,
-        start: Start::Kernel { kernel: ready.machine, boot_image: boot_image.path().into() },
-        more: Vec::new(),
-    };
-    guest::run(&hardware)
-}
-
-fn cannot_write(error: std::io::Error) -> Failure {
-    Failure::new(format!("the boot image cannot be written: {error}")).remedy("see whether the disk is full")
-}
-
-/// As many processors as the host has, up to a number that is enough for a person.
-fn processors() -> u16 {
-    std::thread::available_parallelism().map_or(1, |count| count.get().min(PROCESSORS_MAX) as u16)
+    let disks = disks(repository, arguments)?;
+    let prepared = Prepared::new(repository, kind, arguments, &disks, Person::AtConsole)?;
+    guest::run(&prepared.hardware)
 }
 
 /// The disks that were given, or else the demo disk.
-fn disks(repository: &Repository, arguments: &RunArguments) -> Outcome<Vec<PathBuf>> {
+///
+/// # Errors
+/// A disk is not there, or the demo disk cannot be made.
+pub fn disks(repository: &Repository, arguments: &RunArguments) -> Outcome<Vec<PathBuf>> {
+    for disk in &arguments.disk {
+        check_disk(disk)?;
+    }
     if arguments.disk.is_empty() { Ok(vec![demo_disk(repository)?]) } else { Ok(arguments.disk.clone()) }
 }
 

@@ -1,0 +1,143 @@
+//! Debian's Linux kernel for virtual machines: fetched when it is first asked for, with apt, which checks
+//! its signature; nothing is installed on the host.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::failure::{Failure, Outcome};
+use crate::host_tools;
+use crate::repository::{Repository, write_whole};
+
+/// The package that always depends on the newest kernel.
+const NEWEST: &str = "linux-image-cloud-amd64";
+/// How the packages of one kernel are called, before its version.
+const PREFIX: &str = "linux-image-";
+
+/// Where the kernel lies: the one that is given, one that was fetched before, or one fetched now.
+///
+/// # Errors
+/// It cannot be fetched; the failure says what to do.
+pub fn find(repository: &Repository, given: Option<&Path>) -> Outcome<PathBuf> {
+    if let Some(given) = given {
+        std::fs::File::open(given).map_err(|error| Failure::file("open the Linux kernel", given, &error))?;
+        return Ok(given.to_path_buf());
+    }
+    let folder = repository.output("bench");
+    if let Some(fetched) = fetched_before(&folder) {
+        return Ok(fetched);
+    }
+    for tool in ["apt-get", "apt-cache", "dpkg-deb", "tar"] {
+        if host_tools::find(tool).is_none() {
+            return Err(Failure::new(format!("this host has no {tool} to fetch Debian's {NEWEST} with")).remedy(OWN));
+        }
+    }
+    fetch(&folder)
+}
+
+const OWN: &str = "give a Linux kernel for x86-64 with --linux-kernel FILE";
+
+fn fetched_before(folder: &Path) -> Option<PathBuf> {
+    let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    files.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))).max()
+}
+
+fn fetch(folder: &Path) -> Outcome<PathBuf> {
+    let package = match newest_package() {
+        Some(package) => package,
+        None => {
+            // The lists of packages may be old or missing; without the right to renew them this changes nothing.
+            let _ = apt_get(&["update"], folder);
+            let unknown = || Failure::new(format!("apt knows no package {NEWEST} on this host")).remedy(OWN);
+            newest_package().ok_or_else(unknown)?
+        }
+    };
+    eprintln!("sing: fetching Debian's {package} to compare with");
+    let download = folder.join("download");
+    std::fs::create_dir_all(&download).map_err(|error| Failure::file("make the folder", &download, &error))?;
+    let fetched = apt_get(&["download", &package], &download).and_then(|()| unpack(&download, &package));
+    // What was unpacked is kept; the rest only takes room.
+    let _ = std::fs::remove_dir_all(&download);
+    let kernel = fetched?;
+    let path = folder.join(format!("vmlinuz-{}", version(&package)));
+    write_whole(&path, &kernel)?;
+    Ok(path)
+}
+
+fn version(package: &str) -> &str {
+    package.strip_prefix(PREFIX).unwrap_or(package)
+}
+
+/// The package of the newest kernel.
+fn newest_package() -> Option<String> {
+    let output = Command::new("apt-cache").args(["depends", NEWEST]).stdin(Stdio::null()).output().ok()?;
+    dependency(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The kernel's package in what `apt-cache depends` prints.
+fn dependency(text: &str) -> Option<String> {
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    names.map(str::trim).find(|name| name.starts_with(PREFIX)).map(String::from)
+}
+
+fn apt_get(arguments: &[&str], folder: &Path) -> Outcome<()> {
+    let what = format!("apt-get {}", arguments.join(" "));
+    let mut command = Command::new("apt-get");
+    command.arg("-qq").args(arguments).stdin(Stdio::null());
+    if folder.is_dir() {
+        command.current_dir(folder);
+    }
+    let output = command.output().map_err(|error| Failure::new(format!("{what} cannot be started: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{what} failed"))
+        .details(String::from_utf8_lossy(&output.stderr))
+        .remedy(format!("see whether the network is there, or {OWN}")))
+}
+
+/// The kernel in the package that lies in the folder.
+fn unpack(folder: &Path, package: &str) -> Outcome<Vec<u8>> {
+    let files = std::fs::read_dir(folder).map_err(|error| Failure::file("read the folder", folder, &error))?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
+    let file = files.flatten().map(|entry| entry.path()).find(is_package);
+    let file = file.ok_or_else(|| Failure::new(format!("apt-get fetched no {package}")).remedy(OWN))?;
+    let cannot = |error: std::io::Error| Failure::file("unpack", &file, &error);
+    let mut reader = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(cannot)?;
+    let archive = reader.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let member = format!("./boot/vmlinuz-{}", version(package));
+    let kernel = Command::new("tar").args(["-xO", &member]).stdin(archive).output().map_err(cannot);
+    // Once tar has ended, nobody needs the rest of the archive.
+    let _ = reader.wait();
+    let kernel = kernel?;
+    if !kernel.status.success() || kernel.stdout.is_empty() {
+        return Err(Failure::new(format!("the package {} has no file {member}", file.display())).remedy(OWN));
+    }
+    Ok(kernel.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_kernel_is_what_the_package_depends_on() {
+        let text = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n  Suggests: other\n";
+        assert_eq!(dependency(text).as_deref(), Some("linux-image-6.1.0-56-cloud-amd64"));
+        assert_eq!(version("linux-image-6.1.0-56-cloud-amd64"), "6.1.0-56-cloud-amd64");
+        assert_eq!(dependency(""), None);
+    }
+
+    #[test]
+    fn a_kernel_that_is_given_must_be_there() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let failure = find(&repository, Some(Path::new("/no/such/kernel"))).expect_err("there is none").to_string();
+        assert!(failure.starts_with("cannot open the Linux kernel /no/such/kernel"), "{failure}");
+    }
+}

@@ -1,0 +1,82 @@
+//! The first files of a Linux system, as one archive that its kernel unpacks into memory.
+//!
+//! The format is `newc` of cpio (Linux, `Documentation/driver-api/early-userspace/buffer-format.rst`):
+//! for each file a header of 13 numbers of 8 hexadecimal digits each behind the magic `070701`, the name
+//! with a zero byte, the content; name and content are filled up to a multiple of 4 bytes.
+
+const DIRECTORY: u32 = 0o040_000;
+const REGULAR: u32 = 0o100_000;
+const CHARACTER_DEVICE: u32 = 0o020_000;
+/// The device that Linux gives its first program as standard streams: major and minor number.
+const CONSOLE: (u32, u32) = (5, 1);
+
+/// An archive of what one program needs that runs as the first and only one.
+pub fn of_one_program(program: &[u8]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    archive.add("dev", DIRECTORY | 0o755, (0, 0), &[]);
+    archive.add("proc", DIRECTORY | 0o755, (0, 0), &[]);
+    archive.add("tmp", DIRECTORY | 0o1777, (0, 0), &[]);
+    archive.add("dev/console", CHARACTER_DEVICE | 0o600, CONSOLE, &[]);
+    archive.add("init", REGULAR | 0o755, (0, 0), program);
+    archive.add("TRAILER!!!", 0, (0, 0), &[]);
+    archive.bytes
+}
+
+#[derive(Default)]
+struct Archive {
+    bytes: Vec<u8>,
+    files: u32,
+}
+
+impl Archive {
+    fn add(&mut self, name: &str, mode: u32, (major, minor): (u32, u32), content: &[u8]) {
+        self.files += 1;
+        let (name_bytes, content_bytes) = (name.len() as u32 + 1, content.len() as u32);
+        // Inode, mode, user, group, links, time, size, device, device number, length of the name, checksum.
+        let numbers = [self.files, mode, 0, 0, 1, 0, content_bytes, 0, 0, major, minor, name_bytes, 0];
+        self.bytes.extend_from_slice(b"070701");
+        for number in numbers {
+            self.bytes.extend_from_slice(format!("{number:08X}").as_bytes());
+        }
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
+        self.fill();
+        self.bytes.extend_from_slice(content);
+        self.fill();
+    }
+
+    fn fill(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names and contents, read by the format's own rules.
+    fn read(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
+        let mut files = Vec::new();
+        let mut at = 0;
+        while at < archive.len() {
+            let number = |index: usize| {
+                let digits = &archive[at + 6 + 8 * index..][..8];
+                usize::from_str_radix(std::str::from_utf8(digits).expect("digits"), 16).expect("a number")
+            };
+            assert_eq!(&archive[at..at + 6], b"070701");
+            let name = &archive[at + 110..][..number(11) - 1];
+            let content = (at + 110 + number(11)).next_multiple_of(4);
+            files.push((String::from_utf8_lossy(name).into_owned(), archive[content..][..number(6)].to_vec()));
+            at = (content + number(6)).next_multiple_of(4);
+        }
+        files
+    }
+
+    #[test]
+    fn the_archive_holds_the_program_and_ends_as_it_must() {
+        let files = read(&of_one_program(b"12345"));
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["dev", "proc", "tmp", "dev/console", "init", "TRAILER!!!"]);
+        assert_eq!(files[4].1, b"12345");
+    }
+}
