@@ -62,9 +62,8 @@ impl Manager {
 }
 
 /// Runs the system. Does not return while it is healthy.
-pub fn main(startup: Startup) -> i32 {
-    let disks = u64::try_from(startup.disks).unwrap_or(0);
-    match boot(disks) {
+pub fn main(_startup: Startup) -> i32 {
+    match boot() {
         Ok(never) => never,
         Err(reason) => {
             report::error(format_args!("the system cannot start: {reason}"));
@@ -75,8 +74,8 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-fn boot(disks: u64) -> Result<i32, String> {
-    let machine = Machine::read(disks)?;
+fn boot() -> Result<i32, String> {
+    let machine = Machine::read()?;
     let order = machine.boot_order()?;
     let (directory, others): (Vec<usize>, Vec<usize>) =
         order.into_iter().partition(|&index| machine.instance(index).provides.iter().any(|path| path == "/"));
@@ -146,9 +145,16 @@ fn register_self(namespace: &mut Namespace) -> Option<OwnProvider> {
     }
 }
 
-/// Starts the services one after the other, each when those before it are ready or have failed.
+/// Starts the services one after the other, each when those before it are ready or have failed. Those that the
+/// machine cannot run are left out: by then the buses among those before them have said what there is.
 fn start_services(manager: &Arc<Manager>, namespace: &mut Namespace) {
     for position in 0..manager.registry.service_count() {
+        let services = manager.registry.list();
+        let absent = |instance| services.iter().any(|service| service.instance == instance && service.absent);
+        if !manager.machine.can_run(services[position].instance, absent) {
+            manager.registry.leave_out(position);
+            continue;
+        }
         // Each gets a view of its own, so that one that waits for its provider holds up no other.
         let view = match namespace.open_directory("") {
             Ok(view) => view,

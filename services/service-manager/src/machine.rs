@@ -11,12 +11,11 @@ use package::{Instance, Manifest, SystemManifest};
 pub struct Machine {
     system: SystemManifest,
     programs: Vec<Manifest>,
-    disks: u64,
 }
 
 impl Machine {
-    /// Reads everything. `disks` is how many disks the machine has.
-    pub fn read(disks: u64) -> Result<Machine, String> {
+    /// Reads everything.
+    pub fn read() -> Result<Machine, String> {
         let bytes =
             sip::diagnostics::system_manifest().map_err(|status| format!("no system manifest: {}", status.text()))?;
         let system = SystemManifest::decode(&bytes)
@@ -27,7 +26,7 @@ impl Machine {
                 .map_err(|_| format!("the manifest of program {} cannot be read; build it again", programs.len()))?;
             programs.push(manifest);
         }
-        Ok(Machine { system, programs, disks })
+        Ok(Machine { system, programs })
     }
 
     /// The system manifest.
@@ -45,12 +44,16 @@ impl Machine {
         self.programs.iter().find(|manifest| manifest.name == name)
     }
 
-    /// Indices of the instances that this machine can run, in the order in which they start.
+    /// Indices of the instances in the order in which they start.
     pub fn boot_order(&self) -> Result<Vec<usize>, String> {
-        let order = package::boot_order(&self.system, |name| self.program(name))
-            .map_err(|error| format!("the system manifest has no boot order: {error:?}; `sing check` tells more"))?;
-        let runs = package::runnable(&self.system, |name| self.program(name), |device| self.has_device(device));
-        Ok(order.into_iter().filter(|&index| runs[index]).collect())
+        package::boot_order(&self.system, |name| self.program(name))
+            .map_err(|error| format!("the system manifest has no boot order: {error:?}; `sing check` tells more"))
+    }
+
+    /// Whether this machine can run an instance by now, where those for which `absent` is true do not run. A bus
+    /// makes devices known only while it runs, so this is asked when all that the instance waits for is up.
+    pub fn can_run(&self, index: usize, absent: impl Fn(usize) -> bool) -> bool {
+        package::can_run(&self.system, |name| self.program(name), index, has_device, absent)
     }
 
     /// What this program was given for its own parameter of this name.
@@ -59,12 +62,9 @@ impl Machine {
         let bytes = sip::config::parameter_bytes(index).ok()??;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
+}
 
-    /// Disks are counted from `disk0`; every machine has its other devices.
-    fn has_device(&self, name: &str) -> bool {
-        match name.strip_prefix("disk").map(str::parse::<u64>) {
-            Some(Ok(number)) => number < self.disks,
-            _ => true,
-        }
-    }
+fn has_device(name: &str) -> bool {
+    // Who may not know gets told so when the device is opened.
+    sip::device::exists(name).unwrap_or(true)
 }

@@ -26,6 +26,8 @@ pub struct Service {
     pub restarts: u64,
     /// Nanoseconds of the monotonic clock when it was last started.
     pub started_ns: u64,
+    /// Whether the machine cannot run it, so that the system goes without it.
+    pub absent: bool,
     /// Whether it is to run.
     wanted: bool,
     child: Option<Arc<Child>>,
@@ -70,6 +72,7 @@ impl Registry {
             process: 0,
             restarts: 0,
             started_ns: 0,
+            absent: false,
             wanted: true,
             child: None,
         };
@@ -85,7 +88,16 @@ impl Registry {
         self.commands.len()
     }
 
-    /// Copies of all services.
+    /// The machine cannot run this service.
+    pub fn leave_out(&self, index: usize) {
+        let mut inner = self.inner.lock();
+        inner.services[index].absent = true;
+        inner.services[index].wanted = false;
+        drop(inner);
+        self.settled[index].set();
+    }
+
+    /// Copies of all services, those that the machine cannot run among them.
     pub fn list(&self) -> Vec<Service> {
         self.inner.lock().services.clone()
     }

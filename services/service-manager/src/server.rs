@@ -57,7 +57,9 @@ impl Server {
 
     fn position(&self, name: &[u8]) -> Result<usize, ServiceError> {
         let services = self.manager.registry.list();
-        let named = |service: &Service| self.manager.machine.instance(service.instance).name.as_bytes() == name;
+        let named = |service: &Service| {
+            !service.absent && self.manager.machine.instance(service.instance).name.as_bytes() == name
+        };
         services.iter().position(named).ok_or(ServiceError::NotFound)
     }
 
@@ -83,7 +85,7 @@ async fn serve(server: Rc<Server>, mut client: Client) {
     loop {
         client = match client.receive_async().await {
             ExpReady::List { mut records, next } => {
-                let services = registry.list();
+                let services: Vec<Service> = registry.list().into_iter().filter(|service| !service.absent).collect();
                 for (record, service) in records.iter_mut().zip(&services) {
                     *record = self::record(&server, service);
                 }
