@@ -85,18 +85,22 @@ pub fn require(tool: &Tool) -> Outcome<PathBuf> {
     if let Some(path) = find(tool.program) {
         return Ok(path);
     }
-    let manager = MANAGERS.iter().find(|manager| find(manager.program).is_some());
-    if let Some(manager) = manager
-        && rustix::process::geteuid().is_root()
-    {
-        install(tool, manager);
+    install(tool);
+    find(tool.program)
+        .ok_or_else(|| Failure::new(format!("the program {} is not installed", tool.program)).remedy(remedy(tool)))
+}
+
+/// What a person can do to have a tool.
+pub fn remedy(tool: &Tool) -> String {
+    match manager() {
+        Some(manager) => format!("type: {}", typed(tool, manager)),
+        None => format!("install it; Debian has it in {}", tool.apt),
     }
-    find(tool.program).ok_or_else(|| {
-        Failure::new(format!("the program {} is not installed", tool.program)).remedy(match manager {
-            Some(manager) => format!("type: {}", typed(tool, manager)),
-            None => format!("install it; Debian has it in {}", tool.apt),
-        })
-    })
+}
+
+/// The package manager of this host.
+fn manager() -> Option<&'static Manager> {
+    MANAGERS.iter().find(|manager| find(manager.program).is_some())
 }
 
 /// Whether the program is there, after an attempt to install it when this is root.
@@ -104,7 +108,10 @@ pub fn ensure(tool: &Tool) -> bool {
     require(tool).is_ok()
 }
 
-fn install(tool: &Tool, manager: &Manager) {
+/// Installs a tool when this is root and the host has a package manager that is known. Whether it worked
+/// shows in that the tool is there.
+pub fn install(tool: &Tool) {
+    let Some(manager) = manager().filter(|_| rustix::process::geteuid().is_root()) else { return };
     let packages = (manager.packages)(tool);
     eprintln!("sing: installing {packages} for {}", tool.program);
     let run = |words: &[&str], packages: &str| {

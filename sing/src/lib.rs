@@ -49,6 +49,8 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
     match command_line.command {
         Command::Run(arguments) => run::run(&repository, &arguments),
         Command::Build(arguments) => build::build(&repository, &arguments),
+        Command::Debug(arguments) => bare::debug::debug(&repository, &arguments),
+        Command::Image(arguments) => bare::iso::write(&repository, &arguments),
         Command::Test(arguments) => test::test(&repository, &arguments),
         Command::Bench(arguments) => bench::bench(&repository, &arguments),
         Command::Check(arguments) => check::check(&repository, &arguments),

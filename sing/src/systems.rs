@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use manifest::Program as ProgramManifest;
+use manifest::{Program as ProgramManifest, SystemFile};
 use package::{Manifest, Package, SecretKey, SystemImage, SystemManifest};
 
 use crate::bare::kernel;
@@ -84,7 +84,12 @@ impl Catalogue {
     pub fn system(&self, repository: &Repository, path: &Path) -> Outcome<SystemManifest> {
         let manifests: Vec<&Manifest> = self.manifests().collect();
         let shown = repository.shown(path).to_string();
-        manifest::system(&shown, &read_text(path)?, &manifests).map_err(|diagnostics| {
+        let read = |path: &Path| -> Outcome<SystemFile> {
+            Ok(SystemFile { file: repository.shown(path).to_string(), text: read_text(path)? })
+        };
+        // A system is based on another of the same folder.
+        let base = |name: &str| read(&path.with_file_name(format!("{name}.toml"))).ok();
+        manifest::system(read(path)?, &base, &manifests).map_err(|diagnostics| {
             let mut details: Vec<String> = self.failures().map(Failure::to_string).collect();
             details.push(diagnostics.render(terminal::manifest_colours(&std::io::stderr())));
             Failure::new(format!("the system manifest {shown} has errors"))

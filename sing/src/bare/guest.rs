@@ -11,7 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -69,7 +69,7 @@ enum Input {
 }
 
 /// A machine that runs.
-struct Guest {
+pub struct Guest {
     qemu: Child,
     /// The sockets and what QEMU says lie in it.
     folder: TempDir,
@@ -78,7 +78,11 @@ struct Guest {
 }
 
 impl Guest {
-    fn start(hardware: &Hardware) -> Outcome<Guest> {
+    /// Starts a machine. Nothing is taken from its console before [`Guest::show`].
+    ///
+    /// # Errors
+    /// QEMU is not there or does not start.
+    pub fn start(hardware: &Hardware) -> Outcome<Guest> {
         let program = qemu::find()?;
         let folder = tempfile::Builder::new().prefix("sing-").tempdir().map_err(cannot_start)?;
         let [console, debug, errors] = ["console", "debug", "errors"].map(|name| folder.path().join(name));
@@ -107,9 +111,29 @@ impl Guest {
         }
     }
 
+    /// Shows what the machine writes on standard output, and its debug text on standard error. It gets no
+    /// input.
+    ///
+    /// # Errors
+    /// The host has no more threads or descriptors.
+    pub fn show(&self) -> Outcome<Shown> {
+        let (output, debug) = (copy(&self.console)?, copy(&self.debug)?);
+        let (sender, _) = channel();
+        let other = sender.clone();
+        let console = thread::spawn(move || drop(show_console(output, &mut std::io::stdout(), &sender)));
+        let debug = thread::spawn(move || {
+            show_debug(debug, &mut std::io::stderr(), &other);
+        });
+        Ok(Shown([console, debug]))
+    }
+
+    /// Ends the machine.
+    pub fn end(mut self) {
+        end(&mut self.qemu);
+    }
+
     /// Carries bytes between the machine and this program's streams until it ends.
     fn carry(mut self, kind: Input, sender: Sender<Event>, events: &Receiver<Event>) -> Outcome<u8> {
-        let copy = |stream: &UnixStream| stream.try_clone().map_err(cannot_start);
         let (output, input, debug) = (copy(&self.console)?, copy(&self.console)?, copy(&self.debug)?);
         let (ready, takes_input) = channel();
         let of_output = ready.clone();
@@ -144,6 +168,23 @@ impl Guest {
             }
         }
     }
+}
+
+/// What a machine writes while it is being shown.
+pub struct Shown([JoinHandle<()>; 2]);
+
+impl Shown {
+    /// Waits until all of it was shown.
+    pub fn finish(self) {
+        for thread in self.0 {
+            // One that failed has nothing more to show.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn copy(stream: &UnixStream) -> Outcome<UnixStream> {
+    stream.try_clone().map_err(cannot_start)
 }
 
 /// Ends QEMU. That it has ended by itself is as good.

@@ -143,15 +143,23 @@ impl Words {
         self.0.extend(words.split(' ').map(OsString::from));
     }
 
-    /// An option whose value has a path in it; commas in the path are doubled, as QEMU wants it.
+    /// An option whose value has a path in it.
     fn with_file(&mut self, option: &str, before: &str, path: &Path, after: &str) -> Outcome<()> {
-        let text = path.to_str().ok_or_else(|| {
-            Failure::new(format!("the path {} is not text", path.display())).remedy("give the file another name")
-        })?;
         self.0.push(option.into());
-        self.0.push(format!("{before}{}{after}", text.replace(',', ",,")).into());
+        self.0.push(with_path(before, path, after)?);
         Ok(())
     }
+}
+
+/// A value with a path in it, whose commas are doubled, as QEMU wants it.
+///
+/// # Errors
+/// The path is not text.
+pub fn with_path(before: &str, path: &Path, after: &str) -> Outcome<OsString> {
+    let text = path.to_str().ok_or_else(|| {
+        Failure::new(format!("the path {} is not text", path.display())).remedy("give the file another name")
+    })?;
+    Ok(format!("{before}{}{after}", text.replace(',', ",,")).into())
 }
 
 #[cfg(test)]

@@ -1,0 +1,152 @@
+//! `sing debug`: a machine in QEMU under gdb, with the symbols of the kernel and of every image.
+//!
+//! The kernel calls a function without content whenever it has mapped an image; gdb stops there and adds
+//! the image's symbols at the address that the function is told. The machine waits before its first
+//! instruction. Deliberately not here: the debugger.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use package::{Package, SystemImage};
+use signal_hook::consts::SIGINT;
+use signal_hook::iterator::Signals;
+
+use crate::bare::guest::Guest;
+use crate::bare::kernel;
+use crate::bare::prepared::{Person, Prepared};
+use crate::bare::qemu::{self, Kind};
+use crate::command_line::{DebugArguments, MachineName};
+use crate::failure::{Failure, Outcome};
+use crate::host_tools::{self, Tool};
+use crate::repository::{Repository, write_if_changed};
+use crate::run;
+
+/// What gdb is told first. It knows a machine's addresses only by its 64-bit registers.
+const SETTINGS: &str = "\
+set confirm off
+set pagination off
+set breakpoint pending on
+set architecture i386:x86-64
+";
+
+/// Adds the symbols of each image when the kernel has mapped it. Breakpoints of the processor's own are
+/// there before the firmware has loaded the kernel.
+const IMAGES: &str = "\
+python
+class ImageLoaded(gdb.Breakpoint):
+    def __init__(self):
+        super().__init__('*&singularity_image_loaded', gdb.BP_HARDWARE_BREAKPOINT, internal=True)
+        self.silent = True
+
+    def stop(self):
+        register = lambda name: int(gdb.parse_and_eval('$' + name)) & 0xffffffffffffffff
+        memory = gdb.selected_inferior().read_memory(register('rdi'), register('rsi'))
+        path = folder + '/' + memory.tobytes().decode()
+        gdb.execute('add-symbol-file %s -o %#x' % (path, register('rdx')), to_string=True)
+        return False
+
+ImageLoaded()
+end
+";
+
+/// `sing debug`. Gives gdb's exit status.
+///
+/// # Errors
+/// The system does not build, or the machine or gdb cannot be started.
+pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8> {
+    let kind = match arguments.run.machine {
+        None | Some(MachineName::Qemu) => Kind::Q35,
+        Some(MachineName::Microvm) => Kind::Microvm,
+        Some(MachineName::Hosted) => {
+            return Err(Failure::new("the hosted machine is a program of this host")
+                .remedy("debug it as one, or use --machine qemu or --machine microvm"));
+        }
+    };
+    let gdb = host_tools::require(&Tool::GDB)?;
+    let disks = run::disks(repository, &arguments.run)?;
+    let mut prepared = Prepared::new(repository, kind, &arguments.run, &disks, Person::Elsewhere)?;
+    let images = write_images(repository, &prepared.system)?;
+    let folder = tempfile::Builder::new().prefix("sing-debug-").tempdir().map_err(cannot_start)?;
+    let door = folder.path().join("gdb");
+    prepared.hardware.more.extend(stub(&door)?);
+    let script = folder.path().join("script");
+    std::fs::write(&script, commands(&kernel::with_symbols(repository), &images, &door, &arguments.batch)?)
+        .map_err(cannot_start)?;
+    // Ctrl-C is for gdb, which stops the machine at it.
+    let _interrupts = Signals::new([SIGINT]).map_err(cannot_start)?;
+    let guest = Guest::start(&prepared.hardware)?;
+    let shown = guest.show()?;
+    let mut command = Command::new(&gdb);
+    command.args(["-q", "-nx"]);
+    if !arguments.batch.is_empty() {
+        command.arg("-batch").stdin(Stdio::null());
+    }
+    let status = command.arg("-x").arg(&script).status().map_err(|error| Failure::file("start", &gdb, &error))?;
+    guest.end();
+    shown.finish();
+    Ok(status.code().or_else(|| status.signal().map(|signal| 128 + signal)).map_or(1, |code| code as u8))
+}
+
+fn cannot_start(error: std::io::Error) -> Failure {
+    Failure::new(format!("the debugger cannot be started: {error}"))
+}
+
+/// QEMU's arguments for a machine that waits for gdb at a socket.
+fn stub(door: &Path) -> Outcome<Vec<OsString>> {
+    let mut words = vec!["-S".into(), "-gdb".into(), "chardev:gdb".into(), "-chardev".into()];
+    words.push(qemu::with_path("socket,id=gdb,server=on,wait=off,path=", door, "")?);
+    Ok(words)
+}
+
+/// Writes the images of a system where gdb finds them by the names of the programs.
+fn write_images(repository: &Repository, system: &Path) -> Outcome<PathBuf> {
+    let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
+    let broken = |error| Failure::new(format!("{}: {error}", system.display())).remedy("build it again");
+    let image = SystemImage::parse(&bytes).map_err(broken)?;
+    let folder = repository.output(&format!("debug/{}", image.manifest.name));
+    for bytes in &image.packages {
+        let package = Package::parse(bytes).map_err(broken)?;
+        write_if_changed(&folder.join(&package.manifest.name), package.image_bytes)?;
+    }
+    Ok(folder)
+}
+
+/// What gdb does when it starts.
+fn commands(kernel: &Path, images: &Path, door: &Path, batch: &[String]) -> Outcome<String> {
+    let text = |path: &Path| match path.to_str() {
+        Some(text) if !text.contains(['\'', '"', '\\', '\n']) => Ok(text.to_string()),
+        _ => Err(Failure::new(format!("gdb cannot be told of the path {}", path.display()))
+            .remedy("build in a folder with another name")),
+    };
+    let mut out = String::from(SETTINGS);
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "file \"{}\"", text(kernel)?);
+    let _ = writeln!(out, "target remote {}", text(door)?);
+    let _ = writeln!(out, "python folder = '{}'", text(images)?);
+    out.push_str(IMAGES);
+    if batch.is_empty() {
+        out.push_str("echo The machine waits before its first instruction; `continue` starts it.\\n\n");
+    }
+    for commands in batch {
+        let _ = writeln!(out, "{commands}");
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gdb_is_told_of_symbols_before_its_commands() {
+        let script =
+            commands(Path::new("/k"), Path::new("/i"), Path::new("/d"), &["break x".into(), "continue".into()])
+                .expect("plain paths");
+        assert!(script.contains("file \"/k\"\ntarget remote /d\npython folder = '/i'\n"), "{script}");
+        assert!(script.ends_with("end\nbreak x\ncontinue\n"), "{script}");
+        assert!(commands(Path::new("/it's"), Path::new("/i"), Path::new("/d"), &[]).is_err());
+    }
+}

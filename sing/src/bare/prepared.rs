@@ -1,0 +1,89 @@
+//! A bare machine as a person asked for it, with all that it starts from built.
+//!
+//! Deliberately not here: starting it (`guest`, `debug`).
+
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::bare::boot::{self, Disk};
+use crate::bare::qemu::{self, Hardware, Kind, Start};
+use crate::bare::{acceleration, terminal};
+use crate::builder::UnsafeTests;
+use crate::command_line::{Acceleration, RunArguments};
+use crate::failure::{Failure, Outcome};
+use crate::repository::Repository;
+use crate::systems::{self, Platform};
+
+/// Memory of a machine for which nothing is said.
+const MEBIBYTES: u32 = 256;
+/// More processors than this a machine gets only when they are asked for.
+const PROCESSORS_MAX: usize = 4;
+
+/// A machine that can start.
+pub struct Prepared {
+    /// The machine.
+    pub hardware: Hardware,
+    /// The system image, as it was built.
+    pub system: PathBuf,
+    /// What the machine starts from; it goes away with this.
+    _boot_image: NamedTempFile,
+}
+
+/// Whether what a person types goes to the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Person {
+    /// The machine's console is this program's terminal, or whatever its standard streams are.
+    AtConsole,
+    /// The machine's console is only shown.
+    Elsewhere,
+}
+
+impl Prepared {
+    /// Builds what the machine needs.
+    ///
+    /// # Errors
+    /// The system does not build, or the machine cannot be had on this host.
+    pub fn new(
+        repository: &Repository,
+        kind: Kind,
+        arguments: &RunArguments,
+        disks: &[PathBuf],
+        person: Person,
+    ) -> Outcome<Prepared> {
+        let given = boot::parameters(&arguments.parameter)?;
+        let kvm = acceleration::uses_kvm(arguments.accel.unwrap_or(Acceleration::Auto))?;
+        qemu::find()?;
+        let system = arguments.system.as_deref().unwrap_or(Path::new("bare"));
+        let manifest = repository.system_manifest(system)?;
+        let ready = systems::prepare(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
+        let mut offered = match person {
+            Person::AtConsole => terminal::parameters(),
+            Person::Elsewhere => vec![("terminal", "none".into())],
+        };
+        offered.push(("disks", disks.len().to_string()));
+        offered.extend(arguments.commands.iter().map(|commands| ("commands", commands.clone())));
+        let boot_image = NamedTempFile::new().map_err(cannot_write)?;
+        std::fs::write(&boot_image, boot::image(repository, &ready.image, &given, &offered)?).map_err(cannot_write)?;
+        let hardware = Hardware {
+            kind,
+            processors: arguments.processors.unwrap_or_else(processors),
+            mebibytes: arguments.mem.map_or(MEBIBYTES, |size| size.mebibytes),
+            kvm,
+            disks: disks.iter().map(|disk| Disk::parse(disk)).collect(),
+            network: arguments.net,
+            start: Start::Kernel { kernel: ready.machine, boot_image: boot_image.path().into() },
+            more: arguments.qemu.clone(),
+        };
+        Ok(Prepared { hardware, system: ready.image, _boot_image: boot_image })
+    }
+}
+
+fn cannot_write(error: std::io::Error) -> Failure {
+    Failure::new(format!("the boot image cannot be written: {error}")).remedy("see whether the disk is full")
+}
+
+/// As many processors as the host has, up to a number that is enough for a person.
+fn processors() -> u16 {
+    std::thread::available_parallelism().map_or(1, |count| count.get().min(PROCESSORS_MAX) as u16)
+}
