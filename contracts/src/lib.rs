@@ -3,7 +3,7 @@
 //!
 //! Hand-written modules: [`namespace`] (find and open), [`file_io`], [`pipe_io`] (standard input and output),
 //! [`directory_page`] (pages of names), [`path`], [`text`] (numbers and tables for people), [`report`] (errors),
-//! [`access`], [`programs`]. Deliberately not here: anything that only one program does.
+//! [`access`], [`programs`], [`random`]. Deliberately not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,9 +12,11 @@ extern crate alloc;
 sip::contracts!(
     "console.contract",
     "console_events.contract",
+    "device_bus.contract",
     "directory.contract",
     "disk.contract",
     "disk_events.contract",
+    "entropy.contract",
     "file.contract",
     "namespace_events.contract",
     "nic_device.contract",
@@ -36,6 +38,7 @@ pub mod pipe_io;
 pub mod processes;
 pub mod programs;
 pub mod provider;
+pub mod random;
 pub mod report;
 pub mod services;
 pub mod text;

@@ -1,0 +1,139 @@
+//! Finding all functions.
+
+use alloc::vec::Vec;
+
+use crate::{Address, ConfigurationSpace, Span, register};
+
+/// Functions that are looked at; a bus with more answers nonsense.
+pub const MOST_FUNCTIONS: usize = 512;
+
+const SLOTS: u8 = 32;
+const FUNCTIONS: u8 = 8;
+const HEADER_DEVICE: u8 = 0;
+const HEADER_BRIDGE: u8 = 1;
+const MULTIPLE_FUNCTIONS: u8 = 0x80;
+const MIB: u64 = 1 << 20;
+
+/// A function of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Where it is.
+    pub address: Address,
+    /// Who made it.
+    pub vendor: u16,
+    /// What the maker calls it.
+    pub device: u16,
+    /// Who put it on a board; 0 for a bridge.
+    pub subsystem_vendor: u16,
+    /// What they call it; 0 for a bridge.
+    pub subsystem: u16,
+    /// Class, subclass and interface: 24 bits.
+    pub class: u32,
+    /// Revision.
+    pub revision: u8,
+    /// What it is if it is a bridge to another bus.
+    pub bridge: Option<Bridge>,
+    /// Index of the bridge that it lies behind.
+    pub behind: Option<usize>,
+}
+
+/// A bridge to another bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bridge {
+    /// The bus behind it; 0 if the firmware has given it none.
+    pub secondary: u8,
+    /// Memory addresses that it passes on, if any.
+    pub memory: Option<Span>,
+}
+
+impl Function {
+    /// How many base address registers it has.
+    pub fn bar_count(&self) -> u8 {
+        if self.bridge.is_some() { 2 } else { 6 }
+    }
+
+    /// Whether it stands for the host itself, which is to be left alone.
+    pub fn is_host(&self) -> bool {
+        self.class >> 8 == 0x0600
+    }
+}
+
+/// Finds all functions on bus 0 and behind the bridges that the firmware has set up, each before those behind it.
+pub fn enumerate(space: &mut impl ConfigurationSpace) -> Vec<Function> {
+    let mut found = Vec::new();
+    let mut seen = [false; 256];
+    let mut buses = Vec::from([(0u8, None)]);
+    while let Some((bus, behind)) = buses.pop() {
+        if core::mem::replace(&mut seen[usize::from(bus)], true) {
+            continue;
+        }
+        let first = found.len();
+        scan_bus(space, bus, behind, &mut found);
+        let bridges = (first..).zip(&found[first..]);
+        // The bus behind a bridge has a higher number (PCI-to-PCI Bridge Architecture 1.2, 12.1).
+        let behind = bridges.filter_map(|(index, function): (usize, &Function)| {
+            function.bridge.map(|bridge| bridge.secondary).filter(|&to| to > bus).map(|to| (to, Some(index)))
+        });
+        // The last is looked at first, so the first goes last.
+        let behind: Vec<_> = behind.collect();
+        buses.extend(behind.into_iter().rev());
+    }
+    found
+}
+
+fn scan_bus(space: &mut impl ConfigurationSpace, bus: u8, behind: Option<usize>, found: &mut Vec<Function>) {
+    for slot in 0..SLOTS {
+        let mut functions = 1;
+        let mut function = 0;
+        while function < functions && found.len() < MOST_FUNCTIONS {
+            let address = Address { bus, slot, function };
+            if let Some((header, read)) = read_function(space, address, behind) {
+                if function == 0 && header & MULTIPLE_FUNCTIONS != 0 {
+                    functions = FUNCTIONS;
+                }
+                found.push(read);
+            }
+            function += 1;
+        }
+    }
+}
+
+fn read_function(
+    space: &mut impl ConfigurationSpace,
+    address: Address,
+    behind: Option<usize>,
+) -> Option<(u8, Function)> {
+    let identity = space.read(address, register::IDENTITY);
+    let (vendor, device) = (identity as u16, (identity >> 16) as u16);
+    if matches!(vendor, 0 | u16::MAX) {
+        return None;
+    }
+    let class = space.read(address, register::CLASS);
+    let header = (space.read(address, register::HEADER) >> 16) as u8;
+    let bridge = (header & !MULTIPLE_FUNCTIONS == HEADER_BRIDGE).then(|| read_bridge(space, address));
+    let subsystem = match header & !MULTIPLE_FUNCTIONS {
+        HEADER_DEVICE => space.read(address, register::SUBSYSTEM),
+        _ => 0,
+    };
+    let function = Function {
+        address,
+        vendor,
+        device,
+        subsystem_vendor: subsystem as u16,
+        subsystem: (subsystem >> 16) as u16,
+        class: class >> 8,
+        revision: class as u8,
+        bridge,
+        behind,
+    };
+    Some((header, function))
+}
+
+fn read_bridge(space: &mut impl ConfigurationSpace, address: Address) -> Bridge {
+    let secondary = (space.read(address, register::BUSES) >> 8) as u8;
+    // Both limits are in whole MiB, and belong to the window (PCI-to-PCI Bridge Architecture 1.2, 3.2.5.8).
+    let memory = space.read(address, register::BRIDGE_MEMORY);
+    let (base, last) = (u64::from(memory & 0xfff0) << 16, u64::from(memory >> 20) << 20);
+    let memory = (base <= last && base != 0).then(|| Span { base, bytes: last - base + MIB });
+    Bridge { secondary, memory }
+}
