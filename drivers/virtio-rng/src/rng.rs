@@ -1,0 +1,79 @@
+//! The source's requests, and what an answer must look like to be believed.
+//!
+//! Key type: [`Rng`]. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
+
+use alloc::collections::BTreeMap;
+
+use sip_virtio::{
+    Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, TIME_LIMIT_MS, Trouble,
+};
+
+/// Descriptors of the queue, one for each request; machines offer as few as this.
+const QUEUE_SIZE: usize = 8;
+const QUEUE: u16 = 0;
+
+/// Number of a request.
+pub type Key = u64;
+
+/// A virtio source of random bytes. `M` is the memory of its clients.
+pub struct Rng<P: Platform, M: DeviceMemory> {
+    device: Device<P>,
+    queue: Queue<P, QUEUE_SIZE, M, Key>,
+    finished: BTreeMap<Key, (M, usize)>,
+    last_key: Key,
+}
+
+impl<P: Platform, M: DeviceMemory> Rng<P, M> {
+    /// Resets the device and makes it ready.
+    ///
+    /// # Errors
+    /// It is no source that this driver can use.
+    pub fn start(platform: P) -> Result<Rng<P, M>, Trouble> {
+        let mut device = Device::start(platform, Kind::Entropy, &[], 0)?;
+        let queue = device.queue(QUEUE)?;
+        device.ready()?;
+        Ok(Rng { device, queue, finished: BTreeMap::new(), last_key: 0 })
+    }
+
+    /// Asks for random bytes in `memory`, from the byte `from` on; `bytes` of them at most, not 0.
+    ///
+    /// # Errors
+    /// Too many requests are under way; the memory comes back.
+    pub fn fill(&mut self, memory: M, from: usize, bytes: usize) -> Result<Key, M> {
+        let key = self.last_key + 1;
+        let data = Data { memory, offset: from, bytes, direction: Direction::FromDevice };
+        match self.queue.submit(Request { header: &[], data: Some(data), reply: Reply::None }, key) {
+            Ok(()) => {
+                self.last_key = key;
+                Ok(key)
+            }
+            Err(Refused { data: Some(data), .. }) => Err(data.memory),
+            Err(Refused { data: None, .. }) => unreachable!("the data was given just now"),
+        }
+    }
+
+    /// Takes what came of a request, once: the memory, and how many bytes were put there, at least one.
+    pub fn take(&mut self, key: Key) -> Option<(M, usize)> {
+        self.finished.remove(&key)
+    }
+
+    /// How many requests are under way.
+    pub fn under_way(&self) -> usize {
+        self.queue.under_way()
+    }
+}
+
+impl<P: Platform, M: DeviceMemory + 'static> Core for Rng<P, M> {
+    fn serve(&mut self) -> Result<(), Trouble> {
+        self.device.interrupted()?;
+        while let Some(completion) = self.queue.complete()? {
+            if completion.written == 0 {
+                return Err(Trouble::TooLittleWritten { needed: 1, written: 0 });
+            }
+            if let Some(data) = completion.data {
+                self.finished.insert(completion.tag, (data.memory, completion.written as usize));
+            }
+        }
+        self.queue.check_time(TIME_LIMIT_MS)
+    }
+}

@@ -1,0 +1,81 @@
+//! The driver of random bytes against a device that does all right, and one that answers nonsense.
+
+use sip_virtio::model::kinds::Entropy;
+use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
+use sip_virtio::{Core, Platform, TIME_LIMIT_MS, Trouble};
+use virtio_rng::rng::Rng;
+
+type Driver = Rng<Machine, Memory>;
+
+fn machine(most: usize, way: Way, faults: Faults) -> Machine {
+    Machine::new(Entropy { last: 0, most }, way, faults)
+}
+
+#[test]
+fn a_block_is_filled_in_pieces() {
+    for way in [Way::Mmio, Way::Pci] {
+        let machine = machine(3, way, Faults::none());
+        let mut driver = Driver::start(machine.clone()).expect("the device is right");
+        let mut block = machine.allocate(8).expect("memory");
+        let mut filled = 0;
+        while filled < 8 {
+            let key = driver.fill(block, filled, 8 - filled).expect("room");
+            machine.run();
+            driver.serve().expect("the device is right");
+            let (memory, count) = driver.take(key).expect("answered");
+            assert!(count <= 3);
+            (block, filled) = (memory, filled + count);
+        }
+        assert_eq!(block.to_vec(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+}
+
+#[test]
+fn the_queue_is_as_short_as_machines_make_it() {
+    let machine = machine(0, Way::Mmio, Faults::none());
+    let mut driver = Driver::start(machine.clone()).expect("the device is right");
+    let mut asked = 0;
+    while driver.fill(machine.allocate(16).expect("memory"), 0, 16).is_ok() {
+        asked += 1;
+    }
+    assert_eq!(asked, 8);
+}
+
+fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), Trouble> {
+    let mut driver = Driver::start(machine.clone())?;
+    for key in 1..30 {
+        let bytes = 1 + numbers.below(100) as usize;
+        // A full queue gives the memory back.
+        let _ = driver.fill(machine.allocate(100).expect("memory"), numbers.below(101 - bytes as u64) as usize, bytes);
+        if numbers.below(2) == 0 {
+            machine.run();
+            driver.serve()?;
+            if let Some((_, count)) = driver.take(key) {
+                assert!((1..=100).contains(&count));
+            }
+        }
+    }
+    machine.run();
+    driver.serve()?;
+    machine.pass_ms(TIME_LIMIT_MS);
+    let served = driver.serve();
+    assert!(served.is_err() || driver.under_way() == 0, "a request is waited for without end");
+    served
+}
+
+#[test]
+fn nonsense_is_survived() {
+    for seed in 0..300 {
+        let mut numbers = Numbers::from_seed(seed);
+        let way = if seed % 2 == 0 { Way::Mmio } else { Way::Pci };
+        let often = [2, 10, 50, 300][(seed / 2 % 4) as usize];
+        let machine = machine(seed as usize % 7, way, Faults::often(often, Numbers::from_seed(!seed)));
+        for _ in 0..6 {
+            if let Err(trouble) = live(&machine, &mut numbers) {
+                assert!(!trouble.to_string().is_empty());
+            }
+        }
+        machine.set_faults(Faults::none());
+        assert_eq!(live(&machine, &mut numbers), Ok(()), "it does all right now");
+    }
+}
