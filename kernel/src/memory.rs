@@ -21,6 +21,11 @@ const DECOMMIT_BYTES: usize = 128 * 1024;
 const SMALL_CLASSES: usize = 6;
 const CHUNK_BYTES: usize = 16 * 1024;
 const ORDERS: usize = 32;
+/// Memory is low when less than one part of so many of the pages is free.
+const LOW_PART: usize = 32;
+/// Memory is low when fewer pages than this are left for stacks and the kernel's own objects: enough for
+/// the kernel to end every SIP of a large tree.
+const LOW_FRAMES: usize = 1024;
 /// What is cleared at once when memory that was never used before is taken.
 const STRETCH_BYTES: usize = 256 * 1024;
 
@@ -44,6 +49,7 @@ impl Memory {
     /// A run of pages; its offset in pages.
     fn allocate(&mut self, count: usize) -> Option<usize> {
         let first = self.runs.alloc(count)?;
+        RUNS_USED.fetch_add(count.next_power_of_two(), Ordering::Relaxed);
         if let Some(cleared) = &mut self.cleared {
             let base = machine().layout().memory.base;
             let end = (first + count.next_power_of_two()) * PAGE_BYTES;
@@ -62,6 +68,8 @@ impl Memory {
 static STACKS: SpinLock<Stacks> = SpinLock::new(Stacks { warm: Vec::new(), cold: Vec::new(), made: 0 });
 static MEMORY: SpinLock<Option<Memory>> = SpinLock::new(None);
 static SMALL: SpinLock<Small> = SpinLock::new([const { Vec::new() }; SMALL_CLASSES]);
+/// Pages taken out of the arena.
+static RUNS_USED: AtomicUsize = AtomicUsize::new(0);
 static PAGES_USED: AtomicUsize = AtomicUsize::new(0);
 static EXCHANGE_USED: AtomicUsize = AtomicUsize::new(0);
 static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
@@ -84,6 +92,7 @@ fn allocate_run(count: usize) -> Option<usize> {
 fn free_run(address: usize, count: usize) {
     let first = (address - machine().layout().memory.base) / PAGE_BYTES;
     if let Some(memory) = MEMORY.lock().as_mut() {
+        RUNS_USED.fetch_sub(count.next_power_of_two(), Ordering::Relaxed);
         memory.runs.dealloc(first, count);
     }
 }
@@ -94,8 +103,21 @@ pub fn usage() -> (usize, usize, usize) {
     (used(&PAGES_USED), used(&EXCHANGE_USED), used(&STACKS_USED))
 }
 
+/// Whether memory is so short that nothing new may be made for a SIP: what is left is for the kernel and
+/// for SIPs that run.
+pub fn is_low() -> bool {
+    if machine().spare_frames() < LOW_FRAMES {
+        return true;
+    }
+    let pages = machine().layout().memory.bytes / PAGE_BYTES;
+    RUNS_USED.load(Ordering::Relaxed) > pages - pages / LOW_PART
+}
+
 /// A stack slot with its guard; its lowest address.
 pub fn allocate_stack() -> Option<usize> {
+    if is_low() {
+        return None;
+    }
     let mut stacks = STACKS.lock();
     let recycled = stacks.warm.pop().or_else(|| stacks.cold.pop());
     STACKS_USED.fetch_add(1, Ordering::Relaxed);

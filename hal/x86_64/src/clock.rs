@@ -13,8 +13,10 @@ use crate::local;
 const TIMER_FREQUENCY: u64 = 1_193_182;
 /// How long is measured: the error is one read of a port, a microsecond or two.
 const MEASURED_COUNTS: u16 = (TIMER_FREQUENCY / 200) as u16;
-/// Reads after which a timer that does not count is taken for none.
-const PATIENCE: u32 = 20_000;
+/// Reads after which a timer that has not counted once is taken for none: a read takes a microsecond.
+const PATIENCE: u32 = 10_000;
+/// Reads after which a timer is given up that counts too slowly.
+const LONG_PATIENCE: u32 = 1_000_000;
 const NS: u64 = 1_000_000_000;
 /// What is taken for the frequency where nothing tells it.
 const GUESS: u64 = 1_000_000_000;
@@ -79,8 +81,11 @@ fn measure() -> Option<(u64, u16)> {
     }
     let first = count();
     let from = cycles();
-    for _ in 0..PATIENCE {
+    for reads in 0..LONG_PATIENCE {
         let passed = first.wrapping_sub(count());
+        if passed == 0 && reads > PATIENCE {
+            break;
+        }
         if passed >= MEASURED_COUNTS && passed < u16::MAX / 2 {
             return Some((cycles() - from, passed));
         }
