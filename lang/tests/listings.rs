@@ -1,6 +1,8 @@
 //! Listings 1 and 2 of "Rethinking the Software Stack": what the papers print is a contract here, and is
 //! the one that the printed text means.
 
+use std::collections::BTreeSet;
+
 use abi::{Automaton, NO_TRANSITION};
 use lang::SourceFile;
 
@@ -26,6 +28,28 @@ fn walk<'a>(automaton: &'a Automaton, messages: &[&str]) -> Option<&'a str> {
         }
     }
     Some(&automaton.states[state as usize].name)
+}
+
+/// Every step from a state by a message to a state, by names, but those by some messages and from where only
+/// those lead.
+fn steps(automaton: &Automaton, without: &[&str]) -> BTreeSet<(String, String, String)> {
+    let mut steps = BTreeSet::new();
+    let mut open = vec![0];
+    let mut seen = BTreeSet::new();
+    while let Some(state) = open.pop() {
+        if !seen.insert(state) {
+            continue;
+        }
+        let from = &automaton.states[state as usize];
+        for (message, &to) in automaton.messages.iter().zip(&from.next) {
+            if to != NO_TRANSITION && !without.contains(&message.name.as_str()) {
+                let to_name = automaton.states[to as usize].name.clone();
+                steps.insert((from.name.clone(), message.name.clone(), to_name));
+                open.push(to);
+            }
+        }
+    }
+    steps
 }
 
 #[test]
@@ -70,7 +94,8 @@ fn the_listings_among_the_contracts_are_those_of_the_paper() {
     let unit = compiled.unit.expect("there are no errors");
     let printed = automata(AS_PRINTED[0]);
     let device = &unit.contract("NicDevice").expect("the contract").automaton;
-    assert_eq!(device.states, printed[0].states, "only arguments differ");
+    let elided = ["PacketForTransmit", "GetTransmittedPacket", "TransmittedPacket"];
+    assert_eq!(steps(device, &elided), steps(&printed[0], &[]), "only arguments differ, and what the paper elides");
     let events = &unit.contract("NicEvents").expect("the contract").automaton;
     assert_eq!(events.states, automata(AS_PRINTED[1])[0].states);
 }
