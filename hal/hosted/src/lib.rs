@@ -32,6 +32,7 @@ mod pool;
 mod processor;
 #[allow(unsafe_code)]
 mod signal;
+mod simulated;
 #[allow(unsafe_code)]
 mod terminal;
 #[allow(unsafe_code)]

@@ -3,11 +3,12 @@
 //! Key types: [`Configuration`] in, [`Hosted`] out. Each function of [`Machine`] hands on to the module
 //! that does it. Deliberately not here: anything unsafe.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use hal_api::{
-    Device, DeviceFailure, DeviceKind, DeviceRequest, KernelEntries, Layout, Machine, MapError, Segment, Submitted,
+    Device, DeviceFailure, DeviceKind, DeviceRequest, Hardware, InterruptMessage, KernelEntries, Layout, Machine,
+    MapError, Range, RangeKind, Segment, Submitted, Width,
 };
 
 use crate::arena::Reservation;
@@ -16,6 +17,7 @@ use crate::console::Console;
 use crate::disk::{Disk, DiskAccess, DiskSpecification};
 use crate::image::Images;
 use crate::processor::{MOST_PROCESSORS, Processors};
+use crate::simulated::{self, Simulated};
 use crate::transfer::{self, Memory};
 use crate::{StartError, host, host_text, terminal};
 
@@ -29,6 +31,8 @@ pub struct Configuration {
     pub processors: Option<usize>,
     /// The disks, in order: `disk0`, `disk1`, ...
     pub disks: Vec<DiskSpecification>,
+    /// Whether there is a bus with devices for tests of drivers.
+    pub simulated_device: bool,
 }
 
 /// A machine, and what there is to say about it.
@@ -49,6 +53,7 @@ pub struct Hosted {
     processors: Processors,
     console: Arc<Console>,
     disks: Vec<Disk>,
+    simulated: OnceLock<&'static Simulated>,
 }
 
 impl Hosted {
@@ -75,7 +80,11 @@ impl Hosted {
             processors: Processors::new(processors, clock),
             console: Arc::default(),
             disks,
+            simulated: OnceLock::new(),
         }));
+        if configuration.simulated_device {
+            machine.simulated.get_or_init(|| Simulated::start(|| machine.processors.interrupt_and_wake_all()));
+        }
         Ok(Started { machine, notices })
     }
 }
@@ -149,6 +158,43 @@ impl Machine for Hosted {
 
     fn console_size(&self, _device: usize) -> (u16, u16) {
         terminal::size()
+    }
+
+    fn hardware(&self) -> Vec<Hardware> {
+        self.simulated.get().map(|_| Simulated::hardware()).into_iter().collect()
+    }
+
+    fn may_claim(&self, range: Range) -> bool {
+        self.simulated.get().is_some() && Simulated::may_claim(range)
+    }
+
+    fn interrupt_lines(&self) -> u32 {
+        self.simulated.get().map_or(0, |_| Simulated::lines())
+    }
+
+    fn register_read(&self, kind: RangeKind, address: u64, width: Width) -> u64 {
+        self.simulated.get().map_or(0, |simulated| simulated.read(kind, address, width))
+    }
+
+    fn register_write(&self, kind: RangeKind, address: u64, width: Width, value: u64) {
+        if let Some(simulated) = self.simulated.get() {
+            simulated.write(&self.reservation, kind, address, width, value);
+        }
+    }
+
+    fn interrupt_mask(&self, line: u32, masked: bool) {
+        if let Some(simulated) = self.simulated.get() {
+            simulated.mask(line, masked);
+        }
+    }
+
+    fn interrupt_message(&self) -> Option<InterruptMessage> {
+        self.simulated.get()?.message()
+    }
+
+    fn device_address(&self, address: usize, _bytes: usize) -> Option<u64> {
+        self.simulated.get()?;
+        simulated::device_address(&self.reservation, address)
     }
 
     fn device_submit(&self, request: DeviceRequest) -> Submitted {

@@ -36,6 +36,8 @@ thread_local! {
     /// Whether this host thread is a processor, so that its GS base is the kernel's. Without a
     /// destructor and constant at start, so a signal handler may read it.
     static IS_PROCESSOR: Cell<bool> = const { Cell::new(false) };
+    /// The word of the processor that this host thread is, else null. Likewise.
+    static CURRENT_WORD: Cell<*const AtomicU32> = const { Cell::new(ptr::null()) };
 }
 
 /// Whether the calling host thread is a processor. Async-signal-safe.
@@ -124,6 +126,28 @@ impl Processors {
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal::INTERRUPT) };
     }
 
+    /// Makes each processor run its signal handler and look for something to do.
+    pub(crate) fn interrupt_and_wake_all(&self) {
+        for (number, processor) in self.list.iter().enumerate() {
+            let thread = processor.thread.load(Ordering::Acquire);
+            if thread != 0 {
+                // SAFETY: as in `interrupt`.
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal::INTERRUPT) };
+            }
+            self.wake(number);
+        }
+    }
+
+    /// In a signal handler: what the calling processor was about to sleep for may have changed.
+    /// Async-signal-safe.
+    pub(crate) fn wake_current() {
+        let word = CURRENT_WORD.get();
+        if !word.is_null() {
+            // SAFETY: the word is that of the calling thread's own processor, which outlives its `run`.
+            unsafe { &*word }.swap(WOKEN, Ordering::AcqRel);
+        }
+    }
+
     /// See [`hal_api::Machine::relax`].
     pub(crate) fn relax(spins: u32) {
         std::hint::spin_loop();
@@ -138,12 +162,14 @@ impl Processor {
         let _signal_stack = SignalStack::install();
         set_base(base);
         IS_PROCESSOR.set(true);
+        CURRENT_WORD.set(&self.word);
         // SAFETY: gettid touches no memory.
         self.thread.store(unsafe { libc::gettid() }, Ordering::Release);
         let timer = Timer::start();
         main(number);
         drop(timer);
         self.thread.store(0, Ordering::Release);
+        CURRENT_WORD.set(ptr::null());
         IS_PROCESSOR.set(false);
     }
 }

@@ -13,8 +13,9 @@ use std::ptr;
 use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Fault, FaultKind, KernelEntries};
 
+use crate::processor::Processors;
 use crate::trampoline::{self, RED_ZONE_BYTES};
-use crate::{entries, host_text, processor, terminal, transfer};
+use crate::{entries, host_text, processor, simulated, terminal, transfer};
 
 /// A processor's timer.
 pub(crate) const TIMER: libc::c_int = libc::SIGVTALRM;
@@ -83,6 +84,9 @@ impl Struck<'_> {
 extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let (Some(entries), true) = (entries::get(), processor::is_current_thread()) else { return };
     let _errno = KeptErrno::new();
+    if simulated::interrupt(entries) {
+        Processors::wake_current();
+    }
     let reschedule = (entries.tick)(signal == TIMER);
     // SAFETY: the host passes a ucontext that lives, and is ours alone, until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };

@@ -271,6 +271,8 @@ impl AcpiHandler for Identity {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     #[test]

@@ -106,6 +106,9 @@ impl Regions {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn region(start: u64, end: u64) -> Region {
