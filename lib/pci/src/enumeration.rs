@@ -13,6 +13,8 @@ const HEADER_DEVICE: u8 = 0;
 const HEADER_BRIDGE: u8 = 1;
 const MULTIPLE_FUNCTIONS: u8 = 0x80;
 const MIB: u64 = 1 << 20;
+/// In the limits of a bridge's prefetchable memory: they have 64 bits.
+const WIDE: u32 = 1;
 
 /// A function of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct Bridge {
     pub secondary: u8,
     /// Memory addresses that it passes on, if any.
     pub memory: Option<Span>,
+    /// Memory addresses that it passes on and may read ahead, if any.
+    pub prefetchable: Option<Span>,
 }
 
 impl Function {
@@ -131,9 +135,23 @@ fn read_function(
 
 fn read_bridge(space: &mut impl ConfigurationSpace, address: Address) -> Bridge {
     let secondary = (space.read(address, register::BUSES) >> 8) as u8;
-    // Both limits are in whole MiB, and belong to the window (PCI-to-PCI Bridge Architecture 1.2, 3.2.5.8).
     let memory = space.read(address, register::BRIDGE_MEMORY);
-    let (base, last) = (u64::from(memory & 0xfff0) << 16, u64::from(memory >> 20) << 20);
-    let memory = (base <= last && base != 0).then(|| Span { base, bytes: last - base + MIB });
-    Bridge { secondary, memory }
+    let ahead = space.read(address, register::BRIDGE_PREFETCHABLE);
+    let (high_base, high_last) = match ahead & 0xf {
+        WIDE => (
+            space.read(address, register::BRIDGE_PREFETCHABLE + 4),
+            space.read(address, register::BRIDGE_PREFETCHABLE + 8),
+        ),
+        _ => (0, 0),
+    };
+    Bridge { secondary, memory: window(memory, 0, 0), prefetchable: window(ahead, high_base, high_last) }
+}
+
+/// What a bridge passes on: its limits are in whole MiB, and belong to it (PCI-to-PCI Bridge Architecture 1.2,
+/// 3.2.5.8 to 3.2.5.10).
+fn window(limits: u32, high_base: u32, high_last: u32) -> Option<Span> {
+    let base = u64::from(high_base) << 32 | u64::from(limits & 0xfff0) << 16;
+    let last = u64::from(high_last) << 32 | u64::from(limits >> 20) << 20;
+    let bytes = last.checked_sub(base)?.checked_add(MIB)?;
+    (base != 0).then_some(Span { base, bytes })
 }

@@ -80,6 +80,8 @@ pub mod register {
     pub const BUSES: u16 = 0x18;
     /// Memory behind a bridge.
     pub const BRIDGE_MEMORY: u16 = 0x20;
+    /// Memory behind a bridge that may be read ahead; two more registers hold upper halves.
+    pub const BRIDGE_PREFETCHABLE: u16 = 0x24;
     /// Subsystem, of a device.
     pub const SUBSYSTEM: u16 = 0x2c;
     /// Offset of the first capability.

@@ -74,6 +74,11 @@ impl Placement {
         self.taken.push(span);
     }
 
+    /// Whether a span that was taken or avoided overlaps no other one.
+    pub fn is_alone(&self, span: Span) -> bool {
+        self.taken.iter().filter(|taken| taken.overlaps(span)).count() == 1
+    }
+
     /// Takes the first free span of a size, which is a power of two, aligned to it, that lies below `limit` and,
     /// if given, `within`.
     pub fn place(&mut self, bytes: u64, limit: u64, within: Option<Span>) -> Option<Span> {

@@ -110,6 +110,9 @@ fn bus() -> Bus {
         (register::HEADER, 0x0001_0000),
         (register::BUSES, 0x0005_0500),
         (register::BRIDGE_MEMORY, 0xfe90_fe80),
+        (register::BRIDGE_PREFETCHABLE, 0x0011_0001),
+        (register::BRIDGE_PREFETCHABLE + 4, 0x8),
+        (register::BRIDGE_PREFETCHABLE + 8, 0x8),
     ];
     bus.functions.insert(BRIDGE, Registers::new(&bridge));
     let random = Registers::new(&[identity(0x1af4, 0x1044), (register::CLASS, 0x00ff_0001)])
@@ -135,6 +138,7 @@ fn all_functions_are_found_also_behind_bridges() {
     assert_eq!(found[5].behind, Some(2));
     let bridge = found[2].bridge.unwrap();
     assert_eq!((bridge.secondary, bridge.memory), (5, Some(Span { base: 0xfe80_0000, bytes: 0x20_0000 })));
+    assert_eq!(bridge.prefetchable, Some(Span { base: 0x8_0000_0000, bytes: 0x20_0000 }));
     assert!(found[0].is_host() && !found[1].is_host());
     assert_eq!(RANDOM.to_string(), "05:00.0");
 }

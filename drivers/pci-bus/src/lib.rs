@@ -1,0 +1,168 @@
+//! The driver of the PCI bus: it finds all functions, sees to it that those of virtio have addresses and messages for
+//! their interrupts, and publishes each with just the registers that its driver needs.
+//!
+//! Key types: `access::{Space, Windows}` (registers through the kernel), `device::Device` (a published device).
+//! Neighbours: `pci` knows the bus, `virtio-bus` names and resets devices, `bus-server` serves clients and waits for
+//! devices that come back. A driver gets neither configuration registers nor the table of messages: with those a
+//! device could be made to write anywhere. Deliberately not here: bus numbers, which are the firmware's, and what
+//! the devices do.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod access;
+mod device;
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bus_server::{Found, Silencer, record};
+use contracts::device_bus::{BusDevice, RangeKind};
+use contracts::report;
+use pci::{Bar, BarKind, Function, Placement, bars, enumerate};
+use sip::Status;
+use sip::hardware::Hardware;
+use sip::hardware::bus::{Bus, DeviceNumber, Publication};
+use virtio_bus::Names;
+
+use access::{Space, Windows};
+use device::{Device, Offer};
+
+sip::startup!();
+
+/// Publishes the devices, and serves clients until the one who hands them over is gone.
+pub fn main(startup: Startup) -> i32 {
+    bus_server::run(startup.clients, find)
+}
+
+/// The published devices, and the bus they are on.
+struct Devices {
+    space: Space,
+    windows: Windows,
+    published: BTreeMap<DeviceNumber, Device>,
+}
+
+impl Silencer for Devices {
+    fn silence(&mut self, number: DeviceNumber) -> Result<(), String> {
+        match self.published.get(&number) {
+            Some(device) => device.renew(&mut self.space, &mut self.windows),
+            // The kernel names devices that were published.
+            None => Ok(()),
+        }
+    }
+}
+
+/// A function, and what is to become of it.
+struct Candidate {
+    function: Function,
+    bars: Vec<Bar>,
+    /// For a virtio device: its name, and where it is being offered or why it is not.
+    offer: Option<(String, Result<Publication, String>)>,
+}
+
+impl Candidate {
+    /// A driver may be at work: its last bus driver had offered it, and ended.
+    fn is_adopted(&self) -> bool {
+        matches!(&self.offer, Some((_, Ok(publication))) if publication.adopted().is_some())
+    }
+}
+
+fn find() -> Result<Found<Devices>, String> {
+    let refused = |status: Status| format!("the PCI bus cannot be opened: {}", status.text());
+    let hardware = Hardware::open(devices::PCI as usize).map_err(refused)?;
+    let (mut space, windows) = access::split(&hardware).map_err(refused)?;
+    let bus = Bus::new(hardware);
+    let mut names = Names::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for function in enumerate(&mut space) {
+        let offer = pci::virtio::device_id(&function).map(|id| names.next(id)).map(|name| {
+            let publication = bus.publish(&name).map_err(not_offered);
+            (name, publication)
+        });
+        candidates.push(Candidate { function, bars: Vec::new(), offer });
+    }
+    let mut placement = Placement::new(windows.spans());
+    for candidate in &mut candidates {
+        look_at_addresses(&mut space, &windows, &mut placement, candidate);
+    }
+    let mut devices = Devices { space, windows, published: BTreeMap::new() };
+    let functions: Vec<Function> = candidates.iter().map(|candidate| candidate.function.clone()).collect();
+    let mut described = Vec::new();
+    for candidate in candidates {
+        described.push(offer(&bus, &mut devices, &mut placement, &functions, candidate));
+    }
+    Ok(Found { bus, devices: described, silencer: devices })
+}
+
+fn not_offered(status: Status) -> String {
+    format!("it cannot be offered to drivers: {}", status.text())
+}
+
+/// Finds out which addresses a function answers to, and takes them.
+fn look_at_addresses(space: &mut Space, windows: &Windows, placement: &mut Placement, candidate: &mut Candidate) {
+    let function = &candidate.function;
+    if function.is_host() {
+        return;
+    }
+    if candidate.is_adopted() {
+        candidate.bars = windows.bars_in_use(space, function);
+        device::spans_in_use(space, function.address, &candidate.bars).for_each(|span| placement.avoid(span));
+        return;
+    }
+    candidate.bars = bars::size(space, function);
+    for bar in candidate.bars.iter().filter(|bar| bar.is_memory() && bar.base != 0) {
+        // What lies elsewhere, or on top of another's, is moved if it is a virtio device's.
+        if !placement.take(bar.span()) {
+            placement.avoid(bar.span());
+        }
+    }
+}
+
+/// Offers a function to drivers if it is a virtio device, and describes it.
+fn offer(
+    bus: &Bus,
+    devices: &mut Devices,
+    placement: &mut Placement,
+    functions: &[Function],
+    candidate: Candidate,
+) -> BusDevice {
+    let Candidate { function, mut bars, offer } = candidate;
+    let place = format!("{}", function.address);
+    let mut described = match offer {
+        None => record(&place, "", ""),
+        Some((name, publication)) => {
+            let offered = publication.and_then(|publication| {
+                let offer = Offer { bus, name: &name, function: &function, functions, publication };
+                device::open(offer, devices, placement, &mut bars)
+            });
+            match offered {
+                Ok((number, device)) => {
+                    devices.published.insert(number, device);
+                    record(&place, &name, "")
+                }
+                Err(trouble) => {
+                    report::error(format_args!("{place} ({name}): {trouble}"));
+                    record(&place, "", &trouble)
+                }
+            }
+        }
+    };
+    for (range, bar) in described.ranges.iter_mut().zip(bars) {
+        let kind = match bar.kind {
+            BarKind::Ports => RangeKind::Ports,
+            _ if bar.prefetchable => RangeKind::PrefetchableMemory,
+            _ => RangeKind::Memory,
+        };
+        *range = bus_server::range(bar.base, bar.bytes, kind);
+    }
+    described.vendor = function.vendor.into();
+    described.device = function.device.into();
+    described.subsystem_vendor = function.subsystem_vendor.into();
+    described.subsystem = function.subsystem.into();
+    described.class = function.class;
+    described.revision = function.revision.into();
+    described
+}
