@@ -1,0 +1,113 @@
+//! The driver of a virtio network interface: the `NicDevice` contract for one client at a time.
+//!
+//! Key types: [`net::Net`] (the packets, without channels), `client` (the contract). Neighbours: `sip-virtio` (the
+//! device). The device reads and writes the client's buffers itself. Deliberately not here: protocols.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod client;
+pub mod net;
+
+use alloc::sync::Arc;
+
+use contracts::service_provider::{self, ConnectError, StartError};
+use contracts::{nic_device, report};
+use sip::exheap::ExVec;
+use sip::hardware::DmaBlock;
+use sip_virtio::{Core, Running, System, Trouble};
+
+use net::Net;
+
+sip::startup!();
+
+type Buffer = DmaBlock<ExVec<u8>>;
+type Interface = Net<System, Buffer>;
+
+/// The interface as long as it has a client; without one it is reset and has no buffers.
+struct Nic {
+    system: System,
+    interface: Option<Interface>,
+    /// Counts the clients.
+    client: u64,
+}
+
+impl Nic {
+    /// Starts the device once, to see that it works.
+    fn start(system: System) -> Result<Nic, Trouble> {
+        drop(Interface::start(system.clone())?);
+        Ok(Nic { system, interface: None, client: 0 })
+    }
+
+    /// Starts the device for a client: the client's number.
+    fn open(&mut self) -> Result<u64, Trouble> {
+        // The former one resets the device when it goes, so it goes first.
+        self.interface = None;
+        self.interface = Some(Interface::start(self.system.clone())?);
+        self.client += 1;
+        Ok(self.client)
+    }
+
+    fn close(&mut self, client: u64) {
+        if self.client == client {
+            self.interface = None;
+        }
+    }
+
+    /// The interface, as long as this client has it.
+    fn of_client(&mut self, client: u64) -> Option<&mut Interface> {
+        self.interface.as_mut().filter(|_| self.client == client)
+    }
+}
+
+impl Core for Nic {
+    fn serve(&mut self) -> Result<(), Trouble> {
+        self.interface.as_mut().map_or(Ok(()), Core::serve)
+    }
+}
+
+/// Serves the interface until the one who hands over clients is gone.
+pub fn main(startup: Startup) -> i32 {
+    let (system, running) = match Running::start(devices::INTERFACE as usize, Nic::start) {
+        Ok(started) => started,
+        Err(explanation) => {
+            match ExVec::from_slice(explanation.as_bytes()) {
+                // Whoever started this process tells people.
+                Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
+                Err(_) => report::error(format_args!("{explanation}")),
+            }
+            return 1;
+        }
+    };
+    i32::from(sip::executor::block_on(accept(startup.clients.ready(), system, running)).is_err())
+}
+
+/// Takes clients, one at a time.
+async fn accept(
+    mut provider: service_provider::Exp<service_provider::states::Ready>,
+    system: System,
+    running: Arc<Running<Nic>>,
+) {
+    loop {
+        provider = match provider.receive_async().await {
+            service_provider::ExpReady::Connect { path, rest, endpoint, next } if (rest as usize) < path.len() => {
+                next.nack(ConnectError::NotFound, endpoint)
+            }
+            service_provider::ExpReady::Connect { endpoint, next, .. } => {
+                if running.with(|nic| nic.interface.is_some()) {
+                    next.nack(ConnectError::Busy, endpoint)
+                } else {
+                    match endpoint.downcast::<nic_device::Exp<nic_device::states::Start>>() {
+                        Ok(client) => {
+                            client::take(client, &system, &running);
+                            next.ack()
+                        }
+                        Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
+                    }
+                }
+            }
+            service_provider::ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}

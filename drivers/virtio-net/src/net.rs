@@ -1,0 +1,224 @@
+//! The interface's buffers on their way, and what an answer must look like to be believed.
+//!
+//! Key type: [`Net`]. Neighbours: `sip-virtio` (the queues). A packet lies in its buffer from the first byte on: the
+//! device's own header lies elsewhere. Deliberately not here: clients, waiting, and what packets mean.
+
+use alloc::collections::VecDeque;
+
+use sip_virtio::{
+    Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, TIME_LIMIT_MS, Trouble,
+};
+
+/// Packets that can be on their way in each direction.
+pub const MOST_PACKETS: u32 = (QUEUE_SIZE / DESCRIPTORS) as u32;
+/// Bytes of an Ethernet header with a VLAN tag.
+pub const ETHERNET_HEADER_BYTES: usize = 18;
+
+const QUEUE_SIZE: usize = 64;
+/// Of each packet: header and data.
+const DESCRIPTORS: usize = 2;
+const RECEIVE_QUEUE: u16 = 0;
+const TRANSMIT_QUEUE: u16 = 1;
+/// Bytes of the header that goes before each packet; all zero where no offloading was agreed on.
+const HEADER_BYTES: usize = 12;
+
+/// `VIRTIO_NET_F_MTU`.
+const MTU: u64 = 1 << 3;
+/// `VIRTIO_NET_F_MAC`.
+const MAC: u64 = 1 << 5;
+/// `VIRTIO_NET_F_STATUS`.
+const STATUS: u64 = 1 << 16;
+/// `VIRTIO_NET_F_SPEED_DUPLEX`.
+const SPEED: u64 = 1 << 63;
+
+/// Offsets in the configuration.
+mod configuration {
+    pub const STATUS: u64 = 6;
+    pub const MTU: u64 = 10;
+    pub const SPEED: u64 = 12;
+}
+
+const LINK_UP: u16 = 1;
+const DEFAULT_MTU: u32 = 1500;
+/// Least that a device may give (virtio 1.2, section 5.1.4.1).
+const LEAST_MTU: u32 = 68;
+
+/// What is known of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Its address.
+    pub mac: [u8; 6],
+    /// Most bytes of a packet without its Ethernet header.
+    pub mtu: u32,
+    /// Speed of the link: 0 where there is none, the greatest number where nobody knows.
+    pub link_bits_per_s: u64,
+}
+
+/// A packet that was received.
+#[derive(Debug)]
+pub struct Received<M> {
+    /// The buffer.
+    pub memory: M,
+    /// Bytes of it that are the packet.
+    pub bytes: usize,
+    /// When it was found there, on the platform's clock.
+    pub received_ns: u64,
+}
+
+/// What has happened since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Packets were received.
+    pub received: bool,
+    /// Packets were sent.
+    pub sent: bool,
+    /// The link came or went.
+    pub link: bool,
+}
+
+/// A virtio network interface. `M` is the memory of packets.
+pub struct Net<P: Platform, M: DeviceMemory> {
+    device: Device<P>,
+    receive: Queue<P, QUEUE_SIZE, M, ()>,
+    transmit: Queue<P, QUEUE_SIZE, M, ()>,
+    received: VecDeque<Received<M>>,
+    sent: VecDeque<M>,
+    link_bits_per_s: u64,
+    news: News,
+}
+
+impl<P: Platform, M: DeviceMemory> Net<P, M> {
+    /// Resets the device and makes it ready.
+    ///
+    /// # Errors
+    /// It is no interface that this driver can use.
+    pub fn start(platform: P) -> Result<Net<P, M>, Trouble> {
+        let needed = [(MAC, "VIRTIO_NET_F_MAC, an address of its own")];
+        let mut device = Device::start(platform, Kind::Network, &needed, MTU | STATUS | SPEED)?;
+        let (receive, transmit) = (device.queue(RECEIVE_QUEUE)?, device.queue(TRANSMIT_QUEUE)?);
+        device.ready()?;
+        let mut net = Net {
+            device,
+            receive,
+            transmit,
+            received: VecDeque::new(),
+            sent: VecDeque::new(),
+            link_bits_per_s: 0,
+            news: News::default(),
+        };
+        net.link_bits_per_s = net.description()?.link_bits_per_s;
+        Ok(net)
+    }
+
+    /// What the device says of itself now.
+    ///
+    /// # Errors
+    /// It talks nonsense.
+    pub fn description(&self) -> Result<Description, Trouble> {
+        let has = |feature| self.device.has(feature);
+        let description = self.device.configuration(|from| Description {
+            mac: core::array::from_fn(|index| from.read8(index as u64)),
+            mtu: if has(MTU) { from.read16(configuration::MTU).into() } else { DEFAULT_MTU },
+            link_bits_per_s: match (has(STATUS), has(SPEED)) {
+                (true, _) if from.read16(configuration::STATUS) & LINK_UP == 0 => 0,
+                (_, true) => bits_per_s(from.read32(configuration::SPEED)),
+                (_, false) => u64::MAX,
+            },
+        })?;
+        if description.mtu < LEAST_MTU {
+            return Err(Trouble::Nonsense { what: "the size of its packets", value: description.mtu.into() });
+        }
+        Ok(description)
+    }
+
+    /// Gives the device a buffer to receive in, of which it may fill all.
+    ///
+    /// # Errors
+    /// It has as many as it can take; the buffer comes back.
+    pub fn give(&mut self, memory: M, bytes: usize) -> Result<(), M> {
+        let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
+        let asked = Request { header: &[], data: Some(data), reply: Reply::BeforeData(HEADER_BYTES) };
+        self.receive.submit(asked, ()).map_err(memory_of)
+    }
+
+    /// Sends the first `bytes` bytes of a buffer, not 0.
+    ///
+    /// # Errors
+    /// As many packets as possible are on their way; the buffer comes back.
+    pub fn send(&mut self, memory: M, bytes: usize) -> Result<(), M> {
+        let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };
+        let asked = Request { header: &[0; HEADER_BYTES], data: Some(data), reply: Reply::None };
+        self.transmit.submit(asked, ()).map_err(memory_of)
+    }
+
+    /// Takes the packet that was received first.
+    pub fn take_received(&mut self) -> Option<Received<M>> {
+        self.received.pop_front()
+    }
+
+    /// Takes the buffer of the packet that was sent first.
+    pub fn take_sent(&mut self) -> Option<M> {
+        self.sent.pop_front()
+    }
+
+    /// Buffers to receive in that the driver has, filled or not.
+    pub fn receive_buffers(&self) -> usize {
+        self.receive.under_way() + self.received.len()
+    }
+
+    /// Packets to send that the driver has, sent or not.
+    pub fn transmit_buffers(&self) -> usize {
+        self.transmit.under_way() + self.sent.len()
+    }
+
+    /// What has happened since it was last asked.
+    pub fn take_news(&mut self) -> News {
+        core::mem::take(&mut self.news)
+    }
+
+    fn look_at_link(&mut self) -> Result<(), Trouble> {
+        let now = self.description()?.link_bits_per_s;
+        self.news.link |= now != self.link_bits_per_s;
+        self.link_bits_per_s = now;
+        Ok(())
+    }
+}
+
+fn memory_of<M>(refused: Refused<M, ()>) -> M {
+    match refused.data {
+        Some(data) => data.memory,
+        None => unreachable!("the data was given just now"),
+    }
+}
+
+/// The device gives megabits, or a number that is too great to be any.
+fn bits_per_s(megabits: u32) -> u64 {
+    match i32::try_from(megabits) {
+        Ok(known) if known > 0 => u64::from(megabits) * 1_000_000,
+        _ => u64::MAX,
+    }
+}
+
+impl<P: Platform, M: DeviceMemory + 'static> Core for Net<P, M> {
+    fn serve(&mut self) -> Result<(), Trouble> {
+        if self.device.interrupted()?.configuration {
+            self.look_at_link()?;
+        }
+        while let Some(completion) = self.receive.complete()? {
+            let Some(bytes) = (completion.written as usize).checked_sub(HEADER_BYTES) else {
+                return Err(Trouble::TooLittleWritten { needed: HEADER_BYTES as u32, written: completion.written });
+            };
+            if let Some(data) = completion.data {
+                let received_ns = self.device.platform().now_ns();
+                self.received.push_back(Received { memory: data.memory, bytes, received_ns });
+                self.news.received = true;
+            }
+        }
+        while let Some(completion) = self.transmit.complete()? {
+            self.sent.extend(completion.data.map(|data| data.memory));
+            self.news.sent = true;
+        }
+        // A packet may be waited for as long as none comes; one to send may not take so long.
+        self.transmit.check_time(TIME_LIMIT_MS)
+    }
+}

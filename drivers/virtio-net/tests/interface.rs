@@ -1,0 +1,110 @@
+//! The network driver against a device that does all right, and one that answers nonsense.
+
+use sip_virtio::model::kinds::Network;
+use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
+use sip_virtio::{Core, Platform, TIME_LIMIT_MS, Trouble};
+use virtio_net::net::{MOST_PACKETS, Net};
+
+type Driver = Net<Machine, Memory>;
+
+const BUFFER_BYTES: usize = 1518;
+
+fn buffer(machine: &Machine, text: &[u8]) -> Memory {
+    let memory = machine.allocate(BUFFER_BYTES).expect("memory");
+    memory.fill(text);
+    memory
+}
+
+#[test]
+fn packets_go_out_and_come_in() {
+    for way in [Way::Mmio, Way::Pci] {
+        let machine = Machine::new(Network::default(), way, Faults::none());
+        let mut driver = Driver::start(machine.clone()).expect("the device is right");
+        let description = driver.description().expect("it says what it is");
+        assert_eq!(description.mac, [0x52, 0x54, 0, 0x12, 0x34, 0x56]);
+        assert_eq!((description.mtu, description.link_bits_per_s), (1500, u64::MAX));
+        for _ in 0..4 {
+            driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
+        }
+        for text in ["the first packet", "the second"] {
+            driver.send(buffer(&machine, text.as_bytes()), text.len()).expect("room");
+        }
+        machine.run();
+        machine.run();
+        driver.serve().expect("the device is right");
+        let news = driver.take_news();
+        assert!(news.received && news.sent && !news.link);
+        assert_eq!((driver.receive_buffers(), driver.transmit_buffers()), (4, 2));
+        for text in ["the first packet", "the second"] {
+            let packet = driver.take_received().expect("the device gives back what it is sent");
+            assert_eq!(&packet.memory.to_vec()[..packet.bytes], text.as_bytes());
+            assert_eq!(&driver.take_sent().expect("it was sent").to_vec()[..text.len()], text.as_bytes());
+        }
+        assert!(driver.take_received().is_none() && driver.take_sent().is_none());
+        assert_eq!(machine.stray_accesses(), 0);
+    }
+}
+
+#[test]
+fn as_many_packets_are_on_their_way_as_is_said() {
+    let machine = Machine::new(Network::default(), Way::Pci, Faults::none());
+    let mut driver = Driver::start(machine.clone()).expect("the device is right");
+    for _ in 0..MOST_PACKETS {
+        driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
+        driver.send(buffer(&machine, &[1]), 1).expect("room");
+    }
+    assert!(driver.give(buffer(&machine, &[]), BUFFER_BYTES).is_err());
+    assert!(driver.send(buffer(&machine, &[]), 1).is_err());
+}
+
+#[test]
+fn a_link_that_goes_is_news() {
+    let machine = Machine::new(Network { link: false, ..Network::default() }, Way::Pci, Faults::none());
+    let driver = Driver::start(machine).expect("the device is right");
+    assert_eq!(driver.description().expect("it says what it is").link_bits_per_s, 0);
+}
+
+fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), Trouble> {
+    let mut driver = Driver::start(machine.clone())?;
+    for _ in 0..40 {
+        match numbers.below(6) {
+            // A full queue gives the buffer back.
+            0 | 1 => drop(driver.give(buffer(machine, &[]), BUFFER_BYTES)),
+            2 | 3 => drop(driver.send(buffer(machine, &[7]), 1 + numbers.below(1500) as usize)),
+            4 => machine.run(),
+            _ => {
+                driver.serve()?;
+                driver.take_news();
+                while let Some(packet) = driver.take_received() {
+                    assert!(packet.bytes <= BUFFER_BYTES, "a packet longer than its buffer");
+                }
+                while driver.take_sent().is_some() {}
+            }
+        }
+    }
+    machine.run();
+    driver.serve()?;
+    while driver.take_sent().is_some() {}
+    machine.pass_ms(TIME_LIMIT_MS);
+    let served = driver.serve();
+    while driver.take_sent().is_some() {}
+    assert!(served.is_err() || driver.transmit_buffers() == 0, "a packet is waited for without end");
+    served
+}
+
+#[test]
+fn nonsense_is_survived() {
+    for seed in 0..300 {
+        let mut numbers = Numbers::from_seed(seed);
+        let way = if seed % 2 == 0 { Way::Mmio } else { Way::Pci };
+        let often = [2, 10, 50, 300][(seed / 2 % 4) as usize];
+        let machine = Machine::new(Network::default(), way, Faults::often(often, Numbers::from_seed(!seed)));
+        for _ in 0..6 {
+            if let Err(trouble) = live(&machine, &mut numbers) {
+                assert!(!trouble.to_string().is_empty());
+            }
+        }
+        machine.set_faults(Faults::none());
+        assert_eq!(live(&machine, &mut numbers), Ok(()), "it does all right now");
+    }
+}
