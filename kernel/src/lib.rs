@@ -45,8 +45,8 @@ use crate::process::{CreateError, Epitaph};
 
 /// What the kernel boots.
 pub struct Boot {
-    /// The system image: packages and system manifest.
-    pub system_image: Vec<u8>,
+    /// The system image: packages and system manifest. Never copied.
+    pub system_image: &'static [u8],
     /// Values for parameters of the root program, by name; several of one name for a repeated one.
     pub parameters: Vec<(String, String)>,
 }
@@ -59,7 +59,7 @@ pub fn start(on: &'static dyn hal_api::Machine, boot: Boot) -> String {
     program::start();
     device::start();
     hardware::start();
-    if let Err(why) = program::install(&boot.system_image) {
+    if let Err(why) = program::install(boot.system_image) {
         return why;
     }
     let cpus: Vec<&'static Cpu> = (0..machine().processor_count() as u32).map(Cpu::make).collect();

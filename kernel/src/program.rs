@@ -22,10 +22,10 @@ pub struct Program {
     /// Its manifest.
     pub manifest: Manifest,
     /// The manifest's bytes, for `program_manifest`.
-    pub manifest_bytes: Vec<u8>,
+    pub manifest_bytes: &'static [u8],
     /// `name.publisher`.
     pub principal: String,
-    package: Vec<u8>,
+    package: &'static [u8],
     loaded: AtomicRef<Loaded>,
     loading: SpinLock<()>,
 }
@@ -58,7 +58,7 @@ pub struct System {
     /// By index.
     pub programs: Vec<&'static Program>,
     /// The system manifest's bytes.
-    pub manifest_bytes: Vec<u8>,
+    pub manifest_bytes: &'static [u8],
     /// Name of the program that starts all others.
     pub root: String,
     keys: Vec<PublicKey>,
@@ -74,23 +74,23 @@ pub fn system() -> Option<&'static System> {
 }
 
 /// Reads the system image. Packages are parsed now and verified when they are first started.
-pub fn install(bytes: &[u8]) -> Result<(), String> {
+pub fn install(bytes: &'static [u8]) -> Result<(), String> {
     let image = SystemImage::parse(bytes).map_err(|error| format!("the system image: {error}"))?;
     let mut programs: Vec<&'static Program> = Vec::new();
     for package in &image.packages {
         let parsed = Package::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
         programs.push(Box::leak(Box::new(Program {
             principal: parsed.manifest.principal(),
-            manifest_bytes: parsed.manifest_bytes.to_vec(),
+            manifest_bytes: parsed.manifest_bytes,
             manifest: parsed.manifest,
-            package: package.to_vec(),
+            package,
             loaded: AtomicRef::none(),
             loading: SpinLock::new(()),
         })));
     }
     SYSTEM.set(Some(Box::leak(Box::new(System {
         programs,
-        manifest_bytes: image.manifest_bytes.to_vec(),
+        manifest_bytes: image.manifest_bytes,
         root: image.manifest.root.clone(),
         keys: image.keys,
     }))));
@@ -120,7 +120,7 @@ impl Program {
     fn verify_and_map(&self) -> Result<Loaded, String> {
         let name = &self.manifest.name;
         let system = system().ok_or("no system is installed")?;
-        let package = Package::parse(&self.package).map_err(|error| format!("program {name}: {error}"))?;
+        let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         let verified = package.verify(&system.keys).map_err(|error| format!("program {name}: {error}"))?;
         let mut contracts = Vec::new();
         for used in &verified.manifest.contracts {

@@ -24,6 +24,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub processors: Option<usize>,
 
+    /// Adds a bus with devices that are not there, for tests of drivers
+    #[arg(long)]
+    pub simulated_device: bool,
+
     /// A parameter of the system's first program
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub parameters: Vec<(String, String)>,

@@ -24,8 +24,13 @@ fn main() -> ExitCode {
 
 /// Runs the system to its end, which ends the process too; returns only if it cannot start.
 fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
-    let system_image = system_file::read(&arguments.system)?;
-    let configuration = Configuration { processors: arguments.processors, disks: arguments.disks };
+    // The kernel reads it for as long as the process lives.
+    let system_image = system_file::read(&arguments.system)?.leak();
+    let configuration = Configuration {
+        processors: arguments.processors,
+        disks: arguments.disks,
+        simulated_device: arguments.simulated_device,
+    };
     let Started { machine, notices } = Hosted::start(&configuration)?;
     for notice in notices {
         eprintln!("singularity: {notice}");

@@ -43,10 +43,14 @@ fn panic(information: &PanicInfo<'_>) -> ! {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn singularity_start(magic: u32, information: u32) -> ! {
     // SAFETY: this is the one call, with what the entry code was given.
-    let why = match unsafe { hal_x86_64::prepare(magic, information) } {
-        Ok(prepared) => run(prepared),
-        Err(why) => why.into(),
-    };
+    match unsafe { hal_x86_64::prepare(magic, information) } {
+        Ok(prepared) => end(&run(prepared)),
+        // Nothing may be allocated.
+        Err(why) => end(why),
+    }
+}
+
+fn end(why: &str) -> ! {
     hal_x86_64::say(format_args!("cannot start the system: {why}"));
     hal_x86_64::end_failed(CANNOT_START)
 }
@@ -67,7 +71,7 @@ fn run(prepared: Prepared) -> String {
         }
         !own
     });
-    let boot = kernel::Boot { system_image: image.system.into(), parameters };
+    let boot = kernel::Boot { system_image: image.system, parameters };
     kernel::start(Bare::start(), boot)
 }
 

@@ -83,9 +83,11 @@ fn current() -> &'static Processor {
     }
 }
 
+/// All other processors that run; none before the first has been identified.
 fn others() -> impl Iterator<Item = &'static Processor> {
-    let own = current().number.load(Ordering::Relaxed);
-    LIST.iter().filter(move |other| other.online.load(Ordering::Acquire) && other.number.load(Ordering::Relaxed) != own)
+    let online = |one: &&'static Processor| one.online.load(Ordering::Acquire);
+    let own = LIST.iter().any(|one| online(&one)).then(|| current().number.load(Ordering::Relaxed));
+    LIST.iter().filter(online).filter(move |other| Some(other.number.load(Ordering::Relaxed)) != own)
 }
 
 /// How many run.
