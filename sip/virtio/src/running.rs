@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
-use core::task::{Poll, Waker};
+use core::task::{Context, Poll, Waker};
 
 use sip::hardware::Interrupt;
-use sip::sync::Mutex;
+use sip::sync::{Event, Mutex};
 use sip::{Deadline, Status, executor, process};
 
 use crate::system::System;
@@ -36,6 +36,8 @@ pub trait Core: Send + 'static {
 pub struct Running<C> {
     core: Mutex<C>,
     waiting: Mutex<Vec<Waker>>,
+    /// Set when the device was served.
+    served: Event,
 }
 
 impl<C: Core> Running<C> {
@@ -53,7 +55,8 @@ impl<C: Core> Running<C> {
         // The first wait lets the device interrupt; only then may it work, or its first interrupt would be missed.
         let _ = interrupt.wait(Deadline::PASSED);
         let core = start(system.clone()).map_err(|trouble| alloc::format!("{trouble}"))?;
-        let running = Arc::new(Running { core: Mutex::new(core), waiting: Mutex::new(Vec::new()) });
+        let served = Event::auto().map_err(no_device)?;
+        let running = Arc::new(Running { core: Mutex::new(core), waiting: Mutex::new(Vec::new()), served });
         let serving = Arc::clone(&running);
         // The thread ends with the process.
         drop(sip::thread::spawn(move || serving.wait_for_interrupts(&interrupt)).map_err(no_device)?);
@@ -85,19 +88,21 @@ impl<C: Core> Running<C> {
         }
     }
 
-    /// Asks the core until it has an answer, by halting the thread: for a server that waits anyway.
+    /// Asks the core once. Without an answer, whoever polls is woken after the next interrupt.
+    pub fn poll<R>(&self, context: &Context<'_>, mut ask: impl FnMut(&mut C) -> Option<R>) -> Poll<R> {
+        self.ask_or_wait(&mut ask, context.waker()).map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Asks the core until it has an answer, by halting the thread: for a server that waits for this alone. One
+    /// thread at a time does so.
     pub fn wait_until<R>(&self, mut ask: impl FnMut(&mut C) -> Option<R>) -> R {
-        const ASK_AGAIN_AFTER_MS: u64 = 1;
         loop {
             if let Some(answer) = self.with(&mut ask) {
                 return answer;
             }
-            // The answer of a virtual device is there before this looks a second time.
-            self.serve();
-            if let Some(answer) = self.with(&mut ask) {
-                return answer;
+            if !self.served.wait_until(Deadline::after_ms(LOOK_AGAIN_AFTER_MS)) {
+                self.serve();
             }
-            sip::time::sleep_until(Deadline::after_ms(ASK_AGAIN_AFTER_MS));
         }
     }
 
@@ -118,6 +123,7 @@ impl<C: Core> Running<C> {
         let served = self.core.lock().serve();
         let waiting = core::mem::take(&mut *self.waiting.lock());
         waiting.into_iter().for_each(Waker::wake);
+        self.served.set();
         if let Err(trouble) = served {
             give_up(&trouble);
         }

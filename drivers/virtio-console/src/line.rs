@@ -1,0 +1,124 @@
+//! The console's bytes on their way in and out.
+//!
+//! Key type: [`Line`]. Neighbours: `sip-virtio` (the queues). Of the device's ports the first is used, which is open
+//! from the start. Deliberately not here: clients, waiting, and what the bytes mean.
+
+use alloc::collections::{BTreeSet, VecDeque};
+
+use sip_virtio::{
+    Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, TIME_LIMIT_MS, Trouble,
+};
+
+/// Descriptors of a queue; a buffer or a piece of output takes one.
+const QUEUE_SIZE: usize = 16;
+const RECEIVE_QUEUE: u16 = 0;
+const TRANSMIT_QUEUE: u16 = 1;
+
+/// `VIRTIO_CONSOLE_F_SIZE`.
+const SIZE: u64 = 1 << 0;
+
+/// Offsets in the configuration.
+mod configuration {
+    pub const COLUMNS: u64 = 0;
+    pub const ROWS: u64 = 2;
+}
+
+/// Number of a piece of output.
+pub type Key = u64;
+
+/// A virtio console. `M` is the memory of what goes in and out.
+pub struct Line<P: Platform, M: DeviceMemory> {
+    device: Device<P>,
+    receive: Queue<P, QUEUE_SIZE, M, ()>,
+    transmit: Queue<P, QUEUE_SIZE, M, Key>,
+    received: VecDeque<(M, usize)>,
+    written: BTreeSet<Key>,
+    last_key: Key,
+}
+
+impl<P: Platform, M: DeviceMemory> Line<P, M> {
+    /// Resets the device and makes it ready.
+    ///
+    /// # Errors
+    /// It is no console that this driver can use.
+    pub fn start(platform: P) -> Result<Line<P, M>, Trouble> {
+        let mut device = Device::start(platform, Kind::Console, &[], SIZE)?;
+        let (receive, transmit) = (device.queue(RECEIVE_QUEUE)?, device.queue(TRANSMIT_QUEUE)?);
+        device.ready()?;
+        Ok(Line { device, receive, transmit, received: VecDeque::new(), written: BTreeSet::new(), last_key: 0 })
+    }
+
+    /// Columns and rows, where the device knows them.
+    ///
+    /// # Errors
+    /// It talks nonsense.
+    pub fn columns_and_rows(&self) -> Result<Option<(u16, u16)>, Trouble> {
+        if !self.device.has(SIZE) {
+            return Ok(None);
+        }
+        let size = self
+            .device
+            .configuration(|from| (from.read16(configuration::COLUMNS), from.read16(configuration::ROWS)))?;
+        Ok(Some(size).filter(|&(columns, rows)| columns != 0 && rows != 0))
+    }
+
+    /// Gives the device a buffer for input, of which it may fill `bytes` bytes, not 0.
+    ///
+    /// # Errors
+    /// It has as many as it can take; the buffer comes back.
+    pub fn give(&mut self, memory: M, bytes: usize) -> Result<(), M> {
+        let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
+        let asked = Request { header: &[], data: Some(data), reply: Reply::None };
+        self.receive.submit(asked, ()).map_err(memory_of)
+    }
+
+    /// Takes the input that came first: a buffer, and how many bytes of it are input.
+    pub fn take_received(&mut self) -> Option<(M, usize)> {
+        self.received.pop_front()
+    }
+
+    /// Hands the first `bytes` bytes of a buffer out, not 0.
+    ///
+    /// # Errors
+    /// As much as possible is on its way; the buffer comes back.
+    pub fn write(&mut self, memory: M, bytes: usize) -> Result<Key, M> {
+        let key = self.last_key + 1;
+        let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };
+        self.transmit.submit(Request { header: &[], data: Some(data), reply: Reply::None }, key).map_err(memory_of)?;
+        self.last_key = key;
+        Ok(key)
+    }
+
+    /// Whether the device has a piece of output. Says so once.
+    pub fn is_written(&mut self, key: Key) -> bool {
+        self.written.remove(&key)
+    }
+
+    /// Pieces of output on their way.
+    pub fn under_way(&self) -> usize {
+        self.transmit.under_way()
+    }
+}
+
+fn memory_of<M, T>(refused: Refused<M, T>) -> M {
+    match refused.data {
+        Some(data) => data.memory,
+        None => unreachable!("the data was given just now"),
+    }
+}
+
+impl<P: Platform, M: DeviceMemory + 'static> Core for Line<P, M> {
+    fn serve(&mut self) -> Result<(), Trouble> {
+        self.device.interrupted()?;
+        while let Some(completion) = self.receive.complete()? {
+            if let Some(data) = completion.data {
+                self.received.push_back((data.memory, completion.written as usize));
+            }
+        }
+        while let Some(completion) = self.transmit.complete()? {
+            self.written.insert(completion.tag);
+        }
+        // Nobody need type; what is written has to go somewhere.
+        self.transmit.check_time(TIME_LIMIT_MS)
+    }
+}

@@ -1,0 +1,131 @@
+//! The device as the console's port.
+//!
+//! Input waits in the buffers that the device was given, so a stream that nobody reads waits with the machine. The
+//! device reads what programs write from their own blocks.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::task::{Context, Poll};
+
+use sip::Status;
+use sip::exheap::ExVec;
+use sip::hardware::DmaBlock;
+use sip_virtio::{Running, System};
+use terminal::serial::Unquote;
+
+use crate::line::Line;
+
+const INPUT_BUFFERS: usize = 4;
+const INPUT_BYTES: usize = 1024;
+
+type Core = Line<System, DmaBlock<ExVec<u8>>>;
+
+/// The console device.
+pub struct Port {
+    system: System,
+    running: Arc<Running<Core>>,
+    /// Columns and rows of the terminal, if there is one.
+    screen: Option<(u32, u32)>,
+    /// What makes a stream of the line, where there is no terminal.
+    stream: Unquote,
+    /// Somebody waits for input.
+    wanted: bool,
+}
+
+impl Port {
+    /// Opens the device and starts the thread that waits for it. `screen` is what the machine was told of the
+    /// terminal, if there is one.
+    pub fn open(screen: Option<(u32, u32)>) -> Result<Port, Status> {
+        let started = Running::start(crate::devices::PORT as usize, Core::start);
+        let (system, running) = started.map_err(|explanation| {
+            contracts::report::error(format_args!("{explanation}"));
+            Status::DeviceError
+        })?;
+        let port = Port { system, running, screen, stream: Unquote::new(), wanted: false };
+        for _ in 0..INPUT_BUFFERS {
+            port.give(ExVec::new(INPUT_BYTES)?)?;
+        }
+        Ok(port)
+    }
+
+    fn give(&self, buffer: ExVec<u8>) -> Result<(), Status> {
+        let buffer = self.system.pin(buffer).map_err(|(_, status)| status)?;
+        // The queue has room for more buffers than there are; if the device is in trouble, serving it tells.
+        self.running.with(|line| line.give(buffer, INPUT_BYTES)).map_err(|_| Status::DeviceError)
+    }
+
+    /// Input as it came; nothing yet.
+    fn take_input(&self, context: &Context<'_>) -> Poll<Result<Vec<u8>, Status>> {
+        self.running.poll(context, Core::take_received).map(|(buffer, count)| {
+            let buffer = buffer.end();
+            let input = buffer.get(..count).unwrap_or_default().to_vec();
+            self.give(buffer)?;
+            Ok(input)
+        })
+    }
+}
+
+impl console_server::Port for Port {
+    fn is_terminal(&self) -> bool {
+        self.screen.is_some()
+    }
+
+    fn columns_and_rows(&self) -> (u32, u32) {
+        let Some(told) = self.screen else { return (0, 0) };
+        match self.running.with(|line| line.columns_and_rows()) {
+            Ok(Some((columns, rows))) => (columns.into(), rows.into()),
+            _ => told,
+        }
+    }
+
+    fn want_input(&mut self) -> Result<(), Status> {
+        self.wanted = true;
+        Ok(())
+    }
+
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
+        while self.wanted {
+            let Poll::Ready(input) = self.take_input(context) else { break };
+            let mut bytes = Vec::new();
+            let ended = match (input, self.screen) {
+                // Without buffers there is no more input.
+                (Err(_), _) => true,
+                (Ok(input), Some(_)) => {
+                    bytes = input;
+                    false
+                }
+                (Ok(input), None) => {
+                    self.stream.feed(&input, &mut bytes);
+                    self.stream.has_ended()
+                }
+            };
+            // An empty piece is the end; what the device gives without a byte is nothing.
+            if ended || !bytes.is_empty() {
+                self.wanted = false;
+                return Poll::Ready(bytes);
+            }
+        }
+        Poll::Pending
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), Status> {
+        if bytes.is_empty() { Ok(()) } else { self.write_block(ExVec::from_slice(bytes)?) }
+    }
+
+    fn write_block(&self, block: ExVec<u8>) -> Result<(), Status> {
+        let bytes = block.len();
+        if bytes == 0 {
+            return Ok(());
+        }
+        let mut waiting = Some(self.system.pin(block).map_err(|(_, status)| status)?);
+        let key = self.running.wait_until(|line| match line.write(waiting.take()?, bytes) {
+            Ok(key) => Some(key),
+            Err(block) => {
+                waiting = Some(block);
+                None
+            }
+        });
+        self.running.wait_until(|line| line.is_written(key).then_some(()));
+        Ok(())
+    }
+}
