@@ -62,6 +62,7 @@ pub fn start(on: &'static dyn hal_api::Machine, boot: Boot) -> String {
     if let Err(why) = program::install(boot.system_image) {
         return why;
     }
+    machine().boot_mark("system image read");
     let cpus: Vec<&'static Cpu> = (0..machine().processor_count() as u32).map(Cpu::make).collect();
     let bases: Vec<usize> = cpus.iter().map(|cpu| cpu.base()).collect();
     *BOOT.lock() = Some(boot.parameters);

@@ -121,7 +121,9 @@ impl Program {
         let name = &self.manifest.name;
         let system = system().ok_or("no system is installed")?;
         let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
+        machine().boot_mark(&format!("{name} begun"));
         let verified = package.verify(&system.keys).map_err(|error| format!("program {name}: {error}"))?;
+        machine().boot_mark(&format!("{name} verified"));
         let mut contracts = Vec::new();
         for used in &verified.manifest.contracts {
             let registered = contract::register(&used.automaton, used.fingerprint).map_err(|error| match error {
@@ -161,6 +163,7 @@ impl Program {
             .filter(|segment| segment.executable)
             .map(|segment| (segment.address, segment.address + segment.bytes.len()))
             .collect();
+        machine().boot_mark(&format!("{name} loaded"));
         Ok(Loaded { entry: base + image.entry as usize, code, contracts })
     }
 }

@@ -18,6 +18,7 @@ use core::ops::Range;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 use crate::PackageError;
+use crate::common_instructions::common;
 
 const OPERAND_SIZE_PREFIX: u8 = 0x66;
 
@@ -66,15 +67,28 @@ pub(crate) fn check(
     let mut instruction = Instruction::default();
     for stretch in stretches {
         let mut decoder = Decoder::with_ip(64, stretch.bytes, stretch.address, DecoderOptions::NONE);
-        while decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
-            let start = (instruction.ip() - stretch.address) as usize;
-            let bytes = stretch.bytes.get(start..start + instruction.len()).unwrap_or_default();
-            judge(&instruction, bytes, symbol)?;
-            boundaries.insert(instruction.ip());
-            if instruction.op0_kind() == OpKind::NearBranch64 {
-                branches.push((instruction.ip(), instruction.near_branch64()));
+        let mut start = 0;
+        while let Some(rest) = stretch.bytes.get(start..).filter(|rest| !rest.is_empty()) {
+            let address = stretch.address + start as u64;
+            boundaries.insert(address);
+            if let Some(known) = common(rest) {
+                start += known.bytes;
+                if let Some(distance) = known.branch {
+                    let target = (stretch.address + start as u64).wrapping_add_signed(distance.into());
+                    branches.push((address, target));
+                }
+                continue;
             }
+            // The position lies inside the bytes, so it cannot be refused.
+            let _ = decoder.set_position(start);
+            decoder.set_ip(address);
+            decoder.decode_out(&mut instruction);
+            let bytes = rest.get(..instruction.len()).unwrap_or_default();
+            judge(&instruction, bytes, symbol)?;
+            if instruction.op0_kind() == OpKind::NearBranch64 {
+                branches.push((address, instruction.near_branch64()));
+            }
+            start += instruction.len();
         }
     }
     for (address, target) in branches {
@@ -85,7 +99,11 @@ pub(crate) fn check(
     Ok(boundaries)
 }
 
-fn judge(instruction: &Instruction, bytes: &[u8], symbol: &dyn Fn(u64) -> Option<String>) -> Result<(), PackageError> {
+pub(crate) fn judge(
+    instruction: &Instruction,
+    bytes: &[u8],
+    symbol: &dyn Fn(u64) -> Option<String>,
+) -> Result<(), PackageError> {
     let address = instruction.ip();
     let code = instruction.code();
     if instruction.is_invalid() {
