@@ -63,6 +63,17 @@ const _: () = {
     assert!(offset_of!(Cpu, current) == arch::CPU_CURRENT);
 };
 
+/// As many as the scheduler's set of idle processors has bits.
+const PROCESSORS_MAX: usize = 64;
+
+/// Every block, by the processor's number.
+static MADE: [AtomicRef<Cpu>; PROCESSORS_MAX] = [const { AtomicRef::none() }; PROCESSORS_MAX];
+
+/// How often each processor has switched between threads, by its number.
+pub fn switches() -> impl Iterator<Item = u64> {
+    MADE.iter().map_while(AtomicRef::get).map(|cpu| cpu.switches.load(Ordering::Relaxed))
+}
+
 impl Cpu {
     /// A block for processor `number`, for ever.
     pub fn make(number: u32) -> &'static Cpu {
@@ -80,6 +91,9 @@ impl Cpu {
             switches: AtomicU64::new(0),
         }));
         cpu.address.store(cpu.base(), Ordering::Release);
+        if let Some(place) = MADE.get(number as usize) {
+            place.set(Some(cpu));
+        }
         cpu
     }
 

@@ -1,6 +1,7 @@
 //! What tools can see of the system: processes, threads, channels, counters.
 
 use abi::{ChannelRecord, CounterRecord, NAME_BYTES, ProcessRecord, ThreadRecord, ThreadState};
+use alloc::format;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
@@ -9,7 +10,7 @@ use crate::exheap::BLOCKS;
 use crate::process::{self, PROCESSES, ProcessRef};
 use crate::sync::SYNCS;
 use crate::thread::THREADS;
-use crate::{memory, sched, wait_word};
+use crate::{cpu, memory, sched, wait_word};
 
 /// A record for each SIP.
 pub fn processes() -> Vec<ProcessRecord> {
@@ -117,7 +118,14 @@ pub fn counters() -> Vec<CounterRecord> {
         ("idle processors", u64::from(sched::idle_processors())),
         ("processors", crate::machine::machine().processor_count() as u64),
     ];
-    list.into_iter().map(|(name, value)| CounterRecord { value, name: name_bytes(name) }).collect()
+    let switches = cpu::switches().enumerate();
+    list.into_iter()
+        .map(|(name, value)| CounterRecord { value, name: name_bytes(name) })
+        .chain(switches.map(|(number, value)| CounterRecord {
+            value,
+            name: name_bytes(&format!("switches of processor {number}")),
+        }))
+        .collect()
 }
 
 /// A name as records carry it: cut at a character boundary, padded with zero bytes.

@@ -9,9 +9,11 @@
 //! measures Linux.
 
 pub mod bare;
+pub mod boot;
 pub mod debian_kernel;
 pub mod initramfs;
 pub mod linux_guest;
+pub mod pairs;
 pub mod table;
 
 use std::process::Command;
@@ -19,12 +21,13 @@ use std::time::Duration;
 
 use crate::builder::UnsafeTests;
 use crate::cargo;
-use crate::command_line::{BenchArguments, MachineName};
+use crate::command_line::{BenchArguments, BenchSubject, MachineName};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
 use crate::systems::{self, Platform};
 use crate::test::{MachineOutput, run_machine};
 
+use bare::Machine;
 use table::{Figures, Unit, figures};
 
 /// A measurement that takes longer has hung.
@@ -44,6 +47,14 @@ const COUNTING: [&str; 4] = ["-icount", "shift=0,sleep=off", "-cpu", "max,-erms,
 /// # Errors
 /// The system or the measuring program cannot be built or run.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
+    match arguments.what {
+        BenchSubject::Table => bench_table(repository, arguments),
+        BenchSubject::Pairs => pairs::bench(repository, arguments),
+        BenchSubject::Boot => boot::bench(repository, arguments),
+    }
+}
+
+fn bench_table(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     let (ours, linux, unit) = match arguments.machine {
         MachineName::Hosted => (measure_hosted(repository, 1)?, measure_linux(repository)?, Unit::Cycles),
         machine => {
@@ -74,13 +85,19 @@ fn measure_hosted(repository: &Repository, processors: usize) -> Outcome<Figures
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).args(["--parameter", "commands=bench"]);
     command.arg("--processors").arg(processors.to_string());
-    printed_figures(run_machine(command, LIMIT)?, "run --system bench")
+    printed_figures(run_machine(command, LIMIT)?, "run --system bench -c bench")
 }
 
 /// The system on a bare machine with one processor, on which each instruction counts.
-fn measure_bare(repository: &Repository, machine: MachineName) -> Outcome<Figures> {
-    let command = bare::command(repository, machine, 1, &COUNTING, &format!("bench --crowd {BARE_CROWD}"))?;
-    printed_figures(run_machine(command, LIMIT)?, &format!("run --machine {} --mem 2G", bare::word(machine)))
+fn measure_bare(repository: &Repository, kind: MachineName) -> Outcome<Figures> {
+    let commands = format!("bench --crowd {BARE_CROWD}");
+    let machine = bare_machine(kind, 1, &COUNTING, &commands);
+    printed_figures(machine.run(repository)?, &machine.way())
+}
+
+/// A machine with the benchmark's system.
+fn bare_machine<'a>(kind: MachineName, processors: u32, qemu: &'a [&'a str], commands: &'a str) -> Machine<'a> {
+    Machine { kind, processors, mebibytes: MEBIBYTES, system: "bench-bare", parameters: &[], qemu, commands }
 }
 
 /// The figures that a machine has printed; `way` is how a person starts such a machine.
@@ -89,7 +106,7 @@ fn printed_figures(output: MachineOutput, way: &str) -> Outcome<Figures> {
     match output.problem {
         Some(problem) if figures.is_empty() => Err(Failure::new(format!("the benchmark gave no figures: {problem}"))
             .details(output.text)
-            .remedy(format!("see what it says with `cargo sing {way} -c bench`"))),
+            .remedy(format!("see what it says with `cargo sing {way}`"))),
         Some(problem) => {
             eprintln!("sing: {problem}; the figures are those printed before");
             Ok(figures)

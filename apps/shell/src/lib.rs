@@ -35,6 +35,10 @@ use crate::shell::Shell;
 use crate::sink::Sink;
 use crate::terminal::Terminal;
 
+/// The first word of the note that a shell leaves when it is ready for its first command; with it ends the
+/// start of a system.
+const READY: u64 = 1;
+
 sip::startup!();
 
 /// Runs the commands it was given, or those that a person or a stream gives it; the status of the last one.
@@ -48,6 +52,7 @@ pub fn main(startup: Startup) -> i32 {
     let mut positionals = vec![startup.script.clone().unwrap_or_else(|| String::from("shell"))];
     positionals.extend(startup.arguments);
     let mut shell = Shell::new(namespace, terminal, sink, startup.working_folder);
+    sip::debug::note(READY, 0);
     let status = match (startup.commands, startup.script) {
         (Some(commands), _) => shell.run_text("commands", &commands, positionals),
         (None, Some(script)) => shell.run_file(&script, positionals),

@@ -1,5 +1,6 @@
-//! Measures the costs of the basic operations, in processor cycles: the papers' micro-benchmarks and
-//! those of DESIGN section 10. Each line is `bench NAME CYCLES`, the median of many rounds.
+//! Measures the costs of the basic operations, in ticks of the cycle counter: the papers' micro-benchmarks
+//! and those of DESIGN section 10. Each line is `bench NAME TICKS`, the median of many rounds. When asked for
+//! pairs, measures instead how much pairs of SIPs get done at the same time.
 //!
 //! Deliberately not here: Linux's side of the comparison, which the host tool measures in the same run.
 #![no_std]
@@ -10,6 +11,7 @@ extern crate alloc;
 mod crowd;
 mod measures;
 mod median;
+mod pairs;
 
 use contracts::pipe_io::Output;
 use core::fmt::Write;
@@ -24,7 +26,10 @@ pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let rounds = Rounds::new(startup.rounds);
     let mut namespace = contracts::namespace::Namespace::new(startup.namespace);
-    let result = measure(&mut output, rounds, &mut namespace, startup.crowd);
+    let result = match u64::try_from(startup.pairs) {
+        Ok(pairs @ 1..) => pairs::measure(pairs, |name, figure| report(&mut output, name, figure)),
+        _ => measure(&mut output, rounds, &mut namespace, startup.crowd),
+    };
     match result {
         Ok(()) => output.finish_with(0),
         Err(failure) => {
@@ -35,15 +40,17 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
+fn report(output: &mut Output, name: &str, figure: u64) -> Result<(), Failure> {
+    writeln!(output, "bench {name} {figure}").map_err(|_| Failure("the output is closed"))
+}
+
 fn measure(
     output: &mut Output,
     rounds: Rounds,
     namespace: &mut contracts::namespace::Namespace,
     crowd: i64,
 ) -> Result<(), Failure> {
-    let mut report = |name: &str, cycles: u64| {
-        writeln!(output, "bench {name} {cycles}").map_err(|_| Failure("the output is closed"))
-    };
+    let mut report = |name: &str, cycles: u64| report(output, name, cycles);
     report("abi_call", measures::abi_call(rounds))?;
     report("thread_yield", measures::thread_yield(rounds)?)?;
     report("message_1", measures::message(rounds, 1)?)?;

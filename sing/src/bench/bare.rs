@@ -2,46 +2,68 @@
 
 use std::process::Command;
 
-use crate::bench::MEBIBYTES;
+use crate::bench::LIMIT;
 use crate::builder::UnsafeTests;
 use crate::command_line::MachineName;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::systems::{self, Platform};
+use crate::test::{MachineOutput, run_machine};
 
-/// The system that is measured on bare machines.
-const SYSTEM: &str = "bench-bare";
-
-/// How the machine is called on the command line.
-pub fn word(machine: MachineName) -> &'static str {
-    match machine {
-        MachineName::Hosted => "hosted",
-        MachineName::Qemu => "qemu",
-        MachineName::Microvm => "microvm",
-    }
+/// A machine and what it is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine<'a> {
+    /// Its kind; not the hosted one.
+    pub kind: MachineName,
+    /// Its processors.
+    pub processors: u32,
+    /// Its memory.
+    pub mebibytes: u32,
+    /// Name of its system.
+    pub system: &'a str,
+    /// Parameters of its system, as `NAME=VALUE`.
+    pub parameters: &'a [&'a str],
+    /// Further arguments for QEMU.
+    pub qemu: &'a [&'a str],
+    /// What its shell does.
+    pub commands: &'a str,
 }
 
-/// The command that starts the machine with the commands, and further arguments for QEMU. The system is
-/// built before: no build runs within the time that the machine has.
-///
-/// # Errors
-/// The system does not build.
-pub fn command(
-    repository: &Repository,
-    machine: MachineName,
-    processors: u32,
-    more: &[&str],
-    commands: &str,
-) -> Outcome<Command> {
-    let manifest = repository.system_manifest(SYSTEM.as_ref())?;
-    systems::prepare(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
-    let tool = std::env::current_exe().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))?;
-    let mut command = Command::new(tool);
-    command.current_dir(repository.root()).args(["run", "--machine", word(machine), "--system", SYSTEM]);
-    command.args(["--accel", "tcg", "--processors", &processors.to_string(), "--mem", &format!("{MEBIBYTES}M")]);
-    for argument in more {
-        command.args(["--qemu", argument]);
+impl Machine<'_> {
+    /// Runs it to its end. The system is built before: no build runs within the time that the machine has.
+    ///
+    /// # Errors
+    /// The system does not build, or the machine cannot be started.
+    pub fn run(&self, repository: &Repository) -> Outcome<MachineOutput> {
+        let manifest = repository.system_manifest(self.system.as_ref())?;
+        systems::prepare(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
+        let tool =
+            std::env::current_exe().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))?;
+        let mut command = Command::new(tool);
+        command.current_dir(repository.root()).args(["run", "--machine", self.word(), "--system", self.system]);
+        command.args(["--accel", "tcg", "--processors", &self.processors.to_string()]);
+        command.args(["--mem", &format!("{}M", self.mebibytes)]);
+        for parameter in self.parameters {
+            command.args(["--parameter", parameter]);
+        }
+        for argument in self.qemu {
+            command.args(["--qemu", argument]);
+        }
+        command.args(["-c", self.commands]);
+        run_machine(command, LIMIT)
     }
-    command.args(["-c", commands]);
-    Ok(command)
+
+    /// How a person starts it, behind the tool's name.
+    pub fn way(&self) -> String {
+        format!("run --machine {} --system {} -c '{}'", self.word(), self.system, self.commands)
+    }
+
+    /// Its kind as the command line calls it.
+    pub fn word(&self) -> &'static str {
+        match self.kind {
+            MachineName::Hosted => "hosted",
+            MachineName::Qemu => "qemu",
+            MachineName::Microvm => "microvm",
+        }
+    }
 }
