@@ -13,4 +13,5 @@ pub mod iso;
 pub mod kernel;
 pub mod prepared;
 pub mod qemu;
+pub mod symbols;
 pub mod terminal;

@@ -15,14 +15,17 @@ use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
 use crate::bare::guest::Guest;
-use crate::bare::kernel;
 use crate::bare::prepared::{Person, Prepared};
 use crate::bare::qemu::{self, Kind};
+use crate::bare::{kernel, symbols};
 use crate::command_line::{DebugArguments, MachineName};
 use crate::failure::{Failure, Outcome};
 use crate::host_tools::{self, Tool};
 use crate::repository::{Repository, write_if_changed};
 use crate::run;
+
+/// The file of the kernel's functions among those of the images; no program's name has a dot.
+const KERNEL: &str = "the.kernel";
 
 /// What gdb is told first. It knows a machine's addresses only by its 64-bit registers.
 const SETTINGS: &str = "\
@@ -101,7 +104,7 @@ fn stub(door: &Path) -> Outcome<Vec<OsString>> {
     Ok(words)
 }
 
-/// Writes the images of a system where gdb finds them by the names of the programs.
+/// Writes the functions of a system's images and of the kernel where gdb finds them by the names of the programs.
 fn write_images(repository: &Repository, system: &Path) -> Outcome<PathBuf> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
     let broken = |error| Failure::new(format!("{}: {error}", system.display())).remedy("build it again");
@@ -109,21 +112,25 @@ fn write_images(repository: &Repository, system: &Path) -> Outcome<PathBuf> {
     let folder = repository.output(&format!("debug/{}", image.manifest.name));
     for bytes in &image.packages {
         let package = Package::parse(bytes).map_err(broken)?;
-        write_if_changed(&folder.join(&package.manifest.name), package.image_bytes)?;
+        // A script has no functions.
+        let functions = symbols::functions(package.image_bytes).unwrap_or_default();
+        write_if_changed(&folder.join(&package.manifest.name), &symbols::file(&functions))?;
     }
+    write_if_changed(&folder.join(KERNEL), &symbols::file(&kernel::symbols(repository)?))?;
     Ok(folder)
 }
 
 /// What gdb does when it starts.
 fn commands(kernel: &Path, images: &Path, door: &Path, batch: &[String]) -> Outcome<String> {
     let text = |path: &Path| match path.to_str() {
-        Some(text) if !text.contains(['\'', '"', '\\', '\n']) => Ok(text.to_string()),
+        Some(text) if !text.contains(['\'', '"', '\\', '\n', ' ']) => Ok(text.to_string()),
         _ => Err(Failure::new(format!("gdb cannot be told of the path {}", path.display()))
             .remedy("build in a folder with another name")),
     };
     let mut out = String::from(SETTINGS);
     // Writing to a String cannot fail.
     let _ = writeln!(out, "file \"{}\"", text(kernel)?);
+    let _ = writeln!(out, "add-symbol-file {}/{KERNEL}", text(images)?);
     let _ = writeln!(out, "target remote {}", text(door)?);
     let _ = writeln!(out, "python folder = '{}'", text(images)?);
     out.push_str(IMAGES);
@@ -145,7 +152,10 @@ mod tests {
         let script =
             commands(Path::new("/k"), Path::new("/i"), Path::new("/d"), &["break x".into(), "continue".into()])
                 .expect("plain paths");
-        assert!(script.contains("file \"/k\"\ntarget remote /d\npython folder = '/i'\n"), "{script}");
+        assert!(
+            script.contains("file \"/k\"\nadd-symbol-file /i/the.kernel\ntarget remote /d\npython folder = '/i'\n"),
+            "{script}"
+        );
         assert!(script.ends_with("end\nbreak x\ncontinue\n"), "{script}");
         assert!(commands(Path::new("/it's"), Path::new("/i"), Path::new("/d"), &[]).is_err());
     }

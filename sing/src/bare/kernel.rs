@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use elf::ElfBytes;
-use elf::abi::{PT_LOAD, STT_FUNC, STT_NOTYPE};
 use elf::endian::LittleEndian;
 
+use crate::bare::symbols;
 use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_if_changed};
@@ -85,31 +85,7 @@ fn strip(bytes: &[u8]) -> Option<Vec<u8>> {
 pub fn symbols(repository: &Repository) -> Outcome<Vec<(u64, String)>> {
     let path = with_symbols(repository);
     let bytes = std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
-    functions(&bytes).ok_or_else(|| not_a_kernel(&path))
-}
-
-fn functions(bytes: &[u8]) -> Option<Vec<(u64, String)>> {
-    let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).ok()?;
-    let code: Vec<_> =
-        file.segments()?.iter().filter(|segment| segment.p_type == PT_LOAD && segment.p_flags & 1 != 0).collect();
-    let is_code = |address: u64| {
-        code.iter().any(|segment| (segment.p_vaddr..segment.p_vaddr + segment.p_memsz).contains(&address))
-    };
-    let (table, names) = file.symbol_table().ok()??;
-    let mut functions = Vec::new();
-    for symbol in table.iter() {
-        let is_function = matches!(symbol.st_symtype(), STT_FUNC | STT_NOTYPE) && is_code(symbol.st_value);
-        let name = names.get(symbol.st_name as usize).unwrap_or_default();
-        if !is_function || symbol.is_undefined() || name.is_empty() || name.starts_with(".L") {
-            continue;
-        }
-        functions.push((symbol.st_value, format!("{:#}", rustc_demangle::demangle(name))));
-        if symbol.st_size > 0 {
-            // What follows a function without a name of its own is not that function.
-            functions.push((symbol.st_value + symbol.st_size, String::new()));
-        }
-    }
-    Some(functions)
+    symbols::functions(&bytes).ok_or_else(|| not_a_kernel(&path))
 }
 
 #[cfg(test)]
@@ -131,18 +107,11 @@ mod tests {
         let segments =
             |file: &ElfBytes<'_, LittleEndian>| file.segments().expect("segments").iter().collect::<Vec<_>>();
         assert_eq!(segments(&file), segments(&whole));
-        assert!(file.section_headers().is_none() && functions(&small).is_none());
-    }
-
-    #[test]
-    fn functions_are_found_by_their_names() {
-        let functions = functions(&sample()).expect("an ELF program with symbols");
-        let name = "bare::kernel::tests::functions_are_found_by_their_names";
-        assert!(functions.iter().any(|(_, found)| found.contains(name)), "of {} functions", functions.len());
+        assert!(file.section_headers().is_none() && symbols::functions(&small).is_none());
     }
 
     #[test]
     fn other_files_are_no_kernels() {
-        assert_eq!((strip(b""), strip(b"\x7fELF"), functions(b"#!/bin/sh\n")), (None, None, None));
+        assert_eq!((strip(b""), strip(b"\x7fELF")), (None, None));
     }
 }

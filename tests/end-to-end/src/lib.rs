@@ -1,13 +1,14 @@
 //! Drives the built tool and the hosted machine from outside, as people do.
 //!
 //! Key types: [`Machine`] (one run of the hosted machine with disks and commands), [`Run`] (what
-//! came of it), [`Image`] (an ext2 disk made of a folder by `mke2fs`), [`Terminal`] (a
+//! came of it), [`BareMachine`] (a machine in QEMU), [`Image`] (an ext2 disk made of a folder by `mke2fs`), [`Terminal`] (a
 //! machine with a person at it). Every run has a limit in time after which it is ended and the test
 //! fails.
 //!
 //! Deliberately not here: the tests; they are in `tests/people`.
 #![forbid(unsafe_code)]
 
+mod bare;
 mod damage;
 mod disk;
 mod folder;
@@ -16,6 +17,7 @@ mod run;
 mod terminal;
 mod tool;
 
+pub use bare::{BareMachine, KINDS, bare_kernel, bare_system, boot_disc, boot_image, boot_kernel};
 pub use damage::{Doctor, reseal};
 pub use disk::{Format, Image};
 pub use folder::{Expected, sample, sparse};

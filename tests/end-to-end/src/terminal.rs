@@ -61,6 +61,11 @@ impl Terminal {
         self.started.elapsed()
     }
 
+    /// The number of the program's process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Presses keys: text, `\r` for Enter, `\x03` for Ctrl-C.
     pub fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).expect("the terminal takes keys");

@@ -1,11 +1,13 @@
 //! What people do with the system, and what they must see.
 //!
-//! Tests that need Linux's own file system tools are in modules with `e2fsprogs` in their names; those that
-//! take minutes are ignored unless asked for (`cargo sing test --long`).
+//! Tests that need Linux's own file system tools are in modules with `e2fsprogs` in their names, those that need
+//! QEMU in modules with `qemu`; those that take minutes are ignored unless asked for (`cargo sing test --long`).
 #![forbid(unsafe_code)]
 
 mod bad_disks_e2fsprogs;
 mod bad_input;
+mod bare_qemu;
+mod bare_terminals_qemu;
 mod commands;
 mod disks_e2fsprogs;
 mod endings;

@@ -1,0 +1,134 @@
+//! Bare machines in QEMU: through the tool, as people start them, or with a boot image of a test's own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use package::boot_image::BootImage;
+use tempfile::TempDir;
+
+use crate::run::{Run, finish};
+use crate::tool::{repository, sing, target};
+
+/// What a run may take on a busy host.
+const LIMIT: Duration = Duration::from_secs(90);
+/// What the machine writes to this QEMU device is its debug text, and in the end its exit status.
+const DEBUG_PORT: &str = "isa-debugcon,iobase=0xe9,chardev=debug";
+const EXIT_PORT: &str = "isa-debug-exit,iobase=0x501,iosize=0x04";
+
+/// The kinds of machine, as the tool calls them.
+pub const KINDS: [&str; 2] = ["microvm", "qemu"];
+
+/// A bare machine that the tool starts.
+#[derive(Debug, Clone)]
+pub struct BareMachine {
+    words: Vec<String>,
+}
+
+impl BareMachine {
+    /// A machine of one of the [`KINDS`].
+    pub fn new(kind: &str) -> BareMachine {
+        BareMachine { words: vec!["run".into(), "--machine".into(), kind.into()] }
+    }
+
+    /// With further options of `sing run`.
+    pub fn with(mut self, words: &[&str]) -> BareMachine {
+        self.words.extend(words.iter().map(|word| word.to_string()));
+        self
+    }
+
+    /// Runs shell commands in it.
+    #[track_caller]
+    pub fn run(&self, commands: &str) -> Run {
+        finish(self.command(Some(commands)), commands, LIMIT)
+    }
+
+    /// The command that starts the machine; without commands, for a person.
+    pub fn command(&self, commands: Option<&str>) -> Command {
+        bare_system();
+        let mut command = Command::new(sing());
+        command.args(&self.words).current_dir(repository());
+        if let Some(commands) = commands {
+            command.args(["-c", commands]);
+        }
+        command
+    }
+}
+
+/// The system image of the bare system, after it was built with its kernel.
+pub fn bare_system() -> PathBuf {
+    static PREPARED: OnceLock<()> = OnceLock::new();
+    PREPARED.get_or_init(|| {
+        let output = Command::new(sing())
+            .args(["run", "--machine", "microvm", "-c", "true"])
+            .current_dir(repository())
+            .output()
+            .expect("the tool starts");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "`sing run --machine microvm -c true` ended with {}:\n{words}", output.status);
+    });
+    target().join("sing/systems/bare.system")
+}
+
+/// The kernel of bare machines, after it was built.
+pub fn bare_kernel() -> PathBuf {
+    bare_system();
+    target().join("sing/bare/kernel")
+}
+
+/// A boot image that runs shell commands in a system.
+pub fn boot_image(system: &[u8], commands: &str) -> Vec<u8> {
+    let parameters = [("commands".to_string(), commands.to_string())];
+    BootImage::encode(&parameters, system, &[(0x10_0000, "a symbol".to_string())])
+}
+
+/// Starts a small machine with the kernel and this boot image, past the tool.
+#[track_caller]
+pub fn boot_kernel(boot_image: &[u8], mebibytes: u32) -> Run {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let path = folder.path().join("boot-image");
+    std::fs::write(&path, boot_image).expect("a file can be written");
+    let mut qemu = qemu(&folder, mebibytes);
+    qemu.args(["-M", "microvm,x-option-roms=off,pit=on,pic=on,rtc=on,isa-serial=on,acpi=on", "-bios", "qboot.rom"]);
+    qemu.arg("-kernel").arg(bare_kernel()).arg("-initrd").arg(path);
+    ended(qemu, &folder, "a boot image")
+}
+
+/// Starts a PC whose firmware boots from an optical disc. Without firmware of its own, it is QEMU's BIOS.
+#[track_caller]
+pub fn boot_disc(disc: &Path, firmware: Option<&Path>) -> Run {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let mut qemu = qemu(&folder, 256);
+    qemu.args(["-M", "q35"]);
+    if let Some(firmware) = firmware {
+        qemu.arg("-bios").arg(firmware);
+    }
+    qemu.arg("-drive").arg(format!("if=none,id=disc,format=raw,readonly=on,file={}", disc.display()));
+    qemu.args(["-device", "ide-cd,drive=disc,bootindex=0"]);
+    ended(qemu, &folder, "an optical disc")
+}
+
+fn qemu(folder: &TempDir, mebibytes: u32) -> Command {
+    let mut qemu = Command::new("qemu-system-x86_64");
+    qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", "tcg", "-cpu", "max"]);
+    qemu.args(["-smp", "2", "-m", &format!("{mebibytes}M"), "-serial", "stdio"]);
+    qemu.arg("-chardev").arg(format!("file,id=debug,path={}", debug_file(folder).display()));
+    qemu.args(["-device", DEBUG_PORT, "-device", EXIT_PORT]);
+    qemu
+}
+
+fn debug_file(folder: &TempDir) -> PathBuf {
+    folder.path().join("debug")
+}
+
+/// Runs QEMU to its end: standard error is the machine's debug text, and the exit status is its own.
+#[track_caller]
+fn ended(qemu: Command, folder: &TempDir, asked: &str) -> Run {
+    let mut run = finish(qemu, asked, LIMIT);
+    let mut debug = std::fs::read(debug_file(folder)).unwrap_or_default();
+    assert_eq!(run.status, Some(33), "the machine has not ended by itself, but said {debug:?}:\n{run}");
+    run.status = debug.pop().map(i32::from);
+    run.errors.push_str(&String::from_utf8_lossy(&debug));
+    run
+}
