@@ -147,15 +147,6 @@ impl<P: Platform> Device<P> {
         Err(Trouble::Unsteady)
     }
 
-    /// Writes 32 bits of the configuration.
-    ///
-    /// # Errors
-    /// The registers fail.
-    pub fn set_configuration32(&self, offset: u64, value: u32) -> Result<(), Trouble> {
-        self.link.set_configuration32(offset, value);
-        self.link.trouble()
-    }
-
     /// Asks why the device interrupted, and ends the interrupt.
     ///
     /// # Errors

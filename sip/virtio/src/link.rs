@@ -145,12 +145,6 @@ impl<R: Registers> Link<R> {
         self.take(registers.read32(base + offset))
     }
 
-    /// Writes 32 bits of the device's own configuration.
-    pub fn set_configuration32(&self, offset: u64, value: u32) {
-        let (registers, base) = self.configuration();
-        self.take(registers.write32(base + offset, value));
-    }
-
     fn configuration(&self) -> (&R, u64) {
         match &self.way {
             Way::Mmio(registers) => (registers, mmio::CONFIG),
