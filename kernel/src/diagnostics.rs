@@ -118,8 +118,10 @@ pub fn counters() -> Vec<CounterRecord> {
         ("idle processors", u64::from(sched::idle_processors())),
         ("processors", crate::machine::machine().processor_count() as u64),
     ];
+    let in_use = memory::in_use_bytes().map(|bytes| ("memory bytes in use", bytes));
     let switches = cpu::switches().enumerate();
     list.into_iter()
+        .chain(in_use)
         .map(|(name, value)| CounterRecord { value, name: name_bytes(name) })
         .chain(switches.map(|(number, value)| CounterRecord {
             value,

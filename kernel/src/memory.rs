@@ -103,6 +103,12 @@ pub fn usage() -> (usize, usize, usize) {
     (used(&PAGES_USED), used(&EXCHANGE_USED), used(&STACKS_USED))
 }
 
+/// Bytes of the machine's memory that are not free; none where another operating system keeps that account.
+pub fn in_use_bytes() -> Option<u64> {
+    let arena = (RUNS_USED.load(Ordering::Relaxed) * PAGE_BYTES) as u64;
+    machine().memory_in_use().map(|others| others + arena)
+}
+
 /// Whether memory is so short that nothing new may be made for a SIP: what is left is for the kernel and
 /// for SIPs that run.
 pub fn is_low() -> bool {

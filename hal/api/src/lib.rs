@@ -299,6 +299,11 @@ pub trait Machine: Sync {
     fn spare_frames(&self) -> usize {
         usize::MAX
     }
+    /// Bytes of the machine's memory that are not free, without the arena for pages and blocks, which the kernel
+    /// divides; none where another operating system keeps that account.
+    fn memory_in_use(&self) -> Option<u64> {
+        None
+    }
     /// A moment of the start that whoever measures it may want to know.
     fn boot_mark(&self, _name: &str) {}
 }

@@ -38,7 +38,12 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// How many frames are left to SIPs.
 pub(crate) fn spare() -> usize {
-    COUNT.load(Ordering::Relaxed).saturating_sub(RESERVED_FRAMES)
+    left().saturating_sub(RESERVED_FRAMES)
+}
+
+/// How many frames are left, those for the kernel alone among them.
+pub(crate) fn left() -> usize {
+    COUNT.load(Ordering::Relaxed)
 }
 
 /// Takes a range of memory into use.

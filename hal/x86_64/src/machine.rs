@@ -355,6 +355,11 @@ impl Machine for Bare {
         frames::spare()
     }
 
+    fn memory_in_use(&self) -> Option<u64> {
+        let free = (frames::left() * FRAME_BYTES) as u64 + self.layout.memory.bytes as u64;
+        Some(self.memory_bytes.saturating_sub(free))
+    }
+
     fn boot_mark(&self, name: &str) {
         marks::mark_late(name);
     }
