@@ -12,7 +12,7 @@ use crate::local;
 /// Counts of the interval timer in a second (8254).
 const TIMER_FREQUENCY: u64 = 1_193_182;
 /// How long is measured: the error is one read of a port, a microsecond or two.
-const MEASURED_COUNTS: u16 = (TIMER_FREQUENCY / 200) as u16;
+const MEASURED_COUNTS: u16 = (TIMER_FREQUENCY / 500) as u16;
 /// Reads after which a timer that has not counted once is taken for none: a read takes a microsecond.
 const PATIENCE: u32 = 10_000;
 /// Reads after which a timer is given up that counts too slowly.
