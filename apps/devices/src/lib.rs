@@ -94,7 +94,8 @@ fn table(buses: &[Bus], with_ranges: bool) -> String {
             let id = format!("{:04x}:{:04x}", device.vendor, device.device);
             table.row([bus.name.clone(), padded(&device.place), id, names::of(&bus.name, device), use_of_it]);
             if with_ranges {
-                ranges(device).for_each(|(_, range)| table.row([String::new(), String::new(), range_text(range)]));
+                let blank = String::new;
+                ranges(device).for_each(|(_, range)| table.row([blank(), blank(), blank(), range_text(range)]));
             }
         }
     }

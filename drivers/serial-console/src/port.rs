@@ -109,15 +109,17 @@ impl console_server::Port for Port {
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
         // What comes in meanwhile waits; too much of it waits with the sender.
         while self.wanted {
-            let Poll::Ready(input) = self.take_input(context) else { break };
+            // The end may have come together with the last bytes.
+            let input = if self.stream.has_ended() { Poll::Ready(Vec::new()) } else { self.take_input(context) };
+            let Poll::Ready(input) = input else { break };
             if self.screen.is_some() || input.is_empty() {
                 self.wanted = false;
                 return Poll::Ready(input);
             }
             let mut bytes = Vec::with_capacity(input.len());
             self.stream.feed(&input, &mut bytes);
-            // An empty piece is the end; a lone Ctrl-V is nothing yet.
-            if !bytes.is_empty() || self.stream.has_ended() {
+            // Nothing is the end; a lone Ctrl-V is nothing yet.
+            if !bytes.is_empty() {
                 self.wanted = false;
                 return Poll::Ready(bytes);
             }
