@@ -86,7 +86,7 @@ fn measure() -> Option<(u64, u16)> {
         if passed == 0 && reads > PATIENCE {
             break;
         }
-        if passed >= MEASURED_COUNTS && passed < u16::MAX / 2 {
+        if (MEASURED_COUNTS..u16::MAX / 2).contains(&passed) {
             return Some((cycles() - from, passed));
         }
     }
@@ -117,7 +117,7 @@ pub(crate) fn monotonic_ns() -> u64 {
 /// When the cycle counter showed this, in nanoseconds since start.
 pub(crate) fn ns_at(cycles: u64) -> u64 {
     let passed = cycles.saturating_sub(START.load(Ordering::Relaxed));
-    (u128::from(passed) * u128::from(SCALE.load(Ordering::Relaxed)) >> 32) as u64
+    ((u128::from(passed) * u128::from(SCALE.load(Ordering::Relaxed))) >> 32) as u64
 }
 
 /// What the cycle counter shows after so many nanoseconds.

@@ -80,7 +80,7 @@ fn place(global: u32, firmware: &Firmware, address: usize, register: u32) {
 fn set(line: u32, address: usize, register: u32, entry: u32) {
     let Some(input) = TABLE.get(line as usize) else { return };
     input.register.store(register, Ordering::Relaxed);
-    input.entry.store(entry | u32::from(LINES) + line, Ordering::Relaxed);
+    input.entry.store(entry | (u32::from(LINES) + line), Ordering::Relaxed);
     input.controller.store(address, Ordering::Release);
     if entry & LEVEL != 0 {
         LEVELS.fetch_or(1 << line, Ordering::Relaxed);
