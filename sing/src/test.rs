@@ -168,6 +168,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
     for processors in CONFORMANCE_PROCESSORS {
         let mut command = Command::new(&ready.machine);
         command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+        command.arg("--simulated-device");
         if selection.long {
             command.args(["--parameter", "long=true"]);
         }

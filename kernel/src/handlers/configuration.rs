@@ -27,7 +27,7 @@ pub fn endpoint_take(slot: u64) -> Result<u64, Status> {
 pub fn system_manifest() -> Result<u64, Status> {
     let caller = caller()?;
     caller.needs(Permission::SystemManifest)?;
-    new_block(caller, &program::system().ok_or(Status::NotFound)?.manifest_bytes)
+    new_block(caller, program::system().ok_or(Status::NotFound)?.manifest_bytes)
 }
 
 pub fn program_count() -> Result<u64, Status> {
@@ -37,5 +37,5 @@ pub fn program_count() -> Result<u64, Status> {
 pub fn program_manifest(index: u64) -> Result<u64, Status> {
     let system = program::system().ok_or(Status::NotFound)?;
     let program = system.programs.get(index as usize).ok_or(Status::NotFound)?;
-    new_block(caller()?, &program.manifest_bytes)
+    new_block(caller()?, program.manifest_bytes)
 }

@@ -19,8 +19,8 @@ pub mod boot_image;
 mod build;
 mod codec;
 #[cfg(feature = "verify")]
-#[cfg(feature = "verify")]
 mod common_instructions;
+#[cfg(feature = "verify")]
 mod container;
 mod device;
 mod error;

@@ -13,6 +13,7 @@ mod abuse;
 mod blocks;
 mod claims;
 mod faults;
+mod hardware;
 mod messages;
 mod objects;
 mod raw;
@@ -32,6 +33,7 @@ const ACTS: &[&[(&str, Act)]] = &[
     refusals::ACTS,
     claims::ACTS,
     abuse::ACTS,
+    hardware::ACTS,
 ];
 
 /// Performs the act that the parent asks for. Endpoints that it was given are taken as raw handles.

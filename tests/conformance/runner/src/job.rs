@@ -9,6 +9,8 @@ use sip::{Deadline, Status};
 
 /// The safe test program.
 pub(crate) const CITIZEN: &str = "conformance-citizen";
+/// The one that drives simulated hardware.
+pub(crate) const DRIVER: &str = "conformance-driver";
 /// The unsafe one.
 pub(crate) const ATTACKER: &str = "conformance-attacker";
 
@@ -17,6 +19,9 @@ const NUMBER: usize = 1;
 const ENDING: usize = 2;
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
+
+/// Among the driver's devices: the one that the suite names. The attacker's is its first.
+const DRIVERS_DEVICE: usize = 1;
 
 /// How long a program may take for anything that it does not do for ever.
 const PATIENCE_MS: u64 = 60_000;
@@ -29,11 +34,17 @@ pub(crate) struct Job {
     ending: &'static str,
     client: Option<errand::Imp<errand::states::Ready>>,
     server: Option<errand::Exp<errand::states::Ready>>,
+    device: Option<&'static str>,
 }
 
 /// An act of the citizen.
 pub(crate) fn citizen(act: &str) -> Job {
     Job::new(CITIZEN, act)
+}
+
+/// An act of the driver.
+pub(crate) fn driver(act: &str) -> Job {
+    Job::new(DRIVER, act)
 }
 
 /// An act of the attacker.
@@ -43,7 +54,7 @@ pub(crate) fn attacker(act: &str) -> Job {
 
 impl Job {
     pub(crate) fn new(program: &'static str, act: &str) -> Job {
-        Job { program, act: act.to_string(), number: 0, ending: "exit", client: None, server: None }
+        Job { program, act: act.to_string(), number: 0, ending: "exit", client: None, server: None, device: None }
     }
 
     pub(crate) fn number(self, number: u64) -> Job {
@@ -62,6 +73,11 @@ impl Job {
     /// The end of a channel through which it is asked.
     pub(crate) fn server(self, server: errand::Exp<errand::states::Ready>) -> Job {
         Job { server: Some(server), ..self }
+    }
+
+    /// The device that it is to open.
+    pub(crate) fn device(self, name: &'static str) -> Job {
+        Job { device: Some(name), ..self }
     }
 
     /// Starts it.
@@ -87,6 +103,10 @@ impl Job {
         }
         if let Some(server) = self.server {
             child = child.endpoint(SERVER, server).map_err(|status| say("its server endpoint", status))?;
+        }
+        if let Some(name) = self.device {
+            let index = if self.program == DRIVER { DRIVERS_DEVICE } else { 0 };
+            child = child.device(index, name).map_err(|status| say("its device", status))?;
         }
         Ok(child)
     }

@@ -12,6 +12,7 @@ extern crate alloc;
 mod attacks;
 mod crowds;
 mod endings;
+mod hardware;
 mod job;
 mod lifecycle;
 mod loans;
@@ -74,6 +75,7 @@ pub fn main(startup: Startup) -> i32 {
         attacks::tests(),
         scheduling::tests(),
         crowds::tests(),
+        hardware::tests(),
     ];
     for test in groups.into_iter().flatten().filter(|test| test.name.contains(startup.only.as_str())) {
         let started = sip::time::monotonic();

@@ -7,8 +7,17 @@ use alloc::vec::Vec;
 use sip::{Deadline, diagnostics, memory, thread};
 
 /// The counters that a test must leave as it found them.
-const COUNTED: [&str; 8] =
-    ["processes", "threads", "channels", "blocks", "synchronization objects", "pages", "exchange bytes", "stacks"];
+const COUNTED: [&str; 9] = [
+    "processes",
+    "threads",
+    "channels",
+    "blocks",
+    "quarantined blocks",
+    "synchronization objects",
+    "pages",
+    "exchange bytes",
+    "stacks",
+];
 
 /// How long the last thread of a test may take to be buried.
 const PATIENCE_MS: u64 = 3000;
