@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::builder::UnsafeTests;
+
 /// Builds, checks, signs, runs, tests and measures Singularity in Rust.
 #[derive(Debug, Parser)]
 #[command(name = "sing", bin_name = "cargo sing", version, disable_help_subcommand = true)]
@@ -76,6 +78,9 @@ pub struct RunArguments {
     /// Parameter for the first program
     #[arg(long, value_name = "NAME=VALUE")]
     pub parameter: Vec<String>,
+    /// Accept test programs that declare `unsafe-for-tests`
+    #[arg(long)]
+    pub allow_unsafe_tests: bool,
 }
 
 /// What a system runs on.
@@ -131,6 +136,13 @@ pub struct AttachedArguments {
     /// The program and what it is given
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     pub command: Vec<std::ffi::OsString>,
+}
+
+impl RunArguments {
+    /// Whether test programs may hold unsafe code.
+    pub fn unsafe_tests(&self) -> UnsafeTests {
+        if self.allow_unsafe_tests { UnsafeTests::Allowed } else { UnsafeTests::Refused }
+    }
 }
 
 /// `sing build`.

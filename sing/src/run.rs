@@ -8,7 +8,6 @@ use std::process::Command;
 use crate::bare::guest;
 use crate::bare::prepared::{Person, Prepared};
 use crate::bare::qemu::Kind;
-use crate::builder::UnsafeTests;
 use crate::command_line::{MachineName, RunArguments};
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
@@ -33,7 +32,7 @@ fn run_hosted(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> 
     let disks = disks(repository, arguments)?;
     let system = arguments.system.as_deref().unwrap_or(Path::new("hosted"));
     let manifest = repository.system_manifest(system)?;
-    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
+    let ready = systems::prepare(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
     let error = machine_command(&ready, &disks, arguments).exec();
     Err(Failure::file("start", &ready.machine, &error))
 }

@@ -1,10 +1,11 @@
 //! `sing test`: every tier of tests, one after the other, with one line of counts at the end.
 //!
 //! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all
-//! under `cargo test`), `conformance` (SIPs on the hosted machine), `end-to-end` (this tool as people
+//! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (this tool as people
 //! use it). Deliberately not here: the tests.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -23,11 +24,20 @@ use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
 const END_TO_END: &str = "end-to-end";
 /// Parts of the crate's tests that need Linux's own file system tools have this in their names.
 const NEEDS_E2FSPROGS: &str = "e2fsprogs";
+/// Likewise those that need QEMU.
+const NEEDS_QEMU: &str = "qemu";
 const TIERS: [&str; 3] = ["unit", "conformance", END_TO_END];
 /// A conformance run that takes longer has hung.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
 /// The suite runs on machines of these sizes.
 const CONFORMANCE_PROCESSORS: [u32; 2] = [1, 2];
+/// And on bare machines of these kinds and sizes; the others take longer and show little more.
+const BARE_CONFORMANCE: [(&str, u32); 2] = [("microvm", 1), ("microvm", 4)];
+const LONG_BARE_CONFORMANCE: [(&str, u32); 2] = [("qemu", 1), ("qemu", 4)];
+/// Memory for the ten thousand processes of the suite.
+const BARE_MEMORY: &str = "1G";
+/// Memory of the machine on which memory runs out.
+const SHORT_OF_MEMORY_MIB: &str = "32";
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(3600);
 
 /// What to run.
@@ -35,6 +45,13 @@ struct Selection<'a> {
     tier: Option<&'a str>,
     name: Option<&'a str>,
     long: bool,
+}
+
+/// Programs of the host that some tests need.
+struct Present {
+    e2fsprogs: bool,
+    /// Or why there is none.
+    qemu: Outcome<()>,
 }
 
 impl Selection<'_> {
@@ -53,15 +70,16 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let name = if tier.is_some() { None } else { filter };
     let selection = Selection { tier, name, long: arguments.long };
     let mut total = Counts::default();
-    let has_e2fsprogs = host_tools::ensure(&Tool::MKE2FS);
+    let present =
+        Present { e2fsprogs: host_tools::ensure(&Tool::MKE2FS), qemu: host_tools::require(&Tool::QEMU).map(drop) };
     if selection.includes("unit") {
         total += run_tier("unit", unit_tests(repository, &selection));
     }
     if selection.includes("conformance") {
-        total += run_tier("conformance", conformance(repository, &selection));
+        total += run_tier("conformance", conformance(repository, &selection, &present));
     }
     if selection.includes(END_TO_END) {
-        total += run_tier(END_TO_END, end_to_end(repository, &selection, has_e2fsprogs));
+        total += run_tier(END_TO_END, end_to_end(repository, &selection, &present));
     }
     println!("{total}");
     Ok(u8::from(total.failed > 0))
@@ -92,21 +110,28 @@ fn unit_tests(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
     run_cargo_test(command, selection, &[])
 }
 
-fn end_to_end(repository: &Repository, selection: &Selection<'_>, has_e2fsprogs: bool) -> Outcome<Counts> {
+fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
     if !repository.root().join("tests").join(END_TO_END).is_dir() {
         return Ok(skipped(END_TO_END, "there is no folder tests/end-to-end"));
     }
-    let tool = std::env::current_exe().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))?;
     let mut command = cargo_test(repository);
-    command.args(["--package", END_TO_END]).env("SING", tool);
+    command.args(["--package", END_TO_END]).env("SING", this_tool()?);
     let mut counts = Counts::default();
     let mut left_out = Vec::new();
-    if !has_e2fsprogs {
+    if !present.e2fsprogs {
         counts += skipped("end-to-end tests on disks made by mke2fs", "install e2fsprogs to run them");
-        left_out = vec!["--skip", NEEDS_E2FSPROGS];
+        left_out.extend(["--skip", NEEDS_E2FSPROGS]);
+    }
+    if let Err(failure) = &present.qemu {
+        counts += skipped("end-to-end tests of bare machines", &failure.to_string());
+        left_out.extend(["--skip", NEEDS_QEMU]);
     }
     counts += run_cargo_test(command, selection, &left_out)?;
     Ok(counts)
+}
+
+fn this_tool() -> Outcome<PathBuf> {
+    std::env::current_exe().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))
 }
 
 fn cargo_test(repository: &Repository) -> Command {
@@ -159,7 +184,7 @@ fn run_cargo_test(mut command: Command, selection: &Selection<'_>, harness: &[&s
 }
 
 /// Runs the conformance system: its primary program prints a verdict for each test.
-fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+fn conformance(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
     let Ok(manifest) = repository.system_manifest("conformance".as_ref()) else {
         return Ok(skipped("conformance", "there is no systems/conformance.toml"));
     };
@@ -176,8 +201,39 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
             command.arg("--parameter").arg(format!("only={name}"));
         }
         counts += conformance_run(command, "conformance", selection, processors)?;
+        let mut command = Command::new(&ready.machine);
+        command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+        command.args(["--memory-mib", SHORT_OF_MEMORY_MIB, "--parameter", "short-of-memory=true"]);
+        if let Some(name) = selection.name {
+            command.arg("--parameter").arg(format!("only={name}"));
+        }
+        counts += conformance_run(command, "conformance", selection, processors)?;
     }
+    counts += match &present.qemu {
+        Ok(()) => bare_conformance(selection)?,
+        Err(failure) => skipped("conformance on bare machines", &failure.to_string()),
+    };
     counts += services_check(repository, selection)?;
+    Ok(counts)
+}
+
+/// Runs the same suite on machines in QEMU.
+fn bare_conformance(selection: &Selection<'_>) -> Outcome<Counts> {
+    let tool = this_tool()?;
+    let long: &[_] = if selection.long { &LONG_BARE_CONFORMANCE } else { &[] };
+    let mut counts = Counts::default();
+    for (kind, processors) in BARE_CONFORMANCE.iter().chain(long) {
+        let mut command = Command::new(&tool);
+        command.args(["run", "--system", "conformance", "--allow-unsafe-tests", "--mem", BARE_MEMORY]);
+        command.args(["--machine", kind, "--smp", &processors.to_string()]);
+        if selection.long {
+            command.args(["--parameter", "long=true"]);
+        }
+        if let Some(name) = selection.name {
+            command.arg("--parameter").arg(format!("only={name}"));
+        }
+        counts += conformance_run(command, &format!("conformance on {kind}"), selection, *processors)?;
+    }
     Ok(counts)
 }
 
@@ -209,7 +265,7 @@ fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>, pro
         match verdict(line) {
             Some(Verdict::Passed(_)) => counts.passed += 1,
             Some(Verdict::Failed(name, why)) => {
-                println!("  FAILED {name} with {processors} processors: {why}");
+                println!("  FAILED {suite}: {name} with {processors} processors: {why}");
                 counts.failed += 1;
             }
             Some(Verdict::Skipped(name, why)) => {

@@ -9,7 +9,6 @@ use tempfile::NamedTempFile;
 use crate::bare::boot::{self, Disk};
 use crate::bare::qemu::{self, Hardware, Kind, Start};
 use crate::bare::{acceleration, terminal};
-use crate::builder::UnsafeTests;
 use crate::command_line::{Acceleration, RunArguments};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
@@ -56,7 +55,7 @@ impl Prepared {
         qemu::find()?;
         let system = arguments.system.as_deref().unwrap_or(Path::new("bare"));
         let manifest = repository.system_manifest(system)?;
-        let ready = systems::prepare(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
+        let ready = systems::prepare(repository, &manifest, Platform::Bare, arguments.unsafe_tests())?;
         let mut offered = match person {
             Person::AtConsole => terminal::parameters(),
             Person::Elsewhere => vec![("terminal", "none".into())],

@@ -207,13 +207,14 @@ fn a_debugger_stops_in_kernel_and_program_by_name() {
         return;
     }
     bare_system();
-    let commands = "hbreak kernel::start\ncontinue\nhbreak echo::main\ncontinue\nbacktrace 1\ninfo symbol $pc";
+    let commands =
+        "hbreak kernel::start\ncontinue\ninfo symbol $pc\nhbreak echo::main\ncontinue\nbacktrace 1\ninfo symbol $pc";
     for kind in KINDS {
         let mut command = Command::new(sing());
         command.args(["debug", "--machine", kind, "-c", "echo done", "--batch", commands]).current_dir(repository());
         let run = finish(command, commands, Duration::from_secs(120));
         let text = run.text();
-        assert!(text.contains("Breakpoint 1,") && text.contains("kernel::start"), "on {kind}:\n{run}");
+        assert!(text.contains("Breakpoint 1,") && text.contains("kernel::start + "), "on {kind}:\n{run}");
         assert!(text.contains("Breakpoint 2,") && text.contains("echo::main in section"), "on {kind}:\n{run}");
         assert_eq!(run.status, Some(0), "on {kind}:\n{run}");
     }
