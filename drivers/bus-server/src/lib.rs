@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,9 +18,11 @@ use contracts::device_bus::{self, BusDevice, BusRange, ExpReady, RangeKind, stat
 use contracts::service_provider::{self, StartError};
 use contracts::{provider, report};
 use sip::exheap::ExVec;
-use sip::hardware::bus::{Bus, DeviceNumber};
+use sip::hardware::bus::{Bus, DeviceNumber, Publication};
 use sip::{Deadline, Status};
 
+/// Names that are tried for a device.
+const MOST_NAMES: usize = 256;
 /// When a device that did not fall silent is tried again.
 const AGAIN_AFTER_MS: u64 = 1_000;
 
@@ -48,7 +51,7 @@ pub fn run<S: Silencer>(
 ) -> i32 {
     let started = find().and_then(|found| {
         let Found { bus, devices, silencer } = found;
-        let again = |status: Status| alloc::format!("devices that come back cannot be waited for: {}", status.text());
+        let again = |status: Status| format!("devices that come back cannot be waited for: {}", status.text());
         // The thread runs as long as the driver.
         drop(sip::thread::spawn(move || silence_released(&bus, silencer)).map_err(again)?);
         Ok(devices)
@@ -114,6 +117,29 @@ fn silence(bus: &Bus, silencer: &mut impl Silencer, device: DeviceNumber) -> Res
         report::error(format_args!("a silenced device cannot be opened again: {}", status.text()));
     }
     Ok(())
+}
+
+/// Begins to offer a device under the next name that no other bus of the machine has taken. Gives the name, or in a
+/// sentence why that is not possible.
+pub fn publish(bus: &Bus, mut next_name: impl FnMut() -> String) -> Result<(String, Publication), String> {
+    let mut last = Status::Busy;
+    for _ in 0..MOST_NAMES {
+        let name = next_name();
+        match bus.publish(&name) {
+            Ok(publication) => return Ok((name, publication)),
+            Err(Status::Busy) => {}
+            Err(status) => {
+                last = status;
+                break;
+            }
+        }
+    }
+    Err(not_offered(last))
+}
+
+/// What to say where the kernel refuses to publish.
+pub fn not_offered(status: Status) -> String {
+    format!("it cannot be offered to drivers: {}", status.text())
 }
 
 /// A record with texts only; `name` and `trouble` may be empty.

@@ -74,7 +74,8 @@ pub fn split(hardware: &Hardware) -> Result<(Space, Windows), Status> {
     let mut space = Space::Ports(ports.ok_or(Status::NotFound)?);
     if let Some((_, first)) = windows.first() {
         let mut in_memory = Space::Memory(first.clone());
-        if in_memory.is_there() && in_memory.is_same_as(&mut space) {
+        // Some machines have it in memory only.
+        if in_memory.is_there() && (!space.is_there() || in_memory.is_same_as(&mut space)) {
             space = in_memory;
             windows.remove(0);
         }

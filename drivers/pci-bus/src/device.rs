@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use bus_server::not_offered;
 use pci::msix::{Message, Table};
 use pci::virtio::Structures;
 use pci::{Address, Bar, BarKind, Function, Placement, Span, bars, register, set_command};
@@ -11,8 +12,8 @@ use sip::hardware::bus::{Bus, DeviceNumber, Publication};
 use sip::{Deadline, Status};
 use virtio_bus::silence;
 
+use crate::Devices;
 use crate::access::{Space, Windows};
-use crate::{Devices, not_offered};
 
 /// A device gets one interrupt for itself and one for each of its first queues.
 const MOST_INTERRUPTS: u16 = 3;
@@ -142,7 +143,10 @@ fn give_addresses(
         }
         let limit = if bar.kind == BarKind::Memory64 { u64::MAX } else { BELOW_4_GIB };
         let placed = match bridge {
-            Some(bridge) => bridge.memory.and_then(|within| placement.place(bar.bytes, limit, Some(within))),
+            Some(bridge) => {
+                let within = bridge.memory.ok_or("the bridge that it lies behind passes no addresses on")?;
+                placement.place(bar.bytes, limit, Some(within))
+            }
             None => {
                 let mut outside = placement.clone();
                 passed_on.iter().for_each(|&window| outside.avoid(window));

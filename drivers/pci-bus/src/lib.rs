@@ -59,14 +59,14 @@ impl Silencer for Devices {
 struct Candidate {
     function: Function,
     bars: Vec<Bar>,
-    /// For a virtio device: its name, and where it is being offered or why it is not.
-    offer: Option<(String, Result<Publication, String>)>,
+    /// For a virtio device: its name and where it is being offered, or why it is not.
+    offer: Option<Result<(String, Publication), String>>,
 }
 
 impl Candidate {
     /// A driver may be at work: its last bus driver had offered it, and ended.
     fn is_adopted(&self) -> bool {
-        matches!(&self.offer, Some((_, Ok(publication))) if publication.adopted().is_some())
+        matches!(&self.offer, Some(Ok((_, publication))) if publication.adopted().is_some())
     }
 }
 
@@ -78,10 +78,8 @@ fn find() -> Result<Found<Devices>, String> {
     let mut names = Names::new();
     let mut candidates: Vec<Candidate> = Vec::new();
     for function in enumerate(&mut space) {
-        let offer = pci::virtio::device_id(&function).map(|id| names.next(id)).map(|name| {
-            let publication = bus.publish(&name).map_err(not_offered);
-            (name, publication)
-        });
+        let id = pci::virtio::device_id(&function);
+        let offer = id.map(|id| bus_server::publish(&bus, || names.next(id)));
         candidates.push(Candidate { function, bars: Vec::new(), offer });
     }
     let mut placement = Placement::new(windows.spans());
@@ -95,10 +93,6 @@ fn find() -> Result<Found<Devices>, String> {
         described.push(offer(&bus, &mut devices, &mut placement, &functions, candidate));
     }
     Ok(Found { bus, devices: described, silencer: devices })
-}
-
-fn not_offered(status: Status) -> String {
-    format!("it cannot be offered to drivers: {}", status.text())
 }
 
 /// Finds out which addresses a function answers to, and takes them.
@@ -133,18 +127,17 @@ fn offer(
     let place = format!("{}", function.address);
     let mut described = match offer {
         None => record(&place, "", ""),
-        Some((name, publication)) => {
-            let offered = publication.and_then(|publication| {
+        Some(offer) => {
+            let offered = offer.and_then(|(name, publication)| {
                 let offer = Offer { bus, name: &name, function: &function, functions, publication };
-                device::open(offer, devices, placement, &mut bars)
+                let (number, device) = device::open(offer, devices, placement, &mut bars)?;
+                devices.published.insert(number, device);
+                Ok(name)
             });
             match offered {
-                Ok((number, device)) => {
-                    devices.published.insert(number, device);
-                    record(&place, &name, "")
-                }
+                Ok(name) => record(&place, &name, ""),
                 Err(trouble) => {
-                    report::error(format_args!("{place} ({name}): {trouble}"));
+                    report::error(format_args!("{place}: {trouble}"));
                     record(&place, "", &trouble)
                 }
             }

@@ -13,7 +13,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use bus_server::{Found, Silencer, record};
+use bus_server::{Found, Silencer, not_offered, record};
 use contracts::device_bus::{BusDevice, RangeKind};
 use contracts::report;
 use sip::hardware::bus::{Bus, DeviceNumber};
@@ -98,9 +98,8 @@ fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, registe
     let (device, published) = match probed {
         Ok(None) => return None,
         Ok(Some(device)) => {
-            let name = names.next(device.device_id);
-            let published = publish(found, &name, number, registers);
-            (Some(device), published.map(|()| name))
+            let published = publish(found, names, device.device_id, number, registers);
+            (Some(device), published)
         }
         Err(trouble) => (None, Err(trouble)),
     };
@@ -118,18 +117,24 @@ fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, registe
     Some(described)
 }
 
-fn publish(found: &mut Found<Slots>, name: &str, number: usize, registers: Registers) -> Result<(), String> {
-    let refused = |status: Status| format!("it cannot be offered to drivers: {}", status.text());
-    let publication = found.bus.publish(name).map_err(refused)?;
+/// Lets drivers open the device in a slot; gives its name.
+fn publish(
+    found: &mut Found<Slots>,
+    names: &mut Names,
+    device_id: u32,
+    number: usize,
+    registers: Registers,
+) -> Result<String, String> {
+    let (name, publication) = bus_server::publish(&found.bus, || names.next(device_id))?;
     let is_adopted = publication.adopted().is_some();
     if !is_adopted {
         silence(&mut Slot(&registers)).map_err(|_| String::from("it does not reset"))?;
     }
-    publication.add_range(number, 0, registers.bytes()).map_err(refused)?;
+    publication.add_range(number, 0, registers.bytes()).map_err(not_offered)?;
     if !is_adopted {
-        publication.add_interrupt(number).map_err(refused)?;
+        publication.add_interrupt(number).map_err(not_offered)?;
     }
-    let device = publication.open().map_err(refused)?;
-    found.silencer.0.insert(device, (String::from(name), registers));
-    Ok(())
+    let device = publication.open().map_err(not_offered)?;
+    found.silencer.0.insert(device, (name.clone(), registers));
+    Ok(name)
 }
