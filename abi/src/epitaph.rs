@@ -20,6 +20,8 @@ pub enum EpitaphKind {
     Orphaned = 6,
     /// It could not be started.
     NotStarted = 7,
+    /// The machine's memory ran out, and it held most, alone or with those that it started and was started by.
+    MemoryRanOut = 8,
 }
 
 impl EpitaphKind {
@@ -34,6 +36,7 @@ impl EpitaphKind {
             5 => EpitaphKind::ContractViolation,
             6 => EpitaphKind::Orphaned,
             7 => EpitaphKind::NotStarted,
+            8 => EpitaphKind::MemoryRanOut,
             _ => return None,
         })
     }

@@ -19,6 +19,8 @@ pub const PENDING_TIMER: u32 = 2;
 pub const PENDING_KILL: u32 = 4;
 /// A pending flag: an interrupt line fired.
 pub const PENDING_INTERRUPT: u32 = 8;
+/// A pending flag: memory is low.
+pub const PENDING_RECLAIM: u32 = 16;
 
 /// What the next context does for the one that a processor has just left.
 #[derive(Clone, Copy, PartialEq, Eq)]

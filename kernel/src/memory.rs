@@ -154,7 +154,7 @@ pub fn allocate_stack() -> Option<usize> {
 pub fn free_stack(slot: usize) {
     STACKS_USED.fetch_sub(1, Ordering::Relaxed);
     let mut stacks = STACKS.lock();
-    if stacks.warm.len() < WARM_STACKS {
+    if stacks.warm.len() < WARM_STACKS && !is_low() {
         stacks.warm.push(slot);
         return;
     }
@@ -220,6 +220,37 @@ pub fn free_exchange(address: usize, bytes: usize) {
     match small_class(bytes) {
         Some(class) => SMALL.lock()[class].push(address),
         None => free_run(address, bytes.div_ceil(PAGE_BYTES)),
+    }
+}
+
+/// Gives back what is kept for speed alone: the memory behind free stacks, and chunks of which no block is in
+/// use.
+pub fn trim() {
+    loop {
+        let Some(slot) = STACKS.lock().warm.pop() else { break };
+        machine().decommit(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
+        STACKS.lock().cold.push(slot);
+    }
+    let base = machine().layout().memory.base;
+    for class in 0..SMALL_CLASSES {
+        let free = &mut SMALL.lock()[class];
+        let blocks_in_chunk = CHUNK_BYTES / (BLOCK_ALIGN << class);
+        // A run of pages is aligned to its size, so a block's address tells its chunk.
+        let chunk_of = |address: usize| address - (address - base) % CHUNK_BYTES;
+        free.sort_unstable();
+        let (mut kept, mut next) = (0, 0);
+        while let Some(&first) = free.get(next) {
+            let chunk = chunk_of(first);
+            let count = free[next..].iter().take_while(|&&address| chunk_of(address) == chunk).count();
+            if count == blocks_in_chunk {
+                free_run(chunk, CHUNK_BYTES / PAGE_BYTES);
+            } else {
+                free.copy_within(next..next + count, kept);
+                kept += count;
+            }
+            next += count;
+        }
+        free.truncate(kept);
     }
 }
 

@@ -13,12 +13,14 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::cpu::{self, Afterwards, Cpu, PENDING_INTERRUPT, PENDING_KILL, PENDING_RESCHEDULE, PENDING_TIMER};
+use crate::cpu::{
+    self, Afterwards, Cpu, PENDING_INTERRUPT, PENDING_KILL, PENDING_RECLAIM, PENDING_RESCHEDULE, PENDING_TIMER,
+};
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::thread::{self, ThreadRef};
 use crate::wait_word::{self, RUNNABLE, RUNNING};
-use crate::{arch, hardware, timers};
+use crate::{arch, hardware, process, timers};
 
 /// A first-in, first-out list through [`thread::Thread::next`].
 #[derive(Default)]
@@ -278,6 +280,9 @@ pub fn service_pending() {
         }
         if pending & PENDING_INTERRUPT != 0 {
             hardware::deliver();
+        }
+        if pending & PENDING_RECLAIM != 0 {
+            process::reclaim();
         }
         let current = cpu::current();
         if current.owner().is_none_or(|process| process.is_dying()) {

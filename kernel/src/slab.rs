@@ -11,7 +11,11 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::lock::SpinLock;
 
-const CHUNK: usize = 256;
+/// Slots that are made at once; fewer of those that are large.
+const CHUNK_SLOTS: usize = 256;
+const CHUNK_SLOTS_LARGE: usize = 32;
+/// Slots of at least this many bytes are large.
+const LARGE_BYTES: usize = 1024;
 const CHUNKS: usize = 4096;
 const NONE: u32 = u32::MAX;
 const GENERATION_MASK: u32 = 0x00ff_ffff;
@@ -64,6 +68,8 @@ pub struct Slab<T: 'static> {
 }
 
 impl<T: Default + Sync + 'static> Slab<T> {
+    const CHUNK: usize = if size_of::<Slot<T>>() < LARGE_BYTES { CHUNK_SLOTS } else { CHUNK_SLOTS_LARGE };
+
     /// An empty slab.
     pub const fn new() -> Slab<T> {
         Slab {
@@ -72,17 +78,20 @@ impl<T: Default + Sync + 'static> Slab<T> {
         }
     }
 
-    /// Takes a slot into use; `None` when all that the slab may ever have are in use. What the slot
-    /// holds is what its last user left: the caller sets every field.
+    /// Takes a slot into use; `None` when all that the slab may ever have are in use, or memory is low and
+    /// none is free. What the slot holds is what its last user left: the caller sets every field.
     pub fn allocate(&'static self) -> Option<&'static Slot<T>> {
         let mut free = self.free.lock();
         let index = if free.head != NONE {
             free.head
         } else {
-            if free.made as usize == CHUNK * CHUNKS {
+            if free.made as usize == Self::CHUNK * CHUNKS {
                 return None;
             }
-            if (free.made as usize).is_multiple_of(CHUNK) {
+            if (free.made as usize).is_multiple_of(Self::CHUNK) {
+                if crate::memory::is_low() {
+                    return None;
+                }
                 self.add_chunk(free.made);
             }
             free.made += 1;
@@ -110,13 +119,13 @@ impl<T: Default + Sync + 'static> Slab<T> {
     /// The slot with this number, whatever it holds.
     #[inline(always)]
     pub fn slot(&'static self, index: u32) -> Option<&'static Slot<T>> {
-        let chunk = self.chunks.get(index as usize / CHUNK)?.load(Ordering::Acquire);
+        let chunk = self.chunks.get(index as usize / Self::CHUNK)?.load(Ordering::Acquire);
         if chunk.is_null() {
             return None;
         }
-        // SAFETY: `add_chunk` stored the address of CHUNK initialized slots that are never freed, and
-        // the remainder is below CHUNK.
-        Some(unsafe { &*chunk.add(index as usize % CHUNK) })
+        // SAFETY: `add_chunk` stored the address of `Self::CHUNK` initialized slots that are never freed, and
+        // the remainder is below that.
+        Some(unsafe { &*chunk.add(index as usize % Self::CHUNK) })
     }
 
     /// The slot with this number, if it is in use with this generation.
@@ -137,7 +146,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
     }
 
     fn add_chunk(&self, first: u32) {
-        let chunk: Box<[Slot<T>]> = (0..CHUNK as u32)
+        let chunk: Box<[Slot<T>]> = (0..Self::CHUNK as u32)
             .map(|offset| Slot {
                 generation: AtomicU32::new(0),
                 next_free: AtomicU32::new(NONE),
@@ -146,7 +155,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
             })
             .collect();
         let pointer = Box::leak(chunk).as_mut_ptr();
-        self.chunks[first as usize / CHUNK].store(pointer, Ordering::Release);
+        self.chunks[first as usize / Self::CHUNK].store(pointer, Ordering::Release);
     }
 }
 

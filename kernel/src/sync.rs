@@ -91,6 +91,7 @@ impl Listed for OfProcess {
 /// Creates an object of the caller's.
 pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
     caller.may_have_another_handle()?;
+    caller.may_grow()?;
     let sync = SYNCS.allocate().ok_or(Status::Exhausted)?;
     *sync.inner.lock() = Inner {
         state: match make {

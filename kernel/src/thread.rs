@@ -12,7 +12,7 @@ use abi::limits::{MESSAGE_WORDS, STACK_SLOT_BYTES};
 
 use crate::claims::{self, Kind};
 use crate::lock::{AtomicRef, SpinLock};
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::slab::{Links, Listed, Slab, Slot};
 use crate::wait::Waiters;
 use crate::wait_word::{self, RUNNABLE};
@@ -176,10 +176,10 @@ impl MessageBuffer {
 /// Creates a thread of a SIP. `entry` has been checked to lie in the SIP's code. It does not run
 /// until it is made runnable.
 pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument) -> Result<ThreadRef, Status> {
-    let stack = memory::allocate_stack().ok_or(Status::Exhausted)?;
+    let stack = memory::allocate_stack().ok_or_else(process::used_up)?;
     let Some(thread) = THREADS.allocate() else {
         memory::free_stack(stack);
-        return Err(Status::Exhausted);
+        return Err(process::used_up());
     };
     thread.stack.store(stack, Ordering::Relaxed);
     thread.process.set(Some(process));

@@ -24,6 +24,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub processors: Option<usize>,
 
+    /// How much memory the system has, in MiB [default: as much as the host gives]
+    #[arg(long, value_name = "N", value_parser = parse_mebibytes)]
+    pub memory_mib: Option<usize>,
+
     /// Adds a bus with devices that are not there, for tests of drivers
     #[arg(long)]
     pub simulated_device: bool,
@@ -31,6 +35,13 @@ pub struct Arguments {
     /// A parameter of the system's first program
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub parameters: Vec<(String, String)>,
+}
+
+fn parse_mebibytes(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(mebibytes @ 8..=131_072) => Ok(mebibytes),
+        _ => Err("write a number of MiB from 8 to 131072".to_owned()),
+    }
 }
 
 fn disk(text: OsString) -> DiskSpecification {

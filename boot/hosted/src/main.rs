@@ -29,6 +29,7 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
     let configuration = Configuration {
         processors: arguments.processors,
         disks: arguments.disks,
+        memory_bytes: arguments.memory_mib.map(|mebibytes| mebibytes << 20),
         simulated_device: arguments.simulated_device,
     };
     let Started { machine, notices } = Hosted::start(&configuration)?;

@@ -51,8 +51,9 @@ enum Access {
 }
 
 impl Reservation {
-    /// Reserves all arenas, each as large as the host allows down to a least size.
-    pub(crate) fn new() -> Result<Self, StartError> {
+    /// Reserves all arenas, each as large as the host allows down to a least size; that of memory of
+    /// `memory_bytes` if there are any.
+    pub(crate) fn new(memory_bytes: Option<usize>) -> Result<Self, StartError> {
         let guards = probe_guards();
         let stacks_most = match guards {
             GuardKind::Light => STACKS_BYTES,
@@ -61,7 +62,12 @@ impl Reservation {
         let layout = Layout {
             images: reserve("image", IMAGES_BYTES, IMAGES_LEAST_BYTES, Access::None)?,
             stacks: reserve("stack", stacks_most, STACKS_LEAST_BYTES, Access::ReadWrite)?,
-            memory: reserve("memory", MEMORY_BYTES, MEMORY_LEAST_BYTES, Access::ReadWrite)?,
+            memory: reserve(
+                "memory",
+                memory_bytes.unwrap_or(MEMORY_BYTES),
+                memory_bytes.unwrap_or(MEMORY_LEAST_BYTES),
+                Access::ReadWrite,
+            )?,
             memory_is_clear: true,
         };
         Ok(Self { layout, guards })

@@ -31,6 +31,8 @@ pub struct Configuration {
     pub processors: Option<usize>,
     /// The disks, in order: `disk0`, `disk1`, ...
     pub disks: Vec<DiskSpecification>,
+    /// How much memory SIPs have, in bytes, a multiple of a page; `None`: as much as the host lets them.
+    pub memory_bytes: Option<usize>,
     /// Whether there is a bus with devices for tests of drivers.
     pub simulated_device: bool,
 }
@@ -71,7 +73,7 @@ impl Hosted {
             }
             disks.push(disk);
         }
-        let reservation = Reservation::new()?;
+        let reservation = Reservation::new(configuration.memory_bytes)?;
         host_text::record();
         let machine = Box::leak(Box::new(Self {
             clock,

@@ -107,7 +107,7 @@ fn be_a_machine(program: Program) {
         return;
     }
     hal_hosted::own_process();
-    let configuration = Configuration { processors: Some(1), disks: Vec::new(), simulated_device: false };
+    let configuration = Configuration { processors: Some(1), disks: Vec::new(), ..Configuration::default() };
     let machine = Hosted::start(&configuration).expect("a machine").machine;
     assert!(MACHINE.set(machine).is_ok());
     *PROGRAM.lock().expect("never poisoned") = Some(program);

@@ -11,6 +11,7 @@ use crate::claims;
 use crate::contract::Monitored;
 use crate::exheap::{self, BLOCKS, BlockRef};
 use crate::lock::SpinGuard;
+use crate::memory;
 use crate::process::ProcessRef;
 use crate::sync::Membership;
 
@@ -56,6 +57,10 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     };
     *side = Side { speaker, home: NO_BLOCK, ..Side::default() };
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
+    if both_closed && memory::is_low() {
+        // Kept for the slot's next channel otherwise.
+        inner.storage = Vec::new();
+    }
     let creator = inner.creator;
     if !both_closed {
         inner.notify(endpoint.peer());

@@ -188,6 +188,9 @@ fn announce_end(process: ProcessRef) {
     process.state.store(ProcessState::Ended as u64, Ordering::Release);
     ENDED.fetch_add(1, Ordering::Relaxed);
     life.waiters.wake_all();
+    if memory::is_low() {
+        life.parameters = Vec::new();
+    }
     let held = life.held;
     let first = process.parent_id_locked(&life) == 0 && !held && process.id.load(Ordering::Relaxed) == 1;
     let charged = life.released_by.take();

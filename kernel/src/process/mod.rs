@@ -8,10 +8,12 @@
 mod end;
 mod graveyard;
 mod quota;
+mod reclaim;
 
 pub use end::{end, release, stop, thread_ended};
 pub use graveyard::{Epitaph, epitaph_lines, trace_of};
 pub use quota::may_create_thread;
+pub use reclaim::{reclaim, used_up};
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -50,6 +52,12 @@ pub struct Process {
     dying: AtomicBool,
     /// Threads that have not ended.
     pub live_threads: AtomicU32,
+    /// How many parents lie between it and nobody: 0 for the root.
+    depth: AtomicU32,
+    /// Process id of the top of the tree that it belongs to when memory runs out.
+    tree: AtomicU64,
+    /// Whether it is being ended because memory ran out.
+    reclaimed: AtomicBool,
     /// Its trace.
     pub trace: Ring,
     /// Messages sent.
@@ -222,11 +230,14 @@ impl Slot<Process> {
 pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<ProcessRef, CreateError> {
     if let Some(parent) = parent {
         parent.may_have_another_child().map_err(CreateError::Status)?;
+        parent.may_grow().map_err(CreateError::Status)?;
     }
     let loaded = program.load().map_err(CreateError::Refused)?;
     let process = PROCESSES.allocate().ok_or(CreateError::Status(Status::Exhausted))?;
     let manifest = &program.manifest;
     process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    process.place_below(parent);
+    process.reclaimed.store(false, Ordering::Relaxed);
     process.program.set(Some(program));
     process.loaded.set(Some(loaded));
     process.state.store(ProcessState::Created as u64, Ordering::Release);

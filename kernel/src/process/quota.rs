@@ -59,6 +59,7 @@ impl Slot<Process> {
             return Err(self.quota_exceeded(QUOTA_HANDLES));
         }
         let allowed = quota.block_kib as usize * 1024;
+        self.may_grow()?;
         let used = self.block_bytes.load(Ordering::Relaxed);
         if used.checked_add(bytes).is_none_or(|sum| sum > allowed) {
             return Err(self.quota_exceeded(QUOTA_BLOCKS));
@@ -91,6 +92,7 @@ impl Slot<Process> {
         if self.endpoints.lock().count() + 2 > quota.handles {
             return Err(self.quota_exceeded(QUOTA_HANDLES));
         }
+        self.may_grow()?;
         if self.created_channels.fetch_add(1, Ordering::Relaxed) >= quota.channels {
             self.created_channels.fetch_sub(1, Ordering::Relaxed);
             return Err(self.quota_exceeded(QUOTA_CHANNELS));
@@ -130,9 +132,13 @@ impl Slot<Process> {
             }
             pages.count += count;
         }
-        let Some(address) = memory::allocate_pages(count) else {
-            self.pages.lock().count -= count;
-            return Err(Status::Exhausted);
+        let allocated = self.may_grow().and_then(|()| memory::allocate_pages(count).ok_or(Status::Exhausted));
+        let address = match allocated {
+            Ok(address) => address,
+            Err(status) => {
+                self.pages.lock().count -= count;
+                return Err(status);
+            }
         };
         self.pages.lock().runs.push((address, count));
         self.trace.add(TraceKind::MemoryAllocated, address as u64, count as u64);
@@ -160,6 +166,7 @@ impl Slot<Process> {
 /// Whether the SIP may have another thread.
 pub fn may_create_thread(process: ProcessRef) -> Result<(), Status> {
     if process.threads.lock().count() < process.quota().threads {
+        process.may_grow()?;
         process.may_have_another_handle()
     } else {
         Err(process.quota_exceeded(QUOTA_THREADS))

@@ -61,8 +61,8 @@ pub fn machine() -> &'static Hosted {
             DiskSpecification { path: path.clone(), access: DiskAccess::WriteIfAllowed },
             DiskSpecification { path: second.clone(), access: DiskAccess::ReadOnly },
         ];
-        let started =
-            Hosted::start(&Configuration { processors: Some(1), disks, simulated_device: false }).expect("a machine");
+        let started = Hosted::start(&Configuration { processors: Some(1), disks, ..Configuration::default() })
+            .expect("a machine");
         DISK_FILE.set(File::open(&path).expect("the disk's file")).expect("set once");
         for path in [path, second] {
             std::fs::remove_file(path).expect("a file of our own");

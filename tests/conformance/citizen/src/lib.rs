@@ -12,6 +12,7 @@ mod closing;
 mod family;
 mod quotas;
 mod scheduling;
+mod shortage;
 mod synchronization;
 mod talk;
 mod waiting;
@@ -103,6 +104,11 @@ const ACTS: &[(&str, Act)] = &[
     ("wait-set", waiting::wait_set),
     ("wait-any", waiting::wait_any),
     ("switch-receive", waiting::switch_receive),
+    ("launch", shortage::launch),
+    ("hoard-memory", shortage::memory),
+    ("hoard-blocks", shortage::blocks),
+    ("hoard-channels", shortage::channels),
+    ("hoard-children", shortage::children),
 ];
 
 /// Performs the act that the parent asks for.

@@ -19,8 +19,10 @@ mod loans;
 mod messages;
 mod resources;
 mod scheduling;
+mod shortage;
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use sip::log;
 
@@ -67,7 +69,7 @@ pub fn main(startup: Startup) -> i32 {
     let (mut passed, mut failed) = (0, 0);
     // The first start of each program maps its image and registers its contracts, which stay.
     endings::load_programs();
-    let groups = [
+    let all = [
         endings::tests(),
         lifecycle::tests(),
         messages::tests(),
@@ -77,6 +79,8 @@ pub fn main(startup: Startup) -> i32 {
         crowds::tests(),
         hardware::tests(),
     ];
+    // Where memory is short, most of the other tests would only show that.
+    let groups: Vec<Vec<Test>> = if startup.short_of_memory { alloc::vec![shortage::tests()] } else { all.into() };
     for test in groups.into_iter().flatten().filter(|test| test.name.contains(startup.only.as_str())) {
         let started = sip::time::monotonic();
         let outcome = run(&test, &settings);

@@ -1,0 +1,100 @@
+//! Acts of programs that take without end, and of one that started them and goes on.
+
+use alloc::vec::Vec;
+
+use conformance_contract::errand;
+use sip::exheap::ExVec;
+use sip::process::{self, Child, EpitaphKind};
+use sip::{Deadline, thread, time};
+
+use crate::{Stage, sleep_forever};
+
+const SELF: &str = "conformance-citizen";
+const ACT: usize = 0;
+/// How long the launcher lets a hoarder go on.
+const PATIENCE_MS: u64 = 30_000;
+/// The longest that a short sleep with a little work may take while memory runs out.
+const RESPONSE_MS: u64 = 2_000;
+
+/// Starts the hoarder with this number; it has to be ended because memory ran out, and this program hardly
+/// feels it.
+pub(crate) fn launch(stage: Stage) -> i32 {
+    let act = ["hoard-memory", "hoard-blocks", "hoard-channels", "hoard-children"][stage.number as usize];
+    let hoarder = start(act).expect("the hoarder starts");
+    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let epitaph = loop {
+        let before = time::monotonic();
+        if let Ok(epitaph) = hoarder.wait_until(Deadline::after_ms(5)) {
+            break epitaph;
+        }
+        let block = ExVec::<u8>::new(4096).expect("a service gets a block also when memory is low");
+        drop(block);
+        let took = (time::monotonic() - before) / 1_000_000;
+        assert!(took < RESPONSE_MS, "a short wait took {took} ms");
+        assert!(!deadline.has_passed(), "the hoarder goes on");
+    };
+    assert_eq!(epitaph.kind, EpitaphKind::MemoryRanOut, "{epitaph}");
+    assert!(epitaph.text.contains("memory ran out") && epitaph.text.contains("the most of all"), "{epitaph}");
+    if stage.number == 3 {
+        assert!(epitaph.text.contains("programs that it started"), "{epitaph}");
+    }
+    0
+}
+
+fn start(act: &str) -> Result<Child, sip::Status> {
+    process::create(SELF).map_err(|error| error.status)?.parameter(ACT, act)?.start()
+}
+
+/// A little later there may be more of it.
+fn pause() {
+    thread::sleep(Deadline::after_ms(1));
+}
+
+/// Pages, as many as there are and then again and again.
+pub(crate) fn memory(_: Stage) -> i32 {
+    let mut hoard: Vec<Vec<u8>> = Vec::with_capacity(100_000);
+    loop {
+        let mut more = Vec::new();
+        match more.try_reserve_exact(16_384) {
+            Ok(()) => {
+                more.resize(16_384, 1);
+                hoard.push(more);
+            }
+            Err(_) => pause(),
+        }
+    }
+}
+
+/// Blocks of all sizes.
+pub(crate) fn blocks(_: Stage) -> i32 {
+    let mut hoard = Vec::with_capacity(30_000);
+    for size in [64usize, 2048, 100, 65_536, 1024].iter().cycle() {
+        match ExVec::<u8>::new(*size) {
+            Ok(block) => hoard.push(block),
+            Err(_) => pause(),
+        }
+    }
+    0
+}
+
+/// Fills every channel that it can get.
+pub(crate) fn channels(_: Stage) -> i32 {
+    let mut hoard = Vec::with_capacity(2_000);
+    loop {
+        match (errand::new_channel(), ExVec::<u8>::new(65_536)) {
+            (Ok((importer, exporter)), Ok(block)) => hoard.push((importer.give(block), exporter)),
+            _ => pause(),
+        }
+    }
+}
+
+/// Starts programs that do the same, and lets go of them.
+pub(crate) fn children(_: Stage) -> i32 {
+    for _ in 0..64 {
+        match start("hoard-children") {
+            Ok(child) => drop(child),
+            Err(_) => pause(),
+        }
+    }
+    sleep_forever()
+}
