@@ -94,6 +94,50 @@ impl Moment {
     }
 }
 
+impl Moment {
+    /// Seconds since 1970-01-01 00:00 UTC. The day of the week does not count. `None` if there is no such moment,
+    /// or the year is not from 0 to 9999.
+    pub fn to_unix(&self) -> Option<i64> {
+        let &Moment { year, month, day, hour, minute, second, .. } = self;
+        let is_date = (0..10_000).contains(&year) && (1..=12).contains(&month);
+        if !is_date || !(1..=days_in_month(year, month)).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        // As in `from_unix`, years begin in March.
+        let year = year - i64::from(month <= 2);
+        let months = i64::from((month + 9) % 12);
+        let day_of_year = (153 * months + 2) / 5 + i64::from(day) - 1;
+        let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+        let days = 365 * year + leap_days + day_of_year - 719_468;
+        Some(days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second))
+    }
+
+    /// Reads what is shown: `2026-11-21 03:06:38`, the seconds or all of the time left out. `None` if it is none.
+    pub fn parse(text: &str) -> Option<Moment> {
+        let (date, time) = text.trim().split_once([' ', 'T']).unwrap_or((text.trim(), "00:00"));
+        let mut date = date.splitn(3, '-');
+        let mut time = time.splitn(3, ':');
+        let number = |text: Option<&str>| text.filter(|text| text.len() <= 4)?.parse::<u16>().ok();
+        let year = number(date.next())?;
+        let small = |text: Option<&str>| number(text).and_then(|number| u8::try_from(number).ok());
+        let (month, day) = (small(date.next())?, small(date.next())?);
+        let (hour, minute) = (small(time.next())?, small(time.next())?);
+        let second = time.next().map_or(Some(0), |text| small(Some(text)))?;
+        let moment = Moment { year: year.into(), month, day, weekday: 0, hour, minute, second };
+        moment.to_unix().map(Moment::from_unix)
+    }
+}
+
+/// Days of a month (1 to 12) of the Gregorian calendar.
+fn days_in_month(year: i64, month: u8) -> u8 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + u8::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
 impl core::fmt::Display for Moment {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Moment { year, month, day, hour, minute, second, .. } = self;
@@ -224,6 +268,22 @@ mod tests {
         assert_eq!(Moment::from_unix(0).weekday, 4);
         assert_eq!(Moment::from_unix(1_795_230_398).to_string(), "2026-11-21 03:06:38");
         assert_eq!(Moment::from_unix(1_795_230_398).weekday, 6);
+    }
+
+    #[test]
+    fn moments_are_read_as_they_are_shown() {
+        for seconds in [0, 951_782_399, 951_782_400, 1_795_230_398, 4_102_444_799, 4_102_444_800, 4_107_542_400] {
+            let moment = Moment::from_unix(seconds);
+            assert_eq!(Moment::parse(&moment.to_string()), Some(moment));
+            assert_eq!(moment.to_unix(), Some(seconds));
+        }
+        assert_eq!(Moment::parse("2026-11-21 03:06"), Moment::parse("2026-11-21T03:06:00"));
+        assert_eq!(Moment::parse("2026-11-21"), Moment::parse("2026-11-21 00:00:00"));
+        for wrong in
+            ["", "2026", "2026-02-29", "2026-13-01", "2026-1-0", "2026-1-1 24:00", "2026-1-1 1:60", "a-b-c d:e"]
+        {
+            assert_eq!(Moment::parse(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

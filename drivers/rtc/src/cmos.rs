@@ -4,8 +4,6 @@ use core::fmt;
 
 use contracts::text::Moment;
 
-use crate::calendar;
-
 /// Access to the registers, by their number.
 pub trait Ports {
     /// Reads one.
@@ -104,7 +102,7 @@ impl<P: Ports> Clock<P> {
             return Err(Trouble::PowerLost);
         }
         let format = self.ports.read(STATUS_B);
-        self.moment(sample, format).and_then(|moment| calendar::seconds(&moment)).ok_or(Trouble::NoTime)
+        self.moment(sample, format).and_then(|moment| moment.to_unix()).ok_or(Trouble::NoTime)
     }
 
     /// Sets the clock, in the format that it has.

@@ -1,14 +1,13 @@
 //! The driver of a PC's real-time clock: it sets the system's wall clock at start, and tells and sets the clock
 //! for others.
 //!
-//! Key types: [`cmos::Clock`] (the registers), [`calendar`] (dates and seconds). Deliberately not here: the alarm,
+//! Key type: [`cmos::Clock`] (the registers). Deliberately not here: the alarm,
 //! the periodic interrupt, and time zones; the clock is taken to run in UTC.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-pub mod calendar;
 pub mod cmos;
 
 use alloc::format;

@@ -76,20 +76,19 @@ impl Port {
         drop(sip::thread::spawn(move || wait_for_interrupts(&waiting, &interrupt))?);
         Ok(Port { shared, screen, stream: Unquote::new(), wanted: false })
     }
+}
 
-    /// What has come in, if anything; wakes the reader when something does.
-    fn take_input(&self, context: &Context<'_>) -> Poll<Vec<u8>> {
-        let mut line = self.shared.line.lock();
-        if line.input.is_empty() && !line.lost {
-            line.reader = Some(context.waker().clone());
-            return Poll::Pending;
-        }
-        let input = core::mem::take(&mut line.input);
-        if !line.uart.is_receiving() {
-            line.uart.start_receiving();
-        }
-        Poll::Ready(input)
+/// What has come in, if anything; wakes the reader when something does. No bytes are the end of the line.
+fn take_input(shared: &Shared, context: &Context<'_>) -> Option<Vec<u8>> {
+    let mut line = shared.line.lock();
+    if line.input.is_empty() && !line.lost {
+        line.reader = Some(context.waker().clone());
+        return None;
     }
+    if !line.lost && !line.uart.is_receiving() {
+        line.uart.start_receiving();
+    }
+    Some(core::mem::take(&mut line.input))
 }
 
 impl console_server::Port for Port {
@@ -107,24 +106,15 @@ impl console_server::Port for Port {
     }
 
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
-        // What comes in meanwhile waits; too much of it waits with the sender.
-        while self.wanted {
-            // The end may have come together with the last bytes.
-            let input = if self.stream.has_ended() { Poll::Ready(Vec::new()) } else { self.take_input(context) };
-            let Poll::Ready(input) = input else { break };
-            if self.screen.is_some() || input.is_empty() {
-                self.wanted = false;
-                return Poll::Ready(input);
-            }
-            let mut bytes = Vec::with_capacity(input.len());
-            self.stream.feed(&input, &mut bytes);
-            // Nothing is the end; a lone Ctrl-V is nothing yet.
-            if !bytes.is_empty() {
-                self.wanted = false;
-                return Poll::Ready(bytes);
-            }
+        if !self.wanted {
+            // What comes in meanwhile waits; too much of it waits with the sender.
+            return Poll::Pending;
         }
-        Poll::Pending
+        let shared = &self.shared;
+        let arrived = || take_input(shared, context);
+        let input = if self.screen.is_some() { arrived() } else { self.stream.next(arrived) };
+        self.wanted = input.is_none();
+        input.map_or(Poll::Pending, Poll::Ready)
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), Status> {

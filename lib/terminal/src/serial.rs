@@ -39,6 +39,24 @@ impl Unquote {
         }
     }
 
+    /// The next bytes of the stream; none at all are its end, which is for good. `more` gives what has come over the
+    /// line since it was last asked, or nothing when nothing has; no bytes there are the end, too.
+    pub fn next(&mut self, mut more: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+        loop {
+            if self.ended {
+                return Some(Vec::new());
+            }
+            let input = more()?;
+            self.ended = input.is_empty();
+            let mut bytes = Vec::with_capacity(input.len());
+            self.feed(&input, &mut bytes);
+            // A lone Ctrl-V is nothing yet.
+            if !bytes.is_empty() {
+                return Some(bytes);
+            }
+        }
+    }
+
     /// Whether the end has come.
     pub fn has_ended(&self) -> bool {
         self.ended
@@ -85,5 +103,25 @@ mod tests {
         unquote.feed(b"\x04d", &mut out);
         assert_eq!(out, b"abc\x04d");
         assert!(!unquote.has_ended());
+    }
+
+    #[test]
+    fn an_end_that_comes_with_the_last_bytes_is_told_after_them() {
+        let mut pieces = Vec::from([None, Some(b"abc\x04".to_vec()), Some(b"\x16".to_vec())]);
+        let mut unquote = Unquote::new();
+        let mut next = || unquote.next(|| pieces.pop().expect("nothing is asked for after the end"));
+        assert_eq!(next(), Some(b"abc".to_vec()));
+        assert_eq!(next(), Some(Vec::new()));
+        assert_eq!(next(), Some(Vec::new()));
+        assert_eq!(pieces, [None]);
+    }
+
+    #[test]
+    fn a_line_that_is_gone_ends_the_stream() {
+        let mut pieces = Vec::from([Some(Vec::new()), None]);
+        let mut unquote = Unquote::new();
+        assert_eq!(unquote.next(|| pieces.pop().flatten()), None);
+        assert_eq!(unquote.next(|| pieces.pop().flatten()), Some(Vec::new()));
+        assert!(unquote.has_ended());
     }
 }
