@@ -65,6 +65,26 @@ impl Port {
     }
 }
 
+impl Port {
+    /// The next piece of input, an empty one at its end; nothing where the device gave no byte that means any.
+    fn next_piece(&mut self, context: &Context<'_>) -> Poll<Option<Vec<u8>>> {
+        // The end may have come together with the last bytes.
+        if self.stream.has_ended() {
+            return Poll::Ready(Some(Vec::new()));
+        }
+        self.take_input(context).map(|input| {
+            let mut bytes = Vec::new();
+            match (input, self.screen) {
+                // Without buffers there is no more input.
+                (Err(_), _) => return Some(bytes),
+                (Ok(input), Some(_)) => bytes = input,
+                (Ok(input), None) => self.stream.feed(&input, &mut bytes),
+            }
+            if bytes.is_empty() && !self.stream.has_ended() { None } else { Some(bytes) }
+        })
+    }
+}
+
 impl console_server::Port for Port {
     fn is_terminal(&self) -> bool {
         self.screen.is_some()
@@ -85,22 +105,8 @@ impl console_server::Port for Port {
 
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
         while self.wanted {
-            let Poll::Ready(input) = self.take_input(context) else { break };
-            let mut bytes = Vec::new();
-            let ended = match (input, self.screen) {
-                // Without buffers there is no more input.
-                (Err(_), _) => true,
-                (Ok(input), Some(_)) => {
-                    bytes = input;
-                    false
-                }
-                (Ok(input), None) => {
-                    self.stream.feed(&input, &mut bytes);
-                    self.stream.has_ended()
-                }
-            };
-            // An empty piece is the end; what the device gives without a byte is nothing.
-            if ended || !bytes.is_empty() {
+            let Poll::Ready(bytes) = self.next_piece(context) else { break };
+            if let Some(bytes) = bytes {
                 self.wanted = false;
                 return Poll::Ready(bytes);
             }
