@@ -1,6 +1,6 @@
 //! A spin lock and a cell for references to kernel objects.
 //!
-//! Lock order, outermost first: `Process::life`, `Channel`, `Sync`, `Device`, then the owner lists of
+//! Lock order, outermost first: `Process::life`, `Channel`, `Sync`, the table of hardware, `Device`, then the owner lists of
 //! a process, then slabs, the run queues and the timer queue. No lock is held over a switch, and no
 //! two of the same kind are held at once.
 

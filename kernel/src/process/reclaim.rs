@@ -2,7 +2,7 @@
 //!
 //! Quotas bound a SIP, not the machine: a manifest may ask for more than there is, and each of many SIPs may
 //! stay within its own. So when memory is low nothing new is made for a program, and the one to blame is
-//! ended with all that it started. docs/decisions/0006-when-memory-runs-out.md says why so.
+//! ended with all that it started. docs/decisions/0009-when-memory-runs-out.md says why so.
 //!
 //! Who is to blame: the *tree* that holds most. The root is in none and is never ended. Each child of the
 //! root (a service) is a tree by itself; each child of a service (a program that the shell started, say) is
@@ -30,6 +30,8 @@ const CHANNEL_BYTES: usize = 1024;
 
 /// Something could not be made although memory is not low: the machine has no more of that.
 static USED_UP: AtomicBool = AtomicBool::new(false);
+/// Whether a processor is looking for what to end: two that did would each end something.
+static SEARCHING: AtomicBool = AtomicBool::new(false);
 
 impl Slot<Process> {
     /// Where a new SIP stands: how far from the root, and in which tree.
@@ -93,10 +95,17 @@ struct Tree {
 /// Ends the tree that holds most, if memory is low and none is being ended already. On a processor, with no
 /// lock held.
 pub fn reclaim() {
-    memory::trim();
-    if !USED_UP.swap(false, Ordering::Relaxed) && !memory::is_low() {
+    if SEARCHING.swap(true, Ordering::Acquire) {
         return;
     }
+    memory::trim();
+    if USED_UP.swap(false, Ordering::Relaxed) || memory::is_low() {
+        end_largest();
+    }
+    SEARCHING.store(false, Ordering::Release);
+}
+
+fn end_largest() {
     let trees = trees();
     // What is being ended gives its memory back soon; whatever it has still managed to start ends too.
     let ending = trees.iter().find(|tree| tree.is_ending);
