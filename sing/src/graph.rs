@@ -23,7 +23,7 @@ use crate::contract_view::write_or_print;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::systems::{self, Catalogue, Platform};
-use crate::{demo_disk, test};
+use crate::{run, test};
 
 /// A running system answers within this time.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -234,7 +234,7 @@ fn running(repository: &Repository, system: &Path) -> Outcome<String> {
     let manifest = repository.system_manifest(system)?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     let mut command = Command::new(&ready.machine);
-    command.arg("--system").arg(&ready.image).arg("--disk").arg(demo_disk::path(repository)?);
+    command.arg("--system").arg(&ready.image).arg("--disk").arg(run::demo_disk(repository)?);
     command.args(["--parameter", "commands=channels --json"]);
     let output = test::run_machine(command, LIMIT)?;
     match output.problem {

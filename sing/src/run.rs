@@ -70,7 +70,10 @@ pub fn disks(repository: &Repository, arguments: &RunArguments) -> Outcome<Vec<P
 }
 
 /// The demo disk, to be read only, so that several machines can run at once.
-fn demo_disk(repository: &Repository) -> Outcome<PathBuf> {
+///
+/// # Errors
+/// It cannot be made.
+pub fn demo_disk(repository: &Repository) -> Outcome<PathBuf> {
     let mut disk = demo_disk::path(repository)?.into_os_string();
     disk.push(":ro");
     Ok(disk.into())

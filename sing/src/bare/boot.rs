@@ -1,6 +1,6 @@
 //! What a boot loader hands to the kernel: the boot image, put together for one run.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use package::boot_image::BootImage;
 use package::{Manifest, Package, SystemImage};
@@ -53,28 +53,6 @@ pub fn parameters(given: &[String]) -> Outcome<Vec<(String, String)>> {
     given.iter().map(split).collect()
 }
 
-/// A disk of a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disk {
-    /// The image file or block device.
-    pub path: PathBuf,
-    /// Whether it is never written.
-    pub read_only: bool,
-}
-
-impl Disk {
-    /// A disk as it is given: a path, with `:ro` at its end for one that is never written.
-    pub fn parse(given: &Path) -> Disk {
-        use std::ffi::OsStr;
-        use std::os::unix::ffi::OsStrExt;
-        match given.as_os_str().as_bytes().strip_suffix(b":ro") {
-            Some(path) => Disk { path: OsStr::from_bytes(path).into(), read_only: true },
-            // A disk that this user may not write is still good to read.
-            None => Disk { path: given.into(), read_only: std::fs::File::options().write(true).open(given).is_err() },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,13 +63,5 @@ mod tests {
         assert_eq!(good, [("a".into(), "b=c".into()), ("d".into(), String::new())]);
         let bad = parameters(&["=x".into()]).expect_err("no name").to_string();
         assert_eq!(bad, "the parameter `=x` has no name or no value; write it as NAME=VALUE.");
-    }
-
-    #[test]
-    fn a_disk_is_read_only_when_it_is_said_or_cannot_be_helped() {
-        assert_eq!(Disk::parse(Path::new("a:ro")), Disk { path: "a".into(), read_only: true });
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        assert_eq!(Disk::parse(file.path()), Disk { path: file.path().into(), read_only: false });
-        assert!(Disk::parse(Path::new("/proc/version")).read_only || rustix::process::geteuid().is_root());
     }
 }

@@ -213,7 +213,9 @@ fn is_orderly(ended: ExitStatus) -> bool {
 fn died(ended: ExitStatus, last: Option<u8>, words: &str) -> Failure {
     let how = match (ended.signal(), last) {
         (Some(signal), _) => format!("QEMU was ended by signal {signal}"),
-        (None, None) if ended.success() => "it was reset before the kernel said anything, as when its memory is too small for it".to_string(),
+        (None, None) if ended.success() => {
+            "it was reset before the kernel said anything, as when its memory is too small for it".to_string()
+        }
         (None, Some(_)) if ended.success() => "its processor was reset, as by a fault that nothing handles".to_string(),
         (None, _) => format!("QEMU ended by itself: {words}"),
     };

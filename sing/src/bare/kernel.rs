@@ -30,7 +30,7 @@ pub fn stripped(repository: &Repository) -> PathBuf {
 
 /// Where the kernel lies that debuggers read.
 pub fn with_symbols(repository: &Repository) -> PathBuf {
-    repository.cargo_target().join(cargo::TARGET).join("release").join(PROGRAM)
+    repository.output("bare/kernel.debug")
 }
 
 /// Builds the kernel.
@@ -47,10 +47,10 @@ pub fn build(repository: &Repository) -> Outcome<()> {
     flags.push(format!("--remap-path-prefix={}/=", repository.root().display()));
     flags.push(format!("--remap-path-prefix={}=cargo", cargo::home().display()));
     command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-    cargo::build(command, "the bare machine's kernel", 40)?;
-    let whole = with_symbols(repository);
-    let bytes = std::fs::read(&whole).map_err(|error| Failure::file("read", &whole, &error))?;
-    let small = strip(&bytes).ok_or_else(|| not_a_kernel(&whole))?;
+    let made = cargo::build(command, "the bare machine's kernel", 40)?;
+    let whole = made.get(PROGRAM).ok_or_else(|| Failure::new(format!("cargo made no program {PROGRAM}")))?;
+    let bytes = std::fs::read(whole).map_err(|error| Failure::file("read", whole, &error))?;
+    let small = strip(&bytes).ok_or_else(|| not_a_kernel(whole))?;
     if small.len() > BYTES_MAX {
         eprintln!(
             "sing: the kernel has {} KiB without symbols, more than the {} KiB it is to have",
@@ -58,6 +58,8 @@ pub fn build(repository: &Repository) -> Outcome<()> {
             BYTES_MAX >> 10
         );
     }
+    // Both are kept here, so that what a person builds with other flags does not come between them.
+    write_if_changed(&with_symbols(repository), &bytes)?;
     write_if_changed(&stripped(repository), &small)
 }
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::bare::boot::{self, Disk};
-use crate::bare::qemu::{self, Hardware, Kind, Start};
+use crate::bare::boot;
+use crate::bare::disk::{Disk, DiskLock};
+use crate::bare::qemu::{self, Hardware, Kind};
 use crate::bare::{acceleration, terminal};
 use crate::command_line::{Acceleration, RunArguments};
 use crate::failure::{Failure, Outcome};
@@ -27,6 +28,7 @@ pub struct Prepared {
     pub system: PathBuf,
     /// What the machine starts from; it goes away with this.
     _boot_image: NamedTempFile,
+    _disks: Vec<DiskLock>,
 }
 
 /// Whether what a person types goes to the machine.
@@ -53,6 +55,8 @@ impl Prepared {
         let given = boot::parameters(&arguments.parameter)?;
         let kvm = acceleration::uses_kvm(arguments.accel.unwrap_or(Acceleration::Auto))?;
         qemu::find()?;
+        let disks: Vec<Disk> = disks.iter().map(|disk| Disk::parse(disk)).collect();
+        let locks = disks.iter().map(Disk::lock).collect::<Outcome<_>>()?;
         let system = arguments.system.as_deref().unwrap_or(Path::new("bare"));
         let manifest = repository.system_manifest(system)?;
         let ready = systems::prepare(repository, &manifest, Platform::Bare, arguments.unsafe_tests())?;
@@ -69,12 +73,13 @@ impl Prepared {
             processors: arguments.processors.unwrap_or_else(processors),
             mebibytes: arguments.mem.map_or(MEBIBYTES, |size| size.mebibytes),
             kvm,
-            disks: disks.iter().map(|disk| Disk::parse(disk)).collect(),
+            disks,
             network: arguments.net,
-            start: Start::Kernel { kernel: ready.machine, boot_image: boot_image.path().into() },
+            kernel: ready.machine,
+            boot_image: boot_image.path().into(),
             more: arguments.qemu.clone(),
         };
-        Ok(Prepared { hardware, system: ready.image, _boot_image: boot_image })
+        Ok(Prepared { hardware, system: ready.image, _boot_image: boot_image, _disks: locks })
     }
 }
 

@@ -63,19 +63,22 @@ fn a_manifest_with_errors() {
 
 #[test]
 fn a_system_manifest_with_errors() {
-    let good = file("systems/hosted.toml");
+    let (system, base) = (file("systems/hosted.toml"), file("systems/common.toml"));
     let wrong = [
-        (good.replace("\"cat\",", "\"cta\","), "cta"),
-        (good.replace("primary = \"shell\"", "primary = \"shlel\""), "shlel"),
-        (good.replace("requires = [\"disk0\"]", "requires = [\"dsik0\"]"), "dsik0"),
+        (system.clone(), base.replace("\"cat\",", "\"cta\","), "cta", "common.toml"),
+        (system.replace("primary = \"shell\"", "primary = \"shlel\""), base.clone(), "shlel", "system.toml"),
+        (system.replace("requires = [\"disk0\"]", "requires = [\"dsik0\"]"), base.clone(), "dsik0", "system.toml"),
+        (system.replace("base = \"common\"", "base = \"comon\""), base, "comon", "system.toml"),
     ];
-    for (text, word) in &wrong {
-        mistakes(&check("system.toml", text), &[word, "system.toml"]);
+    for (system, base, word, place) in &wrong {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let path = folder.path().join("system.toml");
-        std::fs::write(&path, text).expect("a file can be written");
-        let run = tool(&["run", "--system", &path.display().to_string(), "-c", "echo started"]);
-        mistakes(&run, &[word, "system.toml"]);
+        std::fs::write(&path, system).expect("a file can be written");
+        std::fs::write(folder.path().join("common.toml"), base).expect("a file can be written");
+        let path = path.display().to_string();
+        mistakes(&tool(&["check", &path]), &[word, place]);
+        let run = tool(&["run", "--system", &path, "-c", "echo started"]);
+        mistakes(&run, &[word, place]);
         assert!(run.output.is_empty(), "nothing may start:\n{run}");
     }
 }
