@@ -66,6 +66,7 @@ impl fmt::Display for AccessError {
 const NOT_FOUND: &str = "nothing has that name; look at the folder above it with `ls`";
 const NOT_PERMITTED: &str = "this program may not open it; the system manifest's [[bind]] rules say who may";
 const UNAVAILABLE: &str = "the process that serves it is not running; `ps` and `log` tell more, `start` starts it";
+const BELOW_ENDED: &str = "the driver of its disk ended in the middle; try again, it is being restarted";
 const NOT_A_DIRECTORY: &str = "a part of the path is not a folder";
 const IS_A_DIRECTORY: &str = "it is a folder; `ls` shows what is in it";
 const BAD_PATH: &str = "it is no path: parts are UTF-8 of at most 255 bytes, without `..`";
@@ -102,7 +103,7 @@ fn file_text(error: FileError) -> &'static str {
         FileError::BadPath => BAD_PATH,
         FileError::TooManyLinks => TOO_MANY_LINKS,
         FileError::DeviceError => DEVICE,
-        FileError::Unavailable => UNAVAILABLE,
+        FileError::Unavailable => BELOW_ENDED,
         FileError::Damaged => DAMAGED,
         FileError::Exhausted => EXHAUSTED,
     }

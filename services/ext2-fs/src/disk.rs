@@ -1,149 +1,277 @@
 //! The way to the disk driver: several channels, so that several reads are under way at once.
+//!
+//! When the driver ends, reads under way fail; the next read opens the disk again, which waits for the driver's
+//! restart. What the caches hold stays good, because the disk must prove to be the same.
 
 use alloc::collections::VecDeque;
+use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
 use contracts::access::AccessError;
+use contracts::directory::NameError;
 use contracts::disk::{self, states};
-use contracts::disk_events;
-use contracts::namespace::Namespace;
+use contracts::namespace::{Namespace, PATIENCE_MS};
+use contracts::{disk_events, report};
 use ext2::{BlockSource, ReadError};
 use sip::exheap::ExVec;
+use sip::{Deadline, executor};
 
 type Channel = disk::Imp<states::Ready>;
+type Events = disk_events::Imp<disk_events::states::Ready>;
 
 /// The most channels that are opened, whatever the parameter says.
 const MOST_CHANNELS: usize = 64;
+/// Where an ext2 disk says what it is: the superblock.
+const MARK_OFFSET: u64 = 1024;
+const MARK_BYTES: u32 = 1024;
+/// How long to wait before the disk is looked for again.
+const AGAIN_AFTER_MS: u64 = 5;
+
+/// What tells a disk from another.
+#[derive(PartialEq, Eq)]
+struct Identity {
+    size_bytes: u64,
+    /// The bytes that say what is on it; nothing where they cannot be read.
+    mark: Option<Vec<u8>>,
+}
 
 /// A disk behind its driver.
 pub(crate) struct DiskSource {
-    size_bytes: u64,
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    path: String,
+    channels: usize,
+    namespace: RefCell<Namespace>,
+    identity: Identity,
     idle: RefCell<Vec<Channel>>,
     waiting: RefCell<VecDeque<Waker>>,
-    events: RefCell<Option<disk_events::Imp<disk_events::states::Ready>>>,
-    gone: Cell<bool>,
+    /// Counts the times that the disk was opened: a channel of an earlier time is of no use.
+    opened: Cell<u64>,
+    /// Counts the times that it was looked for in vain.
+    missed: Cell<u64>,
+    state: Cell<State>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The driver has ended.
+    Lost,
+    /// A task opens the disk again.
+    Opening,
 }
 
 impl DiskSource {
     /// Opens the disk at this path `channels` times.
-    pub(crate) fn open(namespace: &mut Namespace, path: &str, channels: usize) -> Result<DiskSource, AccessError> {
-        let mut first = open_channel(namespace, path)?;
-        let size_bytes;
-        (first, size_bytes) = match first.get_info().receive() {
-            disk::ImpReadyAfterGetInfo::Info { size_bytes, next, .. } => (next, size_bytes),
-            disk::ImpReadyAfterGetInfo::ChannelClosed(_) => return Err(AccessError::ServerEnded),
-        };
-        let (events, exporter) = disk_events::new_channel()?;
-        first = match first.notify(exporter).receive() {
-            disk::ImpReadyAfterNotify::Notifying { next } => next,
-            disk::ImpReadyAfterNotify::ChannelClosed(_) => return Err(AccessError::ServerEnded),
-        };
-        let mut idle = alloc::vec![first];
-        while idle.len() < channels.min(MOST_CHANNELS) {
-            idle.push(open_channel(namespace, path)?);
-        }
-        Ok(DiskSource {
-            size_bytes,
+    pub(crate) async fn open(namespace: Namespace, path: &str, channels: usize) -> Result<DiskSource, AccessError> {
+        let namespace = RefCell::new(namespace);
+        let channels = channels.clamp(1, MOST_CHANNELS);
+        let (idle, events, identity) = open_all(&namespace, path, channels).await?;
+        let shared = Rc::new(Shared {
+            path: String::from(path),
+            channels,
+            namespace,
+            identity,
             idle: RefCell::new(idle),
             waiting: RefCell::new(VecDeque::new()),
-            events: RefCell::new(Some(events)),
-            gone: Cell::new(false),
-        })
+            opened: Cell::new(1),
+            missed: Cell::new(0),
+            state: Cell::new(State::Open),
+        });
+        Shared::watch(&shared, events);
+        Ok(DiskSource { shared })
     }
+}
 
-    /// Whether the driver is known to have ended.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone.get()
-    }
-
-    /// Starts a task that ends the process when the driver ends or the medium changes: what the caches
-    /// hold is worth nothing then.
-    pub(crate) fn watch(&self) {
-        if let Some(events) = self.events.borrow_mut().take() {
-            sip::executor::spawn(async move {
-                let (disk_events::ImpReady::Changed { .. } | disk_events::ImpReady::ChannelClosed(_)) =
-                    events.receive_async().await;
-                crate::disk_ended()
-            });
-        }
-    }
-
-    /// A channel that nobody uses; `None` if the driver has ended.
-    async fn acquire(&self) -> Option<Channel> {
-        poll_fn(|context| {
-            if self.gone.get() {
-                return Poll::Ready(None);
+impl Shared {
+    /// Starts a task that notices when the driver ends, and ends the process when the medium changes: what the
+    /// caches hold is worth nothing then.
+    fn watch(shared: &Rc<Shared>, events: Events) {
+        let (shared, opened) = (Rc::clone(shared), shared.opened.get());
+        drop(executor::spawn(async move {
+            match events.receive_async().await {
+                disk_events::ImpReady::Changed { .. } => other_disk(&shared.path),
+                disk_events::ImpReady::ChannelClosed(_) => shared.lose(opened),
             }
-            match self.idle.borrow_mut().pop() {
-                Some(channel) => Poll::Ready(Some(channel)),
-                None => {
+        }));
+    }
+
+    /// A channel that nobody uses, and when it was opened; `None` if the driver has ended and does not come back.
+    async fn acquire(self: &Rc<Shared>) -> Option<(Channel, u64)> {
+        let missed = self.missed.get();
+        loop {
+            if self.missed.get() != missed {
+                return None;
+            }
+            let found = poll_fn(|context| match self.state.get() {
+                State::Lost => {
+                    self.state.set(State::Opening);
+                    Poll::Ready(None)
+                }
+                State::Open if !self.idle.borrow().is_empty() => Poll::Ready(self.idle.borrow_mut().pop()),
+                _ => {
                     self.waiting.borrow_mut().push_back(context.waker().clone());
                     Poll::Pending
                 }
+            })
+            .await;
+            match found {
+                Some(channel) => return Some((channel, self.opened.get())),
+                None => {
+                    let opened = self.open_again().await;
+                    self.state.set(if opened { State::Open } else { State::Lost });
+                    self.missed.set(self.missed.get() + u64::from(!opened));
+                    self.wake_all();
+                }
             }
-        })
-        .await
-    }
-
-    fn release(&self, channel: Channel) {
-        self.idle.borrow_mut().push(channel);
-        let next = self.waiting.borrow_mut().pop_front();
-        if let Some(next) = next {
-            next.wake();
         }
     }
 
-    /// Lets all who wait for a channel see that there will be none.
-    fn lose(&self) {
-        self.gone.set(true);
+    /// Opens the disk of a driver that was started again. Whether it came back.
+    async fn open_again(self: &Rc<Shared>) -> bool {
+        let Ok((idle, events, identity)) = open_all(&self.namespace, &self.path, self.channels).await else {
+            return false;
+        };
+        if identity != self.identity {
+            other_disk(&self.path);
+        }
+        *self.idle.borrow_mut() = idle;
+        self.opened.set(self.opened.get() + 1);
+        Shared::watch(self, events);
+        true
+    }
+
+    fn release(&self, channel: Channel, opened: u64) {
+        if opened == self.opened.get() && self.state.get() == State::Open {
+            self.idle.borrow_mut().push(channel);
+            let next = self.waiting.borrow_mut().pop_front();
+            if let Some(next) = next {
+                next.wake();
+            }
+        }
+    }
+
+    /// The driver of that time has ended: its channels are of no use any more, and somebody has to open the disk
+    /// again. Only the first who notices is heard.
+    fn lose(&self, opened: u64) {
+        if opened != self.opened.get() || self.state.get() != State::Open {
+            return;
+        }
+        report::error(format_args!("{}: the disk driver has ended; what was being read failed", self.path));
+        self.state.set(State::Lost);
+        self.idle.borrow_mut().clear();
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
         let waiting = core::mem::take(&mut *self.waiting.borrow_mut());
-        for waker in waiting {
-            waker.wake();
-        }
+        waiting.into_iter().for_each(Waker::wake);
     }
+}
+
+/// Ends the process, so that the disk is mounted anew.
+fn other_disk(path: &str) -> ! {
+    report::error(format_args!("{path}: there is another disk now; it is mounted again"));
+    sip::process::exit(1)
 }
 
 impl BlockSource for DiskSource {
     type Buffer = ExVec<u8>;
 
     fn size_bytes(&self) -> u64 {
-        self.size_bytes
+        self.shared.identity.size_bytes
     }
 
     async fn read(&self, offset: u64, bytes: usize) -> Result<ExVec<u8>, ReadError> {
         let count = u32::try_from(bytes).map_err(|_| ReadError::NoMemory)?;
-        let Some(channel) = self.acquire().await else { return Err(ReadError::Gone) };
+        let Some((channel, opened)) = self.shared.acquire().await else { return Err(ReadError::Gone) };
         let block = match ExVec::<u8>::new(bytes) {
             Ok(block) => block,
             Err(_) => {
-                self.release(channel);
+                self.shared.release(channel, opened);
                 return Err(ReadError::NoMemory);
             }
         };
         match channel.read(block, offset, count).receive_async().await {
             disk::ImpReadyAfterRead::ReadDone { data, next } => {
-                self.release(next);
+                self.shared.release(next, opened);
                 Ok(data)
             }
             disk::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
-                self.release(next);
+                self.shared.release(next, opened);
                 Err(ReadError::Failed(error as u32))
             }
             disk::ImpReadyAfterRead::ChannelClosed(_) => {
-                self.lose();
+                self.shared.lose(opened);
                 Err(ReadError::Gone)
             }
         }
     }
 }
 
-fn open_channel(namespace: &mut Namespace, path: &str) -> Result<Channel, AccessError> {
-    namespace.open(path, disk::new_channel, |importer| match importer.receive() {
+/// Opens the disk `channels` times, asks to be told of its end, and looks at what it is. Waits for a driver that
+/// is being started again.
+async fn open_all(
+    namespace: &RefCell<Namespace>,
+    path: &str,
+    channels: usize,
+) -> Result<(Vec<Channel>, Events, Identity), AccessError> {
+    let deadline = Deadline::after_ms(PATIENCE_MS);
+    loop {
+        match try_open_all(namespace, path, channels).await {
+            Err(error) if error.may_pass() && !deadline.has_passed() => {
+                executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn try_open_all(
+    namespace: &RefCell<Namespace>,
+    path: &str,
+    channels: usize,
+) -> Result<(Vec<Channel>, Events, Identity), AccessError> {
+    let first = open_channel(namespace, path).await?;
+    let (first, size_bytes) = match first.get_info().receive_async().await {
+        disk::ImpReadyAfterGetInfo::Info { size_bytes, next, .. } => (next, size_bytes),
+        disk::ImpReadyAfterGetInfo::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+    };
+    let (events, exporter) = disk_events::new_channel()?;
+    let first = match first.notify(exporter).receive_async().await {
+        disk::ImpReadyAfterNotify::Notifying { next } => next,
+        disk::ImpReadyAfterNotify::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+    };
+    let (first, mark) = read_mark(first).await?;
+    let mut idle = alloc::vec![first];
+    while idle.len() < channels {
+        idle.push(open_channel(namespace, path).await?);
+    }
+    Ok((idle, events, Identity { size_bytes, mark }))
+}
+
+async fn read_mark(channel: Channel) -> Result<(Channel, Option<Vec<u8>>), AccessError> {
+    let block = ExVec::<u8>::new(MARK_BYTES as usize)?;
+    match channel.read(block, MARK_OFFSET, MARK_BYTES).receive_async().await {
+        disk::ImpReadyAfterRead::ReadDone { data, next } => Ok((next, Some(data.to_vec()))),
+        // What is wrong with the disk shows when it is mounted.
+        disk::ImpReadyAfterRead::ReadFailed { next, .. } => Ok((next, None)),
+        disk::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    }
+}
+
+async fn open_channel(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
+    let (importer, exporter) = disk::new_channel()?;
+    namespace.borrow_mut().bind(path, exporter)?;
+    match importer.receive_async().await {
         disk::ImpStart::Success { next } => Ok(next),
-        disk::ImpStart::Refused { .. } => Err(AccessError::Name(contracts::directory::NameError::DeviceError)),
+        disk::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::DeviceError)),
         disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
-    })
+    }
 }

@@ -15,7 +15,6 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: 
         Ok(inode) => inode,
         Err(error) => {
             drop(client.refused(error));
-            shared.end_without_disk();
             return;
         }
     };
@@ -30,9 +29,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: 
                     Ok(bytes) => next.read_done(data, bytes as u32),
                     Err(error) => {
                         shared.note(&error);
-                        let next = next.read_failed(data, answers::file_error(&error));
-                        shared.end_without_disk();
-                        next
+                        next.read_failed(data, answers::file_error(&error))
                     }
                 }
             }

@@ -24,7 +24,6 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: 
         }
         Err(error) => {
             drop(client.refused(error));
-            shared.end_without_disk();
             return;
         }
     };
@@ -57,7 +56,6 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: 
             ExpReady::Notify { next, .. } => next.failed(NameError::NotSupported),
             ExpReady::ChannelClosed(_) => return,
         };
-        shared.end_without_disk();
     }
 }
 

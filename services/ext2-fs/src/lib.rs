@@ -43,18 +43,12 @@ struct Shared {
 impl Shared {
     /// Looks at an error on its way to a client: damage and failing disks are told to people.
     fn note(&self, error: &Error) {
-        let worth_telling = matches!(error, Error::Corrupt(_) | Error::Read(..));
+        // That the driver has ended is told once, by the one who watches it.
+        let is_end = matches!(error, Error::Read(_, ReadError::Gone));
+        let worth_telling = matches!(error, Error::Corrupt(_) | Error::Read(..)) && !is_end;
         if worth_telling && self.reports.get() < MOST_REPORTS {
             self.reports.set(self.reports.get() + 1);
             report::error(format_args!("{error}"));
-        }
-    }
-
-    /// Ends the process where its disk has ended, once a client has its answer. The other clients see
-    /// their channels close, and what they lent comes home; whoever watches this process starts it again.
-    fn end_without_disk(&self) {
-        if self.volume.source().is_gone() {
-            disk_ended();
         }
     }
 }
@@ -68,17 +62,8 @@ pub fn main(startup: Startup) -> i32 {
         line_bytes: kib(startup.line_kib),
     };
     let requests = usize::try_from(startup.requests).unwrap_or(1);
-    let mut namespace = Namespace::new(startup.namespace);
-    let source = match DiskSource::open(&mut namespace, &startup.disk, requests) {
-        Ok(source) => source,
-        Err(error) => {
-            // The driver may be on its way back, so this is a failure to be tried again.
-            report::error(format_args!("{}: {error}", startup.disk));
-            return 1;
-        }
-    };
-    drop(namespace);
-    match sip::executor::block_on(serve(source, limits, startup.clients, &startup.disk)) {
+    let namespace = Namespace::new(startup.namespace);
+    match sip::executor::block_on(serve(namespace, limits, startup.clients, &startup.disk, requests)) {
         Ok(status) => status,
         Err(status) => {
             report::error(format_args!("cannot wait for clients: {}", status.text()));
@@ -88,15 +73,23 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 async fn serve(
-    source: DiskSource,
+    namespace: Namespace,
     limits: CacheLimits,
     provider: service_provider::Exp<service_provider::states::Start>,
     disk: &str,
+    requests: usize,
 ) -> i32 {
-    source.watch();
+    let source = match DiskSource::open(namespace, disk, requests).await {
+        Ok(source) => source,
+        Err(error) => {
+            // The driver may be on its way back, so this is a failure to be tried again.
+            report::error(format_args!("{disk}: {error}"));
+            return 1;
+        }
+    };
     let volume = match Volume::mount(source, limits).await {
         Ok(volume) => volume,
-        Err(Error::Read(_, ReadError::Gone)) => disk_ended(),
+        Err(Error::Read(_, ReadError::Gone)) => return 1,
         Err(error) => {
             let explanation = format!("{disk}: {error}");
             match ExVec::from_slice(explanation.as_bytes()) {
@@ -141,11 +134,6 @@ fn open(shared: &Rc<Shared>, base: u32, path: &[u8], endpoint: AnyEndpoint) -> R
     let client = endpoint.downcast::<file::Exp<file::states::Start>>()?;
     sip::executor::spawn(files::serve(shared.clone(), base, path, client));
     Ok(())
-}
-
-fn disk_ended() -> ! {
-    report::error(format_args!("the disk driver has ended"));
-    sip::process::exit(1)
 }
 
 /// A manifest's number of KiB in bytes; what makes no sense is nothing.
