@@ -43,6 +43,10 @@ use crate::cpu::Cpu;
 use crate::machine::machine;
 use crate::process::{CreateError, Epitaph};
 
+/// Of the pages that the kernel has for itself, one part of so many at most becomes slots for objects of one
+/// kind. There are six kinds.
+const SLABS_PART: usize = 12;
+
 /// What the kernel boots.
 pub struct Boot {
     /// The system image: packages and system manifest. Never copied.
@@ -56,6 +60,7 @@ pub struct Boot {
 pub fn start(on: &'static dyn hal_api::Machine, boot: Boot) -> String {
     machine::install(on);
     memory::start();
+    slab::set_limit((machine().spare_frames() / SLABS_PART).saturating_mul(abi::limits::PAGE_BYTES));
     program::start();
     device::start();
     hardware::start();

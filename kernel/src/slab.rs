@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use core::ops::Deref;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::lock::SpinLock;
 
@@ -19,6 +19,15 @@ const LARGE_BYTES: usize = 1024;
 const CHUNKS: usize = 4096;
 const NONE: u32 = u32::MAX;
 const GENERATION_MASK: u32 = 0x00ff_ffff;
+
+/// Bytes that each slab may have. What one takes it never gives back, so without a bound a program could turn
+/// most of a small machine's memory into free slots of one kind.
+static LIMIT_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Bounds what each slab may take.
+pub fn set_limit(bytes: usize) {
+    LIMIT_BYTES.store(bytes, Ordering::Relaxed);
+}
 
 /// One object and its generation: odd while it is in use.
 pub struct Slot<T> {
@@ -78,8 +87,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
         }
     }
 
-    /// Takes a slot into use; `None` when all that the slab may ever have are in use, or memory is low and
-    /// none is free. What the slot holds is what its last user left: the caller sets every field.
+    /// Takes a slot into use; `None` when all are in use and no more may be made. What the slot holds is what its last user left: the caller sets every field.
     pub fn allocate(&'static self) -> Option<&'static Slot<T>> {
         let mut free = self.free.lock();
         let index = if free.head != NONE {
@@ -89,7 +97,10 @@ impl<T: Default + Sync + 'static> Slab<T> {
                 return None;
             }
             if (free.made as usize).is_multiple_of(Self::CHUNK) {
-                if crate::memory::is_low() {
+                let bytes = (free.made as usize + Self::CHUNK) * size_of::<Slot<T>>();
+                if bytes > LIMIT_BYTES.load(Ordering::Relaxed) || crate::memory::is_low() {
+                    drop(free);
+                    crate::process::used_up();
                     return None;
                 }
                 self.add_chunk(free.made);

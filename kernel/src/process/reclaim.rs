@@ -25,6 +25,8 @@ use crate::slab::Slot;
 
 /// About what the kernel keeps for a SIP, beside what is counted by itself.
 const PROCESS_BYTES: usize = 8 * 1024;
+/// A tree that holds less than this is not ended: it would not help.
+const LEAST_BYTES: usize = 1 << 20;
 /// About what a channel takes.
 const CHANNEL_BYTES: usize = 1024;
 
@@ -109,7 +111,8 @@ fn end_largest() {
     let trees = trees();
     // What is being ended gives its memory back soon; whatever it has still managed to start ends too.
     let ending = trees.iter().find(|tree| tree.is_ending);
-    let Some(chosen) = ending.or_else(|| trees.iter().max_by_key(|tree| tree.bytes)) else { return };
+    let largest = || trees.iter().max_by_key(|tree| tree.bytes).filter(|tree| tree.bytes >= LEAST_BYTES);
+    let Some(chosen) = ending.or_else(largest) else { return };
     end_tree(*chosen);
 }
 
