@@ -77,6 +77,11 @@ impl Machine {
         self.device().set_faults(faults);
     }
 
+    /// Lets the device take no notice of what is written to its registers, not even of a reset.
+    pub fn set_deaf(&self, deaf: bool) {
+        self.device().set_deaf(deaf);
+    }
+
     /// How often the device reached for memory that no driver had given it. A device that was reset does not.
     pub fn stray_accesses(&self) -> u64 {
         self.shared.arena.stray_accesses()

@@ -59,6 +59,7 @@ pub(super) struct RegisterFile {
     arena: Arc<Arena>,
     way: Way,
     faults: Faults,
+    deaf: bool,
     status: u32,
     device_features_select: u32,
     driver_features_select: u32,
@@ -78,6 +79,7 @@ impl RegisterFile {
             arena,
             way,
             faults,
+            deaf: false,
             status: 0,
             device_features_select: 0,
             driver_features_select: 0,
@@ -98,6 +100,11 @@ impl RegisterFile {
 
     pub fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
+    }
+
+    /// Whether it takes no notice of what is written to its registers.
+    pub fn set_deaf(&mut self, deaf: bool) {
+        self.deaf = deaf;
     }
 
     pub fn run(&mut self) {
@@ -143,7 +150,9 @@ impl RegisterFile {
                 _ => {}
             }
         }
-        self.set(register, value);
+        if !self.deaf {
+            self.set(register, value);
+        }
         Ok(())
     }
 
