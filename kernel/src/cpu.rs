@@ -34,8 +34,9 @@ pub enum Afterwards {
     Bury = 2,
 }
 
-/// One processor. Its fields are used by that processor alone, in the kernel, except where said.
-#[repr(C)]
+/// One processor. Its fields are used by that processor alone, in the kernel, except where said; so no other
+/// processor's block may share its cache lines, nor the one that processors fetch beside each.
+#[repr(C, align(128))]
 pub struct Cpu {
     address: AtomicUsize,
     /// Flags to look at before leaving the kernel. Any processor may set some.
