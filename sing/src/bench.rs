@@ -80,12 +80,17 @@ fn bench_table(repository: &Repository, arguments: &BenchArguments) -> Outcome<u
 }
 
 fn measure_hosted(repository: &Repository, processors: usize) -> Outcome<Figures> {
+    run_hosted(repository, processors as u32, "bench")
+}
+
+/// The figures that the commands print on the hosted machine.
+fn run_hosted(repository: &Repository, processors: u32, commands: &str) -> Outcome<Figures> {
     let manifest = repository.system_manifest("bench".as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     let mut command = Command::new(&ready.machine);
-    command.arg("--system").arg(&ready.image).args(["--parameter", "commands=bench"]);
-    command.arg("--processors").arg(processors.to_string());
-    printed_figures(run_machine(command, LIMIT)?, "run --system bench -c bench")
+    command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+    command.arg("--parameter").arg(format!("commands={commands}"));
+    printed_figures(run_machine(command, LIMIT)?, &format!("run --system bench -c '{commands}'"))
 }
 
 /// The system on a bare machine with one processor, on which each instruction counts.
