@@ -18,7 +18,7 @@ use abi::limits::{BLOCK_ALIGN, LOAN_DEPTH};
 
 use crate::claims::{self, Kind};
 use crate::lock::AtomicRef;
-use crate::process::{Process, ProcessRef};
+use crate::process::{self, Process, ProcessRef};
 use crate::slab::{Links, List, Listed, Slab, Slot};
 use crate::{channel, memory};
 
@@ -140,7 +140,7 @@ fn make(process: ProcessRef, bytes: usize, room: usize, type_tag: u64) -> Result
     let Some(address) = memory::allocate_exchange(room) else {
         EXTENTS.release(extent);
         BLOCKS.release(block);
-        return Err(Status::Exhausted);
+        return Err(process::no_room(room));
     };
     extent.address.store(address, Ordering::Relaxed);
     extent.bytes.store(room, Ordering::Relaxed);

@@ -13,7 +13,7 @@ mod reclaim;
 pub use end::{end, release, stop, thread_ended};
 pub use graveyard::{Epitaph, epitaph_lines, trace_of};
 pub use quota::may_create_thread;
-pub use reclaim::{reclaim, used_up};
+pub use reclaim::{no_room, reclaim, used_up};
 
 use alloc::string::String;
 use alloc::vec::Vec;

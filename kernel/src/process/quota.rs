@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use abi::limits::PAGE_BYTES;
 use abi::{Status, TraceKind};
 
-use super::{Process, ProcessRef};
+use super::{Process, ProcessRef, no_room};
 use crate::memory;
 use crate::slab::Slot;
 
@@ -132,7 +132,8 @@ impl Slot<Process> {
             }
             pages.count += count;
         }
-        let allocated = self.may_grow().and_then(|()| memory::allocate_pages(count).ok_or(Status::Exhausted));
+        let no_room = || no_room(count.saturating_mul(PAGE_BYTES));
+        let allocated = self.may_grow().and_then(|()| memory::allocate_pages(count).ok_or_else(no_room));
         let address = match allocated {
             Ok(address) => address,
             Err(status) => {

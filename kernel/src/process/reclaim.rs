@@ -27,6 +27,8 @@ use crate::slab::Slot;
 const PROCESS_BYTES: usize = 8 * 1024;
 /// A tree that holds less than this is not ended: it would not help.
 const LEAST_BYTES: usize = 1 << 20;
+/// One part of so many of the memory is much to ask for at once.
+const LARGE_PART: usize = 16;
 /// About what a channel takes.
 const CHANNEL_BYTES: usize = 1024;
 
@@ -83,6 +85,12 @@ pub fn used_up() -> Status {
     USED_UP.store(true, Ordering::Relaxed);
     ask();
     Status::Exhausted
+}
+
+/// There is no run of this many bytes. Who asked for a large part of all memory asked for too much; else the
+/// free memory is in pieces that are too small, and more has to become free.
+pub fn no_room(bytes: usize) -> Status {
+    if bytes <= machine().layout().memory.bytes / LARGE_PART { used_up() } else { Status::Exhausted }
 }
 
 /// What a tree holds.
