@@ -1,7 +1,8 @@
 //! The way to the disk driver: several channels, so that several reads are under way at once.
 //!
-//! When the driver ends, reads under way fail; the next read opens the disk again, which waits for the driver's
-//! restart. What the caches hold stays good, because the disk must prove to be the same.
+//! When the driver ends, reads under way are asked for once more: that opens the disk again, which waits for the
+//! driver's restart, so nobody above notices. What the caches hold stays good, because the disk must prove to be
+//! the same.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -28,6 +29,8 @@ const MOST_CHANNELS: usize = 64;
 /// Where an ext2 disk says what it is: the superblock.
 const MARK_OFFSET: u64 = 1024;
 const MARK_BYTES: u32 = 1024;
+/// How often one read is asked for: a driver that ends at each is broken.
+const ATTEMPTS: u32 = 5;
 /// How long to wait before the disk is looked for again.
 const AGAIN_AFTER_MS: u64 = 5;
 
@@ -163,7 +166,6 @@ impl Shared {
         if opened != self.opened.get() || self.state.get() != State::Open {
             return;
         }
-        report::error(format_args!("{}: the disk driver has ended; what was being read failed", self.path));
         self.state.set(State::Lost);
         self.idle.borrow_mut().clear();
         self.wake_all();
@@ -190,28 +192,28 @@ impl BlockSource for DiskSource {
 
     async fn read(&self, offset: u64, bytes: usize) -> Result<ExVec<u8>, ReadError> {
         let count = u32::try_from(bytes).map_err(|_| ReadError::NoMemory)?;
-        let Some((channel, opened)) = self.shared.acquire().await else { return Err(ReadError::Gone) };
-        let block = match ExVec::<u8>::new(bytes) {
-            Ok(block) => block,
-            Err(_) => {
-                self.shared.release(channel, opened);
-                return Err(ReadError::NoMemory);
-            }
-        };
-        match channel.read(block, offset, count).receive_async().await {
-            disk::ImpReadyAfterRead::ReadDone { data, next } => {
-                self.shared.release(next, opened);
-                Ok(data)
-            }
-            disk::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
-                self.shared.release(next, opened);
-                Err(ReadError::Failed(error as u32))
-            }
-            disk::ImpReadyAfterRead::ChannelClosed(_) => {
-                self.shared.lose(opened);
-                Err(ReadError::Gone)
+        for _ in 0..ATTEMPTS {
+            let Some((channel, opened)) = self.shared.acquire().await else { break };
+            let block = match ExVec::<u8>::new(bytes) {
+                Ok(block) => block,
+                Err(_) => {
+                    self.shared.release(channel, opened);
+                    return Err(ReadError::NoMemory);
+                }
+            };
+            match channel.read(block, offset, count).receive_async().await {
+                disk::ImpReadyAfterRead::ReadDone { data, next } => {
+                    self.shared.release(next, opened);
+                    return Ok(data);
+                }
+                disk::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
+                    self.shared.release(next, opened);
+                    return Err(ReadError::Failed(error as u32));
+                }
+                disk::ImpReadyAfterRead::ChannelClosed(_) => self.shared.lose(opened),
             }
         }
+        Err(ReadError::Gone)
     }
 }
 
