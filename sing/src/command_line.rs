@@ -185,9 +185,6 @@ pub struct ImageArguments {
     /// How the image is to be booted
     #[arg(long, value_enum, default_value = "iso")]
     pub format: ImageFormat,
-    /// How many disks the machine has
-    #[arg(long, value_name = "N", default_value = "0")]
-    pub disks: u8,
     /// Run these shell commands and shut down
     #[arg(short = 'c', value_name = "COMMANDS")]
     pub commands: Option<String>,

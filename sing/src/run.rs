@@ -86,8 +86,6 @@ fn machine_command(ready: &Ready, disks: &[PathBuf], arguments: &RunArguments) -
     for disk in disks {
         command.arg("--disk").arg(disk);
     }
-    // The services of a disk run only where the machine has it.
-    command.arg("--parameter").arg(format!("disks={}", disks.len()));
     if let Some(processors) = arguments.processors {
         command.arg("--processors").arg(processors.to_string());
     }

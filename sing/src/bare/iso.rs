@@ -52,14 +52,12 @@ pub fn write(repository: &Repository, arguments: &ImageArguments) -> Outcome<u8>
 /// What the system is told. Who will sit at the serial line is not known; what it shows then is what every
 /// terminal can.
 fn offered(arguments: &ImageArguments) -> Vec<(&'static str, String)> {
-    let mut offered = vec![("disks", arguments.disks.to_string())];
     match &arguments.commands {
-        Some(commands) => offered.extend([("commands", commands.clone()), ("terminal", "none".into())]),
-        None => offered.extend(
-            [("terminal", "vt100"), ("columns", "80"), ("rows", "24")].map(|(name, value)| (name, value.into())),
-        ),
+        Some(commands) => vec![("commands", commands.clone()), ("terminal", "none".into())],
+        None => {
+            [("terminal", "vt100"), ("columns", "80"), ("rows", "24")].map(|(name, value)| (name, value.into())).into()
+        }
     }
-    offered
 }
 
 /// The program that makes images, with all that it needs.
@@ -119,7 +117,6 @@ mod tests {
             output: "x.iso".into(),
             system: "bare".into(),
             format: ImageFormat::Iso,
-            disks: 1,
             commands: commands.map(String::from),
             parameter: Vec::new(),
         };

@@ -64,7 +64,6 @@ impl Prepared {
             Person::AtConsole => terminal::parameters(),
             Person::Elsewhere => vec![("terminal", "none".into())],
         };
-        offered.push(("disks", disks.len().to_string()));
         offered.extend(arguments.commands.iter().map(|commands| ("commands", commands.clone())));
         let boot_image = NamedTempFile::new().map_err(cannot_write)?;
         std::fs::write(&boot_image, boot::image(repository, &ready.image, &given, &offered)?).map_err(cannot_write)?;

@@ -81,7 +81,6 @@ impl Machine {
         if let Some(count) = self.processors {
             command.arg("--processors").arg(count.to_string());
         }
-        command.arg("--parameter").arg(format!("disks={}", self.disks.len()));
         if let Some(commands) = commands {
             command.arg("--parameter").arg(format!("commands={commands}"));
         }
