@@ -8,6 +8,7 @@ mod bad_disks_e2fsprogs;
 mod bad_input;
 mod bare_buses_qemu_e2fsprogs;
 mod bare_disks_qemu_e2fsprogs;
+mod bare_hogs_qemu;
 mod bare_qemu;
 mod bare_terminals_qemu;
 mod bare_virtio_qemu;

@@ -1,0 +1,45 @@
+//! A small machine and a program that takes all it can get: the program is ended and told why, and whoever sits
+//! at the shell notices nothing else. (The paper on ext2 tells how the first Singularity hung here.)
+
+use end_to_end::BareMachine;
+
+#[track_caller]
+fn is_ended(what: &str, held: &str) {
+    let machine = BareMachine::new("microvm").with(&["--system", "hog", "--smp", "1", "--mem", "64M"]);
+    let commands = format!(
+        "hog {what} &\n\
+         for n in 1 2 3; do ls / | checksum -a crc32; sleep 100ms; end\n\
+         sleep 1500ms\n\
+         ls / | checksum -a crc32; echo still here; ps; log | cat"
+    );
+    let run = machine.run(&commands);
+    let text = run.text();
+    let sums: Vec<&str> = text.lines().filter(|line| line.ends_with("  -")).collect();
+    assert!(sums.len() == 4 && sums.iter().all(|sum| *sum == sums[0]), "the shell has to go on meanwhile:\n{run}");
+    assert!(text.contains("still here\n") && run.status == Some(0), "{run}");
+    // On the debug output, because the log keeps the last ends only and each child of the hog has one.
+    let reason = "ended because memory ran out: it";
+    let ended = run.errors.lines().any(|line| line.starts_with("hog ") && line.contains(reason) && line.contains(held));
+    assert!(ended && text.contains("hog ended because memory ran out"), "the hog has to end, with the reason:\n{run}");
+    assert!(!text.lines().any(|line| line.contains(" hog ") && line.contains("running")), "{run}");
+    for unaware in ["service-manager", "directory", "serial-console", "shell"] {
+        let alive = text.lines().any(|line| line.contains(&format!(" {unaware} ")) && line.contains("running"));
+        assert!(alive, "{unaware} does not run any more:\n{run}");
+    }
+}
+
+#[test]
+fn who_allocates_without_end_is_ended() {
+    is_ended("memory", "held");
+    is_ended("blocks", "held");
+}
+
+#[test]
+fn who_starts_children_without_end_is_ended_with_them() {
+    is_ended("children", "programs that it started held");
+}
+
+#[test]
+fn who_fills_every_channel_it_can_get_is_ended() {
+    is_ended("channels", "held");
+}
