@@ -7,6 +7,7 @@ use abi::{Status, limits};
 
 use crate::channel::{RawEndpoint, Receiver, receive, try_receive};
 use crate::device::Device;
+use crate::hardware::Hardware;
 use crate::process::Child;
 use crate::raw::value as kernel;
 use crate::slots::Slots;
@@ -128,6 +129,14 @@ impl Waitable for Event {
 }
 
 impl Waitable for Child {
+    fn wait_handle(&self) -> WaitHandle {
+        WaitHandle(self.handle())
+    }
+}
+
+/// Ready when an interrupt of it has fired that nobody has waited for yet. A wait here lets no line fire:
+/// [`Interrupt::wait`](crate::hardware::Interrupt::wait) with a deadline that has passed does.
+impl Waitable for Hardware {
     fn wait_handle(&self) -> WaitHandle {
         WaitHandle(self.handle())
     }

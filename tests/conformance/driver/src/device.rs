@@ -6,6 +6,7 @@ use core::hint::black_box;
 use conformance_contract::errand::ExpReady;
 use sip::exheap::ExVec;
 use sip::hardware::{Hardware, Interrupt, RangeKind, Registers};
+use sip::select::wait_any;
 use sip::{Deadline, Status};
 
 use crate::{Stage, devices, register, sleep_forever};
@@ -77,6 +78,13 @@ pub(crate) fn interrupts(stage: Stage) -> i32 {
         registers.write32(register::FIRE_LATER, line | (round % 4) << 16).expect("a register");
         assert_eq!(interrupt.wait(Deadline::after_ms(10_000)), Ok(1), "round {round}");
     }
+    // Beside other things.
+    for round in 0..3 {
+        registers.write32(register::FIRE_LATER, line | round << 16).expect("a register");
+        assert_eq!(wait_any(&[&hardware], Deadline::after_ms(10_000)), Some(0), "any, round {round}");
+        assert_eq!(interrupt.wait(Deadline::PASSED), Ok(1));
+    }
+    assert_eq!(wait_any(&[&hardware], Deadline::after_ms(5)), None);
     // With every processor at work.
     let _busy = sip::thread::spawn(|| {
         loop {
