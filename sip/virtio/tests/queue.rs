@@ -128,6 +128,18 @@ fn a_device_is_started_once_its_features_are_agreed_on() {
 }
 
 #[test]
+fn a_configuration_that_never_stays_the_same_is_trouble() {
+    for way in [Way::Mmio, Way::Pci] {
+        let machine = Machine::new(Writer { answer: Vec::new() }, way, Faults::none());
+        let device = Device::start(machine.clone(), Kind::Entropy, &[], 0).expect("the device is right");
+        machine.set_restless(true);
+        assert_eq!(device.configuration(|from| from.read8(0)), Err(Trouble::Unsteady));
+        machine.set_restless(false);
+        assert_eq!(device.configuration(|from| from.read8(0)), Ok(1));
+    }
+}
+
+#[test]
 fn a_queue_that_is_missing_or_too_short_is_refused() {
     let machine = Machine::new(Writer { answer: Vec::new() }, Way::Mmio, Faults::none());
     let mut device = Device::start(machine, Kind::Entropy, &[], 0).expect("the device is right");

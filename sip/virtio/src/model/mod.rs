@@ -82,6 +82,11 @@ impl Machine {
         self.device().set_deaf(deaf);
     }
 
+    /// Lets the device's configuration change each time that it is looked at.
+    pub fn set_restless(&self, restless: bool) {
+        self.device().set_restless(restless);
+    }
+
     /// How often the device reached for memory that no driver had given it. A device that was reset does not.
     pub fn stray_accesses(&self) -> u64 {
         self.shared.arena.stray_accesses()

@@ -60,6 +60,7 @@ pub(super) struct RegisterFile {
     way: Way,
     faults: Faults,
     deaf: bool,
+    restless: bool,
     status: u32,
     device_features_select: u32,
     driver_features_select: u32,
@@ -80,6 +81,7 @@ impl RegisterFile {
             way,
             faults,
             deaf: false,
+            restless: false,
             status: 0,
             device_features_select: 0,
             driver_features_select: 0,
@@ -105,6 +107,11 @@ impl RegisterFile {
     /// Whether it takes no notice of what is written to its registers.
     pub fn set_deaf(&mut self, deaf: bool) {
         self.deaf = deaf;
+    }
+
+    /// Whether its configuration changes each time that it is looked at.
+    pub fn set_restless(&mut self, restless: bool) {
+        self.restless = restless;
     }
 
     pub fn run(&mut self) {
@@ -174,7 +181,10 @@ impl RegisterFile {
             Register::QueueDoorbell => self.queue_select.into(),
             Register::InterruptStatus => self.interrupt,
             Register::Status => self.status,
-            Register::ConfigGeneration => self.generation,
+            Register::ConfigGeneration => {
+                self.generation = self.generation.wrapping_add(self.restless.into()) & 0xff;
+                self.generation
+            }
             Register::Vector => self.vector.into(),
             Register::Configuration(offset) => {
                 let configuration = self.behaviour.configuration();
