@@ -4,7 +4,7 @@
 //! Neighbours: the kernel calls it through [`hal_api::Machine`]; `boot/x86_64` is entered by the boot
 //! loader and starts it. Deliberately not here: drivers, which are SIPs; any knowledge of SIPs.
 //!
-//! `docs/bare-metal.md` tells how it is made; `docs/soundness/hal-x86-64.md` why each `unsafe` holds.
+//! `docs/hal-x86-64.md` tells how it is made; `docs/soundness/hal-x86-64.md` why each `unsafe` holds.
 //! `firmware`, `handover`, `hardware`, `marks` and `regions` decide; the others touch the machine.
 #![no_std]
 
