@@ -163,6 +163,8 @@ macro_rules! for_each_function {
                 fn device_exists(length) -> "1 if it exists, else 0";
                 #[doc = "Ends the machine with an exit status. Needs the `power` permission."]
                 fn machine_power_off(exit_status) -> "does not return";
+                #[doc = "Starts the machine anew from what it was booted with. Needs the `power` permission."]
+                fn machine_restart() -> "does not return";
             }
             group "Stacks" {
                 #[doc = "The calling thread's stack: word 0 its lowest usable address, word 1 the address past its end."]

@@ -94,6 +94,16 @@ pub fn stop(namespace: &mut Namespace, name: &str) -> Result<(), ServiceTrouble>
     }
 }
 
+/// Starts the machine anew.
+pub fn restart(namespace: &mut Namespace) -> Result<(), ServiceTrouble> {
+    match open(namespace)?.restart().receive() {
+        // As for `power_off`.
+        service_manager::ImpReadyAfterRestart::Done { .. }
+        | service_manager::ImpReadyAfterRestart::ChannelClosed(_) => Ok(()),
+        service_manager::ImpReadyAfterRestart::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
+    }
+}
+
 /// Ends the machine with an exit status.
 pub fn power_off(namespace: &mut Namespace, exit_status: u32) -> Result<(), ServiceTrouble> {
     match open(namespace)?.power_off(exit_status).receive() {

@@ -167,3 +167,11 @@ pub fn power_off(exit_status: u8) -> Status {
         Err(status) => status,
     }
 }
+
+/// Starts the machine anew. Needs the manifest's `power` permission; the status tells why it was refused.
+pub fn restart() -> Status {
+    match kernel::machine_restart() {
+        Ok(_) => Status::Ok,
+        Err(status) => status,
+    }
+}

@@ -95,6 +95,7 @@ value_only! {
     wall_time_set(ns);
     device_exists(length);
     machine_power_off(exit_status);
+    machine_restart();
     stack_left();
     memory_usage();
     principal_self();

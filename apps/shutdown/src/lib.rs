@@ -1,4 +1,4 @@
-//! Ends the machine after stopping every service.
+//! Ends the machine after stopping every service, or starts it anew.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,12 @@ pub fn main(startup: Startup) -> i32 {
         report::error(format_args!("{} is no exit status; use 0 to 255", startup.status));
         return 1;
     };
-    match services::power_off(&mut Namespace::new(startup.namespace), u32::from(exit_status)) {
+    let mut namespace = Namespace::new(startup.namespace);
+    let asked = match startup.restart {
+        true => services::restart(&mut namespace),
+        false => services::power_off(&mut namespace, u32::from(exit_status)),
+    };
+    match asked {
         Ok(()) => 0,
         Err(trouble) => {
             report::error(format_args!("the machine was not ended: {trouble}"));

@@ -144,3 +144,8 @@ pub fn machine_power_off(exit_status: u64) -> Result<u64, Status> {
     caller()?.needs(Permission::Power)?;
     machine().power_off(exit_status as u8)
 }
+
+pub fn machine_restart() -> Result<u64, Status> {
+    caller()?.needs(Permission::Power)?;
+    machine().restart()
+}

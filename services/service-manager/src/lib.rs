@@ -48,16 +48,31 @@ impl Manager {
 
     /// Ends all services in reverse boot order, and then the machine. Only the first call counts.
     pub fn power_off(&self, exit_status: i32) {
-        if !self.registry.begin_closing() {
-            return;
+        if self.end_services() {
+            // An exit status has eight bits on the host; what does not fit is still a failure.
+            let status = u8::try_from(exit_status).unwrap_or(1);
+            let refused = sip::device::power_off(status);
+            report::error(format_args!("the machine could not be ended: {}", refused.text()));
         }
-        for position in (0..self.registry.service_count()).rev() {
-            self.registry.shut_down(position);
+    }
+
+    /// Ends all services likewise, and starts the machine anew.
+    pub fn restart(&self) {
+        if self.end_services() {
+            let refused = sip::device::restart();
+            report::error(format_args!("the machine could not be started anew: {}", refused.text()));
         }
-        // An exit status has eight bits on the host; what does not fit is still a failure.
-        let status = u8::try_from(exit_status).unwrap_or(1);
-        let refused = sip::device::power_off(status);
-        report::error(format_args!("the machine could not be ended: {}", refused.text()));
+    }
+
+    /// Whether this was the first call.
+    fn end_services(&self) -> bool {
+        let first = self.registry.begin_closing();
+        if first {
+            for position in (0..self.registry.service_count()).rev() {
+                self.registry.shut_down(position);
+            }
+        }
+        first
     }
 }
 

@@ -133,6 +133,13 @@ async fn serve(server: Rc<Server>, mut client: Client) {
                 }
                 Err(error) => next.failed(error),
             },
+            ExpReady::Restart { next } => match server.allow_control(&next) {
+                Ok(()) => {
+                    server.manager.restart();
+                    next.done()
+                }
+                Err(error) => next.failed(error),
+            },
             ExpReady::ChannelClosed(_) => return,
         };
     }

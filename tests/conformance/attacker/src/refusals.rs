@@ -192,7 +192,7 @@ fn changed(own: &Own) -> u64 {
 fn without_permission() -> i32 {
     let block = make(Kind::Block).expect("a block");
     let child = child().expect("a child");
-    let calls: [(&str, &[u64]); 11] = [
+    let calls: [(&str, &[u64]); 12] = [
         ("list_processes", &[block]),
         ("list_threads", &[block]),
         ("list_channels", &[block]),
@@ -204,6 +204,7 @@ fn without_permission() -> i32 {
         ("process_give_device", &[child, 0, 4]),
         ("process_stop_any", &[1, 0]),
         ("machine_power_off", &[3]),
+        ("machine_restart", &[]),
     ];
     for (name, arguments) in calls {
         refused(name, arguments, &[Status::NotPermitted]);
