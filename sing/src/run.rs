@@ -55,7 +55,21 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
 fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments) -> Outcome<u8> {
     let disks = disks(repository, arguments)?;
     let prepared = Prepared::new(repository, kind, arguments, &disks, Person::AtConsole)?;
-    guest::run(&prepared.hardware)
+    let end = guest::run(&prepared.hardware)?;
+    // Its files and the terminal are as before when this returns or becomes another program.
+    drop(prepared);
+    match end {
+        guest::End::Status(status) => Ok(status),
+        guest::End::Restart => Err(begin_again()),
+    }
+}
+
+/// This process begins anew with the same arguments, as the hosted machine does; why it could not.
+fn begin_again() -> Failure {
+    match std::env::current_exe() {
+        Ok(tool) => Failure::file("start", &tool, &Command::new(&tool).args(std::env::args_os().skip(1)).exec()),
+        Err(error) => Failure::new(format!("the machine cannot be started anew: {error}")),
+    }
 }
 
 /// The disks that were given, or else the demo disk.

@@ -17,6 +17,9 @@ const KEYBOARD_RESET: u8 = 0xfe;
 /// How long each way is given to work.
 const PATIENCE_NS: u64 = 50_000_000;
 
+/// Last thing on QEMU's debug port: the machine is reset because it was asked to start anew.
+const STARTS_ANEW: u8 = 2;
+
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 fn write(register: Register, value: u16) {
@@ -69,6 +72,9 @@ pub(crate) fn off_unknown(exit_status: u8) -> ! {
 /// Starts the machine anew.
 pub(crate) fn restart(firmware: &Firmware) -> ! {
     end_others();
+    if output::has_debug_port() {
+        output::debug_byte(STARTS_ANEW);
+    }
     if let Some((register, value)) = firmware.reset {
         match register {
             // SAFETY: the port and the value are the firmware's own for this purpose.

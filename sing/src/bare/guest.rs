@@ -33,6 +33,18 @@ const LOOK: Duration = Duration::from_millis(1);
 /// On the debug channel: the machine takes input from now on.
 const TAKES_INPUT: u8 = 1;
 
+/// On the debug channel, last of all: the machine starts anew.
+const STARTS_ANEW: u8 = 2;
+
+/// How a machine's run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With an exit status.
+    Status(u8),
+    /// It wants to be started anew.
+    Restart,
+}
+
 /// What happened while a machine ran.
 #[derive(Debug)]
 enum Event {
@@ -44,11 +56,11 @@ enum Event {
     Signal(i32),
 }
 
-/// Runs a machine to its end, on this program's standard streams; gives its exit status.
+/// Runs a machine to its end, on this program's standard streams.
 ///
 /// # Errors
 /// It cannot be started, or stops without an exit status.
-pub fn run(hardware: &Hardware) -> Outcome<u8> {
+pub fn run(hardware: &Hardware) -> Outcome<End> {
     let guest = Guest::start(hardware)?;
     let (sender, events) = channel();
     watch_signals(sender.clone())?;
@@ -133,7 +145,7 @@ impl Guest {
     }
 
     /// Carries bytes between the machine and this program's streams until it ends.
-    fn carry(mut self, kind: Input, sender: Sender<Event>, events: &Receiver<Event>) -> Outcome<u8> {
+    fn carry(mut self, kind: Input, sender: Sender<Event>, events: &Receiver<Event>) -> Outcome<End> {
         let (output, input, debug) = (copy(&self.console)?, copy(&self.console)?, copy(&self.debug)?);
         let (ready, takes_input) = channel();
         let of_output = ready.clone();
@@ -155,16 +167,19 @@ impl Guest {
                 let ended = self.qemu.wait().map_err(cannot_start)?;
                 // All that the machine wrote is shown before its exit status counts.
                 let _ = output.join();
+                if last == Some(STARTS_ANEW) && ended.success() {
+                    return Ok(End::Restart);
+                }
                 let status = last.filter(|_| is_orderly(ended));
-                status.ok_or_else(|| died(ended, last, &last_words(self.folder.path())))
+                status.map(End::Status).ok_or_else(|| died(ended, last, &last_words(self.folder.path())))
             }
             Event::OutputGone => {
                 end(&mut self.qemu);
-                Ok(ENDED_BY_CLOSED_PIPE)
+                Ok(End::Status(ENDED_BY_CLOSED_PIPE))
             }
             Event::Signal(signal) => {
                 end(&mut self.qemu);
-                Ok(u8::try_from(ENDED_BY_SIGNAL + signal).unwrap_or(u8::MAX))
+                Ok(End::Status(u8::try_from(ENDED_BY_SIGNAL + signal).unwrap_or(u8::MAX)))
             }
         }
     }
