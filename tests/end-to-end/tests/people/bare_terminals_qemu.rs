@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use end_to_end::{BareMachine, KINDS, Terminal, finish};
+use end_to_end::{BareMachine, KINDS, Machine, Terminal, finish};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn person(kind: &str) -> Terminal {
@@ -125,4 +125,21 @@ fn a_machine_that_stops_without_a_status_is_a_sentence() {
         BareMachine::new("microvm").with(&["--qemu", "-bios", "--qemu", "/dev/null"]).command(Some("true"));
     command.env("NO_COLOR", "1");
     finish(command, "a machine without firmware", Duration::from_secs(60)).refused(&["sing: ", "QEMU"]);
+}
+
+/// `shutdown --restart`: the same machine starts once more, at the same terminal.
+#[test]
+fn a_machine_starts_anew_when_it_is_told_to() {
+    let commands = [BareMachine::new("microvm").command(None), Machine::new().command(None)];
+    for command in commands {
+        let mut terminal = Terminal::start(command);
+        for _ in 0..2 {
+            terminal.wait_for("/> ");
+            terminal.press("shutdown --restart\r");
+            terminal.wait_for("shutdown --restart\n");
+        }
+        terminal.wait_for("/> ");
+        terminal.press("exit 3\r");
+        assert_eq!(terminal.end(), Some(3));
+    }
 }
