@@ -83,6 +83,9 @@ fn describe_sip() {
 fn line(what: &str, address: usize) {
     let _ = match locate(address) {
         Some((name, offset)) => writeln!(Output, "  {what:<8} {address:#x} {name}+{offset:#x}"),
+        None if interrupts::entries().is_some_and(|entries| (entries.is_sip_code)(address)) => {
+            writeln!(Output, "  {what:<8} {address:#x} in a program")
+        }
         None if layout::is_kernel_code(address) => writeln!(Output, "  {what:<8} {address:#x} in the kernel"),
         None => writeln!(Output, "  {what:<8} {address:#x} outside the kernel"),
     };

@@ -219,3 +219,25 @@ fn a_debugger_stops_in_kernel_and_program_by_name() {
         assert_eq!(run.status, Some(0), "on {kind}:\n{run}");
     }
 }
+
+/// The debugger makes the kernel write where nothing is: it says what happened, where, which SIP ran and who called.
+#[test]
+fn a_fault_of_the_kernel_itself_is_reported_and_ends_the_machine() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        println!("skipped: there is no gdb");
+        return;
+    }
+    bare_system();
+    let commands = "hbreak kernel::entry::process_start\ncontinue\n\
+                    python gdb.execute('set $rip = ' + gdb.execute('info address memset', to_string=True).split()[4])\n\
+                    set $rdi = 16\nset $rdx = 64\ncontinue";
+    let mut command = Command::new(sing());
+    command.args(["debug", "--machine", "microvm", "-c", "true", "--batch", commands]).current_dir(repository());
+    let run = finish(command, commands, Duration::from_secs(120));
+    let said = format!("{}\n{}", run.text(), run.errors);
+    for part in
+        ["kernel fault: page fault", "address  0x10", "memset+0x", "running  service-manager, process 1", "called from"]
+    {
+        assert!(said.contains(part), "`{part}` is missing:\n{run}");
+    }
+}
