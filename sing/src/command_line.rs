@@ -66,6 +66,9 @@ pub struct RunArguments {
     /// What executes a bare machine's instructions [default: auto]
     #[arg(long, value_enum)]
     pub accel: Option<Acceleration>,
+    /// Pages that a bare machine's memory is mapped with [default: largest]
+    #[arg(long, value_enum)]
+    pub pages: Option<Pages>,
     /// Give a bare machine a network card
     #[arg(long)]
     pub net: bool,
@@ -92,6 +95,16 @@ pub enum MachineName {
     Qemu,
     /// QEMU's machine of few devices, which starts fastest
     Microvm,
+}
+
+/// Pages that memory is mapped with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Pages {
+    /// The largest that the processor has and that fit
+    Largest,
+    /// 4 KiB pages alone
+    #[value(name = "4k")]
+    Small,
 }
 
 /// What executes the instructions of a machine in QEMU.

@@ -42,6 +42,7 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
     let given = [
         ("--mem", arguments.mem.is_some()),
         ("--accel", arguments.accel.is_some()),
+        ("--pages", arguments.pages.is_some()),
         ("--net", arguments.net),
         ("--qemu", !arguments.qemu.is_empty()),
     ];

@@ -2,6 +2,7 @@
 //!
 //! Deliberately not here: starting it (`guest`, `debug`).
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -10,7 +11,7 @@ use crate::bare::boot;
 use crate::bare::disk::{Disk, DiskLock};
 use crate::bare::qemu::{self, Hardware, Kind};
 use crate::bare::{acceleration, terminal};
-use crate::command_line::{Acceleration, RunArguments};
+use crate::command_line::{Acceleration, Pages, RunArguments};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::systems::{self, Platform};
@@ -76,7 +77,7 @@ impl Prepared {
             network: arguments.net,
             kernel: ready.machine,
             boot_image: boot_image.path().into(),
-            more: arguments.qemu.clone(),
+            more: more_words(arguments),
         };
         Ok(Prepared { hardware, system: ready.image, _boot_image: boot_image, _disks: locks })
     }
@@ -89,4 +90,11 @@ fn cannot_write(error: std::io::Error) -> Failure {
 /// As many processors as the host has, up to a number that is enough for a person.
 fn processors() -> u16 {
     std::thread::available_parallelism().map_or(1, |count| count.get().min(PROCESSORS_MAX) as u16)
+}
+
+/// What QEMU is told beside the machine's parts. The kernel reads its command line before the boot image, because
+/// page tables come first.
+fn more_words(arguments: &RunArguments) -> Vec<OsString> {
+    let pages: &[&str] = if arguments.pages == Some(Pages::Small) { &["-append", "pages=4k"] } else { &[] };
+    pages.iter().map(OsString::from).chain(arguments.qemu.iter().cloned()).collect()
 }

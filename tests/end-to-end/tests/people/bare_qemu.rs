@@ -241,3 +241,41 @@ fn a_fault_of_the_kernel_itself_is_reported_and_ends_the_machine() {
         assert!(said.contains(part), "`{part}` is missing:\n{run}");
     }
 }
+
+/// The number behind a counter's name in what `sysinfo` prints.
+fn counter(run: &Run, name: &str) -> u64 {
+    let text = run.text();
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}:\n{run}"));
+    line[name.len()..].trim().replace(',', "").parse().unwrap_or_else(|_| panic!("{line} is no number"))
+}
+
+#[test]
+fn memory_at_the_prompt_is_within_bounds_and_pages_may_be_small() {
+    let machine = || BareMachine::new("microvm").with(&["--smp", "1"]);
+    let [largest, small] = [&["--pages", "largest"], &["--pages", "4k"]].map(|words| {
+        let run = machine().with(words).run("sysinfo");
+        run.orderly();
+        counter(&run, "memory bytes in use")
+    });
+    assert!(largest <= 24 << 20, "{largest} bytes of memory are in use at the prompt");
+    // Small pages want a table entry of 8 bytes for each 4 KiB of 256 MiB.
+    assert!(small > largest + (256 << 20) / 4096 * 8 / 2, "{small} bytes with small pages, {largest} with the largest");
+}
+
+/// What runs on both machines is one image, not two that are built alike.
+#[test]
+fn programs_are_byte_for_byte_the_same_hosted_and_bare() {
+    let hosted = std::fs::read(end_to_end::system_image()).expect("the hosted system was built");
+    let bare = system();
+    let hosted = SystemImage::parse(&hosted).expect("a system image");
+    let bare = SystemImage::parse(&bare).expect("a system image");
+    let name = |package: &[u8]| package::Package::parse(package).expect("a package").manifest.name;
+    let mut same = 0;
+    for package in &bare.packages {
+        if let Some(other) = hosted.packages.iter().find(|other| name(other) == name(package)) {
+            assert!(package == other, "{} differs", name(package));
+            same += 1;
+        }
+    }
+    assert!(same > 25, "{same} programs are in both systems");
+}
