@@ -15,8 +15,8 @@ use hal_api::KernelEntries;
 use crate::clock::Clock;
 use crate::{entries, signal, trampoline};
 
-/// The most processors there may be; more than any host has is of no use.
-pub(crate) const MOST_PROCESSORS: usize = 256;
+/// The most processors there may be: the kernel keeps a bit for each.
+pub(crate) const MOST_PROCESSORS: usize = 64;
 
 const QUANTUM_NS: libc::c_long = 10_000_000;
 const STACK_BYTES: usize = 2 * 1024 * 1024;
