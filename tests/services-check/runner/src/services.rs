@@ -29,7 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("services: clients connect again after a restart", rebind),
     ("services: changes are announced", events),
     ("services: a subscriber that takes nothing holds up nobody", slow_subscriber),
-    ("services: a file system comes back with its disk", disk),
+    ("services: a file system outlives the driver of its disk", disk),
 ];
 
 fn trouble(error: ServiceTrouble) -> String {
@@ -262,9 +262,15 @@ fn disk(namespace: &mut Namespace) -> Outcome {
         let stopped = sip::process::stop_any(driver.process, StopReason::Requested);
         stopped.map_err(|status| status.text().to_string())?;
         wait_restarted(namespace, "disk0", driver.process)?;
-        wait_restarted(namespace, "disk0-fs", files.process)?;
         let again = namespace.names("/fs/disk0").map_err(said)?;
         check!(again == names, "the disk holds other names than before");
+        let still = record(namespace, "disk0-fs")?;
+        check!(still.process == files.process, "the file system ended with the driver of its disk");
     }
+    // It reaches the driver over as many channels as it has needed since; a new one begins as the first did.
+    let files = wait_for(namespace, "disk0-fs", RUNNING)?;
+    sip::process::stop_any(files.process, StopReason::Requested).map_err(|status| status.text().to_string())?;
+    wait_restarted(namespace, "disk0-fs", files.process)?;
+    namespace.names("/fs/disk0").map_err(said)?;
     Ok(())
 }
