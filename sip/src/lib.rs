@@ -39,8 +39,8 @@ mod double;
 
 #[doc(hidden)]
 pub use abi;
+pub use abi::Status;
 #[doc(hidden)]
 pub use memory_functions::{memory_functions, unwind_symbols};
-pub use abi::Status;
 pub use sip_macros::{contracts, startup};
 pub use time::Deadline;

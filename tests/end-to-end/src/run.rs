@@ -1,5 +1,6 @@
 //! Running a program to its end, within a limit.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -28,6 +29,23 @@ impl Run {
     /// Standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()
+    }
+
+    /// The counters of each `sysinfo` among its output.
+    pub fn counters(&self) -> Vec<BTreeMap<String, u64>> {
+        let mut all = Vec::new();
+        for line in self.text().lines() {
+            if line.starts_with("COUNTER") {
+                all.push(BTreeMap::new());
+            }
+            let Some(current) = all.last_mut() else { continue };
+            if let Some((name, value)) = line.trim().rsplit_once("  ")
+                && let Ok(value) = value.replace(',', "").parse()
+            {
+                current.insert(name.trim().to_string(), value);
+            }
+        }
+        all
     }
 
     /// The run must have ended with status 0 and said nothing on standard error; gives its output as text.

@@ -242,20 +242,13 @@ fn a_fault_of_the_kernel_itself_is_reported_and_ends_the_machine() {
     }
 }
 
-/// The number behind a counter's name in what `sysinfo` prints.
-fn counter(run: &Run, name: &str) -> u64 {
-    let text = run.text();
-    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}:\n{run}"));
-    line[name.len()..].trim().replace(',', "").parse().unwrap_or_else(|_| panic!("{line} is no number"))
-}
-
 #[test]
 fn memory_at_the_prompt_is_within_bounds_and_pages_may_be_small() {
     let machine = || BareMachine::new("microvm").with(&["--smp", "1"]);
     let [largest, small] = [&["--pages", "largest"], &["--pages", "4k"]].map(|words| {
         let run = machine().with(words).run("sysinfo");
         run.orderly();
-        counter(&run, "memory bytes in use")
+        run.counters()[0]["memory bytes in use"]
     });
     assert!(largest <= 24 << 20, "{largest} bytes of memory are in use at the prompt");
     // Small pages want a table entry of 8 bytes for each 4 KiB of 256 MiB.

@@ -1,6 +1,5 @@
 //! The file system or the disk driver is killed in the middle of a `cat`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use end_to_end::{Format, Image, Machine, Run, sparse};
@@ -75,23 +74,6 @@ fn a_cat_to_the_terminal_says_the_same() {
     assert!(run.output.ends_with(b"small\n") && run.status == Some(0), "standard error:\n{}", run.errors);
 }
 
-/// The counters of each `sysinfo` among the output.
-fn counters(text: &str) -> Vec<BTreeMap<String, u64>> {
-    let mut all = Vec::new();
-    for line in text.lines() {
-        if line.starts_with("COUNTER") {
-            all.push(BTreeMap::new());
-        }
-        let Some(current) = all.last_mut() else { continue };
-        if let Some((name, value)) = line.trim().rsplit_once("  ")
-            && let Ok(value) = value.replace(',', "").parse()
-        {
-            current.insert(name.trim().to_string(), value);
-        }
-    }
-    all
-}
-
 #[track_caller]
 fn loop_of_kills(kills: usize, limit: Duration) {
     let rounds = kills.div_ceil(2);
@@ -107,7 +89,7 @@ fn loop_of_kills(kills: usize, limit: Duration) {
     let text = run.text();
     assert!(!text.contains("not "), "a kill or the `cat` after one failed:\n{run}");
     assert_eq!(text.lines().filter(|line| *line == "small").count(), 2 * rounds + 2, "{run}");
-    let counters = counters(&text);
+    let counters = run.counters();
     assert_eq!(counters.len(), 2, "{run}");
     let steady = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes", "stacks"];
     for name in steady {
