@@ -70,7 +70,7 @@ fn a_script_of_a_mebibyte_is_a_parameter() {
 #[test]
 fn parts_begin_at_multiples_of_sixteen() {
     let bytes = image();
-    assert!((0..3).all(|index| range(&bytes, index).start % 16 == 0));
+    assert!((0..3).all(|index| range(&bytes, index).start.is_multiple_of(16)));
 }
 
 #[test]

@@ -77,7 +77,10 @@ fn loop_of_kills(kind: &str, kills: usize, limit: Duration) {
     ];
     for name in steady {
         let [before, after] = [0, 1].map(|index| counters[index].get(name));
-        assert!(before.is_some() && after <= before, "{name}: {before:?} before {kills} kills, {after:?} after\n{run}");
+        // A mutex makes what its waiters sleep on when two threads first meet there; far fewer than kills do.
+        let slack = if name == "synchronization objects" { kills as u64 / 8 } else { 0 };
+        let steady = before.zip(after).is_some_and(|(before, after)| *after <= before + slack);
+        assert!(steady, "{name}: {before:?} before {kills} kills, {after:?} after\n{run}");
     }
     // The file system asks again for what it was reading, so nobody has anything to say.
     assert_eq!(run.errors.trim(), "", "{run}");
