@@ -33,7 +33,7 @@ pub trait Contracts {
 /// A program's manifest, read and checked.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// For machines. The hash of the image is zero until a package is built. If no contracts were given
+    /// For machines. The digest of the image is zero until a package is built. If no contracts were given
     /// to look names up in, fingerprints, automata and state numbers are zero and empty.
     pub manifest: Manifest,
     /// Folder of the crate, relative to the manifest; `None` if the code is a script.
@@ -151,7 +151,7 @@ impl Reader<'_> {
 
     fn code(&self, root: &Table<'_, '_>) -> (Option<ProgramCode>, Option<String>) {
         let Some(table) = root.table("code") else {
-            return (Some(ProgramCode::Image { sha256: [0; 32] }), Some(".".into()));
+            return (Some(ProgramCode::Image { digest: [0; 32] }), Some(".".into()));
         };
         let (path, script) = (table.text("crate"), table.text("script"));
         // For the builder alone, which says when a program may declare it.
@@ -163,7 +163,7 @@ impl Reader<'_> {
             self.report.add(Code::ScriptOrCrate, message.into(), span, label, remedy);
         };
         match (path, script) {
-            (Some(path), None) => (Some(ProgramCode::Image { sha256: [0; 32] }), Some(path.value)),
+            (Some(path), None) => (Some(ProgramCode::Image { digest: [0; 32] }), Some(path.value)),
             (None, Some(script)) if script.value.trim().is_empty() => {
                 problem("the script has no commands", &script.span, "this is empty");
                 (None, None)

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use ed25519_dalek::{Signer, SigningKey};
 
 use crate::container::{PACKAGE_MAGIC, SYSTEM_MAGIC};
-use crate::{Code, Manifest, Package, PackageError, PublicKey, SystemImage, SystemManifest, sha256};
+use crate::{Code, Manifest, Package, PackageError, PublicKey, SystemImage, SystemManifest, image_digest, sha256};
 
 /// An Ed25519 secret key. Whoever holds it can sign as its publisher.
 pub struct SecretKey(SigningKey);
@@ -26,8 +26,8 @@ impl Package<'_> {
     /// Makes a package file of a manifest and an image (empty if the code is a script), whose hash is
     /// put into the manifest. The result has passed every check that the kernel makes.
     pub fn build(mut manifest: Manifest, image: &[u8], key: &SecretKey) -> Result<Vec<u8>, PackageError> {
-        if let Code::Image { sha256: hash } = &mut manifest.code {
-            *hash = sha256(image);
+        if let Code::Image { digest } = &mut manifest.code {
+            *digest = image_digest(image);
         }
         let bytes = assemble(&manifest, image, key)?;
         Package::parse(&bytes)?.verify(&[key.public()])?;

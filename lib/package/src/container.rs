@@ -2,7 +2,7 @@
 //!
 //! All numbers are little-endian. A package is: magic (8 bytes), bytes of the manifest (u32), bytes
 //! of the image (u32), manifest, image, public key (32 bytes), signature (64 bytes). The signature is
-//! over the SHA-256 of all that precedes it but the image, whose own SHA-256 stands in the manifest, so
+//! over the SHA-256 of all that precedes it but the image, whose own BLAKE3 stands in the manifest, so
 //! that each byte is hashed once.
 //!
 //! A system image is: magic (8 bytes), number of keys (u32), bytes of the system manifest (u32), number of
@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use crate::{Manifest, PackageError, SystemManifest};
 
-pub(crate) const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG1";
+pub(crate) const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG2";
 pub(crate) const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS1";
 
 /// An Ed25519 public key.

@@ -247,7 +247,7 @@ impl PackageError {
             PackageError::NotAPackage => {
                 write!(
                     f,
-                    "the file is not a package: its first 8 bytes are not `SINGPKG1`; give a file that `cargo sing build` made"
+                    "the file is not a package: its first 8 bytes are not `SINGPKG2`; give a file that `cargo sing build` made"
                 )
             }
             PackageError::NotASystemImage => {
@@ -302,7 +302,7 @@ impl PackageError {
             ),
             PackageError::ImageHash => write!(
                 f,
-                "the image does not have the hash that the manifest states: a byte was changed after signing; copy or build it again"
+                "the image does not have the digest that the manifest states: a byte was changed after signing; copy or build it again"
             ),
             PackageError::AbiVersion { wanted, present } => write!(
                 f,

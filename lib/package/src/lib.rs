@@ -51,7 +51,7 @@ pub use manifest::{
 pub use order::{OrderError, Provider, boot_order, bound_path, can_run, provider_of};
 pub use system::{Bind, Instance, ParameterSetting, Setting, SystemManifest};
 #[cfg(feature = "verify")]
-pub use verify::{Verified, sha256};
+pub use verify::{Verified, image_digest, sha256};
 
 /// Magic bytes of a contract record in an image's `.sing.contracts` section; the 32 bytes of the
 /// fingerprint and the name tag (u64, little-endian) follow.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceNeed;
 
-/// Bytes of a SHA-256 digest.
+/// Bytes of a digest: BLAKE3 of an image, SHA-256 of anything else.
 pub type Digest = [u8; 32];
 
 /// Everything there is to know of a program before it runs.
@@ -157,8 +157,8 @@ words! {
 pub enum Code {
     /// A sealed image, which the package carries.
     Image {
-        /// SHA-256 of the image file.
-        sha256: Digest,
+        /// BLAKE3 of the image file.
+        digest: Digest,
     },
     /// Commands that the shell runs.
     Script {

@@ -27,6 +27,11 @@ pub fn sha256(bytes: &[u8]) -> Digest {
     Sha256::digest(bytes).into()
 }
 
+/// BLAKE3 of an image file: a seventh of the instructions of SHA-256 where the processor has none for it.
+pub fn image_digest(image: &[u8]) -> Digest {
+    *blake3::hash(image).as_bytes()
+}
+
 /// What the signature of a package is over.
 pub(crate) fn signed_digest(header: &[u8], manifest: &[u8], key: &PublicKey) -> Digest {
     let mut hash = Sha256::new();
@@ -61,8 +66,8 @@ impl<'a> Package<'a> {
         let image = match &manifest.code {
             Code::Script { .. } if self.image_bytes.is_empty() => None,
             Code::Script { .. } => return Err(PackageError::ScriptWithImage),
-            Code::Image { sha256: expected } => {
-                if sha256(self.image_bytes) != *expected {
+            Code::Image { digest } => {
+                if image_digest(self.image_bytes) != *digest {
                     return Err(PackageError::ImageHash);
                 }
                 let image = Image::check(self.image_bytes)?;

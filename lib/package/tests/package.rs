@@ -24,9 +24,16 @@ fn a_good_package_verifies_and_says_what_was_put_in() {
     let bytes = good_package();
     let package = Package::parse(&bytes).expect("it is a package");
     let verified = package.verify(&[PublicKey([9; 32]), key().public()]).expect("it is good");
-    let expected = Code::Image { sha256: package::sha256(package.image_bytes) };
+    let expected = Code::Image { digest: package::image_digest(package.image_bytes) };
     assert_eq!(verified.manifest, Manifest { code: expected, ..manifest() });
     assert_eq!(verified.image.map(|image| image.entry), Some(0x1000));
+}
+
+#[test]
+fn the_digest_of_an_image_is_blake3() {
+    let hex = |bytes: &[u8]| package::image_digest(bytes).map(|byte| format!("{byte:02x}")).concat();
+    assert_eq!(hex(b""), "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262");
+    assert_eq!(hex(&[0]), "2d3adedff11b61f14c886e35afa036736dcd87a74d27b5c1510225d0f592e213");
 }
 
 #[test]
@@ -223,7 +230,7 @@ proptest! {
         let _ = Manifest::decode(&bytes);
         let _ = SystemManifest::decode(&bytes);
         let _ = package::Image::check(&bytes);
-        for magic in ["SINGPKG1", "SINGSYS1", "SGM1", "SGY1", "\x7FELF\x02\x01"] {
+        for magic in ["SINGPKG2", "SINGSYS1", "SGM1", "SGY1", "\x7FELF\x02\x01"] {
             let with_magic = [magic.as_bytes(), &bytes].concat();
             let _ = verify(&with_magic);
             let _ = SystemImage::parse(&with_magic);

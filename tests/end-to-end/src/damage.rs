@@ -46,13 +46,13 @@ pub fn reseal(system: &[u8], program: &str, doctor: &Doctor<'_>) -> Vec<u8> {
 
 /// A package file in the format that `package::container` describes, without the checks of `Package::build`.
 fn seal(mut manifest: Manifest, image: &[u8], key: &SigningKey) -> Vec<u8> {
-    if let Code::Image { sha256 } = &mut manifest.code {
-        *sha256 = package::sha256(image);
+    if let Code::Image { digest } = &mut manifest.code {
+        *digest = package::image_digest(image);
     }
     let manifest = manifest.encode();
     let public = key.verifying_key().to_bytes();
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("a small package").to_le_bytes();
-    let header = [b"SINGPKG1".as_slice(), &length(&manifest), &length(image)].concat();
+    let header = [b"SINGPKG2".as_slice(), &length(&manifest), &length(image)].concat();
     let digest = package::sha256(&[&header, manifest.as_slice(), &public].concat());
     [&header, manifest.as_slice(), image, &public, &key.sign(&digest).to_bytes()].concat()
 }

@@ -60,7 +60,7 @@ pub fn manifest() -> Manifest {
         abi: abi::ABI_VERSION,
         category: Category::Console,
         summary: "writes its arguments".into(),
-        code: Code::Image { sha256: [0; 32] },
+        code: Code::Image { digest: [0; 32] },
         contracts: vec![contract("Echo")],
         endpoints: vec![EndpointSlot {
             name: "echo".into(),
