@@ -25,7 +25,7 @@ fn hoarder(number: u64) -> Outcome {
 }
 
 fn all_at_once(_: &Settings) -> Outcome {
-    let launchers: Vec<_> = (0..4).map(|number| citizen("launch").number(number).start()).collect::<Result<_, _>>()?;
+    let launchers: Vec<_> = (4..8).map(|number| citizen("launch").number(number).start()).collect::<Result<_, _>>()?;
     for launcher in &launchers {
         let epitaph = crate::job::end_of(launcher)?;
         check!(epitaph.is_success(), "{epitaph}");
