@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Manifest, SystemManifest};
 
@@ -53,4 +54,10 @@ fn decode<T: DeserializeOwned>(magic: &[u8; 4], bytes: &[u8]) -> Result<T, Decod
         Ok((value, [])) => Ok(value),
         _ => Err(DecodeError),
     }
+}
+
+/// Reads a list of bytes at once. Each by itself, as lists are read, takes a kernel that starts longer than
+/// all the rest of a manifest.
+pub(crate) fn bytes<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<u8>, D::Error> {
+    <&[u8]>::deserialize(from).map(<[u8]>::to_vec)
 }

@@ -189,6 +189,7 @@ pub struct ContractUse {
     /// SHA-256 of `automaton`.
     pub fingerprint: Digest,
     /// [`abi::Automaton`] in its canonical bytes.
+    #[serde(deserialize_with = "crate::codec::bytes")]
     pub automaton: Vec<u8>,
 }
 
