@@ -280,13 +280,13 @@ fn give_forgotten(frames_gone: &[usize]) {
 
 /// Grows the kernel's heap by at least `bytes`; the new range, which follows the last one.
 pub(crate) fn grow_heap(bytes: usize) -> Option<(usize, usize)> {
+    let wanted = bytes.checked_next_multiple_of(FRAME_BYTES)?;
     while HEAP_GROWS.swap(true, Ordering::Acquire) {
         core::hint::spin_loop();
     }
     let used = HEAP_BYTES.load(Ordering::Relaxed);
-    let wanted = bytes.checked_next_multiple_of(FRAME_BYTES)?;
     let mut grown = None;
-    if used + wanted <= HEAP_MOST_BYTES {
+    if wanted <= HEAP_MOST_BYTES - used {
         let start = HEAP_BASE + used;
         let mut pages = (start..start + wanted).step_by(FRAME_BYTES);
         // Pages that were mapped before frames ran out serve the next, smaller growth.
