@@ -251,11 +251,6 @@ impl Bare {
         MACHINE.store(machine, Ordering::Release);
         machine
     }
-
-    /// All ordinary memory that the boot loader told of, in bytes.
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
-    }
 }
 
 /// Ends the machine after a failure, with what is known of it by now.
