@@ -7,7 +7,7 @@ use sip::Status;
 use crate::directory::NameError;
 use crate::file::FileError;
 
-/// Why a name could not be used or a file not be read.
+/// Why a name could not be used, or a file not be read or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessError {
     /// The directory or file system says so of the name.
@@ -71,8 +71,10 @@ const NOT_A_DIRECTORY: &str = "a part of the path is not a folder";
 const IS_A_DIRECTORY: &str = "it is a folder; `ls` shows what is in it";
 const BAD_PATH: &str = "it is no path: parts are UTF-8 of at most 255 bytes, without `..`";
 const TOO_MANY_LINKS: &str = "its symbolic links lead in a circle";
-const DEVICE: &str = "the device below could not be read; `log` may tell more";
-const DAMAGED: &str = "the file system is damaged there; check the disk image with `e2fsck` on the host";
+const DEVICE: &str = "the device below failed; `log` may tell more";
+const DAMAGED: &str = "the file system is damaged there; unmount it and run `check --repair` on its disk";
+const READ_ONLY: &str = "its volume is mounted to be read only; `df` shows which are";
+const NO_SPACE: &str = "its volume has no room left; remove something from it (`df` and `du` show what takes room)";
 const EXHAUSTED: &str = "its server has no memory or handles left; end some of its clients and try again";
 
 fn name_text(error: NameError) -> &'static str {
@@ -90,6 +92,11 @@ fn name_text(error: NameError) -> &'static str {
         NameError::DeviceError => DEVICE,
         NameError::Damaged => DAMAGED,
         NameError::Exhausted => EXHAUSTED,
+        NameError::ReadOnly => READ_ONLY,
+        NameError::NoSpace => NO_SPACE,
+        NameError::NotEmpty => "there are names in that folder; remove them first",
+        NameError::IntoItself => "a folder cannot be moved into itself or below itself",
+        NameError::TooManyNames => "as many names lead to it as its file system can count",
     }
 }
 
@@ -106,5 +113,8 @@ fn file_text(error: FileError) -> &'static str {
         FileError::Unavailable => BELOW_ENDED,
         FileError::Damaged => DAMAGED,
         FileError::Exhausted => EXHAUSTED,
+        FileError::ReadOnly => READ_ONLY,
+        FileError::NoSpace => NO_SPACE,
+        FileError::TooLarge => "a file cannot be that large there",
     }
 }

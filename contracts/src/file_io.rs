@@ -1,4 +1,4 @@
-//! Reading an open file: the `File` contract as plain functions.
+//! Reading and writing an open file: the `File` contract as plain functions.
 //!
 //! Key types: [`OpenFile`], [`read_all`] for a program that wants every byte in order. The caller's block is lent to the file system and comes back with each answer, also when the file
 //! system dies in the middle. Deliberately not here: buffering; callers pick the size of their block.
@@ -53,6 +53,99 @@ impl OpenFile {
             file::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }
+
+    /// Writes the first `bytes` bytes of `block` at the byte `offset`. Gives the block back with how many of
+    /// them are in the file and, where that is not all, why.
+    pub fn write_at(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<Written, AccessError> {
+        let count = count_of(&block, bytes);
+        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
+        match endpoint.write(block, offset, count).receive() {
+            file::ImpReadyAfterWrite::WriteDone { data, next } => {
+                self.endpoint = Some(next);
+                Ok(Written { block: data, bytes: count as usize, failed: None })
+            }
+            file::ImpReadyAfterWrite::WriteFailed { data, error, written, next } => {
+                self.endpoint = Some(next);
+                Ok(Written { block: data, bytes: written.min(count) as usize, failed: Some(error) })
+            }
+            file::ImpReadyAfterWrite::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Writes the first `bytes` bytes of `block` at the end of the file, in one step. Gives the block back with
+    /// how many of them are in the file and, where that is not all, why.
+    pub fn append(&mut self, block: ExVec<u8>, bytes: usize) -> Result<Written, AccessError> {
+        let count = count_of(&block, bytes);
+        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
+        match endpoint.append(block, count).receive() {
+            file::ImpReadyAfterAppend::Appended { data, next, .. } => {
+                self.endpoint = Some(next);
+                Ok(Written { block: data, bytes: count as usize, failed: None })
+            }
+            file::ImpReadyAfterAppend::WriteFailed { data, error, written, next } => {
+                self.endpoint = Some(next);
+                Ok(Written { block: data, bytes: written.min(count) as usize, failed: Some(error) })
+            }
+            file::ImpReadyAfterAppend::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Cuts the file to `size_bytes`, or makes it longer with zeros that take no room.
+    pub fn set_size(&mut self, size_bytes: u64) -> Result<(), AccessError> {
+        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
+        match endpoint.set_size(size_bytes).receive() {
+            file::ImpReadyAfterSetSize::Done { next } => {
+                self.endpoint = Some(next);
+                Ok(())
+            }
+            file::ImpReadyAfterSetSize::Failed { error, next } => {
+                self.endpoint = Some(next);
+                Err(error.into())
+            }
+            file::ImpReadyAfterSetSize::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Waits until what was written is on the medium.
+    pub fn sync(&mut self) -> Result<(), AccessError> {
+        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
+        match endpoint.sync().receive() {
+            file::ImpReadyAfterSync::Done { next } => {
+                self.endpoint = Some(next);
+                Ok(())
+            }
+            file::ImpReadyAfterSync::Failed { error, next } => {
+                self.endpoint = Some(next);
+                Err(error.into())
+            }
+            file::ImpReadyAfterSync::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+}
+
+/// What came of a write.
+pub struct Written {
+    /// The block, as it was.
+    pub block: ExVec<u8>,
+    /// How many of its bytes are in the file.
+    pub bytes: usize,
+    /// Why not all of them are.
+    pub failed: Option<file::FileError>,
+}
+
+impl Written {
+    /// The block, if all bytes are in the file.
+    pub fn all(self) -> Result<ExVec<u8>, AccessError> {
+        match self.failed {
+            None => Ok(self.block),
+            Some(error) => Err(error.into()),
+        }
+    }
+}
+
+/// How many bytes to ask for, of a block that may be shorter.
+fn count_of(block: &ExVec<u8>, bytes: usize) -> u32 {
+    u32::try_from(bytes.min(block.len())).unwrap_or(u32::MAX)
 }
 
 /// Reads a file from its start to its end and hands each piece to `each`: the block and how many of its bytes are

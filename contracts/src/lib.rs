@@ -18,6 +18,7 @@ sip::contracts!(
     "disk_events.contract",
     "entropy.contract",
     "file.contract",
+    "file_system.contract",
     "namespace_events.contract",
     "nic_device.contract",
     "nic_events.contract",
@@ -25,7 +26,8 @@ sip::contracts!(
     "real_time_clock.contract",
     "service_events.contract",
     "service_manager.contract",
-    "service_provider.contract"
+    "service_provider.contract",
+    "volume_manager.contract"
 );
 
 pub mod access;

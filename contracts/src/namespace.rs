@@ -12,7 +12,7 @@ use sip::exheap::ExVec;
 use sip::{Deadline, Status};
 
 use crate::access::AccessError;
-use crate::directory::{self, NameError, NodeAttributes, NodeKind, ProviderScope};
+use crate::directory::{self, CreateMode, NameError, NodeAttributes, NodeChanges, NodeKind, ProviderScope};
 use crate::file_io::OpenFile;
 use crate::{directory_page, file, namespace_events, path, service_provider};
 
@@ -219,6 +219,161 @@ impl Namespace {
         }
     }
 
+    /// Makes an empty file in this very folder, or opens the one that has the name where `mode` lets it.
+    pub fn create_own_file(&mut self, name: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile, AccessError> {
+        let (importer, exporter) = file::new_channel()?;
+        let name = block(name)?;
+        match self.take()?.create_file(name, permissions, mode, exporter).receive() {
+            directory::ImpReadyAfterCreateFile::Done { next } => self.endpoint = Some(next),
+            directory::ImpReadyAfterCreateFile::Failed { error, next } => {
+                self.endpoint = Some(next);
+                return Err(error.into());
+            }
+            directory::ImpReadyAfterCreateFile::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+        }
+        match importer.receive() {
+            file::ImpStart::Success { next } => Ok(OpenFile::new(next)),
+            file::ImpStart::Refused { error, .. } => Err(error.into()),
+            file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Makes an empty file, wherever below it is to be, or opens the one that has the name where `mode` lets it.
+    pub fn create_file(&mut self, path: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile, AccessError> {
+        self.in_folder_of(path, |folder, name| folder.create_own_file(name, permissions, mode))
+    }
+
+    /// Makes a folder in one that is there.
+    pub fn make_directory(&mut self, path: &str) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.take()?.create_directory(name).receive() {
+                directory::ImpReadyAfterCreateDirectory::Done { next } => folder.done(next),
+                directory::ImpReadyAfterCreateDirectory::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterCreateDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Makes a symbolic link in a folder that is there.
+    pub fn make_link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let (name, target) = (block(name)?, block(target)?);
+            match folder.take()?.link(name, target).receive() {
+                directory::ImpReadyAfterLink::Done { next } => folder.done(next),
+                directory::ImpReadyAfterLink::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Makes one more name for a file, both on one volume.
+    pub fn hard_link(&mut self, existing: &str, path: &str) -> Result<(), AccessError> {
+        self.in_common_folder(existing, path, |folder, existing, path| {
+            let (existing, path) = (block(existing)?, block(path)?);
+            match folder.take()?.hard_link(existing, path).receive() {
+                directory::ImpReadyAfterHardLink::Done { next } => folder.done(next),
+                directory::ImpReadyAfterHardLink::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterHardLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Gives what is called `from` the name `to`, both on one volume. Where they are not, that is
+    /// [`NameError::NotSupported`].
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<(), AccessError> {
+        self.in_common_folder(from, to, |folder, from, to| {
+            let (from, to) = (block(from)?, block(to)?);
+            match folder.take()?.rename(from, to).receive() {
+                directory::ImpReadyAfterRename::Done { next } => folder.done(next),
+                directory::ImpReadyAfterRename::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterRename::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Takes out the name of a file or link.
+    pub fn remove_file(&mut self, path: &str) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.take()?.remove_file(name).receive() {
+                directory::ImpReadyAfterRemoveFile::Done { next } => folder.done(next),
+                directory::ImpReadyAfterRemoveFile::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterRemoveFile::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Takes out an empty folder.
+    pub fn remove_directory(&mut self, path: &str) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.take()?.remove_directory(name).receive() {
+                directory::ImpReadyAfterRemoveDirectory::Done { next } => folder.done(next),
+                directory::ImpReadyAfterRemoveDirectory::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterRemoveDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Changes what is known of a name; a symbolic link at the end of the path is not followed.
+    pub fn set_attributes(&mut self, path: &str, changes: NodeChanges) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.take()?.set_attributes(name, changes).receive() {
+                directory::ImpReadyAfterSetAttributes::Done { next } => folder.done(next),
+                directory::ImpReadyAfterSetAttributes::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterSetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Waits until all that the volume of this folder was told is on its medium.
+    pub fn sync(&mut self) -> Result<(), AccessError> {
+        match self.take()?.sync().receive() {
+            directory::ImpReadyAfterSync::Done { next } => self.done(next),
+            directory::ImpReadyAfterSync::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterSync::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Does something about two paths in the deepest folder that both lie below.
+    fn in_common_folder<T>(
+        &mut self,
+        first: &str,
+        second: &str,
+        act: impl FnOnce(&mut Namespace, &str, &str) -> Result<T, AccessError>,
+    ) -> Result<T, AccessError> {
+        let (first, second) = (first.trim_start_matches('/'), second.trim_start_matches('/'));
+        let mut common = 0;
+        for (index, (left, right)) in first.bytes().zip(second.bytes()).enumerate() {
+            if left != right {
+                break;
+            }
+            if left == b'/' {
+                common = index + 1;
+            }
+        }
+        match &first[..common] {
+            "" => act(self, first, second),
+            folder => act(&mut self.open_directory(folder)?, &first[common..], &second[common..]),
+        }
+    }
+
+    /// Does something about the last name of a path in the folder in which it is: a server changes names in its
+    /// own folders only.
+    fn in_folder_of<T>(
+        &mut self,
+        path: &str,
+        act: impl FnOnce(&mut Namespace, &str) -> Result<T, AccessError>,
+    ) -> Result<T, AccessError> {
+        match path::split_last(path) {
+            None => act(self, ""),
+            Some(("", name)) => act(self, name),
+            Some((folder, name)) => act(&mut self.open_directory(folder)?, name),
+        }
+    }
+
     /// Takes a name out.
     pub fn deregister(&mut self, path: &str) -> Result<(), AccessError> {
         let path = block(path)?;
@@ -229,7 +384,7 @@ impl Namespace {
         }
     }
 
-    /// Makes a symbolic link.
+    /// Makes a symbolic link; the server of this very folder resolves the whole path.
     pub fn link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
         let (path, target) = (block(path)?, block(target)?);
         match self.take()?.link(path, target).receive() {
@@ -239,7 +394,7 @@ impl Namespace {
         }
     }
 
-    /// Makes a folder.
+    /// Makes a folder and those on the way; the server of this very folder resolves the whole path.
     pub fn create_directory(&mut self, path: &str) -> Result<(), AccessError> {
         let path = block(path)?;
         match self.take()?.create_directory(path).receive() {

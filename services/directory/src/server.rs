@@ -134,6 +134,15 @@ pub async fn serve(shared: Rc<Shared>, root: NodeId, mut client: Client) {
                     Err(error) => next.failed(error),
                 }
             }
+            // What has a content is made and changed in the folders of file systems.
+            ExpReady::CreateFile { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::HardLink { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::Rename { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::RemoveFile { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::RemoveDirectory { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::SetAttributes { next, .. } => next.failed(NameError::NotSupported),
+            // Names are kept in memory alone.
+            ExpReady::Sync { next } => next.done(),
             ExpReady::Notify { path, events, next } => match subscribe(&shared, root, &path, events, &next) {
                 Ok(()) => next.done(),
                 Err(error) => next.failed(error),

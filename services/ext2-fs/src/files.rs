@@ -33,6 +33,10 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: 
                     }
                 }
             }
+            ExpReady::Write { data, next, .. } => next.write_failed(data, FileError::ReadOnly, 0),
+            ExpReady::Append { data, next, .. } => next.write_failed(data, FileError::ReadOnly, 0),
+            ExpReady::SetSize { next, .. } => next.failed(FileError::ReadOnly),
+            ExpReady::Sync { next } => next.done(),
             ExpReady::ChannelClosed(_) => return,
         };
     }

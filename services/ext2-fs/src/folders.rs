@@ -53,6 +53,13 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: 
             ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
             ExpReady::Link { next, .. } => next.failed(NameError::NotSupported),
             ExpReady::CreateDirectory { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::CreateFile { next, .. } => next.failed(NameError::ReadOnly),
+            ExpReady::HardLink { next, .. } => next.failed(NameError::ReadOnly),
+            ExpReady::Rename { next, .. } => next.failed(NameError::ReadOnly),
+            ExpReady::RemoveFile { next, .. } => next.failed(NameError::ReadOnly),
+            ExpReady::RemoveDirectory { next, .. } => next.failed(NameError::ReadOnly),
+            ExpReady::SetAttributes { next, .. } => next.failed(NameError::ReadOnly),
+            ExpReady::Sync { next } => next.done(),
             ExpReady::Notify { next, .. } => next.failed(NameError::NotSupported),
             ExpReady::ChannelClosed(_) => return,
         };
