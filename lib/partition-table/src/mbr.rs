@@ -1,0 +1,171 @@
+//! The table of the master boot record, and the chain of tables in an extended partition.
+//!
+//! ```text
+//! byte 446   four entries of 16 bytes: 0 boot indicator, 4 kind, 8 first sector, 12 sectors (both u32)
+//! byte 510   55 AA
+//! ```
+//!
+//! An extended partition begins with a table of its own, whose first entry is a logical partition, counted from that
+//! table, and whose second is the next table, counted from the beginning of the extended partition.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+
+use crate::place::Range;
+use crate::{Disk, Fault, MOST_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
+
+const ENTRIES_AT: usize = 446;
+const ENTRY_BYTES: usize = 16;
+const SIGNATURE_AT: usize = 510;
+const SIGNATURE: [u8; 2] = [0x55, 0xAA];
+
+const PROTECTIVE: u8 = 0xEE;
+const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
+/// Number of the first logical partition.
+const FIRST_LOGICAL: u32 = 5;
+/// Tables of one chain that are looked at. Other systems have far fewer logical partitions.
+const MOST_TABLES: usize = 256;
+
+/// A sector that has a table.
+pub struct Record {
+    entries: [Entry; 4],
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    kind: u8,
+    first: u64,
+    sectors: u64,
+}
+
+impl Entry {
+    fn is_used(self) -> bool {
+        self.kind != 0 && self.sectors != 0
+    }
+
+    fn is_extended(self) -> bool {
+        self.is_used() && EXTENDED.contains(&self.kind)
+    }
+
+    /// Where it lies, counted from `base`.
+    fn range(self, base: u64) -> Option<Range> {
+        Range::of(base.checked_add(self.first)?, self.sectors)
+    }
+}
+
+impl Record {
+    /// The table in a sector. A boot sector of a volume has the signature as well; that it is no table shows in the
+    /// boot indicators.
+    pub fn parse(sector: &[u8]) -> Option<Record> {
+        if sector.get(SIGNATURE_AT..SIGNATURE_AT + 2)? != SIGNATURE {
+            return None;
+        }
+        let (entries, []) = sector.get(ENTRIES_AT..SIGNATURE_AT)?.as_chunks::<ENTRY_BYTES>() else { return None };
+        let entries: &[[u8; ENTRY_BYTES]; 4] = entries.try_into().ok()?;
+        if entries.iter().any(|entry| !matches!(entry[0], 0 | 0x80)) {
+            return None;
+        }
+        let number = |entry: &[u8; ENTRY_BYTES], at: usize| {
+            u64::from(u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]))
+        };
+        let entries =
+            entries.map(|entry| Entry { kind: entry[4], first: number(&entry, 8), sectors: number(&entry, 12) });
+        Some(Record { entries })
+    }
+
+    /// Whether it says that the disk has a GPT.
+    pub fn is_protective(&self) -> bool {
+        self.entries.iter().any(|entry| entry.kind == PROTECTIVE)
+    }
+}
+
+/// Reads the rest of a table that begins with this record.
+pub async fn read<S: Source>(disk: &Disk<'_, S>, record: &Record) -> Table {
+    let mut table = Table::new(TableKind::Mbr);
+    let whole = Range { first: 0, end: disk.sectors };
+    for (number, entry) in (1..).zip(record.entries).filter(|(_, entry)| entry.is_used() && !entry.is_extended()) {
+        add(disk, &mut table, number, entry, whole, 0);
+    }
+    let mut next_number = FIRST_LOGICAL;
+    // The sectors that have tables.
+    let mut visited = BTreeSet::from([0]);
+    for (number, entry) in (1..).zip(record.entries).filter(|(_, entry)| entry.is_extended()) {
+        match entry.range(0) {
+            Some(range) if whole.contains(range) && range.first > 0 => {
+                read_chain(disk, &mut table, range, &mut next_number, &mut visited).await;
+            }
+            _ => table.faults.push(Fault::ExtendedOutOfRange { number }),
+        }
+    }
+    refuse_over_tables(disk, &mut table, &visited);
+    table
+}
+
+/// Takes out all partitions in which a sector with a table lies.
+fn refuse_over_tables<S: Source>(disk: &Disk<'_, S>, table: &mut Table, sectors: &BTreeSet<u64>) {
+    let Table { partitions, faults, .. } = table;
+    partitions.retain(|partition| {
+        let first = partition.first_byte / disk.sector_bytes;
+        let is_free = sectors.range(first..first + partition.bytes / disk.sector_bytes).next().is_none();
+        if !is_free {
+            faults.push(Fault::OverTable { number: partition.number });
+        }
+        is_free
+    });
+}
+
+/// Reads the logical partitions of an extended one. No table is looked at twice.
+async fn read_chain<S: Source>(
+    disk: &Disk<'_, S>,
+    table: &mut Table,
+    extended: Range,
+    next_number: &mut u32,
+    visited: &mut BTreeSet<u64>,
+) {
+    let mut sector = extended.first;
+    loop {
+        if visited.len() > MOST_TABLES || table.partitions.len() >= MOST_PARTITIONS {
+            table.faults.push(Fault::TooMany);
+            return;
+        }
+        if !visited.insert(sector) {
+            table.faults.push(Fault::Circle { sector });
+            return;
+        }
+        let record = disk.read(sector, 1).await.ok().and_then(|bytes| Record::parse(&bytes));
+        let Some(record) = record else {
+            table.faults.push(Fault::ChainBroken { sector });
+            return;
+        };
+        let [logical, link, ..] = record.entries;
+        if logical.is_used() && !logical.is_extended() {
+            add(disk, table, *next_number, logical, extended, sector);
+            *next_number += 1;
+        }
+        // A chain that begins with an empty table has its link in the first place.
+        let Some(link) = [link, logical].into_iter().find(|entry| entry.is_extended()) else { return };
+        sector = match link.range(extended.first) {
+            Some(range) if range.first >= extended.first && range.first < extended.end => range.first,
+            _ => {
+                table.faults.push(Fault::ChainOutOfRange { sector: extended.first.saturating_add(link.first) });
+                return;
+            }
+        };
+    }
+}
+
+/// Adds a partition whose place is counted from the table in sector `base`, if it lies within `bounds`.
+fn add<S: Source>(disk: &Disk<'_, S>, table: &mut Table, number: u32, entry: Entry, bounds: Range, base: u64) {
+    let range = match entry.range(base) {
+        Some(range) if bounds.contains(range) => range,
+        _ => return table.faults.push(Fault::OutOfRange { number }),
+    };
+    table.partitions.push(Partition {
+        number,
+        first_byte: range.first * disk.sector_bytes,
+        bytes: (range.end - range.first) * disk.sector_bytes,
+        kind: PartitionKind::Mbr(entry.kind),
+        name: String::new(),
+        read_only: false,
+    });
+}
