@@ -1,6 +1,6 @@
 //! An inode: what a file, folder or link is, and where its first blocks are.
 
-use super::{read_u16, read_u32};
+use super::{read_u16, read_u32, write_u16, write_u32};
 use crate::error::Problem;
 
 /// Bytes of the part that every inode has.
@@ -20,16 +20,39 @@ pub mod field {
     pub(crate) const ACCESS_TIME: usize = 8;
     pub(crate) const CHANGE_TIME: usize = 12;
     pub(crate) const MODIFY_TIME: usize = 16;
+    pub(crate) const DELETE_TIME: usize = 20;
     pub(crate) const GROUP_LOW: usize = 24;
     pub(crate) const LINKS: usize = 26;
     pub(crate) const SECTORS: usize = 28;
+    pub(crate) const FLAGS: usize = 32;
     pub(crate) const BLOCK_NUMBERS: usize = 40;
+    pub(crate) const GENERATION: usize = 100;
     pub(crate) const ATTRIBUTE_BLOCK: usize = 104;
     pub(crate) const SIZE_HIGH: usize = 108;
     pub(crate) const OWNER_HIGH: usize = 120;
     pub(crate) const GROUP_HIGH: usize = 122;
-    #[cfg(feature = "format")]
+    /// Bytes in use beyond the first 128, where inodes are larger.
     pub(crate) const EXTRA_BYTES: usize = 128;
+    /// Parts of a second and further bits of the time of the last change of the inode.
+    pub(crate) const CHANGE_EXTRA: usize = 132;
+    pub(crate) const MODIFY_EXTRA: usize = 136;
+    pub(crate) const ACCESS_EXTRA: usize = 140;
+    /// When the inode was made.
+    pub(crate) const MADE_TIME: usize = 144;
+}
+
+/// Bytes beyond the first 128 that a new inode has in use, where there is room for them: up to the time at
+/// which it was made.
+const NEW_EXTRA_BYTES: usize = 32;
+
+/// Meanings of an inode's flags.
+pub mod flag {
+    /// Its content and names may not change.
+    pub const IMMUTABLE: u32 = 0x10;
+    /// Its content may only grow.
+    pub const APPEND_ONLY: u32 = 0x20;
+    /// It is a folder with an index of its names.
+    pub const INDEX: u32 = 0x1000;
 }
 
 /// An inode's first 128 bytes, known to be all there.
@@ -98,6 +121,33 @@ impl Kind {
             _ => return None,
         })
     }
+
+    /// The upper four bits of a mode.
+    pub fn mode_bits(self) -> u16 {
+        let number = match self {
+            Kind::Fifo => 0o01,
+            Kind::CharacterDevice => 0o02,
+            Kind::Directory => 0o04,
+            Kind::BlockDevice => 0o06,
+            Kind::File => 0o10,
+            Kind::SymbolicLink => 0o12,
+            Kind::Socket => 0o14,
+        };
+        number << 12
+    }
+
+    /// The number in a folder's entry.
+    pub fn entry_number(self) -> u8 {
+        match self {
+            Kind::File => 1,
+            Kind::Directory => 2,
+            Kind::CharacterDevice => 3,
+            Kind::BlockDevice => 4,
+            Kind::Fifo => 5,
+            Kind::Socket => 6,
+            Kind::SymbolicLink => 7,
+        }
+    }
 }
 
 /// What an inode says. Its block numbers are still claims.
@@ -127,6 +177,10 @@ pub struct Inode {
     pub links: u16,
     /// Units of 512 bytes it occupies.
     pub sectors: u32,
+    /// [Flags](flag).
+    pub flags: u32,
+    /// The time of its deletion, or the next inode of the list of those that are being deleted.
+    pub deleted: u32,
     /// The block with its extended attributes, or 0.
     pub attribute_block: u32,
     /// Numbers of its first twelve blocks and of its single, double and triple indirect block.
@@ -137,12 +191,17 @@ impl Inode {
     /// Reads the inode with this number from its block. One that is not in use is an error: whoever
     /// named it is wrong.
     pub fn parse(number: u32, home_block: u64, view: &View<'_>, largest_file: u64) -> Result<Inode, Problem> {
-        let mode = read_u16(view.0, field::MODE);
-        let kind = Kind::from_mode(mode).ok_or(Problem::Meaningless { field: "mode", value: mode.into() })?;
-        let links = read_u16(view.0, field::LINKS);
-        if links == 0 {
+        let inode = Inode::parse_any(number, home_block, view, largest_file)?;
+        if inode.links == 0 {
             return Err(Problem::Missing("a name (the link count is 0, so the inode is not in use)"));
         }
+        Ok(inode)
+    }
+
+    /// Reads an inode that may have lost its last name.
+    pub fn parse_any(number: u32, home_block: u64, view: &View<'_>, largest_file: u64) -> Result<Inode, Problem> {
+        let mode = read_u16(view.0, field::MODE);
+        let kind = Kind::from_mode(mode).ok_or(Problem::Meaningless { field: "mode", value: mode.into() })?;
         // The upper half of the size shares its place with a folder's access list.
         let size_high = if kind == Kind::File { view.number(field::SIZE_HIGH) } else { 0 };
         let size = u64::from(view.number(field::SIZE_LOW)) | u64::from(size_high) << 32;
@@ -160,8 +219,10 @@ impl Inode {
             accessed: view.number(field::ACCESS_TIME),
             changed: view.number(field::CHANGE_TIME),
             modified: view.number(field::MODIFY_TIME),
-            links,
+            links: read_u16(view.0, field::LINKS),
             sectors: view.number(field::SECTORS),
+            flags: view.number(field::FLAGS),
+            deleted: view.number(field::DELETE_TIME),
             attribute_block: view.number(field::ATTRIBUTE_BLOCK),
             blocks: core::array::from_fn(|index| view.number(field::BLOCK_NUMBERS + index * 4)),
         })
@@ -174,5 +235,114 @@ impl Inode {
             chunk.copy_from_slice(&number.to_le_bytes());
         }
         bytes
+    }
+
+    /// Writes what is known of the inode over its bytes, of which there are at least 128. The rest stays: the
+    /// generation, what other systems keep there, an extended part. A time that changes loses its parts of a second.
+    pub fn store(&self, bytes: &mut [u8]) {
+        let halves = |number: u32| (number as u16, (number >> 16) as u16);
+        let ((owner, owner_high), (group, group_high)) = (halves(self.owner), halves(self.group));
+        write_u16(bytes, field::MODE, self.kind.mode_bits() | self.permissions & 0o7777);
+        write_u16(bytes, field::OWNER_LOW, owner);
+        write_u16(bytes, field::OWNER_HIGH, owner_high);
+        write_u16(bytes, field::GROUP_LOW, group);
+        write_u16(bytes, field::GROUP_HIGH, group_high);
+        write_u32(bytes, field::SIZE_LOW, self.size as u32);
+        if self.kind == Kind::File {
+            write_u32(bytes, field::SIZE_HIGH, (self.size >> 32) as u32);
+        }
+        store_time(bytes, field::ACCESS_TIME, field::ACCESS_EXTRA, self.accessed);
+        store_time(bytes, field::CHANGE_TIME, field::CHANGE_EXTRA, self.changed);
+        store_time(bytes, field::MODIFY_TIME, field::MODIFY_EXTRA, self.modified);
+        write_u32(bytes, field::DELETE_TIME, self.deleted);
+        write_u16(bytes, field::LINKS, self.links);
+        write_u32(bytes, field::SECTORS, self.sectors);
+        write_u32(bytes, field::FLAGS, self.flags);
+        write_u32(bytes, field::ATTRIBUTE_BLOCK, self.attribute_block);
+        for (index, &number) in self.blocks.iter().enumerate() {
+            write_u32(bytes, field::BLOCK_NUMBERS + index * 4, number);
+        }
+    }
+
+    /// Writes a new inode over what was there; only the generation goes on from the one before.
+    pub fn store_new(&self, bytes: &mut [u8]) {
+        let generation = read_u32(bytes, field::GENERATION).wrapping_add(1);
+        bytes.fill(0);
+        if bytes.len() >= BYTES + NEW_EXTRA_BYTES {
+            write_u16(bytes, field::EXTRA_BYTES, NEW_EXTRA_BYTES as u16);
+            write_u32(bytes, field::MADE_TIME, self.changed);
+        }
+        write_u32(bytes, field::GENERATION, generation);
+        self.store(bytes);
+    }
+}
+
+/// Writes a time where it differs from what is there; then its extension, if the inode has one, no longer holds.
+fn store_time(bytes: &mut [u8], offset: usize, extra: usize, time: u32) {
+    if read_u32(bytes, offset) == time {
+        return;
+    }
+    write_u32(bytes, offset, time);
+    let in_use = if bytes.len() > BYTES + 4 { BYTES + usize::from(read_u16(bytes, field::EXTRA_BYTES)) } else { BYTES };
+    if extra + 4 <= in_use.min(bytes.len()) {
+        write_u32(bytes, extra, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn sample(kind: Kind) -> Inode {
+        Inode {
+            number: 12,
+            home_block: 5,
+            kind,
+            permissions: 0o6751,
+            owner: 0x12_3456,
+            group: 0x65_4321,
+            size: 0x1_2345_6789,
+            accessed: 1,
+            changed: 2,
+            modified: 3,
+            links: 4,
+            sectors: 5,
+            flags: flag::APPEND_ONLY,
+            deleted: 6,
+            attribute_block: 7,
+            blocks: core::array::from_fn(|index| index as u32 + 100),
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_parsed() {
+        for bytes in [128, 256, 1024] {
+            let mut place = vec![0xff; bytes];
+            let inode = sample(Kind::File);
+            inode.store_new(&mut place);
+            assert_eq!(Inode::parse(12, 5, &View::new(&place).unwrap(), u64::MAX), Ok(inode));
+            assert_eq!(read_u32(&place, field::GENERATION), 0);
+            if bytes > 128 {
+                assert_eq!((place[128], read_u32(&place, field::MADE_TIME)), (32, 2));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_stays() {
+        let mut place = vec![0x55; 256];
+        write_u16(&mut place, field::EXTRA_BYTES, 8);
+        let mut inode = sample(Kind::Directory);
+        inode.size = 4096;
+        inode.store(&mut place);
+        assert_eq!(read_u32(&place, field::SIZE_HIGH), 0x5555_5555);
+        assert_eq!(read_u32(&place, field::GENERATION), 0x5555_5555);
+        // The extension ends before the one of the last change of the content.
+        assert_eq!((read_u32(&place, field::CHANGE_EXTRA), read_u32(&place, field::MODIFY_EXTRA)), (0, 0x5555_5555));
+        write_u32(&mut place, field::CHANGE_EXTRA, 77);
+        inode.store(&mut place);
+        assert_eq!(read_u32(&place, field::CHANGE_EXTRA), 77);
     }
 }

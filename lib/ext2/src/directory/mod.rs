@@ -3,6 +3,9 @@
 //! A folder is read entry after entry, also where it has an index: the index hides in entries that
 //! are not in use.
 
+mod hash;
+mod htree;
+
 use alloc::vec::Vec;
 
 use crate::error::{Error, Problem, Structure};
