@@ -1,15 +1,17 @@
 //! What the drivers of disks share: the `Disk` contract for many clients over one medium.
 //!
-//! Key types: [`Medium`] (what a driver implements), [`Shape`] (what clients are told of the disk),
-//! [`Pending`] (operations under way, for a driver whose device is waited for on another thread).
-//! Each client is a task, so that one client's slow read holds nobody up. A client's block is what
-//! the device reads into: nothing is copied here. Deliberately not here: devices, caching, and any
-//! knowledge of what is on the disk.
+//! Key types: [`Medium`] (what a driver implements), [`Shape`] (what clients are told of the disk), [`Disk`] (a
+//! medium with its clients), [`Pending`] (operations under way, for a driver whose device is waited for on another
+//! thread). Each client is a task, so that one client's slow read holds nobody up; only requests for the same
+//! bytes keep the order in which they came, also those of clients that are gone. A client's block is what the
+//! device reads into: nothing is copied here. Deliberately not here: devices, caching, and any knowledge of what
+//! is on the disk.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod order;
 mod pending;
 
 pub use pending::Pending;
@@ -22,7 +24,9 @@ use contracts::service_provider::{self, StartError};
 use contracts::{disk_events, provider, report};
 use sip::exheap::{ExVec, Lent};
 
-/// Bytes that offsets and counts are multiples of.
+use order::{Order, Request};
+
+/// Bytes of a sector of the disks that have no wish of their own.
 pub const SECTOR_BYTES: u32 = 512;
 
 /// What the clients are told of the disk.
@@ -30,6 +34,8 @@ pub const SECTOR_BYTES: u32 = 512;
 pub struct Shape {
     /// Size of the disk.
     pub size_bytes: u64,
+    /// Bytes that offsets and counts are multiples of. Not 0.
+    pub sector_bytes: u32,
     /// Whether writes are refused.
     pub read_only: bool,
 }
@@ -58,8 +64,9 @@ pub trait Medium: 'static {
     fn shape(&self) -> Shape;
 
     /// Moves `bytes` bytes between the medium, from byte `offset` on, and the start of `data`. Both numbers
-    /// are multiples of [`SECTOR_BYTES`] and lie within the disk and the block; `bytes` is not 0, and a
-    /// disk that is read-only is only asked to read. Several transfers may be under way at once.
+    /// are multiples of the sector's and lie within the disk and the block; `bytes` is not 0, and a disk
+    /// that is read-only is only asked to read. Several transfers may be under way at once, but none that
+    /// share bytes, unless all of them read.
     fn transfer(
         &self,
         direction: Direction,
@@ -68,7 +75,8 @@ pub trait Medium: 'static {
         bytes: usize,
     ) -> impl Future<Output = Transferred>;
 
-    /// Waits until all that was written is on the medium. Not asked of a disk that is read-only.
+    /// Waits until all that was written is on the medium. Not asked of a disk that is read-only, and only when
+    /// the transfers that were asked for before are done.
     fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
 }
 
@@ -78,8 +86,8 @@ pub fn run<M: Medium>(
     clients: service_provider::Exp<service_provider::states::Start>,
     open: impl FnOnce() -> Result<M, alloc::string::String>,
 ) -> i32 {
-    let medium = match open() {
-        Ok(medium) => Rc::new(medium),
+    let disk = match open() {
+        Ok(medium) => Disk::new(medium),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
                 // Whoever started this process tells people.
@@ -89,9 +97,7 @@ pub fn run<M: Medium>(
             return 1;
         }
     };
-    let serving = provider::accept(clients.ready(), move |client: disk::Exp<states::Start>| {
-        serve(Rc::clone(&medium), client.success())
-    });
+    let serving = provider::accept(clients.ready(), move |client| disk.serve(client));
     match sip::executor::block_on(serving) {
         Ok(()) => 0,
         Err(status) => {
@@ -101,31 +107,63 @@ pub fn run<M: Medium>(
     }
 }
 
-/// Serves one client until it closes its end.
-async fn serve<M: Medium>(medium: Rc<M>, mut client: disk::Exp<states::Ready>) {
-    let shape = medium.shape();
+/// A medium and the requests of its clients. Clones are the same disk.
+pub struct Disk<M> {
+    shared: Rc<Shared<M>>,
+}
+
+struct Shared<M> {
+    medium: M,
+    order: Order,
+}
+
+impl<M> Clone for Disk<M> {
+    fn clone(&self) -> Disk<M> {
+        Disk { shared: Rc::clone(&self.shared) }
+    }
+}
+
+impl<M: Medium> Disk<M> {
+    /// A disk without clients.
+    pub fn new(medium: M) -> Disk<M> {
+        Disk { shared: Rc::new(Shared { medium, order: Order::default() }) }
+    }
+
+    /// The medium.
+    pub fn medium(&self) -> &M {
+        &self.shared.medium
+    }
+
+    /// Serves one client until it closes its end; to be spawned as a task of its own.
+    pub fn serve(&self, client: disk::Exp<states::Start>) -> impl Future<Output = ()> + use<M> {
+        serve(Rc::clone(&self.shared), client.success())
+    }
+}
+
+async fn serve<M: Medium>(shared: Rc<Shared<M>>, mut client: disk::Exp<states::Ready>) {
+    let shape = shared.medium.shape();
     // The medium never changes; holding the endpoint is what tells the client that the driver lives,
     // and letting it go with the client is what keeps the endpoints from adding up.
     let mut events: Option<disk_events::Exp<disk_events::states::Ready>> = None;
     loop {
         client = match client.receive_async().await {
-            ExpReady::GetInfo { next } => next.info(shape.size_bytes, SECTOR_BYTES, shape.read_only),
+            ExpReady::GetInfo { next } => next.info(shape.size_bytes, shape.sector_bytes, shape.read_only),
             ExpReady::Read { data, offset, count, next } => {
-                match transfer(&*medium, Direction::Read, offset, data, count).await {
+                match shared.transfer(Direction::Read, offset, data, count).await {
                     Transferred { data: Some(data), result: Ok(()) } => next.read_done(data),
                     Transferred { data: Some(data), result: Err(error) } => next.read_failed(data, error),
                     Transferred { data: None, .. } => return,
                 }
             }
             ExpReady::Write { data, offset, count, next } => {
-                match transfer(&*medium, Direction::Write, offset, data, count).await {
+                match shared.transfer(Direction::Write, offset, data, count).await {
                     Transferred { data: Some(data), result: Ok(()) } => next.write_done(data),
                     Transferred { data: Some(data), result: Err(error) } => next.write_failed(data, error),
                     Transferred { data: None, .. } => return,
                 }
             }
             ExpReady::Flush { next } if shape.read_only => next.flushed(),
-            ExpReady::Flush { next } => match medium.flush().await {
+            ExpReady::Flush { next } => match shared.flush().await {
                 Ok(()) => next.flushed(),
                 Err(error) => next.flush_failed(error),
             },
@@ -141,18 +179,26 @@ async fn serve<M: Medium>(medium: Rc<M>, mut client: disk::Exp<states::Ready>) {
     }
 }
 
-/// A transfer that the client asked for, once it was found to be possible.
-async fn transfer<M: Medium>(
-    medium: &M,
-    direction: Direction,
-    offset: u64,
-    data: Lent<ExVec<u8>>,
-    count: u32,
-) -> Transferred {
-    match medium.shape().check(direction, offset, count, data.len()) {
-        Err(error) => Transferred { data: Some(data), result: Err(error) },
-        Ok(()) if count == 0 => Transferred { data: Some(data), result: Ok(()) },
-        Ok(()) => medium.transfer(direction, offset, data, count as usize).await,
+impl<M: Medium> Shared<M> {
+    /// A transfer that the client asked for, once it was found to be possible and those before it let it.
+    async fn transfer(&self, direction: Direction, offset: u64, data: Lent<ExVec<u8>>, count: u32) -> Transferred {
+        match self.medium.shape().check(direction, offset, count, data.len()) {
+            Err(error) => return Transferred { data: Some(data), result: Err(error) },
+            Ok(()) if count == 0 => return Transferred { data: Some(data), result: Ok(()) },
+            Ok(()) => {}
+        }
+        let range = offset..offset + u64::from(count);
+        let request = match direction {
+            Direction::Read => Request::Read(range),
+            Direction::Write => Request::Write(range),
+        };
+        let _place = self.order.turn(request).await;
+        self.medium.transfer(direction, offset, data, count as usize).await
+    }
+
+    async fn flush(&self) -> Result<(), DiskError> {
+        let _place = self.order.turn(Request::Flush).await;
+        self.medium.flush().await
     }
 }
 
@@ -162,7 +208,7 @@ impl Shape {
         if self.read_only && direction == Direction::Write {
             return Err(DiskError::ReadOnly);
         }
-        if !offset.is_multiple_of(SECTOR_BYTES.into()) || !count.is_multiple_of(SECTOR_BYTES) {
+        if !offset.is_multiple_of(self.sector_bytes.into()) || !count.is_multiple_of(self.sector_bytes) {
             return Err(DiskError::NotAligned);
         }
         let end = offset.checked_add(count.into()).filter(|&end| end <= self.size_bytes);
@@ -176,7 +222,7 @@ mod tests {
 
     #[test]
     fn transfers_stay_within_the_disk_and_the_block() {
-        let shape = Shape { size_bytes: 4096, read_only: true };
+        let shape = Shape { size_bytes: 4096, sector_bytes: SECTOR_BYTES, read_only: true };
         let check = |offset, count, block_bytes| shape.check(Direction::Read, offset, count, block_bytes);
         assert_eq!(check(512, 1024, 1024), Ok(()));
         assert_eq!(check(0, 0, 0), Ok(()));

@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use contracts::disk::DiskError;
-use disk_server::{Direction, Medium, Shape, Transferred};
+use disk_server::{Direction, Medium, SECTOR_BYTES, Shape, Transferred};
 use sip::device::{Device, DeviceKind, DeviceOperation};
 use sip::exheap::{ExVec, Lent};
 
@@ -40,7 +40,7 @@ fn open() -> Result<FileDisk, String> {
     if description.kind != DeviceKind::Disk {
         return Err(String::from("the device is no disk; name a disk for it in the system manifest"));
     }
-    let shape = Shape { size_bytes: description.bytes, read_only: description.read_only };
+    let shape = Shape { size_bytes: description.bytes, sector_bytes: SECTOR_BYTES, read_only: description.read_only };
     let transfers = Transfers::start(device).map_err(refused)?;
     Ok(FileDisk { transfers, shape })
 }

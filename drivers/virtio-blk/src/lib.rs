@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use contracts::disk::DiskError;
-use disk_server::{Medium, Shape, Transferred};
+use disk_server::{Medium, SECTOR_BYTES, Shape, Transferred};
 use sip::exheap::{ExVec, Lent};
 use sip::hardware::DmaBlock;
 use sip_virtio::{Direction, Running, System};
@@ -41,8 +41,10 @@ pub fn main(startup: Startup) -> i32 {
 
 fn open() -> Result<VirtioDisk, String> {
     let (system, running) = Running::start(devices::DISK as usize, Core::start)?;
-    let (shape, needs_flush) = running
-        .with(|core| (Shape { size_bytes: core.size_bytes(), read_only: core.is_read_only() }, core.needs_flush()));
+    let (shape, needs_flush) = running.with(|core| {
+        let (size_bytes, read_only) = (core.size_bytes(), core.is_read_only());
+        (Shape { size_bytes, sector_bytes: SECTOR_BYTES, read_only }, core.needs_flush())
+    });
     Ok(VirtioDisk { system, running, shape, needs_flush })
 }
 

@@ -1,0 +1,72 @@
+//! The driver of a disk in memory: an exchange-heap block for each piece of it that was written, served by crate
+//! `disk-server`.
+//!
+//! Key type: [`pieces::Pieces`] (what is written, without channels). Neighbours: `disk-server` (the clients). What is
+//! on the disk is gone when the driver ends. Deliberately not here: any knowledge of what is on the disk.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod pieces;
+
+use alloc::format;
+use alloc::string::String;
+use core::cell::RefCell;
+
+use contracts::disk::DiskError;
+use disk_server::{Direction, Medium, SECTOR_BYTES, Shape, Transferred};
+use sip::exheap::{ExVec, Lent};
+
+use pieces::Pieces;
+
+sip::startup!();
+
+/// The largest disk that can be asked for.
+const MOST_MIB: i64 = 16 * 1024;
+
+struct RamDisk {
+    shape: Shape,
+    pieces: RefCell<Pieces<ExVec<u8>>>,
+}
+
+/// Serves the disk until the one who hands over clients is gone.
+pub fn main(startup: Startup) -> i32 {
+    disk_server::run(startup.clients, || open(startup.size_mib))
+}
+
+fn open(size_mib: i64) -> Result<RamDisk, String> {
+    let size_bytes = match size_mib {
+        1..=MOST_MIB => size_mib.unsigned_abs() << 20,
+        _ => return Err(format!("a disk of {size_mib} MiB cannot be made; give it 1 to {MOST_MIB}")),
+    };
+    let pieces =
+        Pieces::new(size_bytes).ok_or_else(|| format!("there is no memory to keep {size_mib} MiB in order"))?;
+    let shape = Shape { size_bytes, sector_bytes: SECTOR_BYTES, read_only: false };
+    Ok(RamDisk { shape, pieces: RefCell::new(pieces) })
+}
+
+impl Medium for RamDisk {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    async fn transfer(
+        &self,
+        direction: Direction,
+        offset: u64,
+        mut data: Lent<ExVec<u8>>,
+        bytes: usize,
+    ) -> Transferred {
+        let mut pieces = self.pieces.borrow_mut();
+        let done = match direction {
+            Direction::Read => pieces.read(offset, &mut data[..bytes]),
+            Direction::Write => pieces.write(offset, &data[..bytes], |length| ExVec::new(length).ok()),
+        };
+        Transferred { data: Some(data), result: done.ok_or(DiskError::Exhausted) }
+    }
+
+    async fn flush(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+}
