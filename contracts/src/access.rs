@@ -30,6 +30,17 @@ impl AccessError {
                 | AccessError::ServerEnded
         )
     }
+
+    /// Whether the same will come of whatever else is asked of this volume: then there is no sense in going on.
+    pub fn concerns_all(self) -> bool {
+        matches!(
+            self,
+            AccessError::Name(NameError::ReadOnly | NameError::NoSpace | NameError::Unavailable)
+                | AccessError::File(FileError::ReadOnly | FileError::NoSpace | FileError::Unavailable)
+                | AccessError::ServerEnded
+                | AccessError::System(_)
+        )
+    }
 }
 
 impl From<NameError> for AccessError {

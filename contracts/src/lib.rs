@@ -3,7 +3,9 @@
 //!
 //! Hand-written modules: [`namespace`] (find and open), [`file_io`], [`pipe_io`] (standard input and output),
 //! [`directory_page`] (pages of names), [`path`], [`text`] (numbers and tables for people), [`report`] (errors),
-//! [`access`], [`programs`], [`random`]. Deliberately not here: anything that only one program does.
+//! [`access`], [`programs`], [`random`]; for programs that work on files: [`feed`] (files or standard input, block by
+//! block), [`file_writer`], [`trail`] and [`walk`] (through trees), [`copying`], [`removing`], [`volume`] (which
+//! volume), [`amount`]. Deliberately not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -31,8 +33,12 @@ sip::contracts!(
 );
 
 pub mod access;
+pub mod amount;
+pub mod copying;
 pub mod directory_page;
+pub mod feed;
 pub mod file_io;
+pub mod file_writer;
 pub mod listing;
 pub mod namespace;
 pub mod path;
@@ -41,6 +47,10 @@ pub mod processes;
 pub mod programs;
 pub mod provider;
 pub mod random;
+pub mod removing;
 pub mod report;
 pub mod services;
 pub mod text;
+pub mod trail;
+pub mod volume;
+pub mod walk;

@@ -42,6 +42,11 @@ impl Name {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
     }
+
+    /// The name as part of a path, if it can be asked for.
+    pub fn part(&self) -> Result<&str, AccessError> {
+        core::str::from_utf8(&self.name).map_err(|_| NameError::BadPath.into())
+    }
 }
 
 impl Namespace {
@@ -115,6 +120,13 @@ impl Namespace {
             file::ImpStart::Refused { error, .. } => Err(error.into()),
             file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
         })
+    }
+
+    /// The folder that a path lies in, and its last name: what is done about a name is done in its folder. For the
+    /// root that is itself, and the empty name.
+    pub fn open_folder_of<'p>(&mut self, path: &'p str) -> Result<(Namespace, &'p str), AccessError> {
+        let (folder, name) = path::split_last(path).unwrap_or(("", ""));
+        Ok((self.open_directory(folder)?, name))
     }
 
     /// What a name stands for, wherever below it lies. A symbolic link at the end is not followed.

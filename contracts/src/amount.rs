@@ -1,0 +1,52 @@
+//! Amounts of bytes as people write them.
+
+/// Bytes of `512`, `64k`, `64K`, `64KiB`, `1.5M`, `2GiB`, `1T`: units are powers of 1024. `None` if it is no amount.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u32); 5] = [("k", 10), ("m", 20), ("g", 30), ("t", 40), ("", 0)];
+    let lower = text.trim().to_ascii_lowercase();
+    let without_bytes = lower.strip_suffix("ib").or_else(|| lower.strip_suffix('b')).unwrap_or(&lower).trim_end();
+    let (number, shift) = UNITS.iter().find_map(|(unit, shift)| Some((without_bytes.strip_suffix(unit)?, *shift)))?;
+    let (whole, fraction) = match number.trim_end().split_once('.') {
+        Some((whole, fraction)) if shift > 0 && !fraction.is_empty() => (whole, fraction),
+        Some(_) => return None,
+        None => (number.trim_end(), ""),
+    };
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || fraction.len() > 6 || !is_digits(whole) || !is_digits(fraction) {
+        return None;
+    }
+    let mut bytes = u128::from(whole.parse::<u64>().ok()?) << shift;
+    if !fraction.is_empty() {
+        bytes += (u128::from(fraction.parse::<u64>().ok()?) << shift) / 10_u128.pow(fraction.len() as u32);
+    }
+    u64::try_from(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bytes;
+
+    #[test]
+    fn amounts_are_read() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("512", 512),
+            ("512b", 512),
+            ("4k", 4096),
+            ("4K", 4096),
+            ("64 KiB", 65536),
+            ("1.5m", 3 << 19),
+            ("2GiB", 2 << 30),
+            ("1TB", 1 << 40),
+        ] {
+            assert_eq!(parse_bytes(text), Some(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for text in ["", "k", "-1", "1.5", "1.k", ".5k", "1x", "1e3", "0x10", "99999999999999999999", "99999999999T"] {
+            assert_eq!(parse_bytes(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Which volume a path leads to: with the number of a node, that tells whether two names are one file.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::access::AccessError;
+use crate::directory::NodeKind;
+use crate::namespace::Namespace;
+use crate::path;
+
+/// How many symbolic links are followed on the way to a volume.
+const MOST_LINKS: usize = 16;
+
+/// Where the volume is mounted that holds what has this path, from the root on; `/` for what is on none. A path
+/// that leads nowhere counts to the volume that a name could be made on.
+pub fn volume_of(namespace: &mut Namespace, full: &str) -> Result<String, AccessError> {
+    let mut whole = path::absolute("/", full);
+    for _ in 0..MOST_LINKS {
+        match first_turn(namespace, &whole)? {
+            Turn::None => return Ok(String::from("/")),
+            Turn::Mount(point) => return Ok(point),
+            Turn::Link(next) => whole = next,
+        }
+    }
+    Ok(String::from("/"))
+}
+
+enum Turn {
+    None,
+    Mount(String),
+    Link(String),
+}
+
+/// The first part of a path at which it leaves the directory service, or is led elsewhere.
+fn first_turn(namespace: &mut Namespace, whole: &str) -> Result<Turn, AccessError> {
+    let parts: Vec<&str> = path::parts(whole).collect();
+    let mut folder = String::from("/");
+    for (index, part) in parts.iter().enumerate() {
+        let here = path::join(&folder, part);
+        match namespace.attributes(&here) {
+            Ok((NodeKind::Mount, _)) => return Ok(Turn::Mount(here)),
+            Ok((NodeKind::Link, _)) => {
+                let target = path::absolute(&folder, &namespace.read_link(&here)?);
+                return Ok(Turn::Link(path::join(&target, &parts[index + 1..].join("/"))));
+            }
+            Ok(_) => folder = here,
+            Err(AccessError::Name(_)) => return Ok(Turn::None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Turn::None)
+}
