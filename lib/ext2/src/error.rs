@@ -2,28 +2,31 @@
 
 use core::fmt;
 
-use crate::features::FeatureNames;
+use crate::features::{FeatureNames, JOURNAL_INCOMPATIBLE, READ_ONLY_COMPATIBLE};
 
-/// Why the source could not deliver bytes.
+/// Why the source could not read or write bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadError {
+pub enum DiskError {
     /// The device tried and failed; the number is the device's own code for it.
     Failed(u32),
-    /// The device answered with fewer bytes than were asked for.
+    /// The device moved fewer bytes than were asked for.
     Short,
     /// There is no device any more: its driver ended.
     Gone,
-    /// There is no memory to read into.
+    /// There is no memory to read into or to write from.
     NoMemory,
+    /// The device refuses to be written.
+    ReadOnly,
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for DiskError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadError::Failed(code) => write!(formatter, "the device failed with code {code}"),
-            ReadError::Short => formatter.write_str("the device gave fewer bytes than it has"),
-            ReadError::Gone => formatter.write_str("the disk driver has ended"),
-            ReadError::NoMemory => formatter.write_str("no memory is left to read into"),
+            DiskError::Failed(code) => write!(formatter, "the device failed with code {code}"),
+            DiskError::Short => formatter.write_str("the device moved fewer bytes than were asked for"),
+            DiskError::Gone => formatter.write_str("the disk driver has ended"),
+            DiskError::NoMemory => formatter.write_str("no memory is left to hold its bytes"),
+            DiskError::ReadOnly => formatter.write_str("the device refuses to be written"),
         }
     }
 }
@@ -33,6 +36,12 @@ impl fmt::Display for ReadError {
 pub enum Structure {
     /// The superblock.
     Superblock,
+    /// The bitmap of this group's blocks.
+    BlockBitmap(u32),
+    /// The bitmap of this group's inodes.
+    InodeBitmap(u32),
+    /// The journal.
+    Journal,
     /// The descriptor of this block group.
     GroupDescriptor(u32),
     /// The inode with this number.
@@ -47,6 +56,9 @@ impl fmt::Display for Structure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Structure::Superblock => formatter.write_str("the superblock"),
+            Structure::BlockBitmap(group) => write!(formatter, "the block bitmap of group {group}"),
+            Structure::InodeBitmap(group) => write!(formatter, "the inode bitmap of group {group}"),
+            Structure::Journal => formatter.write_str("the journal"),
             Structure::GroupDescriptor(group) => write!(formatter, "the descriptor of group {group}"),
             Structure::Inode(inode) => write!(formatter, "inode {inode}"),
             Structure::IndirectBlock(inode) => write!(formatter, "an indirect block of inode {inode}"),
@@ -115,6 +127,93 @@ impl fmt::Display for Corruption {
     }
 }
 
+/// Why a volume is not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadOnlyReason {
+    /// It was mounted to be read only.
+    Asked,
+    /// The disk refuses to be written.
+    Disk,
+    /// It uses features without whose knowledge it can be read but not written: flags of
+    /// [`READ_ONLY_COMPATIBLE`](crate::READ_ONLY_COMPATIBLE).
+    Features(u32),
+    /// It was not unmounted when it was last in use, and has no journal that could mend that.
+    NotClean,
+    /// Who used it before found it damaged.
+    Faulty,
+    /// Its journal cannot be used.
+    Journal(JournalProblem),
+    /// It has more block groups than are kept in memory.
+    TooManyGroups,
+    /// Metadata could not be written at this byte offset.
+    WriteFailed(u64, DiskError),
+    /// The disk could not make what was written survive a loss of power.
+    FlushFailed(DiskError),
+    /// One change was larger than the journal.
+    TooLarge,
+}
+
+impl fmt::Display for ReadOnlyReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadOnlyReason::Asked => formatter.write_str("it was mounted to be read only"),
+            ReadOnlyReason::Disk => formatter.write_str("the disk refuses to be written"),
+            ReadOnlyReason::Features(flags) => {
+                write!(formatter, "it uses features that are read but not written: ")?;
+                FeatureNames::write(formatter, *flags, READ_ONLY_COMPATIBLE)
+            }
+            ReadOnlyReason::NotClean => {
+                formatter.write_str("it was not unmounted when it was last in use; check it first")
+            }
+            ReadOnlyReason::Faulty => formatter.write_str("errors were found on it before; check it first"),
+            ReadOnlyReason::Journal(problem) => write!(formatter, "its journal cannot be used: {problem}"),
+            ReadOnlyReason::TooManyGroups => formatter.write_str("it has too many block groups"),
+            ReadOnlyReason::WriteFailed(offset, error) => {
+                write!(formatter, "metadata could not be written at byte {offset}: {error}")
+            }
+            ReadOnlyReason::FlushFailed(error) => write!(formatter, "the disk could not be flushed: {error}"),
+            ReadOnlyReason::TooLarge => formatter.write_str("a change was larger than its journal"),
+        }
+    }
+}
+
+/// What is wrong with a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalProblem {
+    /// It is on another disk.
+    External,
+    /// Its inode is not one of a journal.
+    Inode,
+    /// Its superblock is none: what stands where the magic number should.
+    Magic(u32),
+    /// Its superblock contradicts itself or its inode in this field.
+    Field(&'static str),
+    /// It uses features that are not supported: its incompatible flags.
+    Features(u32),
+    /// A block of it names a block that the volume does not have.
+    Target(u32),
+}
+
+impl fmt::Display for JournalProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JournalProblem::External => formatter.write_str("it is on another disk"),
+            JournalProblem::Inode => formatter.write_str("its inode is damaged"),
+            JournalProblem::Magic(found) => {
+                write!(formatter, "its superblock begins with {found:#010x} instead of 0xc03b3998")
+            }
+            JournalProblem::Field(field) => write!(formatter, "{field} in its superblock makes no sense"),
+            JournalProblem::Features(flags) => {
+                formatter.write_str("it uses features that are not supported: ")?;
+                FeatureNames::write(formatter, *flags, JOURNAL_INCOMPATIBLE)
+            }
+            JournalProblem::Target(block) => {
+                write!(formatter, "it names block {block}, which the volume does not have")
+            }
+        }
+    }
+}
+
 /// Why an operation on a volume did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -143,7 +242,35 @@ pub enum Error {
     /// Metadata is damaged.
     Corrupt(Corruption),
     /// The disk could not be read at this byte offset.
-    Read(u64, ReadError),
+    Read(u64, DiskError),
+    /// The disk could not be written at this byte offset.
+    Write(u64, DiskError),
+    /// The disk could not make what was written survive a loss of power.
+    Flush(DiskError),
+    /// The volume has changes in its journal that have to be put in their places first, and that cannot be done.
+    Journal(JournalProblem),
+    /// The volume is not written, for this reason.
+    ReadOnly(ReadOnlyReason),
+    /// The volume was unmounted.
+    ShutDown,
+    /// No block is free but those held in reserve.
+    NoSpace,
+    /// No inode is free.
+    NoInodes,
+    /// The name is taken.
+    AlreadyExists,
+    /// The folder has names in it.
+    NotEmpty,
+    /// Anything but a folder was expected.
+    IsADirectory,
+    /// A folder cannot be moved into itself or below itself.
+    IntoItself,
+    /// The node has as many names as the format allows.
+    TooManyNames,
+    /// The file would be larger than the format allows.
+    TooLarge,
+    /// The name is empty or `.` or `..`, or has a zero or a slash in it.
+    BadName,
     /// Nothing has that name.
     NotFound,
     /// A part of the path that has more after it is not a folder, or a folder was expected.
@@ -194,6 +321,22 @@ impl fmt::Display for Error {
             ),
             Error::Corrupt(corruption) => corruption.fmt(formatter),
             Error::Read(offset, error) => write!(formatter, "the disk could not be read at byte {offset}: {error}"),
+            Error::Write(offset, error) => write!(formatter, "the disk could not be written at byte {offset}: {error}"),
+            Error::Flush(error) => write!(formatter, "the disk could not be flushed: {error}"),
+            Error::Journal(problem) => {
+                write!(formatter, "the journal of the disk cannot be replayed: {problem}; run e2fsck on the disk")
+            }
+            Error::ReadOnly(reason) => write!(formatter, "the volume is read only: {reason}"),
+            Error::ShutDown => formatter.write_str("the volume was unmounted"),
+            Error::NoSpace => formatter.write_str("the volume is full"),
+            Error::NoInodes => formatter.write_str("the volume has no room for another file"),
+            Error::AlreadyExists => formatter.write_str("the name is taken"),
+            Error::NotEmpty => formatter.write_str("the folder is not empty"),
+            Error::IsADirectory => formatter.write_str("it is a folder"),
+            Error::IntoItself => formatter.write_str("a folder cannot be moved into itself"),
+            Error::TooManyNames => formatter.write_str("it has as many names as ext2 allows"),
+            Error::TooLarge => formatter.write_str("the file would be larger than ext2 allows"),
+            Error::BadName => formatter.write_str("that cannot be a name"),
             Error::NotFound => formatter.write_str("no such file or folder"),
             Error::NotADirectory => formatter.write_str("not a folder"),
             Error::NotAFile => formatter.write_str("not a file"),

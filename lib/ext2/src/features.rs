@@ -17,10 +17,8 @@ const fn feature(bit: u32, name: &'static str) -> FeatureName {
 
 /// Entries of folders say what kind of inode they name.
 pub const INCOMPATIBLE_FILE_TYPE: u32 = 0x2;
-#[cfg(feature = "format")]
 /// Only some groups hold copies of the superblock.
 pub const READ_ONLY_SPARSE_SUPER: u32 = 0x1;
-#[cfg(feature = "format")]
 /// Some file is larger than 2 GiB.
 pub const READ_ONLY_LARGE_FILE: u32 = 0x2;
 /// The features of the incompatible set that are understood.
@@ -83,17 +81,34 @@ pub const INCOMPATIBLE: &[FeatureName] = &[
     feature(0x2_0000, "casefold"),
 ];
 
+/// Features of a journal that who does not know them must not replay.
+pub const JOURNAL_INCOMPATIBLE: &[FeatureName] = &[
+    feature(0x1, "journal_incompat_revoke"),
+    feature(0x2, "journal_64bit"),
+    feature(0x4, "journal_async_commit"),
+    feature(0x8, "journal_checksum_v2"),
+    feature(0x10, "journal_checksum_v3"),
+    feature(0x20, "fast_commit"),
+];
+
 /// A set of incompatible features; displays as their names, unknown ones as their bit's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureNames(pub u32);
 
 impl fmt::Display for FeatureNames {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        FeatureNames::write(formatter, self.0, INCOMPATIBLE)
+    }
+}
+
+impl FeatureNames {
+    /// Writes the names of flags whose meaning `names` gives.
+    pub(crate) fn write(formatter: &mut fmt::Formatter<'_>, flags: u32, names: &[FeatureName]) -> fmt::Result {
         let mut separator = "";
-        for bit in (0..u32::BITS).map(|index| 1u32 << index).filter(|bit| self.0 & bit != 0) {
+        for bit in (0..u32::BITS).map(|index| 1u32 << index).filter(|bit| flags & bit != 0) {
             formatter.write_str(separator)?;
             separator = ", ";
-            match INCOMPATIBLE.iter().find(|feature| feature.bit == bit) {
+            match names.iter().find(|feature| feature.bit == bit) {
                 Some(feature) => formatter.write_str(feature.name)?,
                 None => write!(formatter, "unknown feature {bit:#x}")?,
             }

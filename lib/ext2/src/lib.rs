@@ -32,7 +32,7 @@ pub mod wire;
 
 pub use cache::CacheCounts;
 pub use directory::{DirectoryEntry, Listing};
-pub use error::{Corruption, Error, Problem, ReadError, Structure};
+pub use error::{Corruption, DiskError, Error, JournalProblem, Problem, ReadOnlyReason, Structure};
 pub use features::{COMPATIBLE, FeatureName, FeatureNames, INCOMPATIBLE, READ_ONLY_COMPATIBLE};
 pub use path::{LINK_LIMIT, LastLink, PATH_LIMIT};
 pub use source::{BlockSource, MemoryDisk, complete};

@@ -15,7 +15,7 @@ use core::pin::Pin;
 use core::task::Poll;
 
 use crate::cache::{Cache, CacheCounts};
-use crate::error::{Error, Problem, ReadError, Structure};
+use crate::error::{DiskError, Error, Problem, Structure};
 use crate::mapping::{Leaf, Run};
 use crate::source::BlockSource;
 use crate::wire::group::{self, GroupDescriptor};
@@ -198,7 +198,7 @@ impl<S: BlockSource> Volume<S> {
         // Smaller than a line, which is at most 1 MiB.
         let start = (offset % self.line_bytes) as usize;
         if line.len() < start + bytes {
-            return Err(Error::Read(offset, ReadError::Short));
+            return Err(Error::Read(offset, DiskError::Short));
         }
         Ok(BlockReference { number: block, line, start, bytes })
     }
@@ -253,7 +253,7 @@ impl<S: BlockSource> Volume<S> {
                 let available = line.get(start..).unwrap_or(&[]);
                 let bytes = available.len().min(target.len() - done);
                 if bytes == 0 {
-                    return Err(Error::Read(position, ReadError::Short));
+                    return Err(Error::Read(position, DiskError::Short));
                 }
                 target[done..done + bytes].copy_from_slice(&available[..bytes]);
                 done += bytes;
@@ -298,8 +298,11 @@ impl<S: BlockSource> Volume<S> {
 }
 
 async fn read_exactly<S: BlockSource>(source: &S, offset: u64, bytes: usize) -> Result<S::Buffer, Error> {
-    let buffer = source.read(offset, bytes).await.map_err(|error| Error::Read(offset, error))?;
-    if buffer.len() < bytes { Err(Error::Read(offset, ReadError::Short)) } else { Ok(buffer) }
+    let failed = |error| Error::Read(offset, error);
+    let buffer = source.allocate(bytes).map_err(failed)?;
+    let (buffer, result) = source.read(offset, buffer, bytes).await;
+    result.map_err(failed)?;
+    buffer.filter(|buffer| buffer.len() >= bytes).ok_or(failed(DiskError::Short))
 }
 
 async fn read_superblock<S: BlockSource>(source: &S) -> Result<Superblock, Error> {

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use ext2::format::{Attributes, File, Folder, Node, Options, format};
-use ext2::{BlockSource, CacheLimits, Error, MemoryDisk, ReadError, Volume, complete};
+use ext2::{BlockSource, CacheLimits, DiskError, Error, MemoryDisk, Volume, complete};
 use support::{noise, resolve};
 
 const FILE_BYTES: usize = 3 << 20;
@@ -38,7 +38,7 @@ struct SlowDisk {
 impl SlowDisk {
     fn new() -> SlowDisk {
         let zero = || Cell::new(0);
-        let disk = MemoryDisk(image());
+        let disk = MemoryDisk::new(image());
         let broken_from = Cell::new(u64::MAX);
         SlowDisk { disk, reads: zero(), under_way: zero(), most_under_way: zero(), broken_from }
     }
@@ -51,7 +51,15 @@ impl BlockSource for SlowDisk {
         self.disk.size_bytes()
     }
 
-    async fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, ReadError> {
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Vec<u8>, DiskError> {
+        Ok(vec![0; bytes])
+    }
+
+    async fn read(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
         self.reads.set(self.reads.get() + 1);
         self.under_way.set(self.under_way.get() + 1);
         self.most_under_way.set(self.most_under_way.get().max(self.under_way.get()));
@@ -63,9 +71,25 @@ impl BlockSource for SlowDisk {
         .await;
         self.under_way.set(self.under_way.get() - 1);
         if offset >= self.broken_from.get() {
-            return Err(ReadError::Failed(7));
+            return (Some(buffer), Err(DiskError::Failed(7)));
         }
-        self.disk.read(offset, bytes).await
+        self.disk.read(offset, buffer, bytes).await
+    }
+
+    async fn write(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
+        self.disk.write(offset, buffer, bytes).await
+    }
+
+    async fn flush(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        complete(task);
+    }
+
+    fn now_s(&self) -> u32 {
+        0
     }
 }
 
@@ -136,7 +160,7 @@ fn a_failing_disk_fails_the_request_and_abandons_no_read() {
     let mut buffer = vec![0; FILE_BYTES];
     volume.source().broken_from.set(4 << 20);
     let result = complete(volume.read(&file, 0, &mut buffer));
-    assert!(matches!(result, Err(Error::Read(offset, ReadError::Failed(7))) if offset >= 4 << 20));
+    assert!(matches!(result, Err(Error::Read(offset, DiskError::Failed(7))) if offset >= 4 << 20));
     assert_eq!(volume.source().under_way.get(), 0);
     volume.source().broken_from.set(u64::MAX);
     complete(volume.read(&file, 0, &mut buffer)).unwrap();

@@ -4,11 +4,12 @@
 mod support;
 
 use std::cell::Cell;
+use std::future::Future;
 use std::sync::LazyLock;
 
 use ext2::format::{Attributes, File, Folder, Link, Node, Options, format};
 use ext2::{
-    BlockSource, CacheLimits, Error, Kind, LastLink, MemoryDisk, ROOT_INODE, ReadError, Structure, Volume, complete,
+    BlockSource, CacheLimits, DiskError, Error, Kind, LastLink, MemoryDisk, ROOT_INODE, Structure, Volume, complete,
 };
 use proptest::prelude::*;
 use support::noise;
@@ -27,10 +28,34 @@ impl BlockSource for CountingDisk {
         self.0.size_bytes()
     }
 
-    async fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, ReadError> {
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Vec<u8>, DiskError> {
+        Ok(vec![0; bytes])
+    }
+
+    async fn read(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
         self.1.set(self.1.get() + 1);
         assert!(self.1.get() < MOST_READS, "reading does not end");
-        self.0.read(offset, bytes).await
+        self.0.read(offset, buffer, bytes).await
+    }
+
+    async fn write(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
+        self.0.write(offset, buffer, bytes).await
+    }
+
+    async fn flush(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        complete(task);
+    }
+
+    fn now_s(&self) -> u32 {
+        0
     }
 }
 
@@ -68,7 +93,7 @@ static METADATA_BLOCKS: LazyLock<Vec<usize>> = LazyLock::new(|| {
 
 /// Does everything that can be done with a volume, to a bounded depth. Gives what went wrong first.
 fn walk(image: Vec<u8>) -> Option<Error> {
-    let disk = CountingDisk(MemoryDisk(image), Cell::new(0));
+    let disk = CountingDisk(MemoryDisk::new(image), Cell::new(0));
     let limits = CacheLimits { inode_bytes: 2000, number_bytes: 8000, data_bytes: 64 << 10, line_bytes: 4096 };
     let volume = match complete(Volume::mount(disk, limits)) {
         Ok(volume) => volume,

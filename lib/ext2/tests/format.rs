@@ -92,7 +92,7 @@ fn check_with_e2fsck(image: &Path) {
 fn what_was_built_is_read_back() {
     for block_bytes in [1024, 2048, 4096] {
         let image = build(&options(block_bytes, 64 << 20), &demo());
-        let volume = complete(Volume::mount(MemoryDisk(image), CacheLimits::default())).unwrap();
+        let volume = complete(Volume::mount(MemoryDisk::new(image), CacheLimits::default())).unwrap();
         assert_eq!(&volume.superblock().label[..5], b"demo\0");
         for size in sizes() {
             assert!(content(&volume, &format!("file-{size}")) == noise(size as u64, size), "{size} bytes");

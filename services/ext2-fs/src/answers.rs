@@ -3,16 +3,15 @@
 use contracts::directory::{NameError, NodeAttributes, NodeKind};
 use contracts::file::{FileAttributes, FileError};
 use contracts::service_provider::StartError;
-use ext2::{Error, Inode, Kind, ReadError};
+use ext2::{DiskError, Error, Inode, Kind};
 
 pub(crate) fn start_error(error: &Error) -> StartError {
     match error {
-        Error::NotExt2 { .. }
-        | Error::TooSmall(_)
-        | Error::UnsupportedFeatures(_)
-        | Error::UnsupportedRevision(_)
-        | Error::UnsupportedBlockSize(_) => StartError::NotRecognised,
-        Error::Read(_, ReadError::NoMemory) => StartError::Exhausted,
+        Error::NotExt2 { .. } | Error::TooSmall(_) => StartError::NotRecognised,
+        Error::UnsupportedFeatures(_) | Error::UnsupportedRevision(_) | Error::UnsupportedBlockSize(_) => {
+            StartError::NotSupported
+        }
+        Error::Read(_, DiskError::NoMemory) => StartError::Exhausted,
         Error::Read(..) => StartError::Missing,
         _ => StartError::Damaged,
     }
@@ -25,8 +24,8 @@ pub(crate) fn name_error(error: &Error) -> NameError {
         Error::NotAFile => NameError::IsADirectory,
         Error::TooManyLinks => NameError::TooManyLinks,
         Error::NameTooLong => NameError::BadPath,
-        Error::Read(_, ReadError::Gone) => NameError::Unavailable,
-        Error::Read(_, ReadError::NoMemory) => NameError::Exhausted,
+        Error::Read(_, DiskError::Gone) => NameError::Unavailable,
+        Error::Read(_, DiskError::NoMemory) => NameError::Exhausted,
         Error::Read(..) => NameError::DeviceError,
         _ => NameError::Damaged,
     }
@@ -39,8 +38,8 @@ pub(crate) fn file_error(error: &Error) -> FileError {
         Error::NotAFile => FileError::NotAFile,
         Error::TooManyLinks => FileError::TooManyLinks,
         Error::NameTooLong => FileError::BadPath,
-        Error::Read(_, ReadError::Gone) => FileError::Unavailable,
-        Error::Read(_, ReadError::NoMemory) => FileError::Exhausted,
+        Error::Read(_, DiskError::Gone) => FileError::Unavailable,
+        Error::Read(_, DiskError::NoMemory) => FileError::Exhausted,
         Error::Read(..) => FileError::DeviceError,
         _ => FileError::Damaged,
     }

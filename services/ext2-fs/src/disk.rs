@@ -17,7 +17,7 @@ use contracts::directory::NameError;
 use contracts::disk::{self, states};
 use contracts::namespace::{Namespace, PATIENCE_MS};
 use contracts::{disk_events, report};
-use ext2::{BlockSource, ReadError};
+use ext2::{BlockSource, DiskError};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
@@ -190,30 +190,56 @@ impl BlockSource for DiskSource {
         self.shared.identity.size_bytes
     }
 
-    async fn read(&self, offset: u64, bytes: usize) -> Result<ExVec<u8>, ReadError> {
-        let count = u32::try_from(bytes).map_err(|_| ReadError::NoMemory)?;
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<ExVec<u8>, DiskError> {
+        ExVec::<u8>::new(bytes).map_err(|_| DiskError::NoMemory)
+    }
+
+    async fn read(
+        &self,
+        offset: u64,
+        mut block: ExVec<u8>,
+        bytes: usize,
+    ) -> (Option<ExVec<u8>>, Result<(), DiskError>) {
+        let Ok(count) = u32::try_from(bytes) else { return (Some(block), Err(DiskError::Short)) };
         for _ in 0..ATTEMPTS {
             let Some((channel, opened)) = self.shared.acquire().await else { break };
-            let block = match ExVec::<u8>::new(bytes) {
-                Ok(block) => block,
-                Err(_) => {
-                    self.shared.release(channel, opened);
-                    return Err(ReadError::NoMemory);
-                }
-            };
             match channel.read(block, offset, count).receive_async().await {
                 disk::ImpReadyAfterRead::ReadDone { data, next } => {
                     self.shared.release(next, opened);
-                    return Ok(data);
+                    return (Some(data), Ok(()));
                 }
-                disk::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
+                disk::ImpReadyAfterRead::ReadFailed { data, error, next } => {
                     self.shared.release(next, opened);
-                    return Err(ReadError::Failed(error as u32));
+                    return (Some(data), Err(DiskError::Failed(error as u32)));
                 }
                 disk::ImpReadyAfterRead::ChannelClosed(_) => self.shared.lose(opened),
             }
+            block = match self.allocate(bytes) {
+                Ok(block) => block,
+                Err(error) => return (None, Err(error)),
+            };
         }
-        Err(ReadError::Gone)
+        (Some(block), Err(DiskError::Gone))
+    }
+
+    async fn write(&self, _offset: u64, block: ExVec<u8>, _bytes: usize) -> (Option<ExVec<u8>>, Result<(), DiskError>) {
+        (Some(block), Err(DiskError::ReadOnly))
+    }
+
+    async fn flush(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        drop(executor::spawn(task));
+    }
+
+    fn now_s(&self) -> u32 {
+        0
     }
 }
 

@@ -23,7 +23,7 @@ use core::cell::Cell;
 use contracts::namespace::Namespace;
 use contracts::service_provider::{self, ConnectError};
 use contracts::{directory, file, report};
-use ext2::{CacheLimits, Error, ROOT_INODE, ReadError, Volume};
+use ext2::{CacheLimits, DiskError, Error, ROOT_INODE, Volume};
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
 
@@ -44,7 +44,7 @@ impl Shared {
     /// Looks at an error on its way to a client: damage and failing disks are told to people.
     fn note(&self, error: &Error) {
         // That the driver has ended is told once, by the one who watches it.
-        let is_end = matches!(error, Error::Read(_, ReadError::Gone));
+        let is_end = matches!(error, Error::Read(_, DiskError::Gone));
         let worth_telling = matches!(error, Error::Corrupt(_) | Error::Read(..)) && !is_end;
         if worth_telling && self.reports.get() < MOST_REPORTS {
             self.reports.set(self.reports.get() + 1);
@@ -89,7 +89,7 @@ async fn serve(
     };
     let volume = match Volume::mount(source, limits).await {
         Ok(volume) => volume,
-        Err(Error::Read(_, ReadError::Gone)) => return 1,
+        Err(Error::Read(_, DiskError::Gone)) => return 1,
         Err(error) => {
             let explanation = format!("{disk}: {error}");
             match ExVec::from_slice(explanation.as_bytes()) {

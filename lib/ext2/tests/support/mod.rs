@@ -2,18 +2,27 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs::File;
+use std::future::Future;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use ext2::{BlockSource, CacheLimits, Error, Inode, Kind, LastLink, ROOT_INODE, ReadError, Volume, complete};
+use ext2::{BlockSource, CacheLimits, DiskError, Error, Inode, Kind, LastLink, ROOT_INODE, Volume, complete};
 
 /// A host file as a disk.
-pub struct FileDisk(pub File);
+pub struct FileDisk {
+    file: File,
+    read_only: bool,
+}
 
 impl FileDisk {
     pub fn open(path: &Path) -> FileDisk {
-        FileDisk(File::open(path).unwrap())
+        FileDisk { file: File::open(path).unwrap(), read_only: true }
+    }
+
+    /// Opens a host file to be written as well.
+    pub fn open_to_write(path: &Path) -> FileDisk {
+        FileDisk { file: File::options().read(true).write(true).open(path).unwrap(), read_only: false }
     }
 }
 
@@ -21,13 +30,37 @@ impl BlockSource for FileDisk {
     type Buffer = Vec<u8>;
 
     fn size_bytes(&self) -> u64 {
-        self.0.metadata().unwrap().len()
+        self.file.metadata().unwrap().len()
     }
 
-    async fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, ReadError> {
-        let mut buffer = vec![0; bytes];
-        self.0.read_exact_at(&mut buffer, offset).map_err(|_| ReadError::Failed(5))?;
-        Ok(buffer)
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Vec<u8>, DiskError> {
+        Ok(vec![0; bytes])
+    }
+
+    async fn read(&self, offset: u64, mut buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
+        let result = self.file.read_exact_at(&mut buffer[..bytes], offset).map_err(|_| DiskError::Failed(5));
+        (Some(buffer), result)
+    }
+
+    async fn write(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
+        let result = self.file.write_all_at(&buffer[..bytes], offset).map_err(|_| DiskError::Failed(5));
+        (Some(buffer), result)
+    }
+
+    async fn flush(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        complete(task);
+    }
+
+    fn now_s(&self) -> u32 {
+        1_700_000_000
     }
 }
 
