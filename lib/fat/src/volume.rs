@@ -1,0 +1,599 @@
+//! A mounted volume as its clients see it.
+//!
+//! Key types: [`Volume`], [`Folder`], [`OpenFile`]. One operation runs at a time, in the order in which they came;
+//! a long transfer goes in pieces, so that others come between. What was written is on the disk after
+//! [`Volume::sync`]; until then it may be in the cache, and the volume is marked as dirty on the disk.
+//!
+//! What FAT cannot do is refused: links, owners, names that differ in case alone. Deliberately not here:
+//! permissions beyond the read-only attribute, which is kept and shown but keeps nobody from writing.
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use hadris_fat::async_::FatFs;
+use hadris_fat::{CacheOptions, FatKind};
+use hadris_fs::{Attributes, Clock, DateTime, DirCursor, Metadata, NodeId, SetAttr};
+
+use crate::cache::{Cache, CacheCounters, CacheLimits};
+use crate::device::Device;
+use crate::error::Error;
+use crate::lock::{Held, Lock};
+use crate::mounted::{Mounted, is_removed_name};
+use crate::source::BlockSource;
+
+/// Nodes that may be in use at once.
+const MOST_NODES: usize = 100_000;
+/// Positions in chains that are remembered, so that reading here and there does not follow them from the start.
+const CHAIN_POSITIONS: usize = 512;
+/// Names of one folder that are remembered.
+const DIRECTORY_NAMES: usize = 512;
+/// The largest piece of a transfer for which others wait.
+pub(crate) const PIECE_BYTES: usize = 256 * 1024;
+
+/// How to mount a volume.
+#[derive(Clone, Copy)]
+pub struct MountOptions {
+    /// What the cache may hold.
+    pub limits: CacheLimits,
+    /// Whether the volume may be changed, if its disk can be.
+    pub access: Access,
+    /// Tells the time for what is made and changed.
+    pub clock: &'static dyn Clock,
+}
+
+/// Whether a volume may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is only read.
+    ReadOnly,
+    /// It is changed where the disk can be written to.
+    WriteIfPossible,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Directory,
+    /// A file.
+    File,
+}
+
+/// What is known of a file or folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number while somebody has it or its name stays.
+    pub number: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes of content; 0 for a folder.
+    pub size_bytes: u64,
+    /// Bytes of the clusters that the content needs.
+    pub allocated_bytes: u64,
+    /// Seconds since 1970 of the last change of content, by the volume's clock, which knows no time zone.
+    pub modified_s: i64,
+    /// Likewise of the day of the last access.
+    pub accessed_s: i64,
+    /// Likewise of its making.
+    pub created_s: i64,
+    /// Unix permission bits: what FAT's read-only attribute says.
+    pub permissions: u32,
+}
+
+/// What to change of a file or folder.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttributeChanges {
+    /// New permission bits: without any bit to write, the file is read-only.
+    pub permissions: Option<u32>,
+    /// New time of the last change, in seconds since 1970. FAT knows even seconds of 1980 to 2107.
+    pub modified_s: Option<i64>,
+    /// New time of the last access, of which FAT keeps the day.
+    pub accessed_s: Option<i64>,
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// What it stands for.
+    pub kind: Kind,
+    /// The node's number.
+    pub number: u64,
+    /// Where to go on after this name.
+    pub position: u64,
+}
+
+/// A piece of a folder's names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The names.
+    pub entries: Vec<Entry>,
+    /// Where to go on, if there may be more.
+    pub next: Option<u64>,
+}
+
+/// Numbers about a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeStatistics {
+    /// Bytes for content and folders.
+    pub size_bytes: u64,
+    /// Bytes of them that are free.
+    pub free_bytes: u64,
+    /// Bytes of the smallest piece of room.
+    pub cluster_bytes: u32,
+    /// 12, 16 or 32.
+    pub bits: u32,
+    /// Whether it cannot be changed.
+    pub is_read_only: bool,
+    /// Files and folders that are in use.
+    pub open: u64,
+    /// Its name.
+    pub label: String,
+    /// The cache.
+    pub cache: CacheCounters,
+}
+
+/// What a handle's end leaves to be done by whoever comes next.
+enum Release {
+    Folder(NodeId),
+    File(NodeId),
+}
+
+pub(crate) struct Core<S: BlockSource> {
+    pub(crate) mounted: Lock<Mounted<S>>,
+    cache: Rc<Cache<S>>,
+    releases: RefCell<Vec<Release>>,
+    has_changes: Cell<bool>,
+    /// Counts what was written to files.
+    pub(crate) writes: Cell<u64>,
+    was_dirty: bool,
+}
+
+/// A mounted volume; a cheap handle of which there can be many.
+pub struct Volume<S: BlockSource> {
+    pub(crate) core: Rc<Core<S>>,
+}
+
+impl<S: BlockSource> Clone for Volume<S> {
+    fn clone(&self) -> Volume<S> {
+        Volume { core: Rc::clone(&self.core) }
+    }
+}
+
+/// A folder that somebody has: it stays the same folder when it is renamed.
+pub struct Folder<S: BlockSource> {
+    pub(crate) core: Rc<Core<S>>,
+    pub(crate) node: NodeId,
+}
+
+impl<S: BlockSource> Drop for Folder<S> {
+    fn drop(&mut self) {
+        self.core.releases.borrow_mut().push(Release::Folder(self.node));
+    }
+}
+
+impl<S: BlockSource> Core<S> {
+    /// The volume for one operation, after what ended handles left to do.
+    pub(crate) async fn hold(&self) -> Result<Held<'_, Mounted<S>>, Error> {
+        let mut held = self.mounted.hold().await;
+        let mounted = held.value.as_mut().ok_or(Error::ShutDown)?;
+        loop {
+            let next = self.releases.borrow_mut().pop();
+            match next {
+                None => return Ok(held),
+                Some(Release::Folder(node)) => mounted.release(node),
+                // Whoever wanted to know whether it worked has closed the file.
+                Some(Release::File(node)) => drop(mounted.close(node).await),
+            }
+        }
+    }
+
+    pub(crate) fn release_file(&self, node: NodeId) {
+        self.releases.borrow_mut().push(Release::File(node));
+    }
+
+    pub(crate) fn changes(&self) {
+        self.has_changes.set(true);
+    }
+
+    pub(crate) fn writes(&self) {
+        self.changes();
+        self.writes.set(self.writes.get() + 1);
+    }
+}
+
+/// The volume of a lock that was just taken.
+pub(crate) fn get<'a, S: BlockSource>(held: &'a mut Held<'_, Mounted<S>>) -> Result<&'a mut Mounted<S>, Error> {
+    held.value.as_deref_mut().ok_or(Error::ShutDown)
+}
+
+impl<S: BlockSource> Volume<S> {
+    /// Mounts the volume on a disk.
+    ///
+    /// # Errors
+    /// There is none, it is damaged, or the disk failed.
+    pub async fn mount(source: S, options: MountOptions) -> Result<Volume<S>, Error> {
+        let writable = options.access == Access::WriteIfPossible && !source.is_read_only();
+        let cache = Rc::new(Cache::new(source, options.limits));
+        let device = Device::new(Rc::clone(&cache), writable);
+        let mut settings = hadris_fs::MountOptions::new().with_clock(options.clock).with_node_limit(MOST_NODES);
+        if !writable {
+            settings = settings.read_only();
+        }
+        let fs = FatFs::mount(device, settings).await.map_err(|error| Error::from(error.into_error()))?;
+        let remembered = CacheOptions::new()
+            .with_chain_positions(CHAIN_POSITIONS)
+            .with_blocks(0)
+            .with_directory_entries(DIRECTORY_NAMES);
+        let fs = fs.with_cache(remembered);
+        let was_dirty = fs.was_dirty();
+        let mut mounted = Mounted::new(fs);
+        if writable && was_dirty {
+            mounted.remove_leftovers().await?;
+        }
+        let core = Core {
+            mounted: Lock::new(mounted),
+            cache,
+            releases: RefCell::new(Vec::new()),
+            has_changes: Cell::new(false),
+            writes: Cell::new(0),
+            was_dirty,
+        };
+        Ok(Volume { core: Rc::new(core) })
+    }
+
+    /// Whether the volume was not cleanly unmounted. FAT12 does not say.
+    pub fn was_dirty(&self) -> bool {
+        self.core.was_dirty
+    }
+
+    /// Whether anything was changed since the last sync.
+    pub fn has_changes(&self) -> bool {
+        self.core.has_changes.get() || self.core.cache.counters().unwritten_bytes > 0
+    }
+
+    /// What the cache has done.
+    pub fn cache(&self) -> CacheCounters {
+        self.core.cache.counters()
+    }
+
+    /// The disk below.
+    pub fn source(&self) -> &S {
+        self.core.cache.source()
+    }
+
+    /// The root folder.
+    ///
+    /// # Errors
+    /// The volume was unmounted.
+    pub async fn root(&self) -> Result<Folder<S>, Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let node = mounted.fs.root();
+        mounted.share(node);
+        Ok(Folder { core: Rc::clone(&self.core), node })
+    }
+
+    /// Numbers about the volume.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn statistics(&self) -> Result<VolumeStatistics, Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let room = mounted.fs.statfs().await?;
+        let mut buffer = [0; 384];
+        // A label that cannot be read is no reason to say nothing.
+        let label = mounted.fs.label(&mut buffer).await.ok().flatten().map(String::from).unwrap_or_default();
+        Ok(VolumeStatistics {
+            size_bytes: room.total_bytes(),
+            free_bytes: room.free_bytes(),
+            cluster_bytes: room.block_size(),
+            bits: match mounted.fs.info().kind() {
+                FatKind::Fat12 => 12,
+                FatKind::Fat16 => 16,
+                _ => 32,
+            },
+            is_read_only: mounted.fs.is_read_only(),
+            open: mounted.held() as u64,
+            label,
+            cache: self.core.cache.counters(),
+        })
+    }
+
+    /// Puts everything on the medium and marks the volume as clean until the next change.
+    ///
+    /// # Errors
+    /// The disk failed; what it did not take is kept and tried again by the next sync.
+    pub async fn sync(&self) -> Result<(), Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        if mounted.fs.is_read_only() {
+            return Ok(());
+        }
+        self.core.has_changes.set(false);
+        let synced = match mounted.fs.sync().await {
+            Ok(()) => Rc::clone(&self.core.cache).flush().await.map_err(Error::from),
+            Err(error) => Err(Error::from(error)),
+        };
+        self.core.has_changes.set(synced.is_err());
+        synced
+    }
+
+    /// Puts everything on the medium, marks the volume as clean and ends it: every request after this fails with
+    /// [`Error::ShutDown`]. Files that were removed and are still open are gone with it.
+    ///
+    /// # Errors
+    /// The disk failed; the volume stays mounted.
+    pub async fn unmount(&self) -> Result<(), Error> {
+        {
+            let mut held = self.core.hold().await?;
+            let mounted = get(&mut held)?;
+            if !mounted.fs.is_read_only() {
+                mounted.end_removed().await?;
+            }
+        }
+        self.sync().await?;
+        let mut held = self.core.mounted.hold().await;
+        self.core.cache.drain().await;
+        held.value = None;
+        Ok(())
+    }
+}
+
+/// A path's folder part and its last name.
+fn split_last(path: &str) -> Result<(&str, &str), Error> {
+    let path = path.trim_end_matches('/');
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if matches!(name, "" | "." | "..") { Err(Error::NotPermitted) } else { Ok((folder, name)) }
+}
+
+/// Whether FAT can hold the name and clients may give it.
+fn check_new_name(name: &str) -> Result<(), Error> {
+    // Other systems drop dots and spaces at the end, and would then not find the name.
+    let is_whole = !name.ends_with(['.', ' ']);
+    let is_good = hadris_fat_raw::short_name::is_valid_long_name(name) && is_whole && !is_removed_name(name);
+    if is_good { Ok(()) } else { Err(Error::BadName) }
+}
+
+impl<S: BlockSource> Folder<S> {
+    /// Follows a path from this folder. Who gets the node releases it.
+    pub(crate) async fn resolve(&self, mounted: &mut Mounted<S>, path: &str) -> Result<NodeId, Error> {
+        let mut node = self.node;
+        mounted.share(node);
+        for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+            let next = if part == ".." { Err(Error::BadName) } else { mounted.find(node, part).await };
+            mounted.release(node);
+            node = next?;
+        }
+        Ok(node)
+    }
+
+    async fn resolve_parent<'a>(&self, mounted: &mut Mounted<S>, path: &'a str) -> Result<(NodeId, &'a str), Error> {
+        let (folder, name) = split_last(path)?;
+        Ok((self.resolve(mounted, folder).await?, name))
+    }
+
+    /// The folder at this path.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn folder(&self, path: &str) -> Result<Folder<S>, Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let node = self.resolve(mounted, path).await?;
+        match describe(mounted, node).await {
+            Ok(found) if found.kind == Kind::Directory => Ok(Folder { core: Rc::clone(&self.core), node }),
+            other => {
+                mounted.release(node);
+                other.and(Err(Error::NotADirectory))
+            }
+        }
+    }
+
+    /// What is known of the file or folder at this path.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn attributes(&self, path: &str) -> Result<Node, Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let node = self.resolve(mounted, path).await?;
+        let found = describe(mounted, node).await;
+        mounted.release(node);
+        found
+    }
+
+    /// At most `limit` names of the folder at this path, from `position` on: 0 first. A position stays good while
+    /// names come and go: what was there all the time is listed once.
+    ///
+    /// # Errors
+    /// There is no such folder.
+    pub async fn list(&self, path: &str, position: u64, limit: usize) -> Result<Listing, Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let folder = self.resolve(mounted, path).await?;
+        let listing = list(mounted, folder, position, limit).await;
+        mounted.release(folder);
+        listing
+    }
+
+    /// Makes a folder in one that is there.
+    ///
+    /// # Errors
+    /// The name is taken or cannot be, or there is no room.
+    pub async fn make_folder(&self, path: &str) -> Result<(), Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let (folder, name) = self.resolve_parent(mounted, path).await?;
+        self.core.changes();
+        let made = match check_new_name(name) {
+            Ok(()) => mounted.make_folder(folder, name).await,
+            Err(error) => refuse_name(mounted, folder, name, error).await,
+        };
+        mounted.release(folder);
+        made.map(|node| mounted.release(node))
+    }
+
+    /// Takes out a file's name. Who has the file open goes on with it; its content goes with the last of them.
+    ///
+    /// # Errors
+    /// Nothing has the name, or a folder does.
+    pub async fn remove_file(&self, path: &str) -> Result<(), Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let (folder, name) = self.resolve_parent(mounted, path).await?;
+        self.core.changes();
+        let removed = mounted.remove_file(folder, name).await;
+        mounted.release(folder);
+        removed
+    }
+
+    /// Takes out an empty folder.
+    ///
+    /// # Errors
+    /// It is not empty, or none.
+    pub async fn remove_folder(&self, path: &str) -> Result<(), Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let (folder, name) = self.resolve_parent(mounted, path).await?;
+        self.core.changes();
+        let removed = mounted.remove_folder(folder, name).await;
+        mounted.release(folder);
+        removed
+    }
+
+    /// Gives what is called `from` the name `to`, in whatever folder. A file replaces a file, a folder an empty
+    /// folder.
+    ///
+    /// # Errors
+    /// `from` is not there, `to` cannot be replaced, or there is no room.
+    pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let (from_folder, old) = self.resolve_parent(mounted, from).await?;
+        let outcome = match self.resolve_parent(mounted, to).await {
+            Ok((to_folder, new)) => {
+                self.core.changes();
+                let renamed = match check_new_name(new) {
+                    Ok(()) => mounted.rename(from_folder, old, to_folder, new).await,
+                    Err(error) => Err(error),
+                };
+                mounted.release(to_folder);
+                renamed
+            }
+            Err(error) => Err(error),
+        };
+        mounted.release(from_folder);
+        outcome
+    }
+
+    /// Changes what is known of the file or folder at this path. The root has nothing that could be changed.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn set_attributes(&self, path: &str, changes: AttributeChanges) -> Result<(), Error> {
+        let mut held = self.core.hold().await?;
+        let mounted = get(&mut held)?;
+        let node = self.resolve(mounted, path).await?;
+        self.core.changes();
+        let changed = change(mounted, node, changes).await;
+        mounted.release(node);
+        changed
+    }
+}
+
+/// The answer for a name that cannot be: what has it can only be there if another system made it.
+async fn refuse_name<S: BlockSource, T>(
+    mounted: &mut Mounted<S>,
+    folder: NodeId,
+    name: &str,
+    error: Error,
+) -> Result<T, Error> {
+    match mounted.find(folder, name).await {
+        Ok(node) => {
+            mounted.release(node);
+            Err(Error::AlreadyExists)
+        }
+        Err(Error::NotADirectory) => Err(Error::NotADirectory),
+        Err(_) => Err(error),
+    }
+}
+
+/// What is known of a node.
+pub(crate) async fn describe<S: BlockSource>(mounted: &mut Mounted<S>, node: NodeId) -> Result<Node, Error> {
+    let cluster_bytes = u64::from(mounted.fs.info().cluster_size());
+    let stat = mounted.fs.stat(node).await?;
+    Ok(node_of(node, &stat, cluster_bytes))
+}
+
+fn node_of(node: NodeId, stat: &Metadata, cluster_bytes: u64) -> Node {
+    let seconds = |time: Option<DateTime>| time.map_or(0, |time| time.unix_seconds());
+    Node {
+        number: node.get(),
+        kind: if stat.file_type().is_dir() { Kind::Directory } else { Kind::File },
+        size_bytes: stat.len(),
+        allocated_bytes: stat.len().div_ceil(cluster_bytes.max(1)) * cluster_bytes,
+        modified_s: seconds(stat.modified()),
+        accessed_s: seconds(stat.accessed()),
+        created_s: seconds(stat.created()),
+        permissions: stat.permissions().bits(),
+    }
+}
+
+async fn list<S: BlockSource>(
+    mounted: &mut Mounted<S>,
+    folder: NodeId,
+    position: u64,
+    limit: usize,
+) -> Result<Listing, Error> {
+    let mut cursor = DirCursor::from_raw(position);
+    let mut entries = Vec::new();
+    while entries.len() < limit {
+        let Some(found) = mounted.fs.readdir(folder, cursor).await? else {
+            return Ok(Listing { entries, next: None });
+        };
+        cursor = found.next_cursor();
+        if mounted.is_shown(found.node()) {
+            entries.push(Entry {
+                name: String::from_utf8_lossy(found.name().as_bytes()).into_owned(),
+                kind: if found.file_type().is_dir() { Kind::Directory } else { Kind::File },
+                number: found.node().get(),
+                position: cursor.into_raw(),
+            });
+        }
+    }
+    Ok(Listing { entries, next: Some(cursor.into_raw()) })
+}
+
+/// Permission bits as an attribute: read-only if nobody may write.
+pub(crate) fn attributes_for(permissions: u32) -> Attributes {
+    if permissions & 0o222 == 0 { Attributes::READ_ONLY } else { Attributes::NONE }
+}
+
+async fn change<S: BlockSource>(
+    mounted: &mut Mounted<S>,
+    node: NodeId,
+    changes: AttributeChanges,
+) -> Result<(), Error> {
+    if node == mounted.fs.root() {
+        // It has no entry that could hold anything.
+        return Ok(());
+    }
+    let mut wanted = SetAttr::new();
+    if let Some(permissions) = changes.permissions {
+        let others = mounted.fs.stat(node).await?.attributes().without(Attributes::READ_ONLY);
+        wanted = wanted.with_attributes(others | attributes_for(permissions));
+    }
+    let time = |seconds: i64| DateTime::from_unix_seconds(seconds).unwrap_or(DateTime::UNIX_EPOCH);
+    if let Some(seconds) = changes.modified_s {
+        wanted = wanted.with_modified(time(seconds));
+    }
+    if let Some(seconds) = changes.accessed_s {
+        wanted = wanted.with_accessed(time(seconds));
+    }
+    Ok(mounted.fs.setattr(node, &wanted).await?)
+}
