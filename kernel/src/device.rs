@@ -1,8 +1,9 @@
 //! Consoles and disks of the machine's own: who has one open, and the operations under way.
 //!
 //! Who owns the block of an operation: the device, from submit until `device_complete` hands it back.
-//! What if the SIP dies here: its device is free for the next one at once; an operation that the
-//! machine still works on keeps its block until it is done, and the block is disposed of then.
+//! What if the SIP dies here: its console is free for the next one at once, its disk when the machine is done
+//! with all operations; an operation that the machine still works on keeps its block until it is done, and
+//! the block is disposed of then.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -61,6 +62,13 @@ impl OpenDevice {
     }
 }
 
+impl Inner {
+    /// Whether the machine still works on an operation of whoever had the device open before.
+    fn is_at_work(&self) -> bool {
+        self.requests.iter().any(Option::is_some)
+    }
+}
+
 struct Request {
     block: BlockRef,
     opening: u32,
@@ -103,7 +111,10 @@ pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     let device = DEVICES.get().and_then(|devices| devices.iter().find(|device| device.name == name));
     let device = device.ok_or(Status::NotFound)?;
     let mut inner = device.inner.lock();
-    if inner.owner.is_some() {
+    // A write that the last owner left behind must not reach the disk after what the next one writes. What is
+    // read from a console may never come, and changes nothing.
+    let is_unsettled = matches!(device.kind, DeviceKind::Disk { .. }) && inner.is_at_work();
+    if inner.owner.is_some() || is_unsettled {
         return Err(Status::Busy);
     }
     inner.owner = Some(caller);
