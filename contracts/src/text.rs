@@ -151,6 +151,17 @@ pub fn padded(name: &[u8]) -> String {
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
+/// Text for a field of a record: cut to fit, between characters, and padded with zero bytes.
+pub fn pad<const N: usize>(text: &str) -> [u8; N] {
+    let mut end = text.len().min(N);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut bytes = [0; N];
+    bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
+    bytes
+}
+
 /// A name as it can be shown on a terminal: control characters become `?`, so that a file's name
 /// cannot give orders to the person's terminal.
 pub fn printable(name: &[u8]) -> String {
@@ -292,6 +303,13 @@ mod tests {
         table.row(["a".into(), "1".into()]);
         table.row(["long name".into(), "1,000".into()]);
         assert_eq!(table.render(), "NAME        SIZE\na              1\nlong name  1,000\n");
+    }
+
+    #[test]
+    fn a_padded_text_is_cut_between_characters() {
+        assert_eq!(pad::<4>("ab"), *b"ab\0\0");
+        assert_eq!(padded(&pad::<4>("abcdef")), "abcd");
+        assert_eq!(padded(&pad::<4>("abc\u{e4}")), "abc");
     }
 
     #[test]

@@ -2,16 +2,15 @@
 //! from what each program needs, watches it, and ends the machine when the primary instance ends.
 //!
 //! Key types: [`Manager`], [`registry::Registry`] (where each service is), `supervisor` (the life of one),
-//! `wiring` (what a child is given), [`policy::Backoff`]. Neighbours: the directory service, which it starts
-//! first and where it registers what the others provide. Deliberately not here: any protocol of a device
-//! or file system.
+//! `wiring` (what a child is given). Neighbours: the directory service, which it starts first and where it
+//! registers what the others provide; `supervision`, which says when one is started again. Deliberately not here:
+//! any protocol of a device or file system.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 pub mod machine;
-pub mod policy;
 pub mod registry;
 mod server;
 mod supervisor;

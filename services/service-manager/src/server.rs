@@ -11,6 +11,7 @@ use core::cell::{Cell, RefCell};
 use contracts::service_events;
 use contracts::service_manager::{self, ServiceError, ServiceRecord, states};
 use contracts::service_provider;
+use contracts::text::pad;
 use sip::channel::TypedEndpoint;
 
 use crate::Manager;
@@ -199,7 +200,7 @@ async fn tell(server: Rc<Server>, subscriber: Rc<Subscriber>, mut events: Events
             subscriber.events.replace(Some(events));
             return;
         };
-        let name = padded(&instance_name(&server, change));
+        let name = pad(&instance_name(&server, change));
         let told = events.changed(name, change.state as u32, change.process);
         events = match told.receive_async().await {
             service_events::ExpReadyAfterChanged::Next { next } => next,
@@ -220,27 +221,16 @@ fn record(server: &Server, service: &Service) -> ServiceRecord {
     let instance = server.manager.machine.instance(service.instance);
     let path = instance.provides.first().map_or("", String::as_str);
     ServiceRecord {
-        name: padded(&instance.name),
-        program: padded(&instance.program),
-        path: padded(path),
-        reason: padded(&service.reason),
+        name: pad(&instance.name),
+        program: pad(&instance.program),
+        path: pad(path),
+        reason: pad(&service.reason),
         process: service.process,
         restarts: service.restarts,
         started_ns: service.started_ns,
         state: service.state as u32,
         reserved: 0,
     }
-}
-
-/// Text cut to fit (between characters) and padded with zero bytes.
-fn padded<const N: usize>(text: &str) -> [u8; N] {
-    let mut end = text.len().min(N);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut bytes = [0; N];
-    bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
-    bytes
 }
 
 /// A reason for people where the server cannot be registered.

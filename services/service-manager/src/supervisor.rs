@@ -13,9 +13,9 @@ use contracts::service_provider;
 use package::{Instance, Manifest};
 use sip::Deadline;
 use sip::process::{Child, EpitaphKind, StopReason};
+use supervision::{Backoff, End, Next};
 
 use crate::Manager;
-use crate::policy::{Backoff, End, Next};
 use crate::registry::Service;
 use crate::wiring::{self, Provided};
 

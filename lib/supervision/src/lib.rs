@@ -1,6 +1,9 @@
-//! When a service that ended is started again.
+//! When a program that ended is started again.
 //!
-//! Pure arithmetic on what the manifest says; the clock is the caller's.
+//! Key type: [`Backoff`]: pure arithmetic on what the program's manifest says. Users: the service manager and the
+//! volume managers. Deliberately not here: clocks, and starting anything.
+#![no_std]
+#![forbid(unsafe_code)]
 
 use package::{Restart, Supervision};
 
@@ -34,7 +37,7 @@ pub enum Next {
     GiveUp,
 }
 
-/// The restarts of one service.
+/// The restarts of one program.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     supervision: Supervision,

@@ -1,0 +1,128 @@
+//! What is mounted when the manager starts: at boot, each disk that carries its kind of volume; when it is started
+//! again, what was mounted when it ended.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use contracts::directory::NodeKind;
+use contracts::report;
+use contracts::volume_manager::{MountAccess, VolumeError};
+use sip::diagnostics::{self, ProcessState};
+use sip::{Deadline, executor};
+
+use crate::Manager;
+use crate::claims::Claim;
+use crate::places;
+
+/// Where disks are looked for.
+const DISKS: &str = "/dev";
+/// How long programs that a manager before this one has started may take to end, in milliseconds.
+const ORPHANS_MS: u64 = 5_000;
+
+/// Mounts what is to be mounted. Ends when each of the volumes serves or cannot.
+pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
+    let left = match manager.claims.left() {
+        Ok(left) => left,
+        Err(error) => {
+            report::error(format_args!("what was mounted before cannot be read: {error}"));
+            Vec::new()
+        }
+    };
+    let again = manager.claims.began_before();
+    let mounts = if again { mount_left(manager, left).await } else { mount_found(manager, prefixes) };
+    for mount in mounts {
+        mount.await;
+    }
+}
+
+/// Mounts each disk that carries a volume, at a name of its own.
+fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>> {
+    let disks = match disks(manager, prefixes) {
+        Ok(disks) => disks,
+        Err(error) => {
+            report::error(format_args!("{DISKS}: {error}; no disk is mounted"));
+            Vec::new()
+        }
+    };
+    let mount = |disk: String| {
+        let manager = Rc::clone(manager);
+        executor::spawn(async move {
+            let point = places::point_of(&disk);
+            let mounted = manager.mount(disk.as_bytes(), point.as_bytes(), MountAccess::WriteIfPossible).await;
+            match mounted {
+                Ok(_) => {}
+                // It carries something else, or nothing, or another manager has mounted it.
+                Err(trouble) if matches!(trouble.error, VolumeError::NotRecognised | VolumeError::DiskBusy) => {}
+                Err(trouble) => report::error(format_args!("not mounted: {}", trouble.explanation)),
+            }
+        })
+    };
+    disks.into_iter().map(mount).collect()
+}
+
+/// The disks that are there. Of one that has partitions, these are meant.
+fn disks(manager: &Manager, prefixes: &str) -> Result<Vec<String>, contracts::access::AccessError> {
+    let names = manager.namespace.borrow_mut().names(DISKS)?;
+    let is_disk = |name: &str| prefixes.split_whitespace().any(|prefix| name.starts_with(prefix));
+    let services = names.iter().filter(|name| name.kind == NodeKind::Service).map(|name| name.text());
+    let disks: Vec<String> = services.filter(|name| is_disk(name)).map(|name| format!("{DISKS}/{name}")).collect();
+    let has_partitions = |disk: &String| disks.iter().any(|other| places::whole_disk(other) == Some(disk));
+    Ok(disks.iter().filter(|disk| !has_partitions(disk)).cloned().collect())
+}
+
+/// Mounts again what a manager before this one had mounted.
+async fn mount_left(manager: &Rc<Manager>, left: Vec<Claim>) -> Vec<executor::Task<()>> {
+    wait_for_orphans(manager).await;
+    let is_disk_of_a_mount =
+        |claim: &Claim| left.iter().any(|other| matches!(&other.mount, Some((_, disk)) if *disk == claim.path));
+    let mut mounts = Vec::new();
+    for claim in &left {
+        match claim.mount.clone() {
+            Some((access, disk)) => mounts.push((claim.path.clone(), disk, access)),
+            None if is_disk_of_a_mount(claim) => {}
+            None => {
+                manager.claims.release(&claim.path);
+                report::error(format_args!(
+                    "{}: the manager ended while it was formatted or checked; `check {}` tells what is left",
+                    claim.path, claim.path
+                ));
+            }
+        }
+    }
+    let mount = |(point, disk, access): (String, String, MountAccess)| {
+        let manager = Rc::clone(manager);
+        executor::spawn(async move {
+            // The manager may have ended between claiming the mount point and the disk.
+            if !manager.claims.has_disk(&disk)
+                && let Err(trouble) = manager.claims.disk(&disk)
+            {
+                manager.claims.release(&point);
+                report::error(format_args!("not mounted again: {}", trouble.explanation));
+                return;
+            }
+            if let Err(trouble) = manager.mount_claimed(&disk, &point, access).await {
+                report::error(format_args!("{point}: not mounted again: {}", trouble.explanation));
+            }
+        })
+    };
+    mounts.into_iter().map(mount).collect()
+}
+
+/// Programs that the manager before this one has started end with it, but a little later.
+async fn wait_for_orphans(manager: &Manager) {
+    let deadline = Deadline::after_ms(ORPHANS_MS);
+    while has_orphans(manager) && !deadline.has_passed() {
+        executor::sleep_until(Deadline::after_ms(1)).await;
+    }
+}
+
+fn has_orphans(manager: &Manager) -> bool {
+    let Ok(processes) = diagnostics::processes() else { return false };
+    processes.iter().any(|process| {
+        let name = diagnostics::name(&process.name).to_string();
+        let is_orphan = process.parent == 0 && process.state != ProcessState::Ended as u64;
+        is_orphan && (name == manager.file_system.name || name == manager.tool)
+    })
+}

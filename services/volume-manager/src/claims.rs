@@ -1,0 +1,252 @@
+//! Who uses which disk and which mount point, over all managers.
+//!
+//! A claim is a symbolic link in the namespace: making one is a single step of the directory service that fails where
+//! the name is taken, so no two managers get the same thing. Links outlive the manager that made them: when it is
+//! started again, they tell what was mounted. Deliberately not here: what is done with what is claimed.
+//!
+//! `/status/volumes/dev:disk1 -> /dev/ext2` says that the manager at `/dev/ext2` uses the disk, and
+//! `/status/volumes/fs:data -> /dev/ext2/write/dev/disk1` that the disk is mounted there, to be written.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use contracts::access::AccessError;
+use contracts::directory::{NameError, NodeKind};
+use contracts::namespace::{Name, Namespace};
+use contracts::volume_manager::{MountAccess, VolumeError};
+
+use crate::places;
+use crate::trouble::Trouble;
+
+/// The folder of claims.
+const FOLDER: &str = "/status/volumes";
+
+/// What is claimed, and for what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// The disk or mount point.
+    pub(crate) path: String,
+    /// The manager that claims it.
+    pub(crate) owner: String,
+    /// For a mount point: how and which disk.
+    pub(crate) mount: Option<(MountAccess, String)>,
+}
+
+impl Claim {
+    fn target(&self) -> String {
+        match &self.mount {
+            None => self.owner.clone(),
+            Some((access, disk)) => format!("{}/{}{disk}", self.owner, word(*access)),
+        }
+    }
+
+    fn read(name: &str, target: &str) -> Option<Claim> {
+        let path = format!("/{}", name.replace(':', "/"));
+        // The manager is in `/dev` and has one name there.
+        let rest = target.strip_prefix("/dev/")?;
+        let (manager, rest) = rest.split_once('/').map_or((rest, None), |(manager, rest)| (manager, Some(rest)));
+        let mount = match rest {
+            None => None,
+            Some(rest) => {
+                let (word, disk) = rest.split_once('/')?;
+                Some((access(word)?, format!("/{disk}")))
+            }
+        };
+        Some(Claim { path, owner: format!("/dev/{manager}"), mount })
+    }
+}
+
+/// The claims of all managers, seen by one of them.
+pub(crate) struct Claims {
+    owner: String,
+    namespace: RefCell<Namespace>,
+}
+
+impl Claims {
+    /// The claims as the manager at `owner` sees them.
+    pub(crate) fn new(owner: &str, namespace: Namespace) -> Claims {
+        Claims { owner: owner.into(), namespace: RefCell::new(namespace) }
+    }
+
+    /// Claims a disk.
+    pub(crate) fn disk(&self, disk: &str) -> Result<(), Trouble> {
+        let claim = Claim { path: disk.into(), owner: self.owner.clone(), mount: None };
+        self.take(&claim).map_err(|trouble| trouble.in_use(disk, |other, all| disk_in_use(disk, other, all)))
+    }
+
+    /// Claims a mount point for a disk.
+    pub(crate) fn point(&self, point: &str, disk: &str, access: MountAccess) -> Result<(), Trouble> {
+        let claim = Claim { path: point.into(), owner: self.owner.clone(), mount: Some((access, disk.into())) };
+        self.take(&claim).map_err(|trouble| trouble.in_use(point, |other, _| point_in_use(point, other)))
+    }
+
+    /// Gives a claim of this manager back.
+    pub(crate) fn release(&self, path: &str) {
+        // One that is gone is what was wanted.
+        let _ = self.namespace.borrow_mut().deregister(&link_of(path));
+    }
+
+    /// All claims of all managers.
+    pub(crate) fn all(&self) -> Result<Vec<Claim>, AccessError> {
+        let mut namespace = self.namespace.borrow_mut();
+        let names = match namespace.names(FOLDER) {
+            Err(AccessError::Name(NameError::NotFound)) => return Ok(Vec::new()),
+            names => names?,
+        };
+        let mut claims = Vec::new();
+        let is_claim = |name: &&Name| name.kind == NodeKind::Link && !name.name.starts_with(b".");
+        for name in names.iter().filter(is_claim) {
+            // One that has gone since is no claim.
+            let Ok(target) = namespace.read_link(&format!("{FOLDER}/{}", name.text())) else { continue };
+            claims.extend(Claim::read(&name.text(), &target));
+        }
+        Ok(claims)
+    }
+
+    /// Whether a manager has been here before this one; the next one is told so.
+    pub(crate) fn began_before(&self) -> bool {
+        let mark = format!("{FOLDER}/.{}", self.owner.replace('/', ":"));
+        self.namespace.borrow_mut().link(&mark, &self.owner).is_err()
+    }
+
+    /// Whether this manager claims the disk.
+    pub(crate) fn has_disk(&self, disk: &str) -> bool {
+        let target = self.namespace.borrow_mut().read_link(&link_of(disk));
+        target.is_ok_and(|target| target == self.owner)
+    }
+
+    /// Claims of this manager that one before it has left.
+    pub(crate) fn left(&self) -> Result<Vec<Claim>, AccessError> {
+        let all = self.all()?;
+        Ok(all.into_iter().filter(|claim| claim.owner == self.owner).collect())
+    }
+
+    fn take(&self, claim: &Claim) -> Result<(), NotTaken> {
+        let made = self.namespace.borrow_mut().link(&link_of(&claim.path), &claim.target());
+        match made {
+            Ok(()) => {}
+            Err(AccessError::Name(NameError::AlreadyExists)) => {}
+            Err(error) => return Err(NotTaken::Failed(error)),
+        }
+        let all = self.all().map_err(NotTaken::Failed)?;
+        let collides =
+            |other: &&Claim| places::collide(&other.path, &claim.path) && (made.is_err() || other.path != claim.path);
+        match all.iter().find(collides) {
+            None if made.is_ok() => Ok(()),
+            None => Err(NotTaken::Failed(NameError::AlreadyExists.into())),
+            Some(other) => {
+                if made.is_ok() {
+                    self.release(&claim.path);
+                }
+                Err(NotTaken::InUse(other.clone(), all.clone()))
+            }
+        }
+    }
+}
+
+enum NotTaken {
+    InUse(Claim, Vec<Claim>),
+    Failed(AccessError),
+}
+
+impl NotTaken {
+    fn in_use(self, path: &str, explain: impl FnOnce(&Claim, &[Claim]) -> Trouble) -> Trouble {
+        match self {
+            NotTaken::InUse(other, all) => explain(&other, &all),
+            NotTaken::Failed(AccessError::Name(NameError::AlreadyExists)) => {
+                Trouble::new(VolumeError::DiskBusy, format!("{path}: it has just been in use; try again"))
+            }
+            NotTaken::Failed(error) => {
+                Trouble::new(VolumeError::Exhausted, format!("{path}: it could not be claimed in {FOLDER}: {error}"))
+            }
+        }
+    }
+}
+
+fn disk_in_use(disk: &str, other: &Claim, all: &[Claim]) -> Trouble {
+    let of_disk = |claim: &&Claim| claim.mount.as_ref().is_some_and(|(_, mounted)| *mounted == other.path);
+    let whose = if other.path == disk {
+        String::from("it")
+    } else if places::whole_disk(disk) == Some(&other.path) {
+        format!("{}, which it is a part of,", other.path)
+    } else {
+        format!("its partition {}", other.path)
+    };
+    let explanation = match all.iter().find(of_disk) {
+        Some(mounted) => {
+            let point = &mounted.path;
+            format!("{disk}: {whose} is mounted at {point}; unmount it first (`umount {point}`)")
+        }
+        None => format!("{disk}: {whose} is being formatted or checked; wait until that is done"),
+    };
+    Trouble::new(VolumeError::DiskBusy, explanation)
+}
+
+fn point_in_use(point: &str, other: &Claim) -> Trouble {
+    let disk = other.mount.as_ref().map_or("something", |(_, disk)| disk);
+    let explanation = if other.path == point {
+        format!("{point}: {disk} is mounted there; unmount it first (`umount {point}`), or choose another name")
+    } else if places::is_below(point, &other.path) {
+        format!("{point}: it is inside {}, where {disk} is mounted; choose a name beside it", other.path)
+    } else {
+        format!("{point}: {disk} is mounted below it, at {}; choose another name", other.path)
+    };
+    Trouble::new(VolumeError::PointBusy, explanation)
+}
+
+/// A `:` in a path reads as `/` when it comes back, which at worst refuses what could have been done.
+fn link_of(path: &str) -> String {
+    format!("{FOLDER}/{}", path.trim_start_matches('/').replace('/', ":"))
+}
+
+fn word(access: MountAccess) -> &'static str {
+    match access {
+        MountAccess::WriteIfPossible => "write",
+        MountAccess::ReadOnly => "read",
+    }
+}
+
+fn access(word: &str) -> Option<MountAccess> {
+    match word {
+        "write" => Some(MountAccess::WriteIfPossible),
+        "read" => Some(MountAccess::ReadOnly),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_read_as_they_are_made() {
+        let disk = Claim { path: "/dev/disk1".into(), owner: "/dev/ext2".into(), mount: None };
+        let mount = Some((MountAccess::ReadOnly, "/dev/disk1".into()));
+        let point = Claim { path: "/fs/a/b".into(), owner: "/dev/fat".into(), mount };
+        for claim in [disk, point] {
+            let link = link_of(&claim.path);
+            let name = link.strip_prefix("/status/volumes/").expect("it is in the folder");
+            assert_eq!(Claim::read(name, &claim.target()), Some(claim));
+        }
+        for bad in ["", "/dev", "/dev/ext2/write", "/dev/ext2/other/dev/disk0", "/fs/ext2"] {
+            assert_eq!(Claim::read("dev:disk1", bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn explanations_say_what_to_do() {
+        let mount = Some((MountAccess::WriteIfPossible, String::from("/dev/disk1p2")));
+        let point = Claim { path: "/fs/data".into(), owner: "/dev/ext2".into(), mount };
+        let disk = Claim { path: "/dev/disk1p2".into(), owner: "/dev/ext2".into(), mount: None };
+        let all = [disk.clone(), point.clone()];
+        let trouble = disk_in_use("/dev/disk1", &disk, &all);
+        let expected = "/dev/disk1: its partition /dev/disk1p2 is mounted at /fs/data; \
+                        unmount it first (`umount /fs/data`)";
+        assert_eq!(trouble, Trouble::new(VolumeError::DiskBusy, expected));
+        assert!(disk_in_use("/dev/disk1p2", &disk, &all[..1]).explanation.contains("being formatted or checked"));
+        assert!(point_in_use("/fs/data/x", &point).explanation.contains("inside /fs/data"));
+        assert!(point_in_use("/fs", &point).explanation.contains("below it"));
+    }
+}

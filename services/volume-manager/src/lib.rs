@@ -1,0 +1,108 @@
+//! A volume manager: mounts, unmounts, formats and checks volumes of one kind of file system, for many clients.
+//!
+//! Each mounted volume is served by a child process of its own, which the manager watches and starts again; each
+//! format and check is a child, too, so that no error in what a disk carries reaches the manager. Key types:
+//! [`Manager`], `mounts` (the life of a mounted volume), `claims` (who uses which disk and mount point, over all
+//! managers), `tools` (format and check), `boot`, `server` (clients), `child` (making programs). Deliberately not
+//! here: any knowledge of what is on a disk.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod boot;
+mod child;
+mod claims;
+mod mounts;
+mod places;
+mod server;
+mod tools;
+mod trouble;
+mod waiting;
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use contracts::namespace::Namespace;
+use contracts::service_provider::{self, StartError};
+use contracts::{report, volume_manager};
+use package::Manifest;
+use sip::Deadline;
+use sip::exheap::ExVec;
+
+use claims::Claims;
+use mounts::Mount;
+
+sip::startup!();
+
+/// How long unmounting everything may take when the manager is let go, in milliseconds.
+const LEAVING_MS: u64 = 20_000;
+
+/// What all clients share.
+pub struct Manager {
+    kind: String,
+    file_system: Manifest,
+    tool: String,
+    namespace: RefCell<Namespace>,
+    claims: Claims,
+    mounts: RefCell<Vec<Rc<Mount>>>,
+    /// Whether everything is being unmounted because the manager ends.
+    ending: Cell<bool>,
+}
+
+/// Manages volumes until the one who hands over clients is gone; then unmounts them.
+pub fn main(startup: Startup) -> i32 {
+    let Startup { namespace, clients, kind, file_system, tool, disks } = startup;
+    let manager = match manager(Namespace::new(namespace), kind, &file_system, tool) {
+        Ok(manager) => Rc::new(manager),
+        Err((error, explanation)) => {
+            match ExVec::from_slice(explanation.as_bytes()) {
+                // Whoever started this process tells people.
+                Ok(block) => drop(clients.not_ready(error, block)),
+                Err(_) => report::error(format_args!("{explanation}")),
+            }
+            return 1;
+        }
+    };
+    match sip::executor::block_on(run(manager, clients, &disks)) {
+        Ok(()) => 0,
+        Err(status) => {
+            report::error(format_args!("cannot wait for clients: {}", status.text()));
+            1
+        }
+    }
+}
+
+fn manager(
+    mut namespace: Namespace,
+    kind: String,
+    file_system: &str,
+    tool: String,
+) -> Result<Manager, (StartError, String)> {
+    let no_program = || (StartError::Missing, format!("the program {file_system} is not installed in this system"));
+    let file_system = child::manifest(file_system).ok_or_else(no_program)?;
+    let view = namespace
+        .open_directory("")
+        .map_err(|error| (StartError::Missing, format!("the namespace cannot be opened: {error}")))?;
+    let claims = Claims::new(&format!("/dev/{kind}"), view);
+    Ok(Manager {
+        kind,
+        file_system,
+        tool,
+        namespace: RefCell::new(namespace),
+        claims,
+        mounts: RefCell::default(),
+        ending: Cell::new(false),
+    })
+}
+
+async fn run(manager: Rc<Manager>, clients: service_provider::Exp<service_provider::states::Start>, disks: &str) {
+    boot::mount_all(&manager, disks).await;
+    let serving = Rc::clone(&manager);
+    let serve = |client: volume_manager::Exp<volume_manager::states::Start>| server::serve(serving.clone(), client);
+    contracts::provider::accept(clients.ready(), serve).await;
+    manager.unmount_all(Deadline::after_ms(LEAVING_MS)).await;
+}

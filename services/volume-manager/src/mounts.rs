@@ -1,0 +1,542 @@
+//! Mounted volumes: a file system for each, its life from mount to unmount.
+//!
+//! `begin` is one start; `keep` is a task for each volume that waits for the end of its file system and starts it
+//! again. Deliberately not here: clients, and which disks are mounted at boot.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use contracts::directory::{NodeKind, ProviderScope};
+use contracts::file_system::{self, VolumeStatistics};
+use contracts::namespace::PATIENCE_MS;
+use contracts::volume_manager::{MountAccess, VolumeError};
+use contracts::{report, service_provider};
+use sip::process::{Epitaph, EpitaphKind};
+use sip::{Deadline, Status};
+use supervision::{Backoff, End, Next};
+
+use crate::Manager;
+use crate::child::{self, Making, Process};
+use crate::places;
+use crate::trouble::{self, Trouble};
+use crate::waiting::{Notice, Turn, before, unless};
+
+/// How long a file system may take until it serves, in milliseconds: it may have to bring a volume in order.
+const READY_MS: u64 = 60_000;
+/// How long a file system may take to end after it has unmounted, in milliseconds.
+const ENDING_MS: u64 = 10_000;
+
+type Control = file_system::Imp<file_system::states::Ready>;
+type Provider = service_provider::Imp<service_provider::states::Ready>;
+
+/// Where a volume is in its life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its file system is being started.
+    Starting,
+    /// Its file system serves.
+    Serving,
+    /// Its file system ended and will be started again.
+    BackingOff(String),
+    /// Its file system ended and is not started again.
+    Failed(String),
+    /// It is not mounted any more.
+    Gone,
+}
+
+/// A mounted volume.
+pub(crate) struct Mount {
+    /// The disk.
+    pub(crate) disk: String,
+    /// Where it is mounted.
+    pub(crate) point: String,
+    access: MountAccess,
+    state: RefCell<State>,
+    process: Cell<u64>,
+    restarts: Cell<u64>,
+    /// Whether it is just being asked to write everything and to end.
+    leaving: Cell<bool>,
+    /// Once it is to be forgotten: how long its file system has to end by itself.
+    left: Cell<Option<Deadline>>,
+    changed: Notice,
+    control: Turn<Control>,
+    /// Whether its file system can be asked anything.
+    controlled: Cell<bool>,
+}
+
+/// A start that did not succeed.
+struct NotStarted {
+    end: End,
+    trouble: Trouble,
+}
+
+impl Mount {
+    fn new(disk: &str, point: &str, access: MountAccess) -> Rc<Mount> {
+        Rc::new(Mount {
+            disk: disk.into(),
+            point: point.into(),
+            access,
+            state: RefCell::new(State::Starting),
+            process: Cell::new(0),
+            restarts: Cell::new(0),
+            leaving: Cell::new(false),
+            left: Cell::new(None),
+            changed: Notice::default(),
+            control: Turn::new(),
+            controlled: Cell::new(false),
+        })
+    }
+
+    /// Why it cannot be used at present; empty where it can.
+    pub(crate) fn trouble(&self) -> String {
+        match &*self.state.borrow() {
+            State::Serving if self.leaving.get() => String::from("it is being unmounted"),
+            State::Serving => String::new(),
+            State::Starting => String::from("its file system is being started"),
+            State::BackingOff(reason) => format!("its file system is about to be started again: {reason}"),
+            State::Failed(reason) => reason.clone(),
+            State::Gone => String::from("it is not mounted any more"),
+        }
+    }
+
+    /// Process id of its file system, 0 if none runs.
+    pub(crate) fn process(&self) -> u64 {
+        self.process.get()
+    }
+
+    /// How often its file system was started again.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts.get()
+    }
+
+    /// Whether it was mounted to be read only.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.access == MountAccess::ReadOnly
+    }
+
+    fn enter(&self, state: State) {
+        *self.state.borrow_mut() = state;
+        self.changed.tell();
+    }
+
+    fn is_gone(&self) -> bool {
+        *self.state.borrow() == State::Gone
+    }
+
+    /// The channel to its file system, when it is this caller's turn. Waits a while for one that is being started
+    /// again.
+    async fn control(&self) -> Result<Control, Trouble> {
+        let is_settled = || matches!(&*self.state.borrow(), State::Serving | State::Failed(_) | State::Gone);
+        let _late = before(Deadline::after_ms(PATIENCE_MS), self.changed.until(is_settled)).await;
+        let not_serving = || Trouble::new(VolumeError::DeviceError, format!("{}: {}", self.point, self.trouble()));
+        self.control.take().await.ok_or_else(not_serving)
+    }
+
+    /// Its numbers.
+    pub(crate) async fn statistics(&self) -> Result<VolumeStatistics, Trouble> {
+        match self.control().await?.get_statistics().receive_async().await {
+            file_system::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
+                self.control.put(next);
+                Ok(statistics)
+            }
+            file_system::ImpReadyAfterGetStatistics::ChannelClosed(_) => Err(self.ended_meanwhile()),
+        }
+    }
+
+    /// Waits until all that was written to it is on its medium.
+    pub(crate) async fn sync(&self) -> Result<(), Trouble> {
+        match self.control().await?.sync().receive_async().await {
+            file_system::ImpReadyAfterSync::Done { next } => {
+                self.control.put(next);
+                Ok(())
+            }
+            file_system::ImpReadyAfterSync::Failed { error, next } => {
+                self.control.put(next);
+                Err(trouble::of_file_system(&self.point, error))
+            }
+            file_system::ImpReadyAfterSync::ChannelClosed(_) => Err(self.ended_meanwhile()),
+        }
+    }
+
+    /// Has the file system write everything and end.
+    async fn leave(&self) -> Result<(), Trouble> {
+        let control = loop {
+            // What is being started decides first whether there is anything to write.
+            self.changed.until(|| *self.state.borrow() != State::Starting).await;
+            if let Some(control) = self.control.take().await {
+                break control;
+            }
+            if !self.controlled.get() || *self.state.borrow() != State::Serving {
+                // Nothing is kept that could be written.
+                self.let_go(Deadline::PASSED);
+                return Ok(());
+            }
+            // Its end has not been noticed yet.
+            self.changed.until(|| *self.state.borrow() != State::Serving).await;
+        };
+        self.leaving.set(true);
+        let done = match control.unmount().receive_async().await {
+            file_system::ImpReadyAfterUnmount::Done { .. } => {
+                self.let_go(Deadline::after_ms(ENDING_MS));
+                self.control.clear();
+                Ok(())
+            }
+            file_system::ImpReadyAfterUnmount::Failed { error, next } => {
+                self.control.put(next);
+                Err(trouble::of_file_system(&self.point, error))
+            }
+            file_system::ImpReadyAfterUnmount::ChannelClosed(_) => Err(self.ended_meanwhile()),
+        };
+        self.leaving.set(false);
+        self.changed.tell();
+        done
+    }
+
+    /// From here on the end of its file system is what was asked for.
+    fn let_go(&self, deadline: Deadline) {
+        if self.left.get().is_none() {
+            self.left.set(Some(deadline));
+        }
+        self.changed.tell();
+    }
+
+    fn ended_meanwhile(&self) -> Trouble {
+        self.control.clear();
+        let explanation =
+            format!("{}: its file system ended in the middle; try again, it is being restarted", self.point);
+        Trouble::new(VolumeError::DeviceError, explanation)
+    }
+}
+
+impl Manager {
+    /// Mounts a disk. Tells what is mounted now.
+    pub(crate) async fn mount(
+        self: &Rc<Manager>,
+        disk: &[u8],
+        point: &[u8],
+        access: MountAccess,
+    ) -> Result<Rc<Mount>, Trouble> {
+        let disk = self.disk(disk)?;
+        let point = self.point(point)?;
+        self.claims.point(&point, &disk, access)?;
+        if let Err(trouble) = self.claims.disk(&disk) {
+            self.claims.release(&point);
+            return Err(trouble);
+        }
+        self.mount_claimed(&disk, &point, access).await
+    }
+
+    /// Mounts a disk which, with the mount point, is claimed; where that fails, the claims are given back.
+    pub(crate) async fn mount_claimed(
+        self: &Rc<Manager>,
+        disk: &str,
+        point: &str,
+        access: MountAccess,
+    ) -> Result<Rc<Mount>, Trouble> {
+        let mount = Mount::new(disk, point, access);
+        self.mounts.borrow_mut().push(Rc::clone(&mount));
+        match begin(self, &mount).await {
+            Ok(process) => {
+                sip::executor::spawn(keep(Rc::clone(self), Rc::clone(&mount), process));
+                Ok(mount)
+            }
+            Err(failed) => {
+                // A name that one before this manager has left must not stay.
+                self.forget(&mount);
+                Err(failed.trouble)
+            }
+        }
+    }
+
+    /// Unmounts what is mounted there.
+    pub(crate) async fn unmount(&self, point: &[u8]) -> Result<(), Trouble> {
+        let mount = self.mount_at(point)?;
+        mount.leave().await?;
+        mount.changed.until(|| mount.is_gone()).await;
+        Ok(())
+    }
+
+    /// Unmounts everything, as far as that is possible by the deadline. What was mounted stays claimed, so that the
+    /// next manager mounts it again.
+    pub(crate) async fn unmount_all(&self, deadline: Deadline) {
+        self.ending.set(true);
+        let mounts = self.mounts.borrow().clone();
+        let leaving: Vec<_> = mounts
+            .into_iter()
+            .map(|mount| {
+                sip::executor::spawn(async move {
+                    match mount.leave().await {
+                        Ok(()) => mount.changed.until(|| mount.is_gone()).await,
+                        Err(trouble) => report::error(format_args!("{}", trouble.explanation)),
+                    }
+                })
+            })
+            .collect();
+        for one in leaving {
+            let _late = before(deadline, one).await;
+        }
+    }
+
+    /// What is mounted at this path.
+    pub(crate) fn mount_at(&self, point: &[u8]) -> Result<Rc<Mount>, Trouble> {
+        let found = places::normal(point)
+            .and_then(|point| self.mounts.borrow().iter().find(|mount| mount.point == point).cloned());
+        found.ok_or_else(|| {
+            let point = contracts::text::printable(point);
+            let explanation =
+                format!("{point}: no {} volume is mounted there; `mount` lists what is mounted", self.kind);
+            Trouble::new(VolumeError::NotMounted, explanation)
+        })
+    }
+
+    /// The path of a disk that is there.
+    pub(crate) fn disk(&self, asked: &[u8]) -> Result<String, Trouble> {
+        let shown = contracts::text::printable(asked);
+        let Some(disk) = places::normal(asked) else {
+            let explanation = format!("{shown}: it is no path of a disk; `ls /dev` shows what disks there are");
+            return Err(Trouble::new(VolumeError::BadRequest, explanation));
+        };
+        match self.namespace.borrow_mut().own_attributes(&disk) {
+            Ok((NodeKind::Service, _)) => Ok(disk),
+            Ok(_) => {
+                let explanation = format!("{shown}: it is no disk; `ls /dev` shows what disks there are");
+                Err(Trouble::new(VolumeError::BadRequest, explanation))
+            }
+            Err(_) => {
+                let explanation = format!("{shown}: there is no such disk; `ls /dev` shows what disks there are");
+                Err(Trouble::new(VolumeError::NotFound, explanation))
+            }
+        }
+    }
+
+    /// The path of a mount point that may be used.
+    fn point(&self, asked: &[u8]) -> Result<String, Trouble> {
+        let shown = contracts::text::printable(asked);
+        let Some(point) = places::normal(asked).filter(|point| places::may_be_point(point)) else {
+            let explanation = format!("{shown}: it cannot be a mount point; choose a name below {}", places::POINTS);
+            return Err(Trouble::new(VolumeError::BadRequest, explanation));
+        };
+        match self.namespace.borrow_mut().own_attributes(&point) {
+            // One that a manager has mounted there is told of when the point is claimed.
+            Err(_) | Ok((NodeKind::Mount, _)) => Ok(point),
+            Ok(_) => {
+                let explanation = format!("{point}: something has that name already; choose another one");
+                Err(Trouble::new(VolumeError::PointBusy, explanation))
+            }
+        }
+    }
+
+    /// Takes the name of a mount point out, and the folders that were made for it.
+    pub(crate) fn take_name_out(&self, point: &str) {
+        let mut namespace = self.namespace.borrow_mut();
+        // A name that was never registered is out already.
+        let _ = namespace.deregister(point);
+        let mut folder = point;
+        while let Some((above, _)) = contracts::path::split_last(folder)
+            && places::may_be_point(above)
+            // One in which there is something else stays.
+            && namespace.deregister(above).is_ok()
+        {
+            folder = above;
+        }
+    }
+
+    /// The volume is not mounted any more.
+    fn forget(&self, mount: &Rc<Mount>) {
+        self.take_name_out(&mount.point);
+        self.mounts.borrow_mut().retain(|other| !Rc::ptr_eq(other, mount));
+        if !self.ending.get() {
+            self.claims.release(&mount.disk);
+            self.claims.release(&mount.point);
+        }
+        mount.enter(State::Gone);
+    }
+
+    fn register(&self, mount: &Mount, provider: Provider) -> Result<(), Trouble> {
+        let registered = self.namespace.borrow_mut().register(&mount.point, ProviderScope::Subtree, provider);
+        registered.map_err(|error| trouble::of_point(&mount.point, error))
+    }
+}
+
+/// One start of a volume's file system: until it serves and has its name.
+async fn begin(manager: &Manager, mount: &Mount) -> Result<Process, NotStarted> {
+    let failure = |trouble| NotStarted { end: End::Failure, trouble };
+    let (process, provider, control) = start(manager, mount).map_err(failure)?;
+    mount.process.set(process.id());
+    match take_up(manager, mount, provider, control).await {
+        Ok(()) => {
+            mount.enter(State::Serving);
+            Ok(process)
+        }
+        Err(mut failed) => {
+            process.stop();
+            let end = process.ended().await;
+            mount.process.set(0);
+            if failed.end == End::Failure {
+                failed.trouble.explanation =
+                    format!("{}: {}", failed.trouble.explanation, child::words(&manager.file_system, &end));
+            }
+            Err(failed)
+        }
+    }
+}
+
+type Started = (
+    Process,
+    service_provider::Imp<service_provider::states::Start>,
+    Option<file_system::Imp<file_system::states::Start>>,
+);
+
+fn start(manager: &Manager, mount: &Mount) -> Result<Started, Trouble> {
+    let no_channel = |status: Status| Trouble::exhausted(&mount.disk, status);
+    let mut making = Making::new(&manager.file_system, &mut manager.namespace.borrow_mut())?;
+    making = making.parameter("disk", &mount.disk)?;
+    if making.takes("access") {
+        let word = if mount.is_read_only() { "read" } else { "write" };
+        making = making.parameter("access", word)?;
+    }
+    let (provider, clients) = service_provider::new_channel().map_err(no_channel)?;
+    making = making.endpoint("clients", clients)?;
+    let mut control = None;
+    if making.has_endpoint("control") {
+        let (importer, exporter) = file_system::new_channel().map_err(no_channel)?;
+        making = making.endpoint("control", exporter)?;
+        control = Some(importer);
+    }
+    Ok((making.start()?, provider, control))
+}
+
+/// Waits until the file system serves, and registers it.
+async fn take_up(
+    manager: &Manager,
+    mount: &Mount,
+    provider: service_provider::Imp<service_provider::states::Start>,
+    control: Option<file_system::Imp<file_system::states::Start>>,
+) -> Result<(), NotStarted> {
+    let deadline = Deadline::after_ms(READY_MS);
+    let disk = &mount.disk;
+    let failure =
+        |error, explanation: String| NotStarted { end: End::Failure, trouble: Trouble::new(error, explanation) };
+    let too_late =
+        || failure(VolumeError::DeviceError, format!("{disk}: it was not ready within {} s", READY_MS / 1000));
+    let ended = || failure(VolumeError::DeviceError, format!("{disk}: its file system ended before it was ready"));
+    let provider = match before(deadline, provider.receive_async()).await.ok_or_else(too_late)? {
+        service_provider::ImpStart::Ready { next } => next,
+        service_provider::ImpStart::NotReady { error, explanation, .. } => {
+            let trouble = Trouble::new(trouble::of_start(error), explanation.to_text());
+            return Err(NotStarted { end: End::Hopeless, trouble });
+        }
+        service_provider::ImpStart::ChannelClosed(_) => return Err(ended()),
+    };
+    let control = match control {
+        None => None,
+        Some(control) => match before(deadline, control.receive_async()).await.ok_or_else(too_late)? {
+            file_system::ImpStart::Success { next } => Some(next),
+            file_system::ImpStart::Refused { .. } | file_system::ImpStart::ChannelClosed(_) => return Err(ended()),
+        },
+    };
+    manager.register(mount, provider).map_err(|trouble| NotStarted { end: End::Hopeless, trouble })?;
+    if let Some(control) = control {
+        mount.controlled.set(true);
+        mount.control.put(control);
+    }
+    Ok(())
+}
+
+/// What becomes of a file system that has ended.
+enum Verdict {
+    StartAgain,
+    Leave,
+}
+
+/// The life of a mounted volume, from its first start until it is unmounted.
+async fn keep(manager: Rc<Manager>, mount: Rc<Mount>, first: Process) {
+    let mut backoff = Backoff::new(manager.file_system.supervision);
+    let mut process = first;
+    let mut begun = sip::time::monotonic();
+    'runs: loop {
+        let end = ended(&mount, &process).await;
+        mount.control.clear();
+        mount.process.set(0);
+        let mut failed = (kind(&end), child::words(&manager.file_system, &end));
+        loop {
+            let ran_ns = sip::time::monotonic().saturating_sub(begun);
+            match pause(&manager, &mount, &mut backoff, failed, ran_ns).await {
+                Verdict::Leave => break 'runs,
+                Verdict::StartAgain => {}
+            }
+            mount.enter(State::Starting);
+            mount.restarts.set(mount.restarts.get() + 1);
+            begun = sip::time::monotonic();
+            match begin(&manager, &mount).await {
+                Ok(next) => {
+                    process = next;
+                    continue 'runs;
+                }
+                Err(not_started) => failed = (not_started.end, not_started.trouble.explanation),
+            }
+        }
+    }
+    manager.forget(&mount);
+}
+
+/// Waits for the end of a file system. One that is to end and does not is ended.
+async fn ended(mount: &Mount, process: &Process) -> Result<Epitaph, Status> {
+    let left = mount.changed.until(|| mount.left.get().is_some());
+    let end = match unless(left, process.ended()).await {
+        Some(end) => end,
+        None => {
+            let deadline = mount.left.get().unwrap_or(Deadline::PASSED);
+            match before(deadline, process.ended()).await {
+                Some(end) => end,
+                None => {
+                    process.stop();
+                    process.ended().await
+                }
+            }
+        }
+    };
+    // Whoever asked it to end has heard by now what came of it, or is just about to.
+    mount.changed.until(|| !mount.leaving.get()).await;
+    end
+}
+
+fn kind(end: &Result<Epitaph, Status>) -> End {
+    match end {
+        Ok(epitaph) if epitaph.kind == EpitaphKind::Stopped => End::Stopped,
+        Ok(epitaph) if epitaph.is_success() => End::Success,
+        _ => End::Failure,
+    }
+}
+
+/// Waits until the file system is to be started again, or the volume is to be left.
+async fn pause(
+    manager: &Manager,
+    mount: &Mount,
+    backoff: &mut Backoff,
+    (end, reason): (End, String),
+    ran_ns: u64,
+) -> Verdict {
+    let left = || mount.left.get().is_some();
+    if left() {
+        return Verdict::Leave;
+    }
+    match backoff.after(end, ran_ns) {
+        Next::Restart { after_ms } => {
+            mount.enter(State::BackingOff(reason));
+            let _late = before(Deadline::after_ms(after_ms), mount.changed.until(left)).await;
+        }
+        Next::Rest | Next::GiveUp => {
+            let often = if end == End::Hopeless { "" } else { "; it failed too often and is not started again" };
+            let remedy = format!("unmount it (`umount {}`) and check the disk (`check {}`)", mount.point, mount.disk);
+            report::error(format_args!("{}: {reason}{often}; {remedy}", mount.point));
+            manager.take_name_out(&mount.point);
+            mount.enter(State::Failed(format!("{reason}{often}")));
+            mount.changed.until(left).await;
+        }
+    }
+    if left() { Verdict::Leave } else { Verdict::StartAgain }
+}

@@ -1,0 +1,145 @@
+//! Formatting and checking: a program is started for each, its standard output is the report.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use contracts::pipe;
+use contracts::pipe_io::new_pipe;
+use contracts::text::padded;
+use contracts::volume_manager::{CheckMode, CheckOutcome, FormatOptions, VolumeError};
+use sip::process::EpitaphKind;
+
+use crate::Manager;
+use crate::child::{self, Making};
+use crate::trouble::{self, Trouble};
+
+/// The most bytes of a report that are handed on.
+const REPORT_BYTES: usize = 60 * 1024;
+
+type Reader = pipe::Exp<pipe::states::Ready>;
+
+impl Manager {
+    /// Puts an empty file system on a disk. Gives the report.
+    pub(crate) async fn format(&self, disk: &[u8], options: &FormatOptions) -> Result<String, Trouble> {
+        let numbers = [
+            ("block-bytes", options.block_bytes),
+            ("nodes", options.nodes),
+            ("reserved-percent", options.reserved_percent),
+        ];
+        let numbers = numbers.into_iter().filter(|(_, number)| *number != 0);
+        let mut parameters: Vec<(&str, String)> = numbers.map(|(name, number)| (name, number.to_string())).collect();
+        if options.plain != 0 {
+            parameters.push(("plain", String::from("true")));
+        }
+        let label = padded(&options.label);
+        if label.chars().any(char::is_control) {
+            return Err(Trouble::new(VolumeError::BadRequest, "the label has characters that cannot be shown"));
+        }
+        if !label.is_empty() {
+            parameters.push(("label", label));
+        }
+        let (outcome, report) = self.run_tool(disk, "format", &parameters).await?;
+        match outcome {
+            CheckOutcome::Clean | CheckOutcome::Mended => Ok(report),
+            CheckOutcome::Faulty => Err(Trouble::new(VolumeError::DeviceError, first_line(&report))),
+        }
+    }
+
+    /// Checks the file system of a disk. Gives the outcome and the report.
+    pub(crate) async fn check(&self, disk: &[u8], mode: CheckMode) -> Result<(CheckOutcome, String), Trouble> {
+        let word = match mode {
+            CheckMode::Look => "look",
+            CheckMode::Mend => "mend",
+            CheckMode::Repair => "repair",
+        };
+        self.run_tool(disk, "check", &[("mode", String::from(word))]).await
+    }
+
+    async fn run_tool(
+        &self,
+        disk: &[u8],
+        task: &str,
+        parameters: &[(&str, String)],
+    ) -> Result<(CheckOutcome, String), Trouble> {
+        let disk = self.disk(disk)?;
+        self.claims.disk(&disk)?;
+        let ran = self.run_claimed(&disk, task, parameters).await;
+        self.claims.release(&disk);
+        ran
+    }
+
+    async fn run_claimed(
+        &self,
+        disk: &str,
+        task: &str,
+        parameters: &[(&str, String)],
+    ) -> Result<(CheckOutcome, String), Trouble> {
+        let tool = child::manifest(&self.tool).ok_or_else(|| {
+            let explanation = format!("the program {} is not installed in this system", self.tool);
+            Trouble::new(VolumeError::NotSupported, explanation)
+        })?;
+        let (writer, reader) = new_pipe().map_err(|status| Trouble::exhausted(disk, status))?;
+        let mut making = Making::new(&tool, &mut self.namespace.borrow_mut())?;
+        making = making.parameter("task", task)?.parameter("disk", disk)?;
+        for (name, value) in parameters {
+            making = making.parameter(name, value)?;
+        }
+        let process = making.endpoint("output", writer)?.start()?;
+        let report = read_report(reader).await;
+        let end = process.ended().await;
+        let status = match &end {
+            Ok(epitaph) if epitaph.kind == EpitaphKind::Exited => epitaph.status,
+            _ => {
+                let words = child::words(&tool, &end);
+                let explanation =
+                    format!("{disk}: {words} in the middle of the {task}; `check {disk}` tells what is left");
+                return Err(Trouble::new(VolumeError::DeviceError, explanation));
+            }
+        };
+        match status {
+            0 => Ok((CheckOutcome::Clean, report)),
+            1 => Ok((CheckOutcome::Mended, report)),
+            4 => Ok((CheckOutcome::Faulty, report)),
+            other => {
+                let error = trouble::of_tool(other).unwrap_or(VolumeError::BadRequest);
+                let said = first_line(&report);
+                let said = if said.is_empty() { child::words(&tool, &end) } else { said };
+                Err(Trouble::new(error, said))
+            }
+        }
+    }
+}
+
+/// Everything that a tool writes, as far as there is room for it; cut after a line.
+async fn read_report(mut reader: Reader) -> String {
+    let mut report = Vec::new();
+    let mut left_out = false;
+    loop {
+        reader = match reader.receive_async().await {
+            pipe::ExpReady::Write { data, next } => {
+                if left_out || report.len() + data.len() > REPORT_BYTES {
+                    left_out = true;
+                } else {
+                    report.extend_from_slice(&data);
+                }
+                next.accepted()
+            }
+            pipe::ExpReady::End { next } => {
+                let _ended = next.ended();
+                break;
+            }
+            pipe::ExpReady::ChannelClosed(_) => break,
+        };
+    }
+    if left_out {
+        let end = report.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        report.truncate(end);
+        report.extend_from_slice(b"... (the report is longer than this)\n");
+    }
+    String::from_utf8_lossy(&report).into_owned()
+}
+
+fn first_line(report: &str) -> String {
+    report.lines().next().unwrap_or("").trim().to_string()
+}
