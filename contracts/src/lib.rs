@@ -5,7 +5,7 @@
 //! [`directory_page`] (pages of names), [`path`], [`text`] (numbers and tables for people), [`report`] (errors),
 //! [`access`], [`programs`], [`random`]; for programs that work on files: [`feed`] (files or standard input, block by
 //! block), [`file_writer`], [`trail`] and [`walk`] (through trees), [`copying`], [`removing`], [`volume`] (which
-//! volume), [`amount`]. Deliberately not here: anything that only one program does.
+//! volume), [`volume_managers`], [`amount`]. Deliberately not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ sip::contracts!(
     "namespace_events.contract",
     "nic_device.contract",
     "nic_events.contract",
+    "partition_manager.contract",
     "pipe.contract",
     "real_time_clock.contract",
     "service_events.contract",
@@ -53,4 +54,5 @@ pub mod services;
 pub mod text;
 pub mod trail;
 pub mod volume;
+pub mod volume_managers;
 pub mod walk;

@@ -12,6 +12,7 @@ extern crate alloc;
 mod checksum;
 mod fault;
 mod gpt;
+mod kind;
 mod mbr;
 mod place;
 
@@ -20,6 +21,7 @@ use alloc::vec::Vec;
 use core::future::Future;
 
 pub use fault::{Copy, Fault, HeaderTrouble};
+pub use kind::PartitionKind;
 
 /// Partitions of one table that are looked at, at most.
 pub const MOST_PARTITIONS: usize = 1024;
@@ -49,15 +51,6 @@ pub enum TableKind {
     Mbr,
     /// The GUID partition table, from its first copy or from the one at the end of the disk.
     Gpt(Copy),
-}
-
-/// What kind of content a partition says that it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartitionKind {
-    /// The byte of an MBR.
-    Mbr(u8),
-    /// The GUID of a GPT, in the order of its bytes on the disk.
-    Gpt([u8; 16]),
 }
 
 /// A partition that can be used.
