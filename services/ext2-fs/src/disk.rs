@@ -1,15 +1,17 @@
-//! The way to the disk driver: several channels, so that several reads are under way at once.
+//! The way to the disk driver: several channels, so that several requests are under way at once.
 //!
-//! When the driver ends, reads under way are asked for once more: that opens the disk again, which waits for the
+//! When the driver ends, requests under way are made once more: that opens the disk again, which waits for the
 //! driver's restart, so nobody above notices. What the caches hold stays good, because the disk must prove to be
-//! the same.
+//! the same. A block comes home only when the device is done with it, so a request that is made again cannot be
+//! overtaken by itself.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
-use core::future::poll_fn;
+use core::future::{Future, poll_fn};
+use core::ops::Range;
 use core::task::{Poll, Waker};
 
 use contracts::access::AccessError;
@@ -18,6 +20,7 @@ use contracts::disk::{self, states};
 use contracts::namespace::{Namespace, PATIENCE_MS};
 use contracts::{disk_events, report};
 use ext2::{BlockSource, DiskError};
+use sip::channel::Closed;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
@@ -29,15 +32,20 @@ const MOST_CHANNELS: usize = 64;
 /// Where an ext2 disk says what it is: the superblock.
 const MARK_OFFSET: u64 = 1024;
 const MARK_BYTES: u32 = 1024;
-/// How often one read is asked for: a driver that ends at each is broken.
+/// What of the superblock stays as it is while the volume is written to: numbers of inodes and blocks, the magic
+/// number, the volume's own number.
+const LASTING: [Range<usize>; 3] = [0..8, 56..58, 104..120];
+/// How often one request is made: a driver that ends at each is broken.
 const ATTEMPTS: u32 = 5;
 /// How long to wait before the disk is looked for again.
 const AGAIN_AFTER_MS: u64 = 5;
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// What tells a disk from another.
 #[derive(PartialEq, Eq)]
 struct Identity {
     size_bytes: u64,
+    read_only: bool,
     /// The bytes that say what is on it; nothing where they cannot be read.
     mark: Option<Vec<u8>>,
 }
@@ -183,6 +191,90 @@ fn other_disk(path: &str) -> ! {
     sip::process::exit(1)
 }
 
+/// What came of a request on one channel.
+enum Answer {
+    /// The driver answered.
+    Done(Option<ExVec<u8>>, Result<(), DiskError>),
+    /// The driver ended; the block came home.
+    Again(Option<ExVec<u8>>),
+}
+
+impl DiskSource {
+    /// Moves bytes between the disk and a block, of as many drivers as it takes.
+    async fn transfer(&self, direction: Direction, offset: u64, block: ExVec<u8>, bytes: usize) -> Transferred {
+        let Ok(count) = u32::try_from(bytes) else { return (Some(block), Err(DiskError::NoMemory)) };
+        let mut block = block;
+        for _ in 0..ATTEMPTS {
+            let Some((channel, opened)) = self.shared.acquire().await else { break };
+            let answer = match direction {
+                Direction::Read => read(&self.shared, channel, opened, block, offset, count).await,
+                Direction::Write => write(&self.shared, channel, opened, block, offset, count).await,
+            };
+            block = match answer {
+                Answer::Done(block, result) => return (block, result),
+                Answer::Again(Some(block)) => block,
+                Answer::Again(None) => return (None, Err(DiskError::Gone)),
+            };
+        }
+        (Some(block), Err(DiskError::Gone))
+    }
+}
+
+async fn read(shared: &Shared, channel: Channel, opened: u64, block: ExVec<u8>, offset: u64, count: u32) -> Answer {
+    match channel.read(block, offset, count).receive_async().await {
+        disk::ImpReadyAfterRead::ReadDone { data, next } => {
+            shared.release(next, opened);
+            Answer::Done(Some(data), Ok(()))
+        }
+        disk::ImpReadyAfterRead::ReadFailed { data, error, next } => {
+            shared.release(next, opened);
+            Answer::Done(Some(data), Err(failed(error)))
+        }
+        disk::ImpReadyAfterRead::ChannelClosed(closed) => {
+            shared.lose(opened);
+            Answer::Again(home(closed))
+        }
+    }
+}
+
+async fn write(shared: &Shared, channel: Channel, opened: u64, block: ExVec<u8>, offset: u64, count: u32) -> Answer {
+    match channel.write(block, offset, count).receive_async().await {
+        disk::ImpReadyAfterWrite::WriteDone { data, next } => {
+            shared.release(next, opened);
+            Answer::Done(Some(data), Ok(()))
+        }
+        disk::ImpReadyAfterWrite::WriteFailed { data, error, next } => {
+            shared.release(next, opened);
+            Answer::Done(Some(data), Err(failed(error)))
+        }
+        disk::ImpReadyAfterWrite::ChannelClosed(closed) => {
+            shared.lose(opened);
+            Answer::Again(home(closed))
+        }
+    }
+}
+
+/// The block that was lent to the driver that ended.
+fn home(mut closed: Closed) -> Option<ExVec<u8>> {
+    closed.take_home().into_iter().find_map(|block| block.into_vec::<u8>().ok())
+}
+
+fn failed(error: disk::DiskError) -> DiskError {
+    match error {
+        disk::DiskError::ReadOnly => DiskError::ReadOnly,
+        disk::DiskError::Exhausted => DiskError::NoMemory,
+        other => DiskError::Failed(other as u32),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Read,
+    Write,
+}
+
+type Transferred = (Option<ExVec<u8>>, Result<(), DiskError>);
+
 impl BlockSource for DiskSource {
     type Buffer = ExVec<u8>;
 
@@ -191,47 +283,37 @@ impl BlockSource for DiskSource {
     }
 
     fn is_read_only(&self) -> bool {
-        true
+        self.shared.identity.read_only
     }
 
     fn allocate(&self, bytes: usize) -> Result<ExVec<u8>, DiskError> {
-        ExVec::<u8>::new(bytes).map_err(|_| DiskError::NoMemory)
+        ExVec::new(bytes).map_err(|_| DiskError::NoMemory)
     }
 
-    async fn read(
-        &self,
-        offset: u64,
-        mut block: ExVec<u8>,
-        bytes: usize,
-    ) -> (Option<ExVec<u8>>, Result<(), DiskError>) {
-        let Ok(count) = u32::try_from(bytes) else { return (Some(block), Err(DiskError::Short)) };
-        for _ in 0..ATTEMPTS {
-            let Some((channel, opened)) = self.shared.acquire().await else { break };
-            match channel.read(block, offset, count).receive_async().await {
-                disk::ImpReadyAfterRead::ReadDone { data, next } => {
-                    self.shared.release(next, opened);
-                    return (Some(data), Ok(()));
-                }
-                disk::ImpReadyAfterRead::ReadFailed { data, error, next } => {
-                    self.shared.release(next, opened);
-                    return (Some(data), Err(DiskError::Failed(error as u32)));
-                }
-                disk::ImpReadyAfterRead::ChannelClosed(_) => self.shared.lose(opened),
-            }
-            block = match self.allocate(bytes) {
-                Ok(block) => block,
-                Err(error) => return (None, Err(error)),
-            };
-        }
-        (Some(block), Err(DiskError::Gone))
+    async fn read(&self, offset: u64, buffer: ExVec<u8>, bytes: usize) -> Transferred {
+        self.transfer(Direction::Read, offset, buffer, bytes).await
     }
 
-    async fn write(&self, _offset: u64, block: ExVec<u8>, _bytes: usize) -> (Option<ExVec<u8>>, Result<(), DiskError>) {
-        (Some(block), Err(DiskError::ReadOnly))
+    async fn write(&self, offset: u64, buffer: ExVec<u8>, bytes: usize) -> Transferred {
+        self.transfer(Direction::Write, offset, buffer, bytes).await
     }
 
     async fn flush(&self) -> Result<(), DiskError> {
-        Ok(())
+        for _ in 0..ATTEMPTS {
+            let Some((channel, opened)) = self.shared.acquire().await else { break };
+            match channel.flush().receive_async().await {
+                disk::ImpReadyAfterFlush::Flushed { next } => {
+                    self.shared.release(next, opened);
+                    return Ok(());
+                }
+                disk::ImpReadyAfterFlush::FlushFailed { error, next } => {
+                    self.shared.release(next, opened);
+                    return Err(failed(error));
+                }
+                disk::ImpReadyAfterFlush::ChannelClosed(_) => self.shared.lose(opened),
+            }
+        }
+        Err(DiskError::Gone)
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {
@@ -239,7 +321,8 @@ impl BlockSource for DiskSource {
     }
 
     fn now_s(&self) -> u32 {
-        0
+        // Times on the volume end in 2106.
+        u32::try_from(sip::time::wall() / NS_PER_S).unwrap_or(u32::MAX)
     }
 }
 
@@ -267,8 +350,8 @@ async fn try_open_all(
     channels: usize,
 ) -> Result<(Vec<Channel>, Events, Identity), AccessError> {
     let first = open_channel(namespace, path).await?;
-    let (first, size_bytes) = match first.get_info().receive_async().await {
-        disk::ImpReadyAfterGetInfo::Info { size_bytes, next, .. } => (next, size_bytes),
+    let (first, size_bytes, read_only) = match first.get_info().receive_async().await {
+        disk::ImpReadyAfterGetInfo::Info { size_bytes, read_only, next, .. } => (next, size_bytes, read_only),
         disk::ImpReadyAfterGetInfo::ChannelClosed(_) => return Err(AccessError::ServerEnded),
     };
     let (events, exporter) = disk_events::new_channel()?;
@@ -281,13 +364,16 @@ async fn try_open_all(
     while idle.len() < channels {
         idle.push(open_channel(namespace, path).await?);
     }
-    Ok((idle, events, Identity { size_bytes, mark }))
+    Ok((idle, events, Identity { size_bytes, read_only, mark }))
 }
 
 async fn read_mark(channel: Channel) -> Result<(Channel, Option<Vec<u8>>), AccessError> {
     let block = ExVec::<u8>::new(MARK_BYTES as usize)?;
     match channel.read(block, MARK_OFFSET, MARK_BYTES).receive_async().await {
-        disk::ImpReadyAfterRead::ReadDone { data, next } => Ok((next, Some(data.to_vec()))),
+        disk::ImpReadyAfterRead::ReadDone { data, next } => {
+            let lasting = LASTING.iter().flat_map(|range| data.get(range.clone()).unwrap_or(&[])).copied();
+            Ok((next, Some(lasting.collect())))
+        }
         // What is wrong with the disk shows when it is mounted.
         disk::ImpReadyAfterRead::ReadFailed { next, .. } => Ok((next, None)),
         disk::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
