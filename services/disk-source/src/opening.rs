@@ -1,0 +1,104 @@
+//! Opening a disk, also one whose driver is just being started again.
+
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::disk;
+use contracts::disk_events;
+use contracts::namespace::{Namespace, PATIENCE_MS};
+use sip::exheap::ExVec;
+use sip::{Deadline, executor};
+
+use crate::{Channel, Events};
+
+/// How long to wait before the disk is looked for again.
+const AGAIN_AFTER_MS: u64 = 5;
+/// Sectors that a disk can have.
+const SMALLEST_SECTOR: u32 = 512;
+const LARGEST_SECTOR: u32 = 4096;
+
+/// What a disk is, by which it is known again.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) size_bytes: u64,
+    pub(crate) sector_bytes: usize,
+    pub(crate) is_read_only: bool,
+    /// Its first bytes; nothing where they cannot be read.
+    mark: Option<Vec<u8>>,
+}
+
+/// An open disk.
+pub(crate) struct Opened {
+    pub(crate) idle: Vec<Channel>,
+    /// Tells of the driver's end.
+    pub(crate) events: Events,
+    pub(crate) shape: Shape,
+}
+
+/// Opens the disk `channels` times, asks to be told of its end, and looks at what it is. Waits for a driver that
+/// is being started again.
+pub(crate) async fn open_all(
+    namespace: &RefCell<Namespace>,
+    path: &str,
+    channels: usize,
+) -> Result<Opened, AccessError> {
+    let deadline = Deadline::after_ms(PATIENCE_MS);
+    loop {
+        match try_open_all(namespace, path, channels).await {
+            Err(error) if error.may_pass() && !deadline.has_passed() => {
+                executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn try_open_all(namespace: &RefCell<Namespace>, path: &str, channels: usize) -> Result<Opened, AccessError> {
+    let first = open_channel(namespace, path).await?;
+    let (first, size_bytes, sector_bytes, is_read_only) = match first.get_info().receive_async().await {
+        disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
+            (next, size_bytes, sector_bytes, read_only)
+        }
+        disk::ImpReadyAfterGetInfo::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+    };
+    if !sector_bytes.is_power_of_two() || !(SMALLEST_SECTOR..=LARGEST_SECTOR).contains(&sector_bytes) {
+        return Err(AccessError::Name(NameError::DeviceError));
+    }
+    let (events, exporter) = disk_events::new_channel()?;
+    let first = match first.notify(exporter).receive_async().await {
+        disk::ImpReadyAfterNotify::Notifying { next } => next,
+        disk::ImpReadyAfterNotify::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+    };
+    let (first, mark) = read_mark(first, sector_bytes).await?;
+    let mut idle = alloc::vec![first];
+    while idle.len() < channels {
+        idle.push(open_channel(namespace, path).await?);
+    }
+    let shape = Shape { size_bytes, sector_bytes: sector_bytes as usize, is_read_only, mark };
+    Ok(Opened { idle, events, shape })
+}
+
+async fn read_mark(channel: Channel, sector_bytes: u32) -> Result<(Channel, Option<Vec<u8>>), AccessError> {
+    let block = ExVec::<u8>::new(sector_bytes as usize)?;
+    match channel.read(block, 0, sector_bytes).receive_async().await {
+        disk::ImpReadyAfterRead::ReadDone { data, next } => {
+            let mark = data.iter().copied().take(SMALLEST_SECTOR as usize).collect();
+            Ok((next, Some(mark)))
+        }
+        // What is wrong with the disk shows when it is used.
+        disk::ImpReadyAfterRead::ReadFailed { next, .. } => Ok((next, None)),
+        disk::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    }
+}
+
+async fn open_channel(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
+    let (importer, exporter) = disk::new_channel()?;
+    namespace.borrow_mut().bind(path, exporter)?;
+    match importer.receive_async().await {
+        disk::ImpStart::Success { next } => Ok(next),
+        disk::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::DeviceError)),
+        disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    }
+}

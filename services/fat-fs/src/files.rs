@@ -1,0 +1,87 @@
+//! Serving one client of one file.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+use contracts::file::{self, ExpReady, FileError, states};
+use disk_source::DiskSource;
+use fat::{Error, Folder, OpenFile};
+
+use crate::{Shared, answers, text};
+
+/// Opens the file that the path leads to from the folder `base`, and serves it until the client closes.
+pub(crate) async fn serve(
+    shared: Rc<Shared>,
+    base: Rc<Folder<DiskSource>>,
+    path: Vec<u8>,
+    client: file::Exp<states::Start>,
+) {
+    let opened = match text(&path) {
+        Some(path) => base.open(path).await,
+        None => Err(Error::BadName),
+    };
+    match opened {
+        Ok(file) => serve_open(shared, file, client).await,
+        Err(error) => {
+            shared.note(error);
+            drop(client.refused(answers::file_error(error)));
+        }
+    }
+}
+
+/// Serves an open file until the client closes.
+pub(crate) async fn serve_open(shared: Rc<Shared>, file: OpenFile<DiskSource>, client: file::Exp<states::Start>) {
+    let refused = |error: Error| -> FileError {
+        shared.note(error);
+        answers::file_error(error)
+    };
+    let mut client = client.success();
+    loop {
+        client = match client.receive_async().await {
+            // A file that could be opened has attributes, unless the disk fails: then it has none that are known.
+            ExpReady::GetAttributes { next } => match file.attributes().await {
+                Ok(node) => next.attributes(answers::file_attributes(&node)),
+                Err(error) => {
+                    shared.note(error);
+                    break;
+                }
+            },
+            ExpReady::Read { mut data, offset, count, next } => {
+                let wanted = data.len().min(count as usize);
+                match file.read(offset, &mut data[..wanted]).await {
+                    // Not more than `count`.
+                    Ok(bytes) => next.read_done(data, bytes as u32),
+                    Err(error) => next.read_failed(data, refused(error)),
+                }
+            }
+            ExpReady::Write { data, offset, count, next } => {
+                let wanted = data.len().min(count as usize);
+                match file.write(offset, &data[..wanted]).await {
+                    Ok(()) => next.write_done(data),
+                    // Likewise.
+                    Err(partial) => next.write_failed(data, refused(partial.error), partial.written as u32),
+                }
+            }
+            ExpReady::Append { data, count, next } => {
+                let wanted = data.len().min(count as usize);
+                match file.append(&data[..wanted]).await {
+                    Ok(offset) => next.appended(data, offset),
+                    Err(partial) => next.write_failed(data, refused(partial.error), partial.written as u32),
+                }
+            }
+            ExpReady::SetSize { size_bytes, next } => match file.set_size(size_bytes).await {
+                Ok(()) => next.done(),
+                Err(error) => next.failed(refused(error)),
+            },
+            ExpReady::Sync { next } => match shared.volume.sync().await {
+                Ok(()) => next.done(),
+                Err(error) => next.failed(refused(error)),
+            },
+            ExpReady::ChannelClosed(_) => break,
+        };
+    }
+    match file.close().await {
+        Ok(()) | Err(Error::ShutDown) => {}
+        Err(error) => shared.note(error),
+    }
+}

@@ -1,0 +1,216 @@
+//! Serving one client of one folder.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, states};
+use contracts::directory_page::PageWriter;
+use contracts::file;
+use disk_source::DiskSource;
+use fat::{AttributeChanges, Error, Folder};
+
+use crate::{Shared, answers, files, text};
+
+/// Names that are read from the volume before they are put on a page.
+const NAMES_AT_ONCE: usize = 64;
+/// The bits of `NodeChanges::which`.
+const PERMISSIONS: u32 = 1;
+const OWNER: u32 = 2;
+const GROUP: u32 = 4;
+const MODIFIED: u32 = 8;
+const ACCESSED: u32 = 16;
+
+type Base = Rc<Folder<DiskSource>>;
+
+/// Opens the folder that the path leads to from the folder `base`, and serves it until the client closes.
+pub(crate) async fn serve(shared: Rc<Shared>, base: Base, path: Vec<u8>, client: directory::Exp<states::Start>) {
+    let opened = match checked(&path) {
+        Ok(path) => base.folder(path).await.map_err(|error| shared.name_error(error)),
+        Err(error) => Err(error),
+    };
+    drop(base);
+    let folder = match opened {
+        Ok(folder) => Rc::new(folder),
+        Err(error) => {
+            drop(client.refused(error));
+            return;
+        }
+    };
+    let mut client = client.success();
+    while let Some(next) = answer(&shared, &folder, client).await {
+        client = next;
+    }
+}
+
+/// Answers one request; nothing when the client has closed.
+async fn answer(
+    shared: &Rc<Shared>,
+    folder: &Base,
+    client: directory::Exp<states::Ready>,
+) -> Option<directory::Exp<states::Ready>> {
+    Some(match client.receive_async().await {
+        ExpReady::Bind { path, endpoint, next } => match crate::open(shared, folder, &path, endpoint) {
+            Ok(()) => next.bound(),
+            Err(endpoint) => next.not_bound(NameError::WrongContract, endpoint),
+        },
+        ExpReady::Enumerate { path, cursor, mut page, next } => {
+            match enumerate(shared, folder, &path, cursor, &mut page).await {
+                // A page is smaller than the exchange heap, which is smaller than 4 GiB.
+                Ok((bytes, cursor, more)) => next.page(page, bytes as u32, cursor, more),
+                Err(error) => next.not_enumerated(page, error),
+            }
+        }
+        ExpReady::GetAttributes { path, next } => match attributes(shared, folder, &path).await {
+            Ok((kind, attributes)) => next.attributes(kind, attributes),
+            Err(error) => next.failed(error),
+        },
+        ExpReady::CreateDirectory { path, next } => match make_folders(shared, folder, &path).await {
+            Ok(()) => next.done(),
+            Err(error) => next.failed(error),
+        },
+        ExpReady::CreateFile { path, permissions, mode, file, next } => {
+            match create_file(shared, folder, &path, permissions, mode, file).await {
+                Ok(()) => next.done(),
+                Err(error) => next.failed(error),
+            }
+        }
+        ExpReady::Rename { from, to, next } => match rename(shared, folder, &from, &to).await {
+            Ok(()) => next.done(),
+            Err(error) => next.failed(error),
+        },
+        ExpReady::RemoveFile { path, next } => match remove(shared, folder, &path, Removal::File).await {
+            Ok(()) => next.done(),
+            Err(error) => next.failed(error),
+        },
+        ExpReady::RemoveDirectory { path, next } => match remove(shared, folder, &path, Removal::Folder).await {
+            Ok(()) => next.done(),
+            Err(error) => next.failed(error),
+        },
+        ExpReady::SetAttributes { path, changes, next } => {
+            match set_attributes(shared, folder, &path, &changes).await {
+                Ok(()) => next.done(),
+                Err(error) => next.failed(error),
+            }
+        }
+        ExpReady::Sync { next } => match shared.volume.sync().await {
+            Ok(()) => next.done(),
+            Err(error) => next.failed(shared.name_error(error)),
+        },
+        // FAT has no links, and file systems do not register services.
+        ExpReady::ReadLink { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::Link { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::HardLink { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::Notify { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::ChannelClosed(_) => return None,
+    })
+}
+
+fn checked(path: &[u8]) -> Result<&str, NameError> {
+    text(path).ok_or(NameError::BadPath)
+}
+
+async fn attributes(shared: &Shared, folder: &Base, path: &[u8]) -> Result<(NodeKind, NodeAttributes), NameError> {
+    let node = folder.attributes(checked(path)?).await.map_err(|error| shared.name_error(error))?;
+    Ok((answers::node_kind(node.kind), answers::node_attributes(&node)))
+}
+
+/// Makes a folder, and those on the way that are not there.
+async fn make_folders(shared: &Shared, folder: &Base, path: &[u8]) -> Result<(), NameError> {
+    let path = checked(path)?;
+    let mut made = folder.make_folder(path).await;
+    if made == Err(Error::NotFound) {
+        for (end, _) in path.match_indices('/').filter(|(end, _)| *end > 0) {
+            match folder.make_folder(&path[..end]).await {
+                // Only the last one has to be new.
+                Ok(()) | Err(Error::AlreadyExists | Error::NotPermitted) => {}
+                Err(error) => return Err(shared.name_error(error)),
+            }
+        }
+        made = folder.make_folder(path).await;
+    }
+    made.map_err(|error| match error {
+        // The bound folder itself is there.
+        Error::NotPermitted => NameError::AlreadyExists,
+        other => shared.name_error(other),
+    })
+}
+
+async fn create_file(
+    shared: &Rc<Shared>,
+    folder: &Base,
+    path: &[u8],
+    permissions: u32,
+    mode: CreateMode,
+    client: file::Exp<file::states::Start>,
+) -> Result<(), NameError> {
+    let mode = match mode {
+        CreateMode::New => fat::CreateMode::New,
+        CreateMode::OpenExisting => fat::CreateMode::OpenExisting,
+    };
+    let opened = folder.create(checked(path)?, permissions, mode).await.map_err(|error| shared.name_error(error))?;
+    sip::executor::spawn(files::serve_open(Rc::clone(shared), opened, client));
+    Ok(())
+}
+
+async fn rename(shared: &Shared, folder: &Base, from: &[u8], to: &[u8]) -> Result<(), NameError> {
+    folder.rename(checked(from)?, checked(to)?).await.map_err(|error| shared.name_error(error))
+}
+
+#[derive(Clone, Copy)]
+enum Removal {
+    File,
+    Folder,
+}
+
+async fn remove(shared: &Shared, folder: &Base, path: &[u8], removal: Removal) -> Result<(), NameError> {
+    let path = checked(path)?;
+    let removed = match removal {
+        Removal::File => folder.remove_file(path).await,
+        Removal::Folder => folder.remove_folder(path).await,
+    };
+    removed.map_err(|error| shared.name_error(error))
+}
+
+async fn set_attributes(shared: &Shared, folder: &Base, path: &[u8], changes: &NodeChanges) -> Result<(), NameError> {
+    let is_owned = changes.which & OWNER != 0 && changes.owner != 0 || changes.which & GROUP != 0 && changes.group != 0;
+    if is_owned {
+        // On FAT everything belongs to user and group 0.
+        return Err(NameError::NotSupported);
+    }
+    let wanted = AttributeChanges {
+        permissions: (changes.which & PERMISSIONS != 0).then_some(changes.permissions & 0o7777),
+        modified_s: (changes.which & MODIFIED != 0).then_some(changes.modified_s),
+        accessed_s: (changes.which & ACCESSED != 0).then_some(changes.accessed_s),
+    };
+    folder.set_attributes(checked(path)?, wanted).await.map_err(|error| shared.name_error(error))
+}
+
+/// Fills a page with names from `cursor` on. Gives the bytes used, where to go on, and whether there is more.
+async fn enumerate(
+    shared: &Shared,
+    folder: &Base,
+    path: &[u8],
+    cursor: u64,
+    page: &mut [u8],
+) -> Result<(usize, u64, bool), NameError> {
+    let path = checked(path)?;
+    let mut writer = PageWriter::new(page);
+    let mut cursor = cursor;
+    loop {
+        let listing = folder.list(path, cursor, NAMES_AT_ONCE).await.map_err(|error| shared.name_error(error))?;
+        for entry in &listing.entries {
+            if writer.push(answers::node_kind(entry.kind), entry.number, entry.name.as_bytes()).is_err() {
+                // A page that has no room for one name would make its client ask for ever.
+                let used = writer.used();
+                return if used == 0 { Err(NameError::Exhausted) } else { Ok((used, cursor, true)) };
+            }
+            cursor = entry.position;
+        }
+        match listing.next {
+            Some(next) => cursor = next,
+            None => return Ok((writer.used(), cursor, false)),
+        }
+    }
+}
