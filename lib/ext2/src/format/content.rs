@@ -3,9 +3,11 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::layout::{EXTRA_BYTES, FIRST_INODE, INODE_BYTES, Writer};
+use super::layout::{INODE_BYTES, Writer};
 use super::{Attributes, File, Folder, FormatError, ImageSink, Link, Node, check_name};
 use crate::ROOT_INODE;
+use crate::fresh::{self, EXTRA_BYTES};
+use crate::geometry::FIRST_INODE;
 use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, SHORT_TARGET_BYTES, field};
 use crate::wire::{directory, write_u16, write_u32};
 
@@ -142,7 +144,7 @@ impl<'a> Plan<'a> {
         let mut block = vec![0; block_bytes];
         let (mut blocks, mut end, mut last) = (0, 0, 0);
         for (inode, name, kind) in [itself, parent].into_iter().chain(children) {
-            let bytes = (directory::HEADER_BYTES + name.len()).next_multiple_of(4);
+            let bytes = fresh::entry_bytes(name.len());
             if end + bytes > block_bytes {
                 close_block(&mut block, last);
                 mapper.write(writer, blocks, &block)?;
@@ -150,12 +152,7 @@ impl<'a> Plan<'a> {
                 block.fill(0);
                 end = 0;
             }
-            let entry = &mut block[end..end + bytes];
-            write_u32(entry, directory::field::INODE, inode);
-            write_u16(entry, directory::field::ENTRY_BYTES, bytes as u16);
-            entry[directory::field::NAME_BYTES] = name.len() as u8;
-            entry[directory::field::KIND] = kind;
-            entry[directory::field::NAME..][..name.len()].copy_from_slice(name);
+            fresh::write_entry(&mut block[end..end + bytes], inode, kind, name);
             last = end;
             end += bytes;
         }

@@ -200,7 +200,7 @@ pub fn format<S: ImageSink>(options: &Options, root: &Folder, sink: &mut S) -> R
         entries: BTreeMap::new(),
     };
     let plan = content::Plan::new(root, &lost)?;
-    let layout = layout::Layout::new(options, plan.used_inodes())?;
+    let layout = layout::plan(options, plan.used_inodes())?;
     let mut writer = layout::Writer::new(&layout, sink);
     plan.write(&mut writer)?;
     writer.finish(options, plan.used_inodes())

@@ -1,0 +1,68 @@
+//! Why a disk was not formatted.
+
+use core::fmt;
+
+use crate::error::DiskError;
+
+/// Why a disk was not formatted. What was on it may be lost all the same if it is [`MakeError::Disk`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MakeError {
+    /// The disk cannot be written to.
+    ReadOnly,
+    /// The block size in bytes is none of those supported.
+    BlockSize(u32),
+    /// More is to be reserved than may be, in parts of a hundred.
+    Reserved {
+        /// How much.
+        asked: u32,
+        /// How much may be.
+        most: u32,
+    },
+    /// This many inodes do not fit on the disk.
+    Inodes(u32),
+    /// The disk has no room for the metadata and a few files.
+    TooSmall {
+        /// Bytes of the disk.
+        disk_bytes: u64,
+        /// Bytes of the smallest volume with blocks of this size.
+        least_bytes: u64,
+    },
+    /// The disk has more blocks of this size than the format can count or describe.
+    TooLarge {
+        /// Bytes of the disk.
+        disk_bytes: u64,
+        /// Bytes of a block.
+        block_bytes: u32,
+    },
+    /// The disk could not be written at this byte.
+    Disk(u64, DiskError),
+}
+
+impl fmt::Display for MakeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MakeError::ReadOnly => formatter.write_str("the disk cannot be written to"),
+            MakeError::BlockSize(bytes) => {
+                write!(formatter, "blocks of {bytes} bytes are not supported; choose 1024, 2048 or 4096")
+            }
+            MakeError::Reserved { asked, most } => {
+                write!(formatter, "{asked} parts in a hundred cannot be reserved; choose at most {most}")
+            }
+            MakeError::Inodes(asked) => {
+                write!(formatter, "{asked} nodes do not fit on the disk; choose fewer, or let the number be chosen")
+            }
+            MakeError::TooSmall { disk_bytes, least_bytes } => {
+                write!(formatter, "the disk is too small: it has {disk_bytes} bytes, a volume needs {least_bytes}")
+            }
+            MakeError::TooLarge { disk_bytes, block_bytes } => write!(
+                formatter,
+                "the disk is too large: its {disk_bytes} bytes are more than ext2 allows with blocks of {block_bytes} bytes"
+            ),
+            MakeError::Disk(offset, error) => {
+                write!(formatter, "the disk could not be written at byte {offset}: {error}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for MakeError {}

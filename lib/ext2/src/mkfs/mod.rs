@@ -1,0 +1,269 @@
+//! Formatting a disk: an empty volume with `lost+found`, written through a [`BlockSource`].
+//!
+//! Key items: [`make`], [`MakeOptions`], [`MakeError`]. Only metadata is written: the superblock and its copies,
+//! descriptors, bitmaps, whole inode tables (what lay there before would look like files to who repairs the volume),
+//! and the two folders. What was the superblock is overwritten first and the new one last, so that a disk whose
+//! formatting was cut off holds no volume rather than half of one.
+//!
+//! Not here: content (see `format`), changing a volume that is there.
+
+mod error;
+mod output;
+
+pub use error::MakeError;
+
+use crate::ROOT_INODE;
+use crate::features::{COMPATIBLE_DIR_INDEX, INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER};
+use crate::fresh::{self, EMPTY_USED_INODES, GroupCounts, Identity, NewFolder};
+use crate::geometry::{Backups, FIRST_INODE, Geometry, PlanError, Wish};
+use crate::source::BlockSource;
+use crate::wire::superblock::OLD_INODE_BYTES;
+use crate::wire::{group, superblock};
+use output::Output;
+
+/// Volumes from this size on get blocks of 4 KiB where nobody says otherwise.
+const LARGE_BLOCKS_FROM: u64 = 16 << 20;
+/// Volumes from this size on get fewer inodes for their size.
+const FEW_INODES_FROM: u64 = 512 << 20;
+const BYTES_PER_INODE: u64 = 8 << 10;
+const BYTES_PER_INODE_OF_LARGE: u64 = 16 << 10;
+/// Bytes of an inode on a volume of revision 1.
+const INODE_BYTES: u32 = 256;
+/// The most parts in a hundred that may be reserved.
+const MOST_RESERVED_PERCENT: u32 = 50;
+/// `lost+found` is made with room, because there may be none when it is needed.
+const LOST_BYTES: u32 = 16 << 10;
+/// It needs no indirect block.
+const LOST_MOST_BLOCKS: u32 = 12;
+const LOST_NAME: &[u8] = b"lost+found";
+/// Folders that a new volume has.
+const FOLDERS: u32 = 2;
+/// The kind of a folder in an entry that says it.
+const ENTRY_FOLDER: u8 = 2;
+
+/// Which systems can use the volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Revision 1 with the features `filetype`, `sparse_super`, `large_file` and `dir_index`.
+    #[default]
+    Usual,
+    /// Revision 0, without any feature.
+    Plain,
+}
+
+/// What the volume is to be like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MakeOptions {
+    /// Bytes of a block: 1024, 2048 or 4096; or `None` for what suits the disk.
+    pub block_bytes: Option<u32>,
+    /// How many inodes there are at least, or `None` for what suits the disk.
+    pub inodes: Option<u32>,
+    /// Parts in a hundred of the blocks that only user 0 may fill, at most 50.
+    pub reserved_percent: u32,
+    /// Which systems can use it.
+    pub style: Style,
+    /// The volume's name, filled up with zeros.
+    pub label: [u8; 16],
+    /// The volume's identity: random bytes.
+    pub uuid: [u8; 16],
+    /// What the hashes of its folders are seeded with: random bytes.
+    pub hash_seed: [u8; 16],
+}
+
+/// What was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Blocks of the volume.
+    pub blocks: u32,
+    /// Blocks that are free.
+    pub free_blocks: u32,
+    /// Blocks that only user 0 may fill.
+    pub reserved_blocks: u32,
+    /// Inodes of the volume.
+    pub inodes: u32,
+    /// Block groups of the volume.
+    pub groups: u32,
+}
+
+/// Puts an empty volume on a disk. All that was on it is lost.
+pub async fn make<S: BlockSource>(source: &S, options: &MakeOptions) -> Result<Made, MakeError> {
+    if source.is_read_only() {
+        return Err(MakeError::ReadOnly);
+    }
+    let geometry = plan(source.size_bytes(), options)?;
+    let identity = identity(&geometry, options, source.now_s());
+    let mut output = Output::new(source, geometry.block_bytes);
+    output.clear_beginning().await?;
+    output.flush().await?;
+    let lost_blocks = (LOST_BYTES / geometry.block_bytes).min(LOST_MOST_BLOCKS);
+    let mut free_blocks = 0;
+    for group in 0..geometry.groups {
+        let here = if group == 0 { 1 + lost_blocks } else { 0 };
+        let used = geometry.overhead(group) + here;
+        free_blocks += geometry.group_blocks(group) - used;
+        write_group(&mut output, &geometry, group, used).await?;
+    }
+    write_folders(&mut output, &geometry, &identity, lost_blocks).await?;
+    output.flush().await?;
+    // The first superblock comes last: until it is there, this is no volume.
+    for group in (0..geometry.groups).rev().filter(|&group| geometry.has_superblock(group)) {
+        write_descriptors(&mut output, &geometry, group, lost_blocks).await?;
+        if group == 0 {
+            output.flush().await?;
+        }
+        let within = if group == 0 { superblock::OFFSET % u64::from(geometry.block_bytes) } else { 0 } as usize;
+        let fill = |bytes: &mut [u8]| {
+            let bytes = &mut bytes[within..within + superblock::BYTES];
+            fresh::superblock(bytes, &geometry, &identity, group, free_blocks, EMPTY_USED_INODES);
+        };
+        output.block(geometry.group_first(group), fill).await?;
+    }
+    output.flush().await?;
+    Ok(Made {
+        block_bytes: geometry.block_bytes,
+        blocks: geometry.blocks,
+        free_blocks,
+        reserved_blocks: identity.reserved_blocks,
+        inodes: geometry.inodes(),
+        groups: geometry.groups,
+    })
+}
+
+fn plan(disk_bytes: u64, options: &MakeOptions) -> Result<Geometry, MakeError> {
+    if options.reserved_percent > MOST_RESERVED_PERCENT {
+        return Err(MakeError::Reserved { asked: options.reserved_percent, most: MOST_RESERVED_PERCENT });
+    }
+    let usual = if disk_bytes < LARGE_BLOCKS_FROM { 1024 } else { 4096 };
+    let block_bytes = options.block_bytes.unwrap_or(usual);
+    if ![1024, 2048, 4096].contains(&block_bytes) {
+        return Err(MakeError::BlockSize(block_bytes));
+    }
+    let per_inode = if disk_bytes < FEW_INODES_FROM { BYTES_PER_INODE } else { BYTES_PER_INODE_OF_LARGE };
+    let (inode_bytes, backups) = match options.style {
+        Style::Usual => (INODE_BYTES, Backups::Sparse),
+        Style::Plain => (OLD_INODE_BYTES, Backups::Every),
+    };
+    let usual_inodes = (disk_bytes / per_inode).min(u32::MAX.into()) as u32;
+    let wish = Wish {
+        volume_bytes: disk_bytes,
+        block_bytes,
+        inodes: options.inodes.unwrap_or(usual_inodes),
+        inode_bytes,
+        backups,
+    };
+    let least_bytes = Geometry::least_bytes(block_bytes, inode_bytes);
+    Geometry::plan(&wish).map_err(|error| match (error, options.inodes) {
+        (PlanError::Large, _) => MakeError::TooLarge { disk_bytes, block_bytes },
+        (PlanError::Small, Some(asked)) if disk_bytes >= least_bytes => MakeError::Inodes(asked),
+        (PlanError::Inodes, Some(asked)) => MakeError::Inodes(asked),
+        (PlanError::Small | PlanError::Inodes, _) => MakeError::TooSmall { disk_bytes, least_bytes },
+    })
+}
+
+fn identity(geometry: &Geometry, options: &MakeOptions, made: u32) -> Identity {
+    let usual = options.style == Style::Usual;
+    let features = |set: u32| if usual { set } else { 0 };
+    // At most half of the blocks, so it fits.
+    let reserved = u64::from(geometry.blocks) * u64::from(options.reserved_percent) / 100;
+    Identity {
+        label: options.label,
+        uuid: options.uuid,
+        hash_seed: options.hash_seed,
+        made,
+        reserved_blocks: reserved as u32,
+        revision: u32::from(usual),
+        compatible: features(COMPATIBLE_DIR_INDEX),
+        incompatible: features(INCOMPATIBLE_FILE_TYPE),
+        read_only_compatible: features(READ_ONLY_SPARSE_SUPER | READ_ONLY_LARGE_FILE),
+    }
+}
+
+/// Writes a group's bitmaps and its inode table, which holds nothing yet.
+async fn write_group<S: BlockSource>(
+    output: &mut Output<'_, S>,
+    geometry: &Geometry,
+    group: u32,
+    used: u32,
+) -> Result<(), MakeError> {
+    let first_bitmap = geometry.first_bitmap(group);
+    let inodes = if group == 0 { EMPTY_USED_INODES } else { 0 };
+    output.block(first_bitmap, |bytes| fresh::bitmap(bytes, used, geometry.group_blocks(group))).await?;
+    output.block(first_bitmap + 1, |bytes| fresh::bitmap(bytes, inodes, geometry.inodes_per_group)).await?;
+    output.zeros(first_bitmap + 2, geometry.inode_table_blocks()).await
+}
+
+/// Writes the copy of all descriptors in this group.
+async fn write_descriptors<S: BlockSource>(
+    output: &mut Output<'_, S>,
+    geometry: &Geometry,
+    in_group: u32,
+    lost_blocks: u32,
+) -> Result<(), MakeError> {
+    let per_block = geometry.block_bytes / group::BYTES as u32;
+    for block in 0..geometry.descriptor_blocks {
+        let fill = |bytes: &mut [u8]| {
+            let first = block * per_block;
+            for (row, group) in bytes.chunks_exact_mut(group::BYTES).zip(first..geometry.groups) {
+                fresh::descriptor(row, geometry, group, counts(geometry, group, lost_blocks));
+            }
+        };
+        output.block(geometry.group_first(in_group) + 1 + block, fill).await?;
+    }
+    Ok(())
+}
+
+fn counts(geometry: &Geometry, group: u32, lost_blocks: u32) -> GroupCounts {
+    let free_blocks = geometry.group_blocks(group) - geometry.overhead(group);
+    if group == 0 {
+        return GroupCounts {
+            free_blocks: free_blocks - 1 - lost_blocks,
+            free_inodes: geometry.inodes_per_group - EMPTY_USED_INODES,
+            folders: FOLDERS,
+        };
+    }
+    GroupCounts { free_blocks, free_inodes: geometry.inodes_per_group, folders: 0 }
+}
+
+/// Writes the root and `lost+found`: their blocks and their inodes.
+async fn write_folders<S: BlockSource>(
+    output: &mut Output<'_, S>,
+    geometry: &Geometry,
+    identity: &Identity,
+    lost_blocks: u32,
+) -> Result<(), MakeError> {
+    let root_block = geometry.group_first(0) + geometry.overhead(0);
+    let kind = if identity.incompatible & INCOMPATIBLE_FILE_TYPE != 0 { ENTRY_FOLDER } else { 0 };
+    output
+        .block(root_block, |bytes| {
+            fresh::folder_block(bytes, ROOT_INODE, ROOT_INODE, kind, Some((FIRST_INODE, LOST_NAME)))
+        })
+        .await?;
+    let mut blocks = [0; LOST_MOST_BLOCKS as usize];
+    for (index, slot) in (0..lost_blocks).zip(&mut blocks) {
+        *slot = root_block + 1 + index;
+        let fill = |bytes: &mut [u8]| match index {
+            0 => fresh::folder_block(bytes, FIRST_INODE, ROOT_INODE, kind, None),
+            _ => fresh::unused_block(bytes),
+        };
+        output.block(*slot, fill).await?;
+    }
+    let folder = |mode, links, blocks| NewFolder { mode, links, time: identity.made, blocks };
+    let root_blocks = [root_block];
+    let root = (ROOT_INODE, folder(0o040_755, 3, &root_blocks[..]));
+    let lost = (FIRST_INODE, folder(0o040_700, 2, &blocks[..lost_blocks as usize]));
+    let per_block = geometry.block_bytes / geometry.inode_bytes;
+    // Where both lie in one block it is written twice, with both.
+    for at in [ROOT_INODE, FIRST_INODE].map(|number| (number - 1) / per_block) {
+        let fill = |bytes: &mut [u8]| {
+            for (number, new) in [&root, &lost].into_iter().filter(|(number, _)| (number - 1) / per_block == at) {
+                let index = ((number - 1) % per_block) as usize;
+                let inode_bytes = geometry.inode_bytes as usize;
+                fresh::folder_inode(&mut bytes[index * inode_bytes..][..inode_bytes], new, geometry.block_bytes);
+            }
+        };
+        output.block(geometry.first_bitmap(0) + 2 + at, fill).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! What the tests of formatting and checking share: a disk in memory that can be written, and Linux's tools.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::rc::Rc;
+
+use ext2::{BlockSource, DiskError, complete};
+
+/// Seconds since 1970 at which all tests run.
+pub const NOW: u32 = 1_700_000_000;
+
+/// A disk in memory; clones share it.
+#[derive(Clone, Default)]
+pub struct Disk {
+    pub bytes: Rc<RefCell<Vec<u8>>>,
+    /// Pieces that were written, and their bytes in all.
+    pub writes: Rc<Cell<u64>>,
+    pub written: Rc<Cell<u64>>,
+    /// What is left of the writes that the disk carries out before it fails, if it fails.
+    pub writes_left: Rc<Cell<Option<u64>>>,
+    pub read_only: bool,
+}
+
+impl Disk {
+    pub fn new(bytes: Vec<u8>) -> Disk {
+        Disk { bytes: Rc::new(RefCell::new(bytes)), ..Disk::default() }
+    }
+
+    /// A disk that holds what was there before.
+    pub fn used(bytes: usize) -> Disk {
+        Disk::new(vec![0xa5; bytes])
+    }
+
+    pub fn save(&self, path: &Path) {
+        fs::write(path, &*self.bytes.borrow()).unwrap();
+    }
+}
+
+impl BlockSource for Disk {
+    type Buffer = Vec<u8>;
+
+    fn size_bytes(&self) -> u64 {
+        self.bytes.borrow().len() as u64
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Vec<u8>, DiskError> {
+        Ok(vec![0x5a; bytes])
+    }
+
+    async fn read(&self, offset: u64, mut buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
+        assert!(offset.is_multiple_of(512) && bytes.is_multiple_of(512), "{offset} {bytes}");
+        let (disk, start) = (self.bytes.borrow(), offset as usize);
+        let Some(found) = disk.get(start..start + bytes) else { return (Some(buffer), Err(DiskError::Short)) };
+        buffer[..bytes].copy_from_slice(found);
+        (Some(buffer), Ok(()))
+    }
+
+    async fn write(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
+        assert!(offset.is_multiple_of(512) && bytes.is_multiple_of(512), "{offset} {bytes}");
+        assert!(!self.read_only, "a disk that cannot be written to is written to");
+        if let Some(left) = self.writes_left.get() {
+            if left == 0 {
+                return (Some(buffer), Err(DiskError::Gone));
+            }
+            self.writes_left.set(Some(left - 1));
+        }
+        self.writes.set(self.writes.get() + 1);
+        self.written.set(self.written.get() + bytes as u64);
+        let (mut disk, start) = (self.bytes.borrow_mut(), offset as usize);
+        let Some(target) = disk.get_mut(start..start + bytes) else { return (Some(buffer), Err(DiskError::Short)) };
+        target.copy_from_slice(&buffer[..bytes]);
+        (Some(buffer), Ok(()))
+    }
+
+    async fn flush(&self) -> Result<(), DiskError> {
+        if self.writes_left.get() == Some(0) { Err(DiskError::Gone) } else { Ok(()) }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        complete(task);
+    }
+
+    fn now_s(&self) -> u32 {
+        NOW
+    }
+}
+
+/// Whether Linux's tools are there; says so if not, as the test is then skipped.
+pub fn has_tools() -> bool {
+    let found =
+        ["mke2fs", "e2fsck", "debugfs", "dumpe2fs"].iter().all(|name| Command::new(name).arg("-V").output().is_ok());
+    if !found {
+        eprintln!("skipped: e2fsprogs is not installed");
+    }
+    found
+}
+
+/// Runs a program; its output, and whether it was content.
+pub fn run(program: &str, arguments: &[&str]) -> (String, bool) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (text, output.status.success())
+}
+
+/// What `e2fsck -fn` says, if it is not content.
+pub fn e2fsck(image: &Path) -> Result<(), String> {
+    match run("e2fsck", &["-fn", image.to_str().unwrap()]) {
+        (_, true) => Ok(()),
+        (text, false) => Err(text),
+    }
+}
