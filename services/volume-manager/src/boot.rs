@@ -96,7 +96,7 @@ async fn mount_left(manager: &Rc<Manager>, left: Vec<Claim>) -> Vec<executor::Ta
         executor::spawn(async move {
             // The manager may have ended between claiming the mount point and the disk.
             if !manager.claims.has_disk(&disk)
-                && let Err(trouble) = manager.claims.disk(&disk)
+                && let Err(trouble) = manager.claims.disk(&disk, Some(&point))
             {
                 manager.claims.release(&point);
                 report::error(format_args!("not mounted again: {}", trouble.explanation));

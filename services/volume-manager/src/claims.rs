@@ -70,16 +70,21 @@ impl Claims {
         Claims { owner: owner.into(), namespace: RefCell::new(namespace) }
     }
 
-    /// Claims a disk.
-    pub(crate) fn disk(&self, disk: &str) -> Result<(), Trouble> {
+    /// Claims a disk. The claim to `point` is the caller's own.
+    pub(crate) fn disk(&self, disk: &str, point: Option<&str>) -> Result<(), Trouble> {
         let claim = Claim { path: disk.into(), owner: self.owner.clone(), mount: None };
-        self.take(&claim).map_err(|trouble| trouble.in_use(disk, |other, all| disk_in_use(disk, other, all)))
+        self.take(&claim).map_err(|trouble| {
+            trouble.in_use(disk, |other, mut all| {
+                all.retain(|claim| Some(&*claim.path) != point);
+                disk_in_use(disk, &other, &all)
+            })
+        })
     }
 
     /// Claims a mount point for a disk.
     pub(crate) fn point(&self, point: &str, disk: &str, access: MountAccess) -> Result<(), Trouble> {
         let claim = Claim { path: point.into(), owner: self.owner.clone(), mount: Some((access, disk.into())) };
-        self.take(&claim).map_err(|trouble| trouble.in_use(point, |other, _| point_in_use(point, other)))
+        self.take(&claim).map_err(|trouble| trouble.in_use(point, |other, _| point_in_use(point, &other)))
     }
 
     /// Gives a claim of this manager back.
@@ -152,9 +157,9 @@ enum NotTaken {
 }
 
 impl NotTaken {
-    fn in_use(self, path: &str, explain: impl FnOnce(&Claim, &[Claim]) -> Trouble) -> Trouble {
+    fn in_use(self, path: &str, explain: impl FnOnce(Claim, Vec<Claim>) -> Trouble) -> Trouble {
         match self {
-            NotTaken::InUse(other, all) => explain(&other, &all),
+            NotTaken::InUse(other, all) => explain(other, all),
             NotTaken::Failed(AccessError::Name(NameError::AlreadyExists)) => {
                 Trouble::new(VolumeError::DiskBusy, format!("{path}: it has just been in use; try again"))
             }

@@ -65,6 +65,7 @@ pub(crate) struct Mount {
     control: Turn<Control>,
     /// Whether its file system can be asked anything.
     controlled: Cell<bool>,
+    writable: Cell<bool>,
 }
 
 /// A start that did not succeed.
@@ -87,6 +88,7 @@ impl Mount {
             changed: Notice::default(),
             control: Turn::new(),
             controlled: Cell::new(false),
+            writable: Cell::new(false),
         })
     }
 
@@ -115,6 +117,11 @@ impl Mount {
     /// Whether it was mounted to be read only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.access == MountAccess::ReadOnly
+    }
+
+    /// Whether it can be changed at all, as its file system said when it began to serve.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.writable.get()
     }
 
     fn enter(&self, state: State) {
@@ -220,9 +227,9 @@ impl Manager {
         access: MountAccess,
     ) -> Result<Rc<Mount>, Trouble> {
         let disk = self.disk(disk)?;
-        let point = self.point(point)?;
+        let point = point_path(point)?;
         self.claims.point(&point, &disk, access)?;
-        if let Err(trouble) = self.claims.disk(&disk) {
+        if let Err(trouble) = self.has_no_name(&point).and_then(|()| self.claims.disk(&disk, Some(&point))) {
             self.claims.release(&point);
             return Err(trouble);
         }
@@ -312,16 +319,11 @@ impl Manager {
         }
     }
 
-    /// The path of a mount point that may be used.
-    fn point(&self, asked: &[u8]) -> Result<String, Trouble> {
-        let shown = contracts::text::printable(asked);
-        let Some(point) = places::normal(asked).filter(|point| places::may_be_point(point)) else {
-            let explanation = format!("{shown}: it cannot be a mount point; choose a name below {}", places::POINTS);
-            return Err(Trouble::new(VolumeError::BadRequest, explanation));
-        };
-        match self.namespace.borrow_mut().own_attributes(&point) {
-            // One that a manager has mounted there is told of when the point is claimed.
-            Err(_) | Ok((NodeKind::Mount, _)) => Ok(point),
+    /// Whether a mount point can be made there.
+    fn has_no_name(&self, point: &str) -> Result<(), Trouble> {
+        match self.namespace.borrow_mut().own_attributes(point) {
+            // A name that was left by a manager which has ended is taken over; of others, the directory tells.
+            Err(_) | Ok((NodeKind::Mount, _)) => Ok(()),
             Ok(_) => {
                 let explanation = format!("{point}: something has that name already; choose another one");
                 Err(Trouble::new(VolumeError::PointBusy, explanation))
@@ -359,6 +361,15 @@ impl Manager {
         let registered = self.namespace.borrow_mut().register(&mount.point, ProviderScope::Subtree, provider);
         registered.map_err(|error| trouble::of_point(&mount.point, error))
     }
+}
+
+/// The path of something that may be a mount point.
+fn point_path(asked: &[u8]) -> Result<String, Trouble> {
+    places::normal(asked).filter(|point| places::may_be_point(point)).ok_or_else(|| {
+        let shown = contracts::text::printable(asked);
+        let explanation = format!("{shown}: it cannot be a mount point; choose a name below {}", places::POINTS);
+        Trouble::new(VolumeError::BadRequest, explanation)
+    })
 }
 
 /// One start of a volume's file system: until it serves and has its name.
@@ -438,9 +449,23 @@ async fn take_up(
             file_system::ImpStart::Refused { .. } | file_system::ImpStart::ChannelClosed(_) => return Err(ended()),
         },
     };
+    let mut writable = false;
+    let control = match control {
+        None => None,
+        Some(control) => {
+            match before(deadline, control.get_statistics().receive_async()).await.ok_or_else(too_late)? {
+                file_system::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
+                    writable = statistics.read_only == 0;
+                    Some(next)
+                }
+                file_system::ImpReadyAfterGetStatistics::ChannelClosed(_) => return Err(ended()),
+            }
+        }
+    };
     manager.register(mount, provider).map_err(|trouble| NotStarted { end: End::Hopeless, trouble })?;
     if let Some(control) = control {
         mount.controlled.set(true);
+        mount.writable.set(writable);
         mount.control.put(control);
     }
     Ok(())

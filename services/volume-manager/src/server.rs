@@ -101,7 +101,7 @@ fn record(mount: &Mount) -> MountRecord {
         trouble: pad(&mount.trouble()),
         process: mount.process(),
         restarts: mount.restarts(),
-        read_only: u32::from(mount.is_read_only()),
+        read_only: u32::from(!mount.is_writable()),
         reserved: 0,
     }
 }

@@ -63,7 +63,7 @@ impl Manager {
         parameters: &[(&str, String)],
     ) -> Result<(CheckOutcome, String), Trouble> {
         let disk = self.disk(disk)?;
-        self.claims.disk(&disk)?;
+        self.claims.disk(&disk, None)?;
         let ran = self.run_claimed(&disk, task, parameters).await;
         self.claims.release(&disk);
         ran

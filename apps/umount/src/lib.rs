@@ -1,0 +1,40 @@
+//! Unmounts volumes: everything is written before they go.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::namespace::Namespace;
+use contracts::volume_manager::VolumeError;
+use contracts::volume_managers::{VolumeManager, ask_each};
+use contracts::{path, report};
+
+sip::startup!();
+
+/// Unmounts what is mounted at each path.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let mut managers = match VolumeManager::open_all(&mut namespace) {
+        Ok(managers) => managers,
+        Err(trouble) => {
+            report::error(format_args!("{trouble}"));
+            return 1;
+        }
+    };
+    let mut status = 0;
+    for asked in &startup.points {
+        let point = path::absolute(&startup.working_folder, asked);
+        let unmounted = ask_each(&mut managers, VolumeError::NotMounted, |manager| manager.unmount(&point));
+        match unmounted {
+            Ok(()) => {}
+            Err(trouble) if trouble.error() == Some(VolumeError::NotMounted) => {
+                status = report::path_error(asked, &"nothing is mounted there; `mount` lists what is mounted");
+            }
+            Err(trouble) => {
+                report::error(format_args!("{trouble}"));
+                status = 1;
+            }
+        }
+    }
+    status
+}

@@ -1,0 +1,265 @@
+//! Asking the volume managers, for programs that do so for a person.
+//!
+//! Key types: [`VolumeManager`] (one of them), [`VolumeTrouble`]. Deliberately not here: which volume a path leads to
+//! ([`crate::volume`]).
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use sip::exheap::ExVec;
+
+use crate::access::AccessError;
+use crate::directory::NameError;
+use crate::file_system::VolumeStatistics;
+use crate::namespace::{Namespace, block};
+use crate::volume_manager::{
+    self, CheckMode, CheckOutcome, FormatOptions, MountAccess, MountRecord, VolumeError, states,
+};
+
+/// The kinds of file systems that there can be managers for.
+pub const KINDS: [&str; 2] = ["ext2", "fat"];
+
+/// Why a volume manager did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VolumeTrouble {
+    /// It could not be reached.
+    Access {
+        /// The kind of file system.
+        kind: String,
+        /// Why.
+        error: AccessError,
+    },
+    /// It says so.
+    Manager {
+        /// For programs.
+        error: VolumeError,
+        /// For people.
+        explanation: String,
+    },
+}
+
+impl VolumeTrouble {
+    /// What the manager says, if it was reached.
+    pub fn error(&self) -> Option<VolumeError> {
+        match self {
+            VolumeTrouble::Access { .. } => None,
+            VolumeTrouble::Manager { error, .. } => Some(*error),
+        }
+    }
+}
+
+impl fmt::Display for VolumeTrouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VolumeTrouble::Access { kind, error: AccessError::Name(NameError::NotFound) } => {
+                write!(
+                    formatter,
+                    "there is no manager of {kind} volumes in this system; `ls /dev` shows which there are"
+                )
+            }
+            VolumeTrouble::Access { kind, error } => write!(formatter, "the manager of {kind} volumes: {error}"),
+            VolumeTrouble::Manager { explanation, .. } => formatter.write_str(explanation),
+        }
+    }
+}
+
+type Endpoint = volume_manager::Imp<states::Ready>;
+
+/// An open volume manager.
+pub struct VolumeManager {
+    kind: String,
+    endpoint: Option<Endpoint>,
+}
+
+impl VolumeManager {
+    /// The manager of one kind of file system.
+    pub fn open(namespace: &mut Namespace, kind: &str) -> Result<VolumeManager, VolumeTrouble> {
+        let opened =
+            namespace.open(&format!("/dev/{kind}"), volume_manager::new_channel, |importer| match importer.receive() {
+                volume_manager::ImpStart::Success { next } => Ok(next),
+                volume_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+                volume_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            });
+        match opened {
+            Ok(endpoint) => Ok(VolumeManager { kind: kind.into(), endpoint: Some(endpoint) }),
+            Err(error) => Err(VolumeTrouble::Access { kind: kind.into(), error }),
+        }
+    }
+
+    /// All managers that this system has.
+    pub fn open_all(namespace: &mut Namespace) -> Result<Vec<VolumeManager>, VolumeTrouble> {
+        let mut managers = Vec::new();
+        for kind in KINDS {
+            match VolumeManager::open(namespace, kind) {
+                Ok(manager) => managers.push(manager),
+                Err(VolumeTrouble::Access { error: AccessError::Name(NameError::NotFound), .. }) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(managers)
+    }
+
+    /// The kind of file system whose volumes it manages.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Mounts a disk. Gives why it can only be read, if that is so.
+    pub fn mount(&mut self, disk: &str, point: &str, access: MountAccess) -> Result<Option<String>, VolumeTrouble> {
+        let (disk, point) = (self.block(disk)?, self.block(point)?);
+        match self.take()?.mount(disk, point, access).receive() {
+            volume_manager::ImpReadyAfterMount::Mounted { read_only, explanation, next } => {
+                self.endpoint = Some(next);
+                Ok(read_only.then(|| explanation.to_text()))
+            }
+            volume_manager::ImpReadyAfterMount::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterMount::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Unmounts what is mounted at a path.
+    pub fn unmount(&mut self, point: &str) -> Result<(), VolumeTrouble> {
+        let point = self.block(point)?;
+        match self.take()?.unmount(point).receive() {
+            volume_manager::ImpReadyAfterUnmount::Done { next } => {
+                self.endpoint = Some(next);
+                Ok(())
+            }
+            volume_manager::ImpReadyAfterUnmount::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterUnmount::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Puts an empty file system on a disk. Gives the report.
+    pub fn format(&mut self, disk: &str, options: FormatOptions) -> Result<String, VolumeTrouble> {
+        let disk = self.block(disk)?;
+        match self.take()?.format(disk, options).receive() {
+            volume_manager::ImpReadyAfterFormat::Formatted { report, next } => {
+                self.endpoint = Some(next);
+                Ok(report.to_text())
+            }
+            volume_manager::ImpReadyAfterFormat::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterFormat::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Checks the file system of a disk. Gives the outcome and the report.
+    pub fn check(&mut self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), VolumeTrouble> {
+        let disk = self.block(disk)?;
+        match self.take()?.check(disk, mode).receive() {
+            volume_manager::ImpReadyAfterCheck::Checked { outcome, report, next } => {
+                self.endpoint = Some(next);
+                Ok((outcome, report.to_text()))
+            }
+            volume_manager::ImpReadyAfterCheck::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterCheck::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// What is mounted.
+    pub fn list(&mut self) -> Result<Vec<MountRecord>, VolumeTrouble> {
+        let mut room = 32;
+        loop {
+            let records = ExVec::<MountRecord>::new(room).map_err(|status| self.trouble(status.into()))?;
+            match self.take()?.list(records).receive() {
+                volume_manager::ImpReadyAfterList::Listed { mounts, count, next } => {
+                    self.endpoint = Some(next);
+                    let count = count as usize;
+                    if count <= mounts.len() {
+                        return Ok(mounts[..count].to_vec());
+                    }
+                    room = count;
+                }
+                volume_manager::ImpReadyAfterList::ChannelClosed(_) => return Err(self.ended()),
+            }
+        }
+    }
+
+    /// The numbers of what is mounted at a path.
+    pub fn statistics(&mut self, point: &str) -> Result<VolumeStatistics, VolumeTrouble> {
+        let point = self.block(point)?;
+        match self.take()?.get_statistics(point).receive() {
+            volume_manager::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
+                self.endpoint = Some(next);
+                Ok(statistics)
+            }
+            volume_manager::ImpReadyAfterGetStatistics::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterGetStatistics::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Waits until all that was written to its volumes is on their media.
+    pub fn sync(&mut self) -> Result<(), VolumeTrouble> {
+        match self.take()?.sync().receive() {
+            volume_manager::ImpReadyAfterSync::Done { next } => {
+                self.endpoint = Some(next);
+                Ok(())
+            }
+            volume_manager::ImpReadyAfterSync::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterSync::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    fn take(&mut self) -> Result<Endpoint, VolumeTrouble> {
+        self.endpoint.take().ok_or_else(|| self.ended())
+    }
+
+    fn block(&self, text: &str) -> Result<ExVec<u8>, VolumeTrouble> {
+        block(text).map_err(|status| self.trouble(status.into()))
+    }
+
+    fn failed(&mut self, error: VolumeError, explanation: &ExVec<u8>, next: Endpoint) -> VolumeTrouble {
+        self.endpoint = Some(next);
+        VolumeTrouble::Manager { error, explanation: explanation.to_text() }
+    }
+
+    fn ended(&self) -> VolumeTrouble {
+        self.trouble(AccessError::ServerEnded)
+    }
+
+    fn trouble(&self, error: AccessError) -> VolumeTrouble {
+        VolumeTrouble::Access { kind: self.kind.clone(), error }
+    }
+}
+
+/// Asks the managers one after the other until one knows what it is about: those that do not say `unknown`. Where
+/// none does, gives what the last one said.
+pub fn ask_each<T>(
+    managers: &mut [VolumeManager],
+    unknown: VolumeError,
+    mut ask: impl FnMut(&mut VolumeManager) -> Result<T, VolumeTrouble>,
+) -> Result<T, VolumeTrouble> {
+    let mut last = None;
+    for manager in managers {
+        match ask(manager) {
+            Err(trouble) if trouble.error() == Some(unknown) => last = Some(trouble),
+            other => return other,
+        }
+    }
+    Err(last.unwrap_or_else(|| VolumeTrouble::Access {
+        kind: KINDS.join(" or ").to_string(),
+        error: NameError::NotFound.into(),
+    }))
+}
+
+/// The path of a disk as a person writes it: a path, or a name in `/dev`.
+pub fn disk_path(working_folder: &str, asked: &str) -> String {
+    match asked.contains('/') {
+        true => crate::path::absolute(working_folder, asked),
+        false => crate::path::join("/dev", asked),
+    }
+}
