@@ -1,0 +1,199 @@
+//! A disk with its partitions: what its table says, and which names they have.
+
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use contracts::access::AccessError;
+use contracts::directory::{NameError, ProviderScope};
+use contracts::namespace::Namespace;
+use contracts::{provider, report, service_provider};
+use disk_server::Disk;
+use partition_table::{Fault, Partition, Table};
+use sip::{Deadline, executor};
+
+use crate::names;
+use crate::partition::PartitionMedium;
+use crate::way::{Acquired, Channel, Info, Step, TableSource, Way, device_path, open_channel};
+
+/// How long a driver that is being started again is waited for.
+const PATIENCE_MS: u64 = 5_000;
+/// How long to wait before a disk is looked for again.
+const AGAIN_AFTER_MS: u64 = 5;
+
+/// A disk with partitions, or without.
+pub struct BaseDisk {
+    name: String,
+    path: String,
+    namespace: Rc<RefCell<Namespace>>,
+    way: Way,
+    found: RefCell<Found>,
+}
+
+/// What was found on it last.
+#[derive(Default)]
+struct Found {
+    table: Option<(Info, Table)>,
+    served: BTreeMap<u32, Disk<PartitionMedium>>,
+}
+
+impl BaseDisk {
+    /// The disk with this name in `/dev`, which has not been looked at yet.
+    pub fn new(name: &str, namespace: Rc<RefCell<Namespace>>, requests: usize) -> BaseDisk {
+        BaseDisk {
+            name: name.into(),
+            path: device_path(name),
+            namespace,
+            way: Way::new(requests),
+            found: RefCell::default(),
+        }
+    }
+
+    /// Looks at the table, and serves the partitions that are there now.
+    pub async fn scan(self: &Rc<BaseDisk>) -> Result<(), AccessError> {
+        let channel = self.open_and_look().await?;
+        self.way.offer(channel);
+        Ok(())
+    }
+
+    /// Whether its partitions are known, and whether this is one of them.
+    pub fn has_partition(&self, number: u32) -> Option<bool> {
+        let found = self.found.borrow();
+        found.table.as_ref().map(|_| found.served.contains_key(&number))
+    }
+
+    /// What was found last: the partitions that are served, and what of the table is not used.
+    pub fn describe(&self, mut partition: impl FnMut(String, &Partition), mut fault: impl FnMut(&str, &Fault)) {
+        let found = self.found.borrow();
+        let Some((_, table)) = &found.table else { return };
+        for described in table.partitions.iter().filter(|partition| found.served.contains_key(&partition.number)) {
+            partition(names::of_partition(&self.name, described.number), described);
+        }
+        table.faults.iter().for_each(|found| fault(&self.name, found));
+    }
+
+    /// A channel to the driver that nobody else uses. `None` if the driver has ended and does not come back.
+    pub async fn acquire(self: &Rc<BaseDisk>) -> Option<Acquired> {
+        let missed = self.way.missed();
+        loop {
+            match self.way.step(missed).await {
+                Step::Use(acquired) => return Some(acquired),
+                Step::OpenOne { opening } => match open_channel(&self.namespace, &self.path).await {
+                    Ok(channel) => {
+                        if let Some(acquired) = self.way.opened_one(channel, opening) {
+                            return Some(acquired);
+                        }
+                    }
+                    Err(_) => self.way.lose(opening),
+                },
+                Step::OpenAgain => {
+                    let channel = self.open_and_look().await.ok();
+                    self.way.opened(channel);
+                }
+                Step::Missed => return None,
+            }
+        }
+    }
+
+    /// Gives a channel back.
+    pub fn release(&self, channel: Channel, opening: u64) {
+        self.way.release(channel, opening);
+    }
+
+    /// A channel of that opening was closed by the driver.
+    pub fn lose(&self, opening: u64) {
+        self.way.lose(opening);
+    }
+
+    /// Opens a channel and sees to it that the partitions are those of the disk as it is now. Waits for a driver
+    /// that is being started again.
+    async fn open_and_look(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        loop {
+            match self.try_open_and_look().await {
+                Err(error) if error.may_pass() && !deadline.has_passed() => {
+                    executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_open_and_look(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
+        let channel = open_channel(&self.namespace, &self.path).await?;
+        let source = TableSource::new(channel).await?;
+        let read = partition_table::read(&source).await;
+        let info = source.info();
+        let channel = source.finish()?;
+        let table = read.map_err(|_| AccessError::Name(NameError::DeviceError))?;
+        self.update(info, table);
+        Ok(channel)
+    }
+
+    /// Serves what is there, and ends what is there no more or is another partition now.
+    fn update(self: &Rc<BaseDisk>, info: Info, table: Table) {
+        let before = self.found.borrow_mut().table.replace((info, table.clone()));
+        let (info_before, table_before) = match &before {
+            Some((info, table)) => (Some(info), Some(table)),
+            None => (None, None),
+        };
+        let new_faults =
+            table.faults.iter().filter(|fault| table_before.is_none_or(|table| !table.faults.contains(fault)));
+        for fault in new_faults {
+            report::error(format_args!("{}: {fault}", self.path));
+        }
+        let stays = |number: u32| {
+            let find = |table: &Table| table.partitions.iter().find(|found| found.number == number).cloned();
+            info_before == Some(&info) && table_before.and_then(find).is_some_and(|old| find(&table) == Some(old))
+        };
+        let numbers: Vec<u32> = self.found.borrow().served.keys().copied().collect();
+        for number in numbers.into_iter().filter(|&number| !stays(number)) {
+            self.end(number, table.partitions.iter().any(|partition| partition.number == number));
+        }
+        for partition in &table.partitions {
+            if !self.found.borrow().served.contains_key(&partition.number) {
+                self.begin(info, partition);
+            }
+        }
+    }
+
+    fn begin(self: &Rc<BaseDisk>, info: Info, partition: &Partition) {
+        let path = device_path(&names::of_partition(&self.name, partition.number));
+        let disk = Disk::new(PartitionMedium::new(self, info, partition));
+        match self.register(&path, &disk) {
+            Ok(()) => drop(self.found.borrow_mut().served.insert(partition.number, disk)),
+            Err(error) => report::error(format_args!("{path} could not be registered: {error}")),
+        }
+    }
+
+    fn register(&self, path: &str, disk: &Disk<PartitionMedium>) -> Result<(), AccessError> {
+        let (importer, exporter) = service_provider::new_channel()?;
+        let exporter = exporter.ready();
+        let service_provider::ImpStart::Ready { next } = importer.receive() else {
+            return Err(AccessError::ServerEnded);
+        };
+        self.namespace.borrow_mut().register(path, ProviderScope::Name, next)?;
+        let disk = disk.clone();
+        executor::spawn(provider::accept(exporter, move |client| disk.serve(client)));
+        Ok(())
+    }
+
+    /// Ends a partition's clients at their next requests, and takes its name out unless another gets it.
+    fn end(&self, number: u32, name_stays: bool) {
+        let Some(disk) = self.found.borrow_mut().served.remove(&number) else { return };
+        disk.medium().end();
+        if !name_stays {
+            let path = device_path(&names::of_partition(&self.name, number));
+            if let Err(error) = self.namespace.borrow_mut().deregister(&path) {
+                report::error(format_args!("{path} could not be taken out: {error}"));
+            }
+        }
+    }
+
+    /// What people are told where the disk cannot be looked at.
+    pub fn report_unreadable(&self, error: AccessError) {
+        report::error(format_args!("{}: its partitions cannot be looked for: {error}", self.path));
+    }
+}

@@ -1,0 +1,60 @@
+//! Which names in `/dev` are disks, and which partitions of disks.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What the names of disks begin with, before a number.
+pub struct Prefixes {
+    prefixes: Vec<String>,
+}
+
+impl Prefixes {
+    /// Prefixes with blanks between them.
+    pub fn new(text: &str) -> Prefixes {
+        Prefixes { prefixes: text.split_whitespace().map(String::from).collect() }
+    }
+
+    /// Whether this is the name of a disk.
+    pub fn is_disk(&self, name: &str) -> bool {
+        self.prefixes.iter().any(|prefix| name.strip_prefix(prefix.as_str()).is_some_and(is_number))
+    }
+
+    /// The disk and the number, if this is the name of a partition.
+    pub fn partition<'a>(&self, name: &'a str) -> Option<(&'a str, u32)> {
+        let (disk, number) = name.rsplit_once('p')?;
+        let number = number.parse().ok().filter(|_| is_number(number))?;
+        self.is_disk(disk).then_some((disk, number))
+    }
+}
+
+/// The name of a partition.
+pub fn of_partition(disk: &str, number: u32) -> String {
+    format!("{disk}p{number}")
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_end_in_a_number_and_partitions_in_another() {
+        let prefixes = Prefixes::new("disk ram");
+        for disk in ["disk0", "disk17", "ram0"] {
+            assert!(prefixes.is_disk(disk));
+            assert_eq!(prefixes.partition(disk), None);
+        }
+        for other in ["disk", "disk0p1", "diskette0", "ramp", "console", "ext2", "p1", ""] {
+            assert!(!prefixes.is_disk(other), "{other}");
+        }
+        assert_eq!(prefixes.partition("disk0p12"), Some(("disk0", 12)));
+        assert_eq!(prefixes.partition(&of_partition("ram3", 1)), Some(("ram3", 1)));
+        for other in ["disk0p", "disk0p-1", "disk0p+1", "ramp1", "p1", "disk0p99999999999", "net0p1"] {
+            assert_eq!(prefixes.partition(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One partition: its requests, moved to their place on the disk and lent on.
+//!
+//! Reads and writes that the disk's driver did not live to answer are asked again, in the order in which they came
+//! where they share bytes (crate `disk-server` sees to that): to do one twice changes nothing.
+
+use alloc::rc::Rc;
+use core::cell::Cell;
+
+use contracts::disk::{self, DiskError};
+use disk_server::{Direction, Medium, Shape, Transferred};
+use partition_table::Partition;
+use sip::channel::Closed;
+use sip::exheap::{ExVec, Lent};
+
+use crate::base::BaseDisk;
+use crate::way::{Acquired, Channel, Info};
+
+/// How often one request is asked: a driver that ends at each is broken.
+const ATTEMPTS: u32 = 5;
+
+/// A partition as a medium.
+pub struct PartitionMedium {
+    base: Rc<BaseDisk>,
+    first_byte: u64,
+    shape: Shape,
+    /// Set when the disk's table has it no more.
+    ended: Cell<bool>,
+}
+
+/// What came of asking once.
+enum Answer {
+    /// The driver has answered, or nobody waits for it any more.
+    Done(Transferred),
+    /// The driver has ended; the block is back.
+    Again(Lent<ExVec<u8>>),
+}
+
+impl PartitionMedium {
+    /// A partition of a disk.
+    pub fn new(base: &Rc<BaseDisk>, info: Info, partition: &Partition) -> PartitionMedium {
+        let shape = Shape {
+            size_bytes: partition.bytes,
+            sector_bytes: info.sector_bytes,
+            read_only: info.read_only || partition.read_only,
+        };
+        PartitionMedium { base: Rc::clone(base), first_byte: partition.first_byte, shape, ended: Cell::new(false) }
+    }
+
+    /// From here on nothing more is done: each client loses its channel at its next request.
+    pub fn end(&self) {
+        self.ended.set(true);
+    }
+
+    /// Asks the driver once, through a channel that is this request's alone.
+    async fn ask(
+        &self,
+        Acquired { channel, opening }: Acquired,
+        direction: Direction,
+        offset: u64,
+        data: Lent<ExVec<u8>>,
+        count: u32,
+    ) -> Answer {
+        use disk::{ImpReadyAfterRead as Read, ImpReadyAfterWrite as Write};
+        let offset = self.first_byte + offset;
+        let (data, result, next) = match direction {
+            Direction::Read => match channel.read(data, offset, count).receive_async().await {
+                Read::ReadDone { data, next } => (data, Ok(()), next),
+                Read::ReadFailed { data, error, next } => (data, Err(error), next),
+                Read::ChannelClosed(closed) => return self.came_home(closed, opening),
+            },
+            Direction::Write => match channel.write(data, offset, count).receive_async().await {
+                Write::WriteDone { data, next } => (data, Ok(()), next),
+                Write::WriteFailed { data, error, next } => (data, Err(error), next),
+                Write::ChannelClosed(closed) => return self.came_home(closed, opening),
+            },
+        };
+        self.base.release(next, opening);
+        // A block whose lender is gone meanwhile is on loan no more.
+        Answer::Done(Transferred { data: Lent::claim(data).ok(), result })
+    }
+
+    fn came_home(&self, mut closed: Closed, opening: u64) -> Answer {
+        self.base.lose(opening);
+        let block = closed.take_home().into_iter().next().and_then(|block| block.into_vec().ok());
+        match block.map(Lent::claim) {
+            Some(Ok(data)) => Answer::Again(data),
+            _ => Answer::Done(Transferred { data: None, result: Err(DiskError::DeviceError) }),
+        }
+    }
+
+    async fn ask_flush(&self, channel: Channel, opening: u64) -> Option<Result<(), DiskError>> {
+        match channel.flush().receive_async().await {
+            disk::ImpReadyAfterFlush::Flushed { next } => {
+                self.base.release(next, opening);
+                Some(Ok(()))
+            }
+            disk::ImpReadyAfterFlush::FlushFailed { error, next } => {
+                self.base.release(next, opening);
+                Some(Err(error))
+            }
+            disk::ImpReadyAfterFlush::ChannelClosed(_) => {
+                self.base.lose(opening);
+                None
+            }
+        }
+    }
+}
+
+impl Medium for PartitionMedium {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    async fn transfer(
+        &self,
+        direction: Direction,
+        offset: u64,
+        mut data: Lent<ExVec<u8>>,
+        bytes: usize,
+    ) -> Transferred {
+        let Ok(count) = u32::try_from(bytes) else {
+            return Transferred { data: Some(data), result: Err(DiskError::OutOfRange) };
+        };
+        for _ in 0..ATTEMPTS {
+            let Some(acquired) = self.base.acquire().await else { break };
+            if self.ended.get() {
+                self.base.release(acquired.channel, acquired.opening);
+                return Transferred { data: None, result: Err(DiskError::DeviceError) };
+            }
+            match self.ask(acquired, direction, offset, data, count).await {
+                Answer::Done(transferred) => return transferred,
+                Answer::Again(back) => data = back,
+            }
+        }
+        Transferred { data: Some(data), result: Err(DiskError::DeviceError) }
+    }
+
+    async fn flush(&self) -> Result<(), DiskError> {
+        for _ in 0..ATTEMPTS {
+            let Some(Acquired { channel, opening }) = self.base.acquire().await else { break };
+            if self.ended.get() {
+                self.base.release(channel, opening);
+                break;
+            }
+            if let Some(result) = self.ask_flush(channel, opening).await {
+                return result;
+            }
+        }
+        Err(DiskError::DeviceError)
+    }
+}
