@@ -1,0 +1,59 @@
+//! Formats and checks ext2 disks, and tells on its output what it did.
+//!
+//! The exit status is the outcome: 0 done or clean, 1 mended, 4 faulty, 8 failed, or 16 and more for one of the
+//! reasons of the contract `VolumeManager`; then the first line of the output says why. Key parts: `disk` (the way to
+//! the driver), `seed` (random bytes). Deliberately not here: who uses which disk (the manager knows), and all that is
+//! known of ext2 (`lib/ext2`).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod disk;
+mod formatting;
+mod outcome;
+mod seed;
+
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use sip::executor;
+
+use disk::DiskSource;
+use outcome::Refusal;
+
+sip::startup!();
+
+/// The exit status where the machine gives nothing to work with.
+const STATUS_FAILED: i32 = 8;
+
+/// Formats or checks.
+pub fn main(startup: Startup) -> i32 {
+    let Startup { namespace, output, task, disk, block_bytes, nodes, reserved_percent, plain, label, .. } = startup;
+    let mut output = Output::new(output);
+    let work = async {
+        let mut namespace = Namespace::new(namespace);
+        match task.as_str() {
+            "format" => {
+                let wish = formatting::Wish { block_bytes, nodes, reserved_percent, plain, label: &label };
+                let options = wish.options(&mut namespace)?;
+                let source = open(&mut namespace, &disk).await?;
+                formatting::format(&source, &options, &disk, &mut output).await
+            }
+            other => Err(Refusal::task(other)),
+        }
+    };
+    let status = match executor::block_on(work) {
+        Ok(Ok(status)) => status,
+        Ok(Err(refusal)) => {
+            // Whoever listens learns it from the status where the pipe is broken.
+            let _ = output.write(alloc::format!("{disk}: {refusal}\n").as_bytes());
+            refusal.status()
+        }
+        Err(_) => STATUS_FAILED,
+    };
+    output.finish_with(status)
+}
+
+async fn open(namespace: &mut Namespace, path: &str) -> Result<DiskSource, Refusal> {
+    DiskSource::open(namespace, path).await.map_err(Refusal::access)
+}
