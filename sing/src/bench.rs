@@ -11,11 +11,13 @@
 pub mod bare;
 pub mod boot;
 pub mod debian_kernel;
+pub mod disk;
 pub mod initramfs;
 pub mod linux_guest;
 pub mod pairs;
 pub mod table;
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -51,6 +53,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Table => bench_table(repository, arguments),
         BenchSubject::Pairs => pairs::bench(repository, arguments),
         BenchSubject::Boot => boot::bench(repository, arguments),
+        BenchSubject::Disk => disk::bench(repository, arguments),
     }
 }
 
@@ -121,11 +124,16 @@ fn printed_figures(output: MachineOutput, way: &str) -> Outcome<Figures> {
 }
 
 fn measure_linux(repository: &Repository) -> Outcome<Figures> {
+    let program = linux_program(repository)?;
+    let output = Command::new(&program).output().map_err(|error| Failure::file("start", &program, &error))?;
+    Ok(figures(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The program that measures Linux, after it was built.
+fn linux_program(repository: &Repository) -> Outcome<PathBuf> {
     let mut command = cargo::command();
     command.args(["build", "--release", "--package", "bench-linux", "--manifest-path"]);
     command.arg(repository.root().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
     let made = cargo::build(command, "the measurements of Linux", 2)?;
-    let program = made.get("bench-linux").ok_or_else(|| Failure::new("cargo made no program bench-linux"))?;
-    let output = Command::new(program).output().map_err(|error| Failure::file("start", program, &error))?;
-    Ok(figures(&String::from_utf8_lossy(&output.stdout)))
+    made.get("bench-linux").map(PathBuf::from).ok_or_else(|| Failure::new("cargo made no program bench-linux"))
 }

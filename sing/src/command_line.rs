@@ -239,6 +239,15 @@ pub struct BenchArguments {
     /// Write the figures here as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// How often the disk is measured; medians are shown
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub rounds: u16,
+    /// Measure of the disk only what has this in its name
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Write charts of the disk's figures into this folder, as SVG
+    #[arg(long, value_name = "FOLDER")]
+    pub charts: Option<PathBuf>,
 }
 
 /// What `sing bench` measures.
@@ -250,6 +259,8 @@ pub enum BenchSubject {
     Pairs,
     /// Where the time goes from the kernel's entry to the prompt, and how large kernel and memory are
     Boot,
+    /// Files of an ext2 disk, beside Linux with the same disk
+    Disk,
 }
 
 /// `sing check`.

@@ -21,6 +21,12 @@ pub fn yield_processor() {
     unsafe { libc::sched_yield() };
 }
 
+/// Writes everything of the volume on which this file lies to its disk.
+pub fn sync_volume(file: &std::fs::File) -> bool {
+    // SAFETY: takes a descriptor, which is open as long as `file` is borrowed, and touches no memory of ours.
+    unsafe { libc::syncfs(std::os::fd::AsRawFd::as_raw_fd(file)) == 0 }
+}
+
 /// Keeps this thread, and those it creates, on the first processor it may use.
 pub fn pin_to_one_processor() -> Option<()> {
     let bytes = size_of::<libc::cpu_set_t>();

@@ -1,0 +1,192 @@
+//! What is measured.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use contracts::access::AccessError;
+use contracts::directory::{CreateMode, NodeKind};
+use contracts::file_io::OpenFile;
+use contracts::namespace::Namespace;
+use contracts::path;
+use sip::exheap::ExVec;
+use sip::time::monotonic;
+
+use crate::Trouble;
+use crate::figures::Figures;
+
+/// Bytes of a random read.
+const RANDOM_BYTES: usize = 4096;
+/// Bytes of a small file.
+const SMALL_BYTES: usize = 1024;
+/// Permissions of what is made.
+const PERMISSIONS: u32 = 0o644;
+
+/// A task and what it is done with.
+pub struct Bench {
+    pub namespace: Namespace,
+    pub figures: Figures,
+    pub path: String,
+    pub block_bytes: usize,
+    pub size_bytes: u64,
+    pub count: u64,
+}
+
+impl Bench {
+    /// Does one round.
+    pub fn run(&mut self, task: &str) -> Result<(), Trouble> {
+        let path = self.path.clone();
+        let result = match task {
+            "all" => self.all(&path),
+            "read" => self.read(&path),
+            "random" => self.random(&path),
+            "latency" => self.latency(&path),
+            "write" => self.write(&path),
+            "files" => self.files(&path),
+            "tree" => self.tree(&path),
+            other => return Err(Trouble::NoTask(other.into())),
+        };
+        result.map_err(|error| Trouble::At(path, error))
+    }
+
+    /// All tasks, with a file of its own, which is removed in the end.
+    fn all(&mut self, folder: &str) -> Result<(), AccessError> {
+        let file = path::join(folder, "bench-disk.tmp");
+        self.write(&file)?;
+        let measured = self.read(&file).and_then(|()| self.random(&file)).and_then(|()| self.latency(&file));
+        self.namespace.remove_file(&file)?;
+        measured?;
+        self.files(folder)?;
+        self.tree(folder)
+    }
+
+    fn read(&mut self, path: &str) -> Result<(), AccessError> {
+        let mut file = self.namespace.open_file(path)?;
+        let mut block = ExVec::new(self.block_bytes)?;
+        let begin = monotonic();
+        let mut offset = 0;
+        loop {
+            let (filled, count) = file.read_at(block, offset)?;
+            if count == 0 {
+                break;
+            }
+            offset += count as u64;
+            block = filled;
+        }
+        let what = format!("reading {offset} bytes in blocks of {}", self.block_bytes);
+        self.figures.throughput("read", &what, offset, monotonic() - begin);
+        Ok(())
+    }
+
+    fn random(&mut self, path: &str) -> Result<(), AccessError> {
+        let mut file = self.namespace.open_file(path)?;
+        let blocks = file.attributes()?.size_bytes / RANDOM_BYTES as u64;
+        let mut random = Random(0x2007);
+        let places = (0..self.count).map(|_| random.below(blocks) * RANDOM_BYTES as u64);
+        let places: Vec<u64> = places.collect();
+        let begin = monotonic();
+        let each = timed_reads(&mut file, RANDOM_BYTES, &places)?;
+        self.figures.rate("random", "random reads of 4 KiB", self.count, monotonic() - begin);
+        self.figures.latencies("random_latency", "one of them", &each);
+        Ok(())
+    }
+
+    fn latency(&mut self, path: &str) -> Result<(), AccessError> {
+        let mut file = self.namespace.open_file(path)?;
+        let places: Vec<u64> = (0..self.count).map(|index| index * self.block_bytes as u64).collect();
+        let each = timed_reads(&mut file, self.block_bytes, &places)?;
+        let what = format!("sequential reads of {} bytes", self.block_bytes);
+        self.figures.latencies("latency", &what, &each);
+        Ok(())
+    }
+
+    /// Writes a new file from its begin to its end, and waits until it is on the medium.
+    fn write(&mut self, path: &str) -> Result<(), AccessError> {
+        let mut file = self.namespace.create_file(path, PERMISSIONS, CreateMode::OpenExisting)?;
+        file.set_size(0)?;
+        file.sync()?;
+        let mut block = ExVec::new(self.block_bytes)?;
+        block.fill(0x5a);
+        let begin = monotonic();
+        let mut offset = 0;
+        while offset < self.size_bytes {
+            let bytes = (self.size_bytes - offset).min(self.block_bytes as u64);
+            // No more than a block.
+            block = file.write_at(block, offset, bytes as usize)?.all()?;
+            offset += bytes;
+        }
+        file.sync()?;
+        let what = format!("writing {offset} bytes in blocks of {} and sync", self.block_bytes);
+        self.figures.throughput("write", &what, offset, monotonic() - begin);
+        Ok(())
+    }
+
+    /// Makes small files in a new folder, and removes them.
+    fn files(&mut self, folder: &str) -> Result<(), AccessError> {
+        let path = path::join(folder, "bench-disk-files");
+        self.namespace.make_directory(&path)?;
+        let mut below = self.namespace.open_directory(&path)?;
+        let mut block = ExVec::new(SMALL_BYTES)?;
+        block.fill(0x5a);
+        let begin = monotonic();
+        for number in 0..self.count {
+            let name = format!("file-{number:06}");
+            let mut file = below.create_own_file(&name, PERMISSIONS, CreateMode::New)?;
+            block = file.write_at(block, 0, SMALL_BYTES)?.all()?;
+        }
+        below.sync()?;
+        let created = monotonic();
+        for number in 0..self.count {
+            below.remove_file(&format!("file-{number:06}"))?;
+        }
+        below.sync()?;
+        let removed = monotonic();
+        drop(below);
+        self.namespace.remove_directory(&path)?;
+        self.figures.rate("create", "creating and writing small files", self.count, created - begin);
+        self.figures.rate("delete", "removing them", self.count, removed - created);
+        Ok(())
+    }
+
+    /// Looks at the names in all folders.
+    fn tree(&mut self, folder: &str) -> Result<(), AccessError> {
+        let begin = monotonic();
+        let mut names = 0_u64;
+        let mut folders = Vec::from([String::from(folder)]);
+        while let Some(folder) = folders.pop() {
+            self.namespace.open_directory(&folder)?.for_each_name(|name| {
+                names += 1;
+                if name.kind == NodeKind::Directory {
+                    folders.push(path::join(&folder, &name.text()));
+                }
+            })?;
+        }
+        self.figures.rate("tree", &format!("going through {names} names"), names, monotonic() - begin);
+        Ok(())
+    }
+}
+
+/// How long each read took, in nanoseconds.
+fn timed_reads(file: &mut OpenFile, bytes: usize, places: &[u64]) -> Result<Vec<u64>, AccessError> {
+    let mut block = ExVec::new(bytes)?;
+    let mut each = Vec::with_capacity(places.len());
+    for place in places {
+        let begin = monotonic();
+        block = file.read_at(block, *place)?.0;
+        each.push(monotonic() - begin);
+    }
+    Ok(each)
+}
+
+/// The same numbers in each run (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let number = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        (number * limit.min(u32::MAX.into())) >> 32
+    }
+}
