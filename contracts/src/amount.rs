@@ -1,4 +1,33 @@
-//! Amounts of bytes as people write them.
+//! Amounts of bytes and lines as people write them.
+
+use alloc::format;
+use alloc::string::String;
+
+/// So much of a file, from its start or up to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// So many lines.
+    Lines(u64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+impl Part {
+    /// What a person asks for: bytes, if any are asked for, else lines. An error is a sentence.
+    pub fn new(lines: i64, bytes: Option<&str>) -> Result<Part, String> {
+        let Some(bytes) = bytes else {
+            let lines =
+                u64::try_from(lines).map_err(|_| format!("`{lines}` lines there cannot be; write 0 or more"))?;
+            return Ok(Part::Lines(lines));
+        };
+        parse_bytes(bytes).map(Part::Bytes).ok_or_else(|| not_an_amount(bytes))
+    }
+}
+
+/// What to say to a person whose text [`parse_bytes`] cannot read.
+pub fn not_an_amount(text: &str) -> String {
+    format!("`{text}` is no amount of bytes; write it like 512, 64k or 1.5M")
+}
 
 /// Bytes of `512`, `64k`, `64K`, `64KiB`, `1.5M`, `2GiB`, `1T`: units are powers of 1024. `None` if it is no amount.
 pub fn parse_bytes(text: &str) -> Option<u64> {

@@ -75,9 +75,36 @@ impl Place {
     }
 }
 
-/// Where copies of several things go: into the folder at `to`, or, of one thing alone, to that very path.
-pub fn destination(namespace: &mut Namespace, from: &Place, to: &Place) -> Place {
-    if namespace.open_directory(&to.full).is_ok() { to.below(from.name()) } else { to.clone() }
+/// Goes through the paths of a person who wants something put elsewhere: the last one says where, and is a folder or,
+/// for one thing alone, its new path. `act` is given what there is and where it goes, reports what goes wrong, and
+/// says whether all went well. Gives the exit status.
+pub fn each_destination(
+    namespace: &mut Namespace,
+    working_folder: &str,
+    paths: &[String],
+    usage: &str,
+    mut act: impl FnMut(&mut Namespace, &Place, &Place) -> bool,
+) -> i32 {
+    let Some((to, from)) = paths.split_last().filter(|(_, from)| !from.is_empty()) else {
+        report::error(format_args!("it takes at least two paths; usage: {usage}"));
+        return 2;
+    };
+    let to = Place::new(working_folder, to);
+    let folder = namespace.open_directory(&to.full);
+    if let (Err(error), [_, _, ..]) = (&folder, from) {
+        report::error(format_args!("{}: of several things, each goes into a folder that is there: {error}", to.shown));
+        return 1;
+    }
+    let into_folder = folder.is_ok();
+    let mut status = 0;
+    for asked in from {
+        let from = Place::new(working_folder, asked);
+        let to = if into_folder { to.below(from.name()) } else { to.clone() };
+        if !act(namespace, &from, &to) {
+            status = 1;
+        }
+    }
+    status
 }
 
 /// Why something was not copied.
@@ -289,7 +316,7 @@ impl Copier {
         let folder = source.folder.open_directory(source.name).with(|| source.shown())?;
         let mut walk = Walk::new(folder, source.shown(), source.volume).with(|| source.shown())?;
         let mut to = Trail::new(copy, target.shown());
-        while let Some(step) = walk.next() {
+        while let Some(step) = walk.step() {
             let outcome = match step {
                 Step::Name(name) if is_folder(name.kind) => {
                     let is_itself = name.node == itself.node && *walk.volume() == *target.volume;

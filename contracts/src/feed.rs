@@ -137,7 +137,7 @@ impl Reader {
     }
 
     /// The next bytes: a block and how many at its start count. `None` at the end.
-    pub fn next(&mut self) -> Result<Option<(ExVec<u8>, usize)>, Trouble> {
+    pub fn block(&mut self) -> Result<Option<(ExVec<u8>, usize)>, Trouble> {
         match &mut self.source {
             Source::Input(input) => {
                 let block = input.block().map_err(Trouble::Input)?;
@@ -162,7 +162,7 @@ impl Reader {
         }
     }
 
-    /// Takes a block of [`next`](Reader::next) back, to be filled again.
+    /// Takes a block of [`block`](Reader::block) back, to be filled again.
     pub fn recycle(&mut self, block: ExVec<u8>) {
         if block.len() == BLOCK_BYTES {
             self.spare = Some(block);
@@ -171,7 +171,7 @@ impl Reader {
 
     /// Calls `each` for all bytes, in pieces.
     pub fn for_each(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Trouble> {
-        while let Some((block, bytes)) = self.next()? {
+        while let Some((block, bytes)) = self.block()? {
             each(&block[..bytes]);
             self.recycle(block);
         }

@@ -5,7 +5,12 @@
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
+use crate::directory::CreateMode;
 use crate::file_io::OpenFile;
+use crate::namespace::Namespace;
+
+/// Permission bits of a file that is made.
+pub const NEW_PERMISSIONS: u32 = 0o644;
 
 /// Bytes of a piece that is not written where all of it is zero. No file system here has larger blocks that would
 /// be given to it all the same.
@@ -20,19 +25,38 @@ pub enum Zeros {
     Skip,
 }
 
+/// What becomes of a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Its content is replaced.
+    Replace,
+    /// Its content is kept, and more comes behind it.
+    Append,
+}
+
 /// A file that is written in order.
 pub struct FileWriter {
     file: OpenFile,
     zeros: Zeros,
+    existing: Existing,
     offset: u64,
     /// The file ends at or after this byte.
     written_to: u64,
 }
 
 impl FileWriter {
-    /// Writes from the byte `offset` on.
+    /// Writes over what is in the file from the byte `offset` on.
     pub fn new(file: OpenFile, offset: u64, zeros: Zeros) -> FileWriter {
-        FileWriter { file, zeros, offset, written_to: 0 }
+        FileWriter { file, zeros, existing: Existing::Replace, offset, written_to: 0 }
+    }
+
+    /// Makes or opens the file at this path, to be written as a whole or from its end on.
+    pub fn open(namespace: &mut Namespace, path: &str, existing: Existing) -> Result<FileWriter, AccessError> {
+        let mut file = namespace.create_file(path, NEW_PERMISSIONS, CreateMode::OpenExisting)?;
+        if existing == Existing::Replace {
+            file.set_size(0)?;
+        }
+        Ok(FileWriter { existing, ..FileWriter::new(file, 0, Zeros::Write) })
     }
 
     /// Writes the first `bytes` bytes of `block` next, and gives the block back.
@@ -45,7 +69,12 @@ impl FileWriter {
     }
 
     fn write_front(&mut self, block: ExVec<u8>, bytes: usize) -> Result<ExVec<u8>, AccessError> {
-        let block = self.file.write_at(block, self.offset, bytes)?.all()?;
+        let written = match self.existing {
+            Existing::Replace => self.file.write_at(block, self.offset, bytes)?,
+            // Whoever else writes to the file may have made it longer.
+            Existing::Append => self.file.append(block, bytes)?,
+        };
+        let block = written.all()?;
         self.offset += bytes as u64;
         self.written_to = self.offset;
         Ok(block)
@@ -112,11 +141,11 @@ mod tests {
         assert!(runs(&bytes).is_empty());
         bytes[PIECE_BYTES] = 1;
         bytes[3 * PIECE_BYTES - 1] = 1;
-        assert_eq!(runs(&bytes), [PIECE_BYTES..3 * PIECE_BYTES]);
+        assert_eq!(runs(&bytes), Vec::from_iter([PIECE_BYTES..3 * PIECE_BYTES]));
         bytes[5 * PIECE_BYTES + 9] = 1;
         assert_eq!(runs(&bytes), [PIECE_BYTES..3 * PIECE_BYTES, 5 * PIECE_BYTES..5 * PIECE_BYTES + 10]);
         bytes.fill(1);
-        assert_eq!(runs(&bytes), [0..bytes.len()]);
+        assert_eq!(runs(&bytes), Vec::from_iter([0..bytes.len()]));
         assert!(runs(&[]).is_empty());
     }
 }

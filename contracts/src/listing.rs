@@ -71,7 +71,7 @@ fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Strin
             Err(error) => return Err(error),
         }
     }
-    Ok(body(&table))
+    Ok(table.body())
 }
 
 fn single(full: &str, kind: NodeKind, attributes: NodeAttributes, style: Style) -> String {
@@ -80,15 +80,10 @@ fn single(full: &str, kind: NodeKind, attributes: NodeAttributes, style: Style) 
     }
     let mut table = long_table();
     table.row(long_row(full, kind, attributes, None));
-    body(&table)
+    table.body()
 }
 
 /// A long listing has no headings: its columns are those every Unix has taught.
-fn body(table: &Table) -> String {
-    let text = table.render();
-    text.split_once('\n').map_or(String::new(), |(_, rest)| rest.into())
-}
-
 fn long_table() -> Table {
     Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left), ("", Align::Left)])
 }

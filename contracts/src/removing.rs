@@ -82,7 +82,7 @@ pub fn remove(namespace: &mut Namespace, full: &str, shown: &str, folders: Folde
 fn empty(mut walk: Walk) -> Result<(), RemoveError> {
     // For each folder from the first on, whether something is left in it.
     let mut left_over = Vec::from([false]);
-    while let Some(step) = walk.next() {
+    while let Some(step) = walk.step() {
         let outcome = match &step {
             Step::Name(name) if name.kind == NodeKind::Mount => Err(RemoveError::IsMount),
             Step::Name(name) if name.kind == NodeKind::Directory => {

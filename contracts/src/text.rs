@@ -214,6 +214,12 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    /// The lines without the headings.
+    pub fn body(&self) -> String {
+        let text = self.render();
+        text.split_once('\n').map_or(String::new(), |(_, rest)| rest.into())
+    }
+
     /// The whole table, with a line end after each line and no blanks before it.
     pub fn render(&self) -> String {
         let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();

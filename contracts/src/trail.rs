@@ -52,7 +52,7 @@ impl Trail {
     pub fn enter(&mut self, name: &str) -> Result<(), AccessError> {
         let folder = self.folder()?.open_directory(name)?;
         let depth = self.steps.len();
-        if depth % STRIDE != 0
+        if !depth.is_multiple_of(STRIDE)
             && let Some(here) = self.steps.last_mut()
         {
             here.folder = None;

@@ -1,14 +1,16 @@
-//! Which volume a path leads to: with the number of a node, that tells whether two names are one file.
+//! Where paths lead: on which volume, and past symbolic links.
+//!
+//! The volume and the number of a node tell whether two names are one file.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::access::AccessError;
-use crate::directory::NodeKind;
+use crate::directory::{NameError, NodeKind};
 use crate::namespace::Namespace;
 use crate::path;
 
-/// How many symbolic links are followed on the way to a volume.
+/// How many symbolic links are followed on one way.
 const MOST_LINKS: usize = 16;
 
 /// Where the volume is mounted that holds what has this path, from the root on; `/` for what is on none. A path
@@ -49,4 +51,23 @@ fn first_turn(namespace: &mut Namespace, whole: &str) -> Result<Turn, AccessErro
         }
     }
     Ok(Turn::None)
+}
+
+/// The path of what is found where the symbolic links at the end of `full` lead; that may be nothing.
+pub fn end_of_links(namespace: &mut Namespace, full: &str) -> Result<String, AccessError> {
+    let mut whole = path::absolute("/", full);
+    for _ in 0..MOST_LINKS {
+        match namespace.attributes(&whole) {
+            Ok((NodeKind::Link, _)) => {}
+            _ => return Ok(whole),
+        }
+        let target = namespace.read_link(&whole)?;
+        let above = path::split_last(&whole).map_or("/", |(folder, _)| folder);
+        whole = match target.strip_prefix('/') {
+            // The root of a link is that of its volume.
+            Some(below) => path::absolute(&volume_of(namespace, &whole)?, below),
+            None => path::absolute(above, &target),
+        };
+    }
+    Err(NameError::TooManyLinks.into())
 }

@@ -47,7 +47,7 @@ impl Walk {
     }
 
     /// What comes next. `None` once the folder in which the walk began has no more names.
-    pub fn next(&mut self) -> Option<Step> {
+    pub fn step(&mut self) -> Option<Step> {
         match self.levels.last_mut()?.names.next() {
             Some(name) => Some(Step::Name(name)),
             None => {

@@ -22,6 +22,16 @@ pub enum PatternPart {
 }
 
 impl Pattern {
+    /// The pattern that a text is in which `*` and `?` mean what they mean outside quotes.
+    pub fn of_text(text: &str) -> Pattern {
+        let part = |character| match character {
+            '*' => PatternPart::AnyRun,
+            '?' => PatternPart::AnyCharacter,
+            other => PatternPart::Character(other),
+        };
+        Pattern { parts: text.chars().map(part).collect() }
+    }
+
     /// The patterns of the path's parts, split at `/`; empty for two `/` in a row and at either end.
     pub fn components(&self) -> Vec<Pattern> {
         self.parts
@@ -52,11 +62,13 @@ impl Pattern {
     /// Whether the whole of `text` fits. `*` and `?` at the start do not stand for a dot, so that hidden
     /// names are left out unless they are asked for.
     pub fn matches(&self, text: &str) -> bool {
+        let hidden = text.starts_with('.') && self.parts.first() != Some(&PatternPart::Character('.'));
+        !hidden && self.fits(text)
+    }
+
+    /// Whether the whole of `text` fits, hidden or not.
+    pub fn fits(&self, text: &str) -> bool {
         let characters: Vec<char> = text.chars().collect();
-        let hidden = characters.first() == Some(&'.');
-        if hidden && self.parts.first() != Some(&PatternPart::Character('.')) {
-            return false;
-        }
         // Greedy with one point to return to: time is at most the product of the lengths.
         let (mut at, mut part) = (0, 0);
         let mut retry: Option<(usize, usize)> = None;
@@ -93,15 +105,6 @@ impl Pattern {
 mod tests {
     use super::*;
 
-    fn pattern(text: &str) -> Pattern {
-        let part = |character| match character {
-            '*' => PatternPart::AnyRun,
-            '?' => PatternPart::AnyCharacter,
-            other => PatternPart::Character(other),
-        };
-        Pattern { parts: text.chars().map(part).collect() }
-    }
-
     #[test]
     fn whole_names_match() {
         for (wanted, text, expected) in [
@@ -117,7 +120,12 @@ mod tests {
             ("**", "", true),
             ("*a", "aaaaab", false),
         ] {
-            assert_eq!(pattern(wanted).matches(text), expected, "{wanted} {text}");
+            assert_eq!(Pattern::of_text(wanted).matches(text), expected, "{wanted} {text}");
         }
+    }
+    #[test]
+    fn hidden_names_fit_where_nobody_leaves_them_out() {
+        assert!(Pattern::of_text("*").fits(".hidden"));
+        assert!(!Pattern::of_text("*").matches(".hidden"));
     }
 }

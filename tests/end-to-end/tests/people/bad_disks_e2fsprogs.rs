@@ -121,8 +121,8 @@ fn noise_anywhere_in_the_metadata_never_harms_the_system() {
             let offset = 1024 + 58 + state % 300_000;
             file.write_all_at(&state.to_be_bytes()[..1 + round % 4], offset).expect("the image can be written");
         }
-        let commands = "ls -l /fs/disk0; tree /fs/disk0; cat /fs/disk0/binary-4300000 | checksum; \
-            cat /fs/disk0/a/b.txt | checksum; echo; echo end";
+        let commands = "ls -l /fs/disk0; tree /fs/disk0; cat /fs/disk0/binary-4300000 | hash; \
+            cat /fs/disk0/a/b.txt | hash; echo; echo end";
         let run = Machine::new().disk(image.path()).run(commands);
         run.orderly();
         assert!(run.output.ends_with(b"\nend\n") && run.status == Some(0), "round {round}:\n{run}");
@@ -138,7 +138,7 @@ fn a_disk_that_shrinks_under_the_running_system() {
     terminal.wait_for("name-00049");
     let file = OpenOptions::new().write(true).open(image.path()).expect("the image can be written");
     file.set_len(1 << 20).expect("the image can be cut");
-    terminal.press("cat /fs/disk0/binary-4300000 | checksum\r");
+    terminal.press("cat /fs/disk0/binary-4300000 | hash\r");
     terminal.wait_for("cat: /fs/disk0/binary-4300000: the device below could not be read");
     terminal.press("echo still here\r");
     terminal.wait_for("\nstill here\n");
@@ -152,6 +152,6 @@ fn nothing_is_written_to_a_file_system_that_only_reads() {
     let before = std::fs::read(image.path()).expect("the image can be read");
     let run = Machine::new().disk(image.path()).run("echo new > /fs/disk0/new");
     run.refused(&["/fs/disk0/new", "cannot be written"]);
-    Machine::new().disk(image.path()).run("tree /fs/disk0 | checksum").succeeded();
+    Machine::new().disk(image.path()).run("tree /fs/disk0 | hash").succeeded();
     assert!(std::fs::read(image.path()).expect("the image can be read") == before, "the image was changed");
 }

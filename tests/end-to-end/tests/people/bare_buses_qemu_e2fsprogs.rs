@@ -46,7 +46,7 @@ fn devices_that_the_firmware_gave_no_addresses_get_some() {
     // This firmware boots the kernel and does nothing else.
     let machine = BareMachine::new("qemu").with(&["--disk", &path]).with(&qemu(&["-bios", "qboot.rom"]));
     let run = machine
-        .run("devices --ranges; checksum -a crc32 /fs/disk0/file; kill pci-bus; checksum -a crc32 /fs/disk0/file");
+        .run("devices --ranges; hash -a crc32 /fs/disk0/file; kill pci-bus; hash -a crc32 /fs/disk0/file");
     run.orderly();
     assert!(run.text().contains("  0x0 ports"), "the firmware has given addresses:\n{run}");
     let sums: Vec<String> = run.text().lines().filter(|line| line.contains("disk0/file")).map(String::from).collect();
@@ -85,8 +85,8 @@ fn a_bus_that_is_restarted_leaves_drivers_at_work_alone() {
         // The driver outlives the bus; then the restarted bus is the one that silences what the driver leaves, once
         // after its restart and once because the driver ended while there was no bus.
         let commands = format!(
-            "i=0; while test $i '<' {rounds}; do kill {bus}; cat /fs/disk0/file | checksum -a crc32; \
-             kill virtio-blk; kill {bus}; sleep 300ms; cat /fs/disk0/file | checksum -a crc32; i=$((i + 1)); end; \
+            "i=0; while test $i '<' {rounds}; do kill {bus}; cat /fs/disk0/file | hash -a crc32; \
+             kill virtio-blk; kill {bus}; sleep 300ms; cat /fs/disk0/file | hash -a crc32; i=$((i + 1)); end; \
              devices; sysinfo"
         );
         let run = BareMachine::new(kind).with(&["--disk", &path, "--smp", "2"]).run(&commands);

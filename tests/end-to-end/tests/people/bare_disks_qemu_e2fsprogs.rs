@@ -48,13 +48,13 @@ fn loop_of_kills(kind: &str, kills: usize, limit: Duration) {
     // The whole file fills the file system's caches before anything is counted. The processes of all others are the same before and after: no number changes.
     let commands = format!(
         "function round\n\
-         cat /fs/disk0/large | checksum -a crc32 &\n\
+         cat /fs/disk0/large | hash -a crc32 &\n\
          sleep 5ms\n\
          kill virtio-blk || echo not killed\n\
          wait\n\
          cat /fs/disk0/small || echo not again\n\
          end\n\
-         cat /fs/disk0/large | checksum -a crc32; round; round; sleep 500ms; sysinfo; ps\n\
+         cat /fs/disk0/large | hash -a crc32; round; round; sleep 500ms; sysinfo; ps\n\
          i=0; while test $i '<' {kills}; do round; i=$((i + 1)); end\n\
          sleep 500ms; sysinfo; ps"
     );
@@ -119,7 +119,7 @@ fn a_disk_that_returns_errors_is_told_and_harms_nobody_else() {
     let faulty = format!("drive.disk0.file=blkdebug:{}:{path}", rules.display());
     let words = ["--smp", "1", "--disk", &path, "--qemu=-set", &format!("--qemu={faulty}")];
     let machine = BareMachine::new("microvm").with(&words);
-    let commands = "checksum /fs/disk0/large; echo $?; cat /fs/disk0/small; ps";
+    let commands = "hash /fs/disk0/large; echo $?; cat /fs/disk0/small; ps";
     let run = finish(machine.command(Some(commands)), commands, Duration::from_secs(60));
     assert!(run.errors.contains("/fs/disk0/large"), "{run}");
     let text = run.text();

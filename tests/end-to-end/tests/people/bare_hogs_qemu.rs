@@ -8,9 +8,9 @@ fn is_ended(what: &str, held: &str) {
     let machine = BareMachine::new("microvm").with(&["--system", "hog", "--smp", "1", "--mem", "64M"]);
     let commands = format!(
         "hog {what} &\n\
-         for n in 1 2 3; do ls / | checksum -a crc32; sleep 100ms; end\n\
+         for n in 1 2 3; do ls / | hash -a crc32; sleep 100ms; end\n\
          sleep 1500ms\n\
-         ls / | checksum -a crc32; echo still here; ps; log | cat"
+         ls / | hash -a crc32; echo still here; ps; log | cat"
     );
     let run = machine.run(&commands);
     let text = run.text();

@@ -5,7 +5,7 @@ use end_to_end::{BareMachine, KINDS, repository};
 #[test]
 fn random_bytes_differ() {
     for kind in KINDS {
-        let run = BareMachine::new(kind).run("random 32; random 32; random 0; random 65536 | checksum; random 65537");
+        let run = BareMachine::new(kind).run("random 32; random 32; random 0; random 65536 | hash; random 65537");
         let text = run.text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{run}");

@@ -54,7 +54,7 @@ fn an_unknown_program_is_named_with_what_to_do() {
 #[test]
 fn pipes_join_programs() {
     assert_eq!(run("echo through pipes | cat | cat | cat").succeeded(), "through pipes\n");
-    assert_eq!(run("echo -n 123456789 | checksum -a crc32").succeeded(), "cbf43926  -\n");
+    assert_eq!(run("echo -n 123456789 | hash -a crc32").succeeded(), "cbf43926  -\n");
     let broken = run("cat /no/file | cat; echo $?");
     assert_eq!(broken.text(), "0\n", "the status of a pipeline is its last program's:\n{broken}");
 }

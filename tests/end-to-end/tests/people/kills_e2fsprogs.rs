@@ -17,7 +17,7 @@ fn disk() -> Image {
 fn round(number: &str) -> String {
     format!(
         "function round\n\
-         cat /fs/disk0/large | checksum -a crc32 &\n\
+         cat /fs/disk0/large | hash -a crc32 &\n\
          sleep 5ms\n\
          kill $1 || echo not killed\n\
          wait {number}\n\
@@ -55,7 +55,7 @@ fn the_file_system_is_killed_under_a_cat() {
 /// The file system asks the driver's successor for what was being read, so that nobody notices.
 #[test]
 fn the_disk_driver_is_killed_under_a_cat() {
-    let commands = format!("{}checksum -a crc32 /fs/disk0/large\nround file-disk\nps", round("1"));
+    let commands = format!("{}hash -a crc32 /fs/disk0/large\nround file-disk\nps", round("1"));
     let run = Machine::new().disk(disk().path()).run(&commands);
     run.orderly();
     let text = run.text();

@@ -1,0 +1,131 @@
+//! Copies blocks between files, disks and pipes.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod disk;
+mod ends;
+mod progress;
+
+use alloc::string::String;
+
+use contracts::amount::{not_an_amount, parse_bytes};
+use contracts::namespace::Namespace;
+use contracts::path;
+use contracts::pipe_io::{Input, Output};
+use contracts::report;
+
+use crate::ends::{From, To, Trouble};
+use crate::progress::Progress;
+
+sip::startup!();
+
+/// The largest block: what is lent to a server at once.
+const MOST_BLOCK_BYTES: u64 = 16 << 20;
+
+/// What is copied.
+struct Extent {
+    block_bytes: usize,
+    count: Option<u64>,
+    /// Bytes of the source to leave out.
+    skip: u64,
+    /// Bytes of the target to leave as they are.
+    seek: u64,
+}
+
+/// Copies; then tells how much it was, and how fast.
+pub fn main(startup: Startup) -> i32 {
+    let extent = match extent(&startup.block_bytes, startup.count, startup.skip, startup.seek) {
+        Ok(extent) => extent,
+        Err(message) => {
+            report::error(format_args!("{message}"));
+            return 2;
+        }
+    };
+    let mut namespace = Namespace::new(startup.namespace);
+    let output = Output::new(startup.output);
+    let folder = startup.working_folder;
+    let opened = || {
+        let from = From::open(&mut namespace, &folder, startup.from.as_deref(), startup.input.map(Input::new))?;
+        Ok((from, startup.to.as_deref().map(|asked| To::open(&mut namespace, asked, &path::absolute(&folder, asked)))))
+    };
+    let outcome: Result<(), Trouble> = opened().and_then(|(from, to)| match to {
+        // What is copied to standard output is all that may be written there.
+        None => copy(from, To::Output(output), Progress::to_person(), &extent),
+        Some(to) => copy(from, to?, Progress::to_output(output), &extent),
+    });
+    match outcome {
+        Ok(()) => 0,
+        Err(Trouble::NoReader) => 1,
+        Err(trouble) => {
+            report::error(format_args!("{trouble}"));
+            1
+        }
+    }
+}
+
+fn copy(mut from: From, mut to: To, mut progress: Progress, extent: &Extent) -> Result<(), Trouble> {
+    from.skip(extent.skip)?;
+    let mut offset = extent.seek;
+    let mut blocks = 0;
+    while extent.count.is_none_or(|count| blocks < count) {
+        let Some((block, bytes)) = from.block(extent.block_bytes)? else { break };
+        from.recycle(to.write(block, offset, bytes)?);
+        offset += bytes as u64;
+        blocks += 1;
+        progress.add(bytes);
+        if bytes < extent.block_bytes {
+            break;
+        }
+    }
+    to.finish()?;
+    progress.finish(blocks);
+    Ok(())
+}
+
+fn extent(block_bytes: &str, count: Option<i64>, skip: i64, seek: i64) -> Result<Extent, String> {
+    let bytes = parse_bytes(block_bytes).ok_or_else(|| not_an_amount(block_bytes))?;
+    if bytes == 0 || bytes > MOST_BLOCK_BYTES {
+        return Err(alloc::format!("a block has from 1 byte to 16 MiB, not {bytes}"));
+    }
+    let blocks = |number: i64, what: &str| {
+        let blocks = u64::try_from(number).ok();
+        blocks.ok_or_else(|| alloc::format!("{what} {number} blocks makes no sense; write 0 or more"))
+    };
+    let in_bytes = |number: i64, what: &str| {
+        blocks(number, what)?.checked_mul(bytes).ok_or_else(|| alloc::format!("{what} {number} blocks leads too far"))
+    };
+    Ok(Extent {
+        block_bytes: bytes as usize,
+        count: count.map(|count| blocks(count, "--count")).transpose()?,
+        skip: in_bytes(skip, "--skip")?,
+        seek: in_bytes(seek, "--seek")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extent_is_worked_out_in_bytes() {
+        let extent = extent("4k", Some(3), 2, 1).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((extent.block_bytes, extent.count, extent.skip, extent.seek), (4096, Some(3), 8192, 4096));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (block, count, skip, seek) in [
+            ("0", None, 0, 0),
+            ("17M", None, 0, 0),
+            ("x", None, 0, 0),
+            ("1", Some(-1), 0, 0),
+            ("1", None, -1, 0),
+            ("16M", None, i64::MAX, 0),
+            ("16M", None, 0, i64::MAX),
+        ] {
+            assert!(extent(block, count, skip, seek).is_err(), "{block} {count:?} {skip} {seek}");
+        }
+    }
+}

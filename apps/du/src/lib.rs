@@ -1,0 +1,122 @@
+//! Shows how much room files and folders take.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod sums;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use contracts::access::AccessError;
+use contracts::namespace::Namespace;
+use contracts::pipe_io::{Output, PipeBroken};
+use contracts::text::{bytes, printable};
+use contracts::volume::volume_of;
+use contracts::walk::{Step, Walk, is_folder};
+use contracts::{path, report};
+
+use crate::sums::Sums;
+
+sip::startup!();
+
+struct Usage {
+    /// How far down folders have a line of their own.
+    depth: usize,
+    exact: bool,
+    sums: Sums,
+    output: Output,
+    status: i32,
+}
+
+/// Prints a line for each folder, after those below it.
+pub fn main(mut startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let asked_depth = startup.depth.map_or(usize::MAX, |depth| usize::try_from(depth).unwrap_or(0));
+    let mut usage = Usage {
+        depth: if startup.sum { 0 } else { asked_depth },
+        exact: startup.bytes,
+        sums: Sums::default(),
+        output: Output::new(startup.output),
+        status: 0,
+    };
+    if startup.paths.is_empty() {
+        startup.paths.push(String::from("."));
+    }
+    for asked in &startup.paths {
+        let full = path::absolute(&startup.working_folder, asked);
+        match usage.measure(&mut namespace, asked, &full) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => usage.status = report::path_error(asked, &error),
+            // The reader has ended and wants no more.
+            Err(_) => return 1,
+        }
+    }
+    usage.output.finish_with(usage.status)
+}
+
+impl Usage {
+    fn measure(
+        &mut self,
+        namespace: &mut Namespace,
+        asked: &str,
+        full: &str,
+    ) -> Result<Result<(), AccessError>, PipeBroken> {
+        let mut begin = || {
+            let (kind, attributes) = namespace.attributes(full)?;
+            let volume = volume_of(namespace, full)?;
+            self.sums.begin(&volume, &attributes);
+            if !is_folder(kind) {
+                return Ok(None);
+            }
+            Walk::new(namespace.open_directory(full)?, String::from(asked), &volume).map(Some)
+        };
+        match begin() {
+            Ok(Some(walk)) => self.go_through(walk)?,
+            Ok(None) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+        self.line(asked).map(Ok)
+    }
+
+    fn go_through(&mut self, mut walk: Walk) -> Result<(), PipeBroken> {
+        while let Some(step) = walk.step() {
+            match step {
+                Step::Name(name) => {
+                    let mut look = || {
+                        let part = name.part()?;
+                        let (kind, attributes) = walk.here().folder()?.own_attributes(part)?;
+                        if is_folder(kind) {
+                            walk.enter(part, kind)?;
+                            self.sums.begin(&walk.volume(), &attributes);
+                        } else {
+                            self.sums.add(&walk.volume(), &attributes);
+                        }
+                        Ok::<(), AccessError>(())
+                    };
+                    if let Err(error) = look() {
+                        self.status = report::path_error(&walk.here().path_of(&name.text()), &error);
+                    }
+                }
+                Step::Left(name) => {
+                    let depth = walk.here().depth() + 1;
+                    let shown = walk.here().path_of(&name);
+                    if depth <= self.depth {
+                        self.line(&shown)?;
+                    } else {
+                        self.sums.end();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The line of what was begun last.
+    fn line(&mut self, shown: &str) -> Result<(), PipeBroken> {
+        let sum = self.sums.end();
+        let amount = if self.exact { sum.to_string() } else { bytes(sum) };
+        self.output.write(format!("{amount:>10}  {}\n", printable(shown.as_bytes())).as_bytes())
+    }
+}

@@ -1,0 +1,73 @@
+//! Fingerprints by the names of their algorithms.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use sha2::{Digest, Sha256};
+
+use crate::crc32::Crc32;
+
+/// A fingerprint in the making.
+pub struct Checksum {
+    state: State,
+}
+
+enum State {
+    Sha256(Box<Sha256>),
+    Blake3(Box<blake3::Hasher>),
+    Crc32(Crc32),
+}
+
+impl Checksum {
+    /// Of no bytes, by the algorithm `sha256`, `blake3` or `crc32`; `None` if it has another name.
+    pub fn named(algorithm: &str) -> Option<Checksum> {
+        let state = match algorithm {
+            "sha256" => State::Sha256(Box::default()),
+            "blake3" => State::Blake3(Box::new(blake3::Hasher::new())),
+            "crc32" => State::Crc32(Crc32::new()),
+            _ => return None,
+        };
+        Some(Checksum { state })
+    }
+
+    /// Of these bytes, too.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.state {
+            State::Sha256(state) => state.update(bytes),
+            State::Blake3(state) => {
+                state.update(bytes);
+            }
+            State::Crc32(state) => state.update(bytes),
+        }
+    }
+
+    /// The fingerprint of all bytes, in hexadecimal digits.
+    pub fn finish(self) -> String {
+        match self.state {
+            State::Sha256(state) => state.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+            State::Blake3(state) => state.finalize().to_hex().to_string(),
+            State::Crc32(state) => format!("{:08x}", state.value()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_values_that_the_algorithms_papers_print() {
+        for (algorithm, of_abc) in [
+            ("sha256", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            ("blake3", "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"),
+            ("crc32", "352441c2"),
+        ] {
+            let mut sum = Checksum::named(algorithm).unwrap();
+            sum.update(b"a");
+            sum.update(b"bc");
+            assert_eq!(sum.finish(), of_abc, "{algorithm}");
+        }
+        assert!(Checksum::named("md5").is_none());
+    }
+}

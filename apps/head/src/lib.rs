@@ -1,0 +1,57 @@
+//! Prints the beginning of files.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod beginning;
+
+use contracts::access::AccessError;
+use contracts::amount::Part;
+use contracts::feed::{Feed, heading};
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use contracts::report;
+use sip::exheap::ExVec;
+
+use crate::beginning::Beginning;
+
+sip::startup!();
+
+/// Prints the first lines, or bytes, of each file, and reads no further.
+pub fn main(startup: Startup) -> i32 {
+    let part = match Part::new(startup.lines, startup.bytes.as_deref()) {
+        Ok(part) => part,
+        Err(error) => {
+            report::error(format_args!("{error}"));
+            return 2;
+        }
+    };
+    let mut output = Output::new(startup.output);
+    let several = startup.paths.len() > 1;
+    let feed = Feed {
+        namespace: Namespace::new(startup.namespace),
+        working_folder: startup.working_folder,
+        paths: startup.paths,
+        input: startup.input,
+        usage: "head PATH...",
+    };
+    let mut before = "";
+    let outcome = feed.for_each(|name, mut reader| {
+        if several {
+            output.write(before.as_bytes())?;
+            output.write(heading(name).as_bytes())?;
+            before = "\n";
+        }
+        let mut beginning = Beginning::new(part);
+        while !beginning.is_whole()
+            && let Some((block, count)) = reader.block()?
+        {
+            let wanted = beginning.take(&block[..count]);
+            output.write_block(ExVec::from_slice(&block[..wanted]).map_err(AccessError::System)?)?;
+            reader.recycle(block);
+        }
+        Ok(())
+    });
+    outcome.map_or(1, |status| output.finish_with(status))
+}

@@ -1,0 +1,48 @@
+//! Makes folders.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::namespace::Namespace;
+use contracts::{path, report};
+
+sip::startup!();
+
+/// Makes each folder; one that cannot be made is reported, and the others are made.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let mut status = 0;
+    for asked in &startup.paths {
+        let full = path::absolute(&startup.working_folder, asked);
+        let made = match startup.parents {
+            true => make_with_parents(&mut namespace, &full),
+            false => namespace.make_directory(&full),
+        };
+        if let Err(error) = made {
+            status = report::path_error(asked, &error);
+        }
+    }
+    status
+}
+
+/// Makes what is not there of a path, from the first part that is not.
+fn make_with_parents(namespace: &mut Namespace, full: &str) -> Result<(), AccessError> {
+    let ends = full.match_indices('/').map(|(slash, _)| slash).skip(1).chain([full.len()]);
+    let mut nothing_yet = false;
+    for end in ends {
+        let folder = &full[..end];
+        if !nothing_yet && namespace.open_directory(folder).is_ok() {
+            continue;
+        }
+        nothing_yet = true;
+        match namespace.make_directory(folder) {
+            // Another program was quicker, or it is no folder: the next part or the end tells.
+            Err(AccessError::Name(NameError::AlreadyExists)) => drop(namespace.open_directory(folder)?),
+            other => other?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Waits until what was written is on the disks.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::namespace::Namespace;
+use contracts::volume_managers::VolumeManager;
+use contracts::{path, report};
+
+sip::startup!();
+
+/// Waits for the volumes of the paths; without any, for all volumes.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    if startup.paths.is_empty() {
+        return sync_all(&mut namespace);
+    }
+    let mut status = 0;
+    for asked in &startup.paths {
+        let full = path::absolute(&startup.working_folder, asked);
+        if let Err(error) = sync_path(&mut namespace, &full) {
+            status = report::path_error(asked, &error);
+        }
+    }
+    status
+}
+
+fn sync_path(namespace: &mut Namespace, full: &str) -> Result<(), AccessError> {
+    match namespace.open_directory(full) {
+        Ok(mut folder) => folder.sync(),
+        Err(AccessError::Name(NameError::NotADirectory | NameError::WrongContract)) => {
+            namespace.open_file(full)?.sync()
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn sync_all(namespace: &mut Namespace) -> i32 {
+    let managers = match VolumeManager::open_all(namespace) {
+        Ok(managers) => managers,
+        Err(trouble) => {
+            report::error(format_args!("{trouble}"));
+            return 1;
+        }
+    };
+    let mut status = 0;
+    for mut manager in managers {
+        if let Err(trouble) = manager.sync() {
+            report::error(format_args!("{trouble}"));
+            status = 1;
+        }
+    }
+    status
+}

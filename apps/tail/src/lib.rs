@@ -1,0 +1,113 @@
+//! Prints the end of files.
+//!
+//! A file is read backwards from its end until the part that is wanted begins; standard input is kept as far as it
+//! may still be the end.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod ending;
+
+use contracts::access::AccessError;
+use contracts::amount::Part;
+use contracts::feed::{Feed, Reader, Trouble, heading};
+use contracts::file_io::{OpenFile, new_block};
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use contracts::report;
+use sip::exheap::ExVec;
+
+use crate::ending::{Kept, LineStarts};
+
+sip::startup!();
+
+/// Prints the last lines, or bytes, of each file.
+pub fn main(startup: Startup) -> i32 {
+    let part = match Part::new(startup.lines, startup.bytes.as_deref()) {
+        Ok(part) => part,
+        Err(error) => {
+            report::error(format_args!("{error}"));
+            return 2;
+        }
+    };
+    let mut output = Output::new(startup.output);
+    let several = startup.paths.len() > 1;
+    let feed = Feed {
+        namespace: Namespace::new(startup.namespace),
+        working_folder: startup.working_folder,
+        paths: startup.paths,
+        input: startup.input,
+        usage: "tail PATH...",
+    };
+    let mut before = "";
+    let mut status = 0;
+    let outcome = feed.for_each(|name, mut reader| {
+        if several {
+            output.write(before.as_bytes())?;
+            output.write(heading(name).as_bytes())?;
+            before = "\n";
+        }
+        match reader.file() {
+            Some(file) => {
+                let start = start_of(file, part)?;
+                reader.seek(start);
+                print_rest(&mut reader, &mut output)
+            }
+            None => {
+                let printed = print_end_of_input(&mut reader, part, &mut output)?;
+                status = status.max(printed);
+                Ok(())
+            }
+        }
+    });
+    outcome.map_or(1, |failed| output.finish_with(failed.max(status)))
+}
+
+/// Where the end of a file begins.
+fn start_of(file: &mut OpenFile, part: Part) -> Result<u64, AccessError> {
+    let size = file.attributes()?.size_bytes;
+    let mut starts = match part {
+        Part::Bytes(bytes) => return Ok(size.saturating_sub(bytes)),
+        Part::Lines(lines) => LineStarts::new(lines),
+    };
+    let mut block = new_block()?;
+    let mut end = size;
+    while end > 0 {
+        // Whole blocks of the file, so that its last piece is the short one.
+        let start = (end - 1) / block.len() as u64 * block.len() as u64;
+        let (filled, count) = file.read_at(block, start)?;
+        let bytes = count.min((end - start) as usize);
+        if let Some(index) = starts.look_back(&filled[..bytes]) {
+            return Ok(start + index as u64);
+        }
+        block = filled;
+        end = start;
+    }
+    Ok(0)
+}
+
+fn print_rest(reader: &mut Reader, output: &mut Output) -> Result<(), Trouble> {
+    while let Some((block, count)) = reader.block()? {
+        output.write_block(ExVec::from_slice(&block[..count]).map_err(AccessError::System)?)?;
+        reader.recycle(block);
+    }
+    Ok(())
+}
+
+fn print_end_of_input(reader: &mut Reader, part: Part, output: &mut Output) -> Result<i32, Trouble> {
+    let mut kept = Kept::new(part);
+    while let Some((block, count)) = reader.block()? {
+        if kept.push(&block[..count]).is_err() {
+            report::error(format_args!(
+                "the end of the input is too long to be kept; write it to a file and name that"
+            ));
+            return Ok(1);
+        }
+        reader.recycle(block);
+    }
+    for piece in kept.into_pieces() {
+        output.write(&piece)?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,53 @@
+//! Gives files the time of now, or another, and makes those that are not there.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::access::AccessError;
+use contracts::directory::{CreateMode, NameError, NodeChanges};
+use contracts::file_writer::NEW_PERMISSIONS;
+use contracts::namespace::Namespace;
+use contracts::text::Moment;
+use contracts::volume::end_of_links;
+use contracts::{path, report};
+
+sip::startup!();
+
+/// Of [`NodeChanges`]: both times.
+const TIMES: u32 = 8 + 16;
+
+/// Touches each path; one that cannot be is reported, and the others follow.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let seconds = match startup.time.as_deref().map(|text| (text, Moment::parse(text))) {
+        None => i64::try_from(sip::time::wall() / 1_000_000_000).unwrap_or(0),
+        Some((_, Some(moment))) => moment.to_unix().unwrap_or(0),
+        Some((text, None)) => {
+            report::error(format_args!("`{text}` is no time; write it like 2026-11-21 03:06:38"));
+            return 2;
+        }
+    };
+    let mut status = 0;
+    for asked in &startup.paths {
+        let full = path::absolute(&startup.working_folder, asked);
+        if let Err(error) = touch(&mut namespace, &full, seconds, startup.no_create) {
+            status = report::path_error(asked, &error);
+        }
+    }
+    status
+}
+
+fn touch(namespace: &mut Namespace, full: &str, seconds: i64, no_create: bool) -> Result<(), AccessError> {
+    let full = end_of_links(namespace, full)?;
+    match namespace.attributes(&full) {
+        Err(AccessError::Name(NameError::NotFound)) if no_create => return Ok(()),
+        Err(AccessError::Name(NameError::NotFound)) => {
+            drop(namespace.create_file(&full, NEW_PERMISSIONS, CreateMode::OpenExisting)?);
+        }
+        other => drop(other?),
+    }
+    let changes =
+        NodeChanges { modified_s: seconds, accessed_s: seconds, permissions: 0, owner: 0, group: 0, which: TIMES };
+    namespace.set_attributes(&full, changes)
+}
