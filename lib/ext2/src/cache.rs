@@ -73,13 +73,13 @@ impl<K: Ord + Copy, V: Clone> Cache<K, V> {
     /// A value larger than the whole cache is not kept.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) {
         if let Some(&position) = self.positions.get(&key) {
-            self.remove(position);
+            self.remove_at(position);
         }
         if bytes > self.limit {
             return;
         }
         while self.limit - bytes < self.bytes {
-            self.remove(self.oldest);
+            self.remove_at(self.oldest);
         }
         let position = self.entries.len();
         self.entries.push(Entry { key, value, bytes, newer: NONE, older: NONE });
@@ -88,11 +88,18 @@ impl<K: Ord + Copy, V: Clone> Cache<K, V> {
         self.link_newest(position);
     }
 
+    /// Throws a value out, if it is there.
+    pub(crate) fn remove(&mut self, key: K) {
+        if let Some(&position) = self.positions.get(&key) {
+            self.remove_at(position);
+        }
+    }
+
     pub(crate) fn counts(&self) -> CacheCounts {
         CacheCounts { hits: self.hits, misses: self.misses, bytes: self.bytes, entries: self.entries.len() }
     }
 
-    fn remove(&mut self, position: usize) {
+    fn remove_at(&mut self, position: usize) {
         self.unlink(position);
         let removed = self.entries.swap_remove(position);
         self.positions.remove(&removed.key);

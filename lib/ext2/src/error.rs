@@ -271,6 +271,8 @@ pub enum Error {
     TooLarge,
     /// The name is empty or `.` or `..`, or has a zero or a slash in it.
     BadName,
+    /// The node is marked as one that does not change, or only grows (`chattr +i`, `+a`).
+    Protected,
     /// Nothing has that name.
     NotFound,
     /// A part of the path that has more after it is not a folder, or a folder was expected.
@@ -337,6 +339,7 @@ impl fmt::Display for Error {
             Error::TooManyNames => formatter.write_str("it has as many names as ext2 allows"),
             Error::TooLarge => formatter.write_str("the file would be larger than ext2 allows"),
             Error::BadName => formatter.write_str("that cannot be a name"),
+            Error::Protected => formatter.write_str("it is marked as not to be changed; remove the mark with chattr"),
             Error::NotFound => formatter.write_str("no such file or folder"),
             Error::NotADirectory => formatter.write_str("not a folder"),
             Error::NotAFile => formatter.write_str("not a file"),

@@ -237,6 +237,13 @@ impl Inode {
         bytes
     }
 
+    /// Puts a short symbolic link's target in the place of the block numbers.
+    pub fn set_short_target(&mut self, target: &[u8]) {
+        let mut bytes = [0; SHORT_TARGET_BYTES];
+        bytes[..target.len()].copy_from_slice(target);
+        self.blocks = core::array::from_fn(|index| read_u32(&bytes, index * 4));
+    }
+
     /// Writes what is known of the inode over its bytes, of which there are at least 128. The rest stays: the
     /// generation, what other systems keep there, an extended part. A time that changes loses its parts of a second.
     pub fn store(&self, bytes: &mut [u8]) {
