@@ -21,16 +21,11 @@ impl Linux {
     pub fn new(program: PathBuf, image: &Path, place: PathBuf) -> Outcome<Option<Linux>> {
         std::fs::create_dir_all(&place).map_err(|error| Failure::file("make the folder", &place, &error))?;
         let linux = Linux { program, place };
-        match linux.mount(image) {
-            Ok(mounted) => {
-                drop(mounted);
-                Ok(Some(linux))
-            }
-            Err(failure) => {
-                eprintln!("sing: Linux is left out: {failure}");
-                Ok(None)
-            }
+        if let Err(failure) = linux.mount(image).map(drop) {
+            eprintln!("sing: Linux is left out: {failure}");
+            return Ok(None);
         }
+        Ok(Some(linux))
     }
 
     /// Does a task on the image, which is mounted as long as that takes.
