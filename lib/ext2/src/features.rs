@@ -15,14 +15,22 @@ const fn feature(bit: u32, name: &'static str) -> FeatureName {
     FeatureName { bit, name }
 }
 
+/// Folders may have an index.
+pub const COMPATIBLE_DIR_INDEX: u32 = 0x20;
 /// Entries of folders say what kind of inode they name.
 pub const INCOMPATIBLE_FILE_TYPE: u32 = 0x2;
+/// The volume has a journal.
+pub const COMPATIBLE_HAS_JOURNAL: u32 = 0x4;
+/// The journal has to be replayed before anything else is done.
+pub const INCOMPATIBLE_RECOVER: u32 = 0x4;
 /// Only some groups hold copies of the superblock.
 pub const READ_ONLY_SPARSE_SUPER: u32 = 0x1;
 /// Some file is larger than 2 GiB.
 pub const READ_ONLY_LARGE_FILE: u32 = 0x2;
 /// The features of the incompatible set that are understood.
-pub const SUPPORTED_INCOMPATIBLE: u32 = INCOMPATIBLE_FILE_TYPE;
+pub const SUPPORTED_INCOMPATIBLE: u32 = INCOMPATIBLE_FILE_TYPE | INCOMPATIBLE_RECOVER;
+/// The features of the read-only-compatible set with which a volume is written.
+pub const WRITABLE_READ_ONLY_COMPATIBLE: u32 = READ_ONLY_SPARSE_SUPER | READ_ONLY_LARGE_FILE;
 
 /// Features that change nothing for who does not know them.
 pub const COMPATIBLE: &[FeatureName] = &[

@@ -17,16 +17,25 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+mod allocation;
 mod cache;
 mod directory;
 mod error;
 mod features;
 #[cfg(feature = "format")]
 pub mod format;
+mod fresh;
+mod geometry;
+mod journal;
+mod lock;
 mod mapping;
+pub mod mkfs;
 mod path;
 mod source;
+mod store;
 mod volume;
 pub mod wire;
 

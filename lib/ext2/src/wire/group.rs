@@ -1,7 +1,7 @@
 //! A block group's descriptor. The table of all descriptors begins in the block after the
 //! superblock's.
 
-use super::read_u32;
+use super::{read_u16, read_u32};
 
 /// Bytes of a descriptor.
 pub const BYTES: usize = 32;
@@ -11,11 +11,8 @@ pub mod field {
     pub(crate) const BLOCK_BITMAP: usize = 0;
     pub(crate) const INODE_BITMAP: usize = 4;
     pub(crate) const INODE_TABLE: usize = 8;
-    #[cfg(feature = "format")]
     pub(crate) const FREE_BLOCKS: usize = 12;
-    #[cfg(feature = "format")]
     pub(crate) const FREE_INODES: usize = 14;
-    #[cfg(feature = "format")]
     pub(crate) const FOLDERS: usize = 16;
 }
 
@@ -39,6 +36,12 @@ pub struct GroupDescriptor {
     pub inode_bitmap: u32,
     /// The first block of the group's inodes.
     pub inode_table: u32,
+    /// Blocks of the group that are free.
+    pub free_blocks: u16,
+    /// Inodes of the group that are free.
+    pub free_inodes: u16,
+    /// Inodes of the group that are folders.
+    pub folders: u16,
 }
 
 impl GroupDescriptor {
@@ -48,6 +51,9 @@ impl GroupDescriptor {
             block_bitmap: read_u32(view.0, field::BLOCK_BITMAP),
             inode_bitmap: read_u32(view.0, field::INODE_BITMAP),
             inode_table: read_u32(view.0, field::INODE_TABLE),
+            free_blocks: read_u16(view.0, field::FREE_BLOCKS),
+            free_inodes: read_u16(view.0, field::FREE_INODES),
+            folders: read_u16(view.0, field::FOLDERS),
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod directory;
 pub mod group;
 pub mod inode;
+pub mod journal;
 pub mod superblock;
 
 /// Reads the number of two bytes at `offset`. Views call this for offsets that they have checked.

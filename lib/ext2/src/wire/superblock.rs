@@ -15,48 +15,54 @@ pub const OLD_INODE_BYTES: u32 = 128;
 /// The first inode that is free for use on a volume of revision 0; later ones say.
 pub const OLD_FIRST_INODE: u32 = 11;
 
+/// Bit of the state: everything was written when the volume was last in use.
+pub const STATE_CLEAN: u16 = 1;
+/// Bit of the state: who used the volume found it damaged.
+pub const STATE_FAULTY: u16 = 2;
+/// Flag: folders' indexes hash names as unsigned characters.
+pub const FLAG_UNSIGNED_HASH: u32 = 2;
+
 /// Byte offsets of the fields.
 pub mod field {
     pub(crate) const INODES_COUNT: usize = 0;
     pub(crate) const BLOCKS_COUNT: usize = 4;
-    #[cfg(feature = "format")]
     pub(crate) const RESERVED_BLOCKS: usize = 8;
     pub(crate) const FREE_BLOCKS: usize = 12;
     pub(crate) const FREE_INODES: usize = 16;
     pub(crate) const FIRST_DATA_BLOCK: usize = 20;
     pub(crate) const LOG_BLOCK_SIZE: usize = 24;
-    #[cfg(feature = "format")]
     pub(crate) const LOG_FRAGMENT_SIZE: usize = 28;
     pub(crate) const BLOCKS_PER_GROUP: usize = 32;
-    #[cfg(feature = "format")]
     pub(crate) const FRAGMENTS_PER_GROUP: usize = 36;
     pub(crate) const INODES_PER_GROUP: usize = 40;
-    #[cfg(feature = "format")]
+    pub(crate) const MOUNT_TIME: usize = 44;
     pub(crate) const WRITE_TIME: usize = 48;
-    #[cfg(feature = "format")]
+    pub(crate) const MOUNTS: usize = 52;
     pub(crate) const MAXIMUM_MOUNTS: usize = 54;
     pub(crate) const MAGIC: usize = 56;
     pub(crate) const STATE: usize = 58;
-    #[cfg(feature = "format")]
     pub(crate) const ERROR_POLICY: usize = 60;
-    #[cfg(feature = "format")]
     pub(crate) const LAST_CHECK: usize = 64;
     pub(crate) const REVISION: usize = 76;
     pub(crate) const FIRST_INODE: usize = 84;
     pub(crate) const INODE_SIZE: usize = 88;
-    #[cfg(feature = "format")]
     pub(crate) const GROUP_NUMBER: usize = 90;
     pub(crate) const COMPATIBLE: usize = 92;
     pub(crate) const INCOMPATIBLE: usize = 96;
     pub(crate) const READ_ONLY_COMPATIBLE: usize = 100;
     pub(crate) const UUID: usize = 104;
     pub(crate) const LABEL: usize = 120;
-    #[cfg(feature = "format")]
+    pub(crate) const JOURNAL_INODE: usize = 224;
+    pub(crate) const JOURNAL_DEVICE: usize = 228;
+    pub(crate) const LAST_ORPHAN: usize = 232;
+    pub(crate) const HASH_SEED: usize = 236;
+    pub(crate) const HASH_VERSION: usize = 252;
+    pub(crate) const JOURNAL_BACKUP_KIND: usize = 253;
     pub(crate) const MADE_TIME: usize = 264;
-    #[cfg(feature = "format")]
+    pub(crate) const JOURNAL_BACKUP: usize = 268;
     pub(crate) const LEAST_EXTRA_BYTES: usize = 348;
-    #[cfg(feature = "format")]
     pub(crate) const WANTED_EXTRA_BYTES: usize = 350;
+    pub(crate) const FLAGS: usize = 352;
 }
 
 /// A superblock's bytes, known to be all there.
@@ -91,6 +97,8 @@ pub struct Superblock {
     pub inodes: u32,
     /// Blocks of the volume.
     pub blocks: u32,
+    /// Free blocks that are not given to users.
+    pub reserved_blocks: u32,
     /// Blocks that are free, as last counted by who wrote the volume.
     pub free_blocks: u32,
     /// Inodes that are free, as last counted by who wrote the volume.
@@ -117,6 +125,20 @@ pub struct Superblock {
     pub read_only_compatible: u32,
     /// Whether it was cleanly unmounted when it was last in use.
     pub clean: bool,
+    /// Whether who used it last found it damaged.
+    pub faulty: bool,
+    /// The inode of the journal, or 0.
+    pub journal_inode: u32,
+    /// The number of the disk that the journal is on, or 0 where it is on this one.
+    pub journal_device: u32,
+    /// The first of the inodes that have no name any more but are to be freed, or 0.
+    pub last_orphan: u32,
+    /// What the hashes of folders' indexes begin with.
+    pub hash_seed: [u32; 4],
+    /// The hash of new folders' indexes.
+    pub hash_version: u8,
+    /// Whether folders' indexes hash names as unsigned characters.
+    pub hash_unsigned: bool,
     /// The volume's identity.
     pub uuid: [u8; 16],
     /// The volume's name, filled up with zeros.
@@ -145,6 +167,7 @@ impl Superblock {
         let superblock = Superblock {
             inodes: view.number(field::INODES_COUNT),
             blocks: view.number(field::BLOCKS_COUNT),
+            reserved_blocks: view.number(field::RESERVED_BLOCKS),
             free_blocks: view.number(field::FREE_BLOCKS),
             free_inodes: view.number(field::FREE_INODES),
             first_data_block: view.number(field::FIRST_DATA_BLOCK),
@@ -157,7 +180,14 @@ impl Superblock {
             compatible: modern(field::COMPATIBLE, 0),
             incompatible,
             read_only_compatible: modern(field::READ_ONLY_COMPATIBLE, 0),
-            clean: read_u16(view.0, field::STATE) & 1 != 0,
+            clean: read_u16(view.0, field::STATE) & STATE_CLEAN != 0,
+            faulty: read_u16(view.0, field::STATE) & STATE_FAULTY != 0,
+            journal_inode: modern(field::JOURNAL_INODE, 0),
+            journal_device: modern(field::JOURNAL_DEVICE, 0),
+            last_orphan: modern(field::LAST_ORPHAN, 0),
+            hash_seed: core::array::from_fn(|index| modern(field::HASH_SEED + index * 4, 0)),
+            hash_version: if revision == 0 { 0 } else { view.0[field::HASH_VERSION] },
+            hash_unsigned: modern(field::FLAGS, 0) & FLAG_UNSIGNED_HASH != 0,
             uuid: core::array::from_fn(|index| view.0[field::UUID + index]),
             label: core::array::from_fn(|index| view.0[field::LABEL + index]),
         };

@@ -1,0 +1,159 @@
+//! Epochs: what becomes permanent together, and the changes that are under way in one.
+
+use core::cell::Cell;
+
+use super::Store;
+use super::tasks::Waiters;
+use crate::error::Error;
+use crate::lock::{Hold, Lock};
+use crate::source::BlockSource;
+
+/// Blocks of a write set that are left for the superblock and for what a change did not count.
+const SLACK: usize = 8;
+
+/// Where the epochs are.
+pub(super) struct Epochs {
+    /// The number of the epoch that goes on.
+    pub(super) running: Cell<u64>,
+    /// Every epoch with a smaller number is committed.
+    pub(super) first_uncommitted: Cell<u64>,
+    /// Commits so far.
+    pub(super) commits: Cell<u64>,
+    /// Changes under way, and the blocks they have announced.
+    open: Cell<usize>,
+    announced: Cell<usize>,
+    /// Whether no change may begin because an epoch is about to end.
+    is_freezing: Cell<bool>,
+    /// Blocks of a write set at most.
+    pub(super) most_blocks: Cell<usize>,
+    /// Whether the volume has been made ready to be changed.
+    pub(super) is_started: Cell<bool>,
+    start: Lock,
+    pub(super) commit: Lock,
+    /// Wakes who waits for changes to end or to be allowed.
+    pub(super) changed: Waiters,
+}
+
+impl Epochs {
+    pub(super) fn new() -> Epochs {
+        Epochs {
+            running: Cell::new(1),
+            first_uncommitted: Cell::new(1),
+            commits: Cell::new(0),
+            open: Cell::new(0),
+            announced: Cell::new(0),
+            is_freezing: Cell::new(false),
+            most_blocks: Cell::new(usize::MAX),
+            is_started: Cell::new(false),
+            start: Lock::default(),
+            commit: Lock::default(),
+            changed: Waiters::default(),
+        }
+    }
+
+    /// Waits until no change is under way, and lets none begin.
+    pub(super) async fn freeze(&self) {
+        self.is_freezing.set(true);
+        self.changed.until(|| self.open.get() == 0).await;
+    }
+
+    /// Lets changes begin again.
+    pub(super) fn thaw(&self) {
+        self.is_freezing.set(false);
+        self.changed.wake();
+    }
+}
+
+/// A change of several blocks that is under way: no commit falls into it. Dropping it ends it.
+#[must_use]
+pub(crate) struct Change<S: BlockSource> {
+    store: Store<S>,
+    announced: usize,
+}
+
+impl<S: BlockSource> Drop for Change<S> {
+    fn drop(&mut self) {
+        let epochs = &self.store.0.epochs;
+        epochs.open.set(epochs.open.get() - 1);
+        epochs.announced.set(epochs.announced.get() - self.announced);
+        epochs.changed.wake();
+    }
+}
+
+impl<S: BlockSource> Store<S> {
+    /// Whether changes are allowed at all.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        if self.0.is_shut.get() {
+            return Err(Error::ShutDown);
+        }
+        self.0.read_only.get().map_or(Ok(()), |reason| Err(Error::ReadOnly(reason)))
+    }
+
+    /// Begins a change of at most so many blocks of metadata.
+    pub(crate) async fn begin(&self, most_blocks: usize) -> Result<Change<S>, Error> {
+        self.begin_for(most_blocks, 0).await
+    }
+
+    /// Begins a change that wants to allocate so many blocks. If they are only there when freed ones have rested, what
+    /// was done so far is committed first.
+    pub(crate) async fn begin_for(&self, most_blocks: usize, new_blocks: u32) -> Result<Change<S>, Error> {
+        let epochs = &self.0.epochs;
+        let most_blocks = most_blocks + SLACK;
+        loop {
+            self.check_writable()?;
+            if epochs.is_freezing.get() {
+                epochs.changed.until(|| !epochs.is_freezing.get() || self.0.is_shut.get()).await;
+                continue;
+            }
+            if !epochs.is_started.get() {
+                let turn = epochs.start.acquire(Hold::Exclusive).await;
+                if !epochs.is_started.get() {
+                    self.start_writing().await?;
+                    epochs.is_started.set(true);
+                }
+                drop(turn);
+                continue;
+            }
+            let used = self.0.sets.borrow().running.len();
+            let is_full = used.saturating_add(epochs.announced.get() + most_blocks) > epochs.most_blocks.get();
+            let is_short = self.0.groups.borrow().would_gain(new_blocks, self.reserved_blocks());
+            if is_full && used == 0 && epochs.open.get() > 0 {
+                let open = epochs.open.get();
+                epochs.changed.until(|| epochs.open.get() < open).await;
+                continue;
+            }
+            if is_full && used > 0 || is_short {
+                self.commit_epoch().await?;
+                continue;
+            }
+            if !self.has_superblock() {
+                self.load_superblock().await?;
+                continue;
+            }
+            epochs.open.set(epochs.open.get() + 1);
+            epochs.announced.set(epochs.announced.get() + most_blocks);
+            return Ok(Change { store: self.clone(), announced: most_blocks });
+        }
+    }
+
+    pub(super) fn has_superblock(&self) -> bool {
+        self.0.sets.borrow().running.contains_key(&self.0.geometry.first_data_block)
+    }
+
+    /// A change that counts for no limit, for the store's own use.
+    pub(super) fn own_change(&self) -> Change<S> {
+        let epochs = &self.0.epochs;
+        epochs.open.set(epochs.open.get() + 1);
+        Change { store: self.clone(), announced: 0 }
+    }
+
+    /// Puts the superblock into the write set.
+    pub(super) async fn load_superblock(&self) -> Result<(), Error> {
+        let change = self.own_change();
+        self.edit(&change, self.0.geometry.first_data_block, |_| ()).await
+    }
+
+    pub(crate) fn reserved_blocks(&self) -> u32 {
+        self.0.superblock.borrow().reserved_blocks
+    }
+}

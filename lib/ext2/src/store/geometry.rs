@@ -1,0 +1,127 @@
+//! Numbers of a volume that never change while it is mounted.
+
+use super::CacheLimits;
+use super::lines::MOST_BLOCKS;
+use crate::error::{Error, Problem, Structure};
+use crate::wire::group;
+use crate::wire::superblock::Superblock;
+
+/// Lines are held at least, however small the limit is.
+const LEAST_LINES: usize = 8;
+
+/// Numbers of a volume that never change while it is mounted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Geometry {
+    /// Bytes of a block.
+    pub(crate) block_bytes: usize,
+    /// Blocks of the volume.
+    pub(crate) blocks: u32,
+    /// The block that holds the superblock.
+    pub(crate) first_data_block: u32,
+    /// Blocks of each group but the last.
+    pub(crate) blocks_per_group: u32,
+    /// Groups.
+    pub(crate) groups: u32,
+    /// Inodes.
+    pub(crate) inodes: u32,
+    /// Inodes of each group.
+    pub(crate) inodes_per_group: u32,
+    /// Bytes from an inode to the next.
+    pub(crate) inode_bytes: u32,
+    /// Blocks of each group's inodes.
+    pub(crate) inode_table_blocks: u32,
+    /// Blocks of the table of descriptors.
+    pub(crate) descriptor_blocks: u32,
+    /// The first inode that is not reserved.
+    pub(crate) first_inode: u32,
+    /// Bytes of a line.
+    pub(crate) line_bytes: usize,
+    /// Blocks of a line.
+    pub(crate) line_blocks: usize,
+    /// Lines that are held.
+    pub(crate) lines: usize,
+}
+
+impl Geometry {
+    pub(crate) fn new(superblock: &Superblock, limits: &CacheLimits) -> Result<Geometry, Error> {
+        let block_bytes = superblock.block_bytes as usize;
+        let bytes = u64::from(superblock.groups()) * group::BYTES as u64;
+        let value = bytes.div_ceil(block_bytes as u64);
+        let most = u64::from(superblock.blocks - superblock.first_data_block) - 1;
+        if value > most {
+            let problem = Problem::OutOfRange { field: "the number of descriptor blocks", value, least: 1, most };
+            return Err(Error::corrupt(Structure::Superblock, superblock.first_data_block.into(), problem));
+        }
+        let table = u64::from(superblock.inodes_per_group) * u64::from(superblock.inode_bytes);
+        let most_bytes = block_bytes * MOST_BLOCKS;
+        let line_bytes = limits.line_bytes.clamp(block_bytes.max(4096), most_bytes).next_power_of_two();
+        Ok(Geometry {
+            block_bytes,
+            blocks: superblock.blocks,
+            first_data_block: superblock.first_data_block,
+            blocks_per_group: superblock.blocks_per_group,
+            groups: superblock.groups(),
+            inodes: superblock.inodes,
+            inodes_per_group: superblock.inodes_per_group,
+            inode_bytes: superblock.inode_bytes,
+            // A group has at most 32,768 inodes of at most 4096 bytes.
+            inode_table_blocks: table.div_ceil(block_bytes as u64) as u32,
+            descriptor_blocks: value as u32,
+            first_inode: superblock.first_inode,
+            line_bytes,
+            line_blocks: line_bytes / block_bytes,
+            lines: (limits.data_bytes / line_bytes).max(LEAST_LINES),
+        })
+    }
+
+    /// The line that a block is in, and its place there.
+    pub(crate) fn line_of(&self, block: u32) -> (u64, usize) {
+        let blocks = self.line_blocks as u32;
+        (u64::from(block / blocks), (block % blocks) as usize)
+    }
+
+    /// The first block of a line, and how many it has: the volume's last line may have fewer.
+    pub(crate) fn line_range(&self, index: u64) -> (u32, usize) {
+        let first = index * self.line_blocks as u64;
+        let count = u64::from(self.blocks).saturating_sub(first).min(self.line_blocks as u64);
+        // Lines that are asked for lie in the volume.
+        (first as u32, count as usize)
+    }
+
+    /// Where a block is on the disk, in bytes.
+    pub(crate) fn offset(&self, block: u32) -> u64 {
+        u64::from(block) * self.block_bytes as u64
+    }
+
+    /// Whether these blocks are in the volume, behind the superblock.
+    pub(crate) fn contains(&self, first: u32, count: u32) -> bool {
+        let end = u64::from(first) + u64::from(count);
+        first > self.first_data_block && end <= u64::from(self.blocks)
+    }
+
+    /// The group of a block of the volume.
+    pub(crate) fn group_of(&self, block: u32) -> u32 {
+        (block - self.first_data_block.min(block)) / self.blocks_per_group
+    }
+
+    /// The first block of a group.
+    pub(crate) fn group_first(&self, group: u32) -> u32 {
+        self.first_data_block + group * self.blocks_per_group
+    }
+
+    /// Blocks of a group.
+    pub(crate) fn group_blocks(&self, group: u32) -> u32 {
+        (self.blocks - self.group_first(group)).min(self.blocks_per_group)
+    }
+
+    /// Inodes of a group.
+    pub(crate) fn group_inodes(&self, group: u32) -> u32 {
+        self.inodes.saturating_sub(group * self.inodes_per_group).min(self.inodes_per_group)
+    }
+
+    /// The block that holds a group's descriptor, and the byte at which it begins there.
+    pub(crate) fn descriptor_place(&self, group: u32) -> (u32, usize) {
+        let per_block = (self.block_bytes / group::BYTES) as u32;
+        (self.first_data_block + 1 + group / per_block, (group % per_block) as usize * group::BYTES)
+    }
+}

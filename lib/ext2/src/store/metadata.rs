@@ -1,0 +1,235 @@
+//! Metadata: read through the lines, edited in the write set.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::Store;
+use super::epoch::Change;
+use super::lines::{Mask, bits};
+use crate::error::{DiskError, Error, ReadOnlyReason};
+use crate::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE};
+use crate::source::BlockSource;
+
+/// A block in a write set.
+pub(crate) struct Block {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether nothing refers to it before this epoch.
+    pub(crate) is_new: bool,
+}
+
+/// The blocks that were changed and are not yet in their places.
+#[derive(Default)]
+pub(super) struct Sets {
+    /// Of the epoch that goes on.
+    pub(super) running: BTreeMap<u32, Block>,
+    /// Of the epoch that is being committed, or has been and is not yet in place.
+    pub(super) frozen: BTreeMap<u32, Block>,
+    /// Memory of blocks that are not in use.
+    spare: Vec<Vec<u8>>,
+}
+
+/// Blocks of memory that are kept for the next epoch.
+const MOST_SPARE: usize = 256;
+
+impl Sets {
+    /// The bytes of a block, if they are in a set.
+    pub(super) fn get(&self, block: u32) -> Option<&[u8]> {
+        let found = self.running.get(&block).or_else(|| self.frozen.get(&block));
+        found.map(|block| block.bytes.as_slice())
+    }
+
+    /// Which of a row of blocks are in a set.
+    pub(super) fn mask(&self, first: u32, count: usize) -> Mask {
+        let mut mask = 0;
+        if count > 0 && !(self.running.is_empty() && self.frozen.is_empty()) {
+            let range = first..=first.saturating_add(count as u32 - 1);
+            for (block, _) in self.running.range(range.clone()).chain(self.frozen.range(range)) {
+                mask |= bits((block - first) as usize, 1);
+            }
+        }
+        mask
+    }
+
+    /// Memory of a block, with any content.
+    fn memory(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        if let Some(memory) = self.spare.pop() {
+            return Some(memory);
+        }
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(bytes).ok()?;
+        memory.resize(bytes, 0);
+        Some(memory)
+    }
+
+    pub(super) fn keep(&mut self, block: Block) {
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(block.bytes);
+        }
+    }
+}
+
+/// A feature that a volume gets when it is first needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feature {
+    /// Files may be larger than 2 GiB.
+    LargeFile,
+}
+
+impl<S: BlockSource> Store<S> {
+    /// Looks at a block of metadata as it is at this moment. The closure must not use the store.
+    pub(crate) async fn read_block<R>(&self, block: u32, look: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
+        let mut look = Some(look);
+        loop {
+            if let Some(result) = self.look_at(block, &mut look) {
+                return Ok(result);
+            }
+            self.load_block(block).await?;
+        }
+    }
+
+    /// Looks at a block of metadata if it is in memory.
+    pub(crate) fn try_read_block<R>(&self, block: u32, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.look_at(block, &mut Some(look))
+    }
+
+    fn look_at<R, F: FnOnce(&[u8]) -> R>(&self, block: u32, look: &mut Option<F>) -> Option<R> {
+        let geometry = &self.0.geometry;
+        let (index, bit) = geometry.line_of(block);
+        let mut lines = self.0.lines.borrow_mut();
+        if let Some(slot) = lines.find(index)
+            && let Some(line) = lines.get(slot)
+            && line.valid >> bit & 1 != 0
+            && let Some(buffer) = &line.buffer
+        {
+            let result = look.take()?(&buffer[bit * geometry.block_bytes..(bit + 1) * geometry.block_bytes]);
+            lines.hits += 1;
+            lines.touch(slot);
+            return Some(result);
+        }
+        drop(lines);
+        let sets = self.0.sets.borrow();
+        let bytes = sets.get(block)?;
+        Some(look.take()?(bytes))
+    }
+
+    /// Reads the line of a block, or waits for who does.
+    async fn load_block(&self, block: u32) -> Result<(), Error> {
+        let geometry = &self.0.geometry;
+        if block >= geometry.blocks {
+            return Err(Error::Read(geometry.offset(block), DiskError::Short));
+        }
+        let (index, bit) = geometry.line_of(block);
+        self.load(index, bits(bit, 1)).await
+    }
+
+    /// Changes a block of metadata. The closure must not use the store.
+    pub(crate) async fn edit<R>(
+        &self,
+        change: &Change<S>,
+        block: u32,
+        with: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, Error> {
+        let mut with = Some(with);
+        loop {
+            if let Some(result) = self.edit_in_memory(change, block, &mut with)? {
+                return Ok(result);
+            }
+            self.load_block(block).await?;
+        }
+    }
+
+    /// Changes a block of metadata if it is in memory, as every block is that this change has edited before.
+    pub(crate) fn try_edit<R>(&self, change: &Change<S>, block: u32, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
+        self.edit_in_memory(change, block, &mut Some(with)).ok().flatten()
+    }
+
+    fn edit_in_memory<R, F: FnOnce(&mut [u8]) -> R>(
+        &self,
+        _change: &Change<S>,
+        block: u32,
+        with: &mut Option<F>,
+    ) -> Result<Option<R>, Error> {
+        {
+            let mut sets = self.0.sets.borrow_mut();
+            if let Some(own) = sets.running.get_mut(&block) {
+                return Ok(with.take().map(|with| with(&mut own.bytes)));
+            }
+        }
+        let mut memory = self.block_memory()?;
+        if self.look_at(block, &mut Some(|bytes: &[u8]| memory.copy_from_slice(bytes))).is_none() {
+            self.0.sets.borrow_mut().keep(Block { bytes: memory, is_new: false });
+            return Ok(None);
+        }
+        let result = with.take().map(|with| with(&mut memory));
+        self.put(block, Block { bytes: memory, is_new: false });
+        Ok(result)
+    }
+
+    /// Makes a block metadata that was just allocated: zeros, before the closure changes them.
+    pub(crate) fn create(&self, _change: &Change<S>, block: u32, with: impl FnOnce(&mut [u8])) -> Result<(), Error> {
+        let mut memory = self.block_memory()?;
+        memory.fill(0);
+        with(&mut memory);
+        self.put(block, Block { bytes: memory, is_new: true });
+        Ok(())
+    }
+
+    fn block_memory(&self) -> Result<Vec<u8>, Error> {
+        let mut sets = self.0.sets.borrow_mut();
+        if sets.running.len() >= self.0.epochs.most_blocks.get() {
+            drop(sets);
+            return Err(self.fail(ReadOnlyReason::TooLarge));
+        }
+        sets.memory(self.0.geometry.block_bytes).ok_or(Error::Write(0, DiskError::NoMemory))
+    }
+
+    /// Puts a block into the write set; from then on its line does not have it.
+    fn put(&self, block: u32, content: Block) {
+        let (index, bit) = self.0.geometry.line_of(block);
+        self.0.lines.borrow_mut().forget(index, bits(bit, 1));
+        let mut sets = self.0.sets.borrow_mut();
+        if let Some(former) = sets.running.insert(block, content) {
+            sets.keep(former);
+        }
+    }
+
+    /// Forgets all that memory holds of a row of blocks that nobody refers to any more.
+    pub(crate) fn forget_blocks(&self, first: u32, count: u32) {
+        let geometry = &self.0.geometry;
+        let end = first + count;
+        let mut block = first;
+        let mut lines = self.0.lines.borrow_mut();
+        while block < end {
+            let (index, bit) = geometry.line_of(block);
+            let here = ((geometry.line_blocks - bit) as u32).min(end - block);
+            lines.forget(index, bits(bit, here as usize));
+            block += here;
+        }
+        drop(lines);
+        let mut sets = self.0.sets.borrow_mut();
+        while let Some((&block, _)) = sets.running.range(first..end).next() {
+            if let Some(forgotten) = sets.running.remove(&block) {
+                sets.keep(forgotten);
+            }
+        }
+    }
+
+    /// Sets the first of the inodes that are to be freed though nothing names them.
+    pub(crate) fn set_orphan_head(&self, _change: &Change<S>, number: u32) {
+        self.0.superblock.borrow_mut().last_orphan = number;
+    }
+
+    /// Notes in the superblock that the volume uses a feature.
+    pub(crate) fn add_feature(&self, _change: &Change<S>, feature: Feature) {
+        let mut superblock = self.0.superblock.borrow_mut();
+        superblock.revision = 1;
+        match feature {
+            Feature::LargeFile => superblock.read_only_compatible |= READ_ONLY_LARGE_FILE,
+        }
+    }
+
+    /// Whether entries of folders say what they name.
+    pub(crate) fn entries_have_kinds(&self) -> bool {
+        self.0.superblock.borrow().incompatible & INCOMPATIBLE_FILE_TYPE != 0
+    }
+}

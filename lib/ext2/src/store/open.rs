@@ -1,0 +1,176 @@
+//! Mounting, getting ready to write, unmounting.
+
+use alloc::collections::VecDeque;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use super::epoch::Epochs;
+use super::lines::Lines;
+use super::metadata::Sets;
+use super::{Access, Geometry, MountOptions, Shared, Store, tasks};
+use crate::allocation::Groups;
+use crate::error::{DiskError, Error, ReadOnlyReason};
+use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
+use crate::lock::Hold;
+use crate::source::BlockSource;
+use crate::wire::superblock::{self, Superblock};
+
+impl<S: BlockSource> Store<S> {
+    /// Reads and checks the superblock, refuses what cannot be read rightly, and puts in their places the changes that
+    /// a journal holds; where the disk is not to be written, in memory.
+    pub(crate) async fn open(source: S, options: &MountOptions) -> Result<Store<S>, Error> {
+        let superblock = read_superblock(&source).await?;
+        let disk_bytes = source.size_bytes();
+        if superblock.volume_bytes() > disk_bytes {
+            return Err(Error::Truncated { disk_bytes, volume_bytes: superblock.volume_bytes() });
+        }
+        let geometry = Geometry::new(&superblock, &options.limits)?;
+        let store = Store(Rc::new(Shared {
+            source,
+            limits: options.limits,
+            geometry,
+            superblock: RefCell::new(superblock),
+            read_only: Cell::new(None),
+            is_shut: Cell::new(false),
+            lines: RefCell::new(Lines::new(geometry.lines)),
+            spare: RefCell::new(Vec::new()),
+            kept: RefCell::new(Vec::new()),
+            has_kept: Cell::new(false),
+            ahead: RefCell::new(VecDeque::new()),
+            readers_ahead: Cell::new(0),
+            writers: Cell::new(0),
+            room: tasks::Waiters::default(),
+            data_error: Cell::new(None),
+            sets: RefCell::new(Sets::default()),
+            epochs: Epochs::new(),
+            groups: RefCell::new(Groups::default()),
+            journal: RefCell::new(None),
+        }));
+        store.0.read_only.set(store.forbidding(options.access));
+        store.open_journal().await?;
+        Ok(store)
+    }
+
+    /// What forbids writing, the journal aside.
+    fn forbidding(&self, access: Access) -> Option<ReadOnlyReason> {
+        let superblock = self.0.superblock.borrow();
+        let unknown = superblock.read_only_compatible & !WRITABLE_READ_ONLY_COMPATIBLE;
+        let is_mended = superblock.incompatible & INCOMPATIBLE_RECOVER != 0;
+        [
+            (access == Access::ReadOnly).then_some(ReadOnlyReason::Asked),
+            self.0.source.is_read_only().then_some(ReadOnlyReason::Disk),
+            (unknown != 0).then_some(ReadOnlyReason::Features(unknown)),
+            superblock.faulty.then_some(ReadOnlyReason::Faulty),
+            (!superblock.clean && !is_mended).then_some(ReadOnlyReason::NotClean),
+            (!self.has_few_groups()).then_some(ReadOnlyReason::TooManyGroups),
+        ]
+        .into_iter()
+        .flatten()
+        .next()
+    }
+
+    /// Gets ready for the first change: a journal, or at least a mark that the volume is in use.
+    pub(super) async fn start_writing(&self) -> Result<(), Error> {
+        let groups = self.read_groups().await?;
+        *self.0.groups.borrow_mut() = groups;
+        let buffer = self.take_buffer().map_err(|error| Error::Write(0, error))?;
+        self.0.keep_for_commit(buffer);
+        self.start_journal().await?;
+        let has_journal = self.0.journal.borrow().is_some();
+        if !has_journal {
+            self.write_superblock(|superblock| superblock.clean = false).await?;
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes all that is left, takes the journal away and marks the volume as clean. After it everything fails with
+    /// [`Error::ShutDown`]; so it does if this fails.
+    pub(crate) async fn unmount(&self) -> Result<(), Error> {
+        let result = match self.0.read_only.get() {
+            Some(ReadOnlyReason::WriteFailed(..) | ReadOnlyReason::FlushFailed(_) | ReadOnlyReason::TooLarge) => {
+                self.check_writable()
+            }
+            Some(_) => Ok(()),
+            None => self.finish().await,
+        };
+        self.0.is_shut.set(true);
+        self.0.epochs.changed.wake();
+        self.0.lines.borrow_mut().clear();
+        self.0.spare.borrow_mut().clear();
+        result
+    }
+
+    async fn finish(&self) -> Result<(), Error> {
+        let turn = loop {
+            self.commit().await?;
+            // The last commit's blocks are in their places when its turn ends.
+            let turn = self.0.epochs.commit.acquire(Hold::Exclusive).await;
+            self.0.epochs.freeze().await;
+            if !self.has_changes() {
+                break turn;
+            }
+            self.0.epochs.thaw();
+        };
+        self.check_writable()?;
+        if !self.0.epochs.is_started.get() {
+            return Ok(());
+        }
+        self.flush().await?;
+        self.end_journal().await?;
+        if self.0.journal.borrow().is_none() && !self.0.superblock.borrow().clean {
+            self.write_superblock(|superblock| superblock.clean = true).await?;
+            self.flush().await?;
+        }
+        drop(turn);
+        Ok(())
+    }
+
+    pub(crate) fn groups(&self) -> &RefCell<Groups> {
+        &self.0.groups
+    }
+}
+
+async fn read_exactly<S: BlockSource>(source: &S, offset: u64, bytes: usize) -> Result<S::Buffer, Error> {
+    let failed = |error| Error::Read(offset, error);
+    let buffer = source.allocate(bytes).map_err(failed)?;
+    let (buffer, result) = source.read(offset, buffer, bytes).await;
+    result.map_err(failed)?;
+    buffer.filter(|buffer| buffer.len() >= bytes).ok_or(failed(DiskError::Short))
+}
+
+async fn read_superblock<S: BlockSource>(source: &S) -> Result<Superblock, Error> {
+    let disk_bytes = source.size_bytes();
+    if disk_bytes < superblock::OFFSET + superblock::BYTES as u64 {
+        return Err(Error::TooSmall(disk_bytes));
+    }
+    let bytes = read_exactly(source, superblock::OFFSET, superblock::BYTES).await?;
+    let view = superblock::View::new(&bytes).ok_or(Error::TooSmall(disk_bytes))?;
+    match Superblock::parse(&view) {
+        Err(Error::NotExt2 { found, .. }) => Err(Error::NotExt2 { found, backup: find_backup(source).await }),
+        parsed => parsed,
+    }
+}
+
+/// Looks for a copy of the superblock where group 1 begins on volumes with the usual group size.
+async fn find_backup<S: BlockSource>(source: &S) -> Option<(u64, u32)> {
+    for (log_block_size, block) in [(0, 8193), (1, 16384), (2, 32768)] {
+        let block_bytes = 1024u32 << log_block_size;
+        let offset = block * u64::from(block_bytes);
+        if offset + superblock::BYTES as u64 > source.size_bytes() {
+            continue;
+        }
+        let Ok(bytes) = read_exactly(source, offset, superblock::BYTES).await else { continue };
+        let view = superblock::View::new(&bytes);
+        if view.is_some_and(|view| view.magic() == superblock::MAGIC && view.log_block_size() == log_block_size) {
+            return Some((block, block_bytes));
+        }
+    }
+    None
+}
+
+/// Whether the superblock says that there is a journal.
+pub(crate) fn has_journal(superblock: &Superblock) -> bool {
+    superblock.compatible & COMPATIBLE_HAS_JOURNAL != 0
+}

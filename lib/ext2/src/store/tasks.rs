@@ -1,0 +1,77 @@
+//! Several transfers at once, and waiting for others.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+
+/// Drives futures that `next` gives, at most `limit` at once, until it gives none and all have ended. All are seen to
+/// their end, even if one fails, because a disk may not have its transfers abandoned; after a failure no more are
+/// begun. Gives the first error.
+pub(super) async fn each<F, E>(limit: usize, mut next: impl FnMut() -> Option<F>) -> Result<(), E>
+where
+    F: Future<Output = Result<(), E>>,
+{
+    let mut running: Vec<Pin<Box<F>>> = Vec::new();
+    let mut first_error = None;
+    let mut is_more = true;
+    poll_fn(|context| {
+        loop {
+            while is_more && first_error.is_none() && running.len() < limit.max(1) {
+                match next() {
+                    Some(future) => running.push(Box::pin(future)),
+                    None => is_more = false,
+                }
+            }
+            if !poll_all(&mut running, context, &mut first_error) {
+                return if running.is_empty() { Poll::Ready(()) } else { Poll::Pending };
+            }
+        }
+    })
+    .await;
+    first_error.map_or(Ok(()), Err)
+}
+
+/// Polls all, and forgets those that have ended. Whether any has.
+fn poll_all<F, E>(running: &mut Vec<Pin<Box<F>>>, context: &mut Context<'_>, first_error: &mut Option<E>) -> bool
+where
+    F: Future<Output = Result<(), E>>,
+{
+    let before = running.len();
+    running.retain_mut(|future| match future.as_mut().poll(context) {
+        Poll::Pending => true,
+        Poll::Ready(result) => {
+            if let Err(error) = result {
+                first_error.get_or_insert(error);
+            }
+            false
+        }
+    });
+    running.len() < before
+}
+
+/// Tasks that wait for something to change.
+#[derive(Default)]
+pub(super) struct Waiters(RefCell<Vec<Waker>>);
+
+impl Waiters {
+    /// Lets all look again.
+    pub(super) fn wake(&self) {
+        let waiting = core::mem::take(&mut *self.0.borrow_mut());
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until this is so.
+    pub(super) async fn until(&self, mut is_so: impl FnMut() -> bool) {
+        poll_fn(|context| {
+            if is_so() {
+                return Poll::Ready(());
+            }
+            self.0.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}

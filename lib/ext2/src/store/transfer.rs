@@ -1,0 +1,294 @@
+//! What moves bytes between lines and the disk.
+
+use core::future::poll_fn;
+use core::task::Poll;
+
+use super::lines::{Mask, bits, first_run};
+use super::tasks::each;
+use super::{Shared, Store};
+use crate::error::{DiskError, Error, ReadOnlyReason};
+use crate::source::BlockSource;
+
+/// A line at the disk. Ends the flight also where the operation is dropped.
+struct Flight<'a, S: BlockSource> {
+    shared: &'a Shared<S>,
+    slot: u32,
+    writes: bool,
+}
+
+impl<'a, S: BlockSource> Flight<'a, S> {
+    fn begin(shared: &'a Shared<S>, slot: u32, writes: bool) -> Flight<'a, S> {
+        shared.lines.borrow_mut().begin_flight(slot, writes);
+        Flight { shared, slot, writes }
+    }
+}
+
+impl<S: BlockSource> Drop for Flight<'_, S> {
+    fn drop(&mut self) {
+        let mut lines = self.shared.lines.borrow_mut();
+        lines.end_flight(self.slot, self.writes);
+        if lines.get(self.slot).is_some_and(|line| line.buffer.is_none()) {
+            lines.remove(self.slot);
+        }
+        drop(lines);
+        if self.writes {
+            self.shared.room.wake();
+        }
+    }
+}
+
+/// What is to be done to write a line.
+enum Writing<B> {
+    Nothing,
+    Busy,
+    /// The buffer itself goes to the disk, its first so many blocks.
+    Lend(u32, B, usize),
+    /// These blocks are copied.
+    Copy(u32, Mask),
+}
+
+impl<S: BlockSource> Store<S> {
+    /// A buffer of a line's size, with any content.
+    pub(super) fn take_buffer(&self) -> Result<S::Buffer, DiskError> {
+        if let Some(buffer) = self.0.spare.borrow_mut().pop() {
+            return Ok(buffer);
+        }
+        let mut lines = self.0.lines.borrow_mut();
+        // More than one where there were too many because none could be given up.
+        let mut evicted = None;
+        while lines.is_full() {
+            match lines.evict() {
+                Some(buffer) => evicted = Some(buffer),
+                None => break,
+            }
+        }
+        if let Some(buffer) = evicted {
+            return Ok(buffer);
+        }
+        match self.0.source.allocate(self.0.geometry.line_bytes) {
+            Ok(buffer) if buffer.len() >= self.0.geometry.line_bytes => Ok(buffer),
+            Ok(_) => Err(DiskError::Short),
+            Err(error) => lines.evict().ok_or(error),
+        }
+    }
+
+    /// Keeps a buffer for the next who takes one.
+    pub(super) fn give_back(&self, buffer: Option<S::Buffer>) {
+        let Some(buffer) = buffer else { return };
+        if self.0.has_kept.get() && self.0.kept.borrow().is_empty() {
+            return self.0.keep_for_commit(buffer);
+        }
+        let mut spare = self.0.spare.borrow_mut();
+        if spare.len() < self.0.limits.requests * 2 {
+            spare.push(buffer);
+        }
+    }
+
+    /// Waits until the disk is done with a line.
+    pub(super) async fn wait_for(&self, index: u64) {
+        poll_fn(|context| {
+            let mut lines = self.0.lines.borrow_mut();
+            match lines.find(index) {
+                Some(slot) if lines.get(slot).is_some_and(|line| line.is_busy) => {
+                    lines.wait(slot, context.waker());
+                    Poll::Pending
+                }
+                _ => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    /// Reads what is not valid of a line, or waits for who does. Afterwards the caller looks again: where the disk
+    /// fails at other blocks of the line, only the `needed` ones are read.
+    pub(super) async fn load(&self, index: u64, needed: Mask) -> Result<(), Error> {
+        if self.0.is_shut.get() {
+            return Err(Error::ShutDown);
+        }
+        let (first_block, count) = self.0.geometry.line_range(index);
+        let offset = self.0.geometry.offset(first_block);
+        let found = {
+            let lines = self.0.lines.borrow();
+            lines.find(index).map(|slot| (slot, lines.get(slot).is_some_and(|line| line.is_busy)))
+        };
+        if let Some((_, true)) = found {
+            self.wait_for(index).await;
+            return Ok(());
+        }
+        let failed = |error| Error::Read(offset, error);
+        let (flight, buffer) = match found {
+            // Out of the list first: taking a buffer must not take this line's.
+            Some((slot, _)) => (Flight::begin(&self.0, slot, false), self.take_buffer().map_err(failed)?),
+            None => {
+                let buffer = self.take_buffer().map_err(failed)?;
+                let slot = self.0.lines.borrow_mut().insert(index, None);
+                (Flight::begin(&self.0, slot, false), buffer)
+            }
+        };
+        self.0.lines.borrow_mut().misses += 1;
+        let block_bytes = self.0.geometry.block_bytes;
+        let (buffer, result) = self.0.source.read(offset, buffer, count * block_bytes).await;
+        match (buffer, result) {
+            (Some(buffer), Ok(())) => self.loaded(&flight, buffer, bits(0, count)),
+            (Some(buffer), Err(DiskError::Failed(_))) if needed.count_ones() < count as u32 => {
+                self.load_needed(&flight, buffer, offset, needed).await?;
+            }
+            (buffer, result) => {
+                self.give_back(buffer);
+                return Err(failed(result.err().unwrap_or(DiskError::Gone)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a row of blocks alone.
+    async fn load_needed(
+        &self,
+        flight: &Flight<'_, S>,
+        buffer: S::Buffer,
+        offset: u64,
+        needed: Mask,
+    ) -> Result<(), Error> {
+        let block_bytes = self.0.geometry.block_bytes;
+        let (first, count) = first_run(needed).unwrap_or((0, 1));
+        let offset = offset + (first * block_bytes) as u64;
+        let (buffer, result) = self.0.source.read(offset, buffer, count * block_bytes).await;
+        match (buffer, result) {
+            (Some(mut buffer), Ok(())) => {
+                buffer.copy_within(..count * block_bytes, first * block_bytes);
+                self.loaded(flight, buffer, bits(first, count));
+                Ok(())
+            }
+            (buffer, result) => {
+                self.give_back(buffer);
+                Err(Error::Read(offset, result.err().unwrap_or(DiskError::Gone)))
+            }
+        }
+    }
+
+    /// Takes what was read into the line: of these blocks those that are still what the disk has.
+    fn loaded(&self, flight: &Flight<'_, S>, buffer: S::Buffer, read: Mask) {
+        let mut lines = self.0.lines.borrow_mut();
+        let Some(line) = lines.get_mut(flight.slot) else { return };
+        let (first_block, count) = self.0.geometry.line_range(line.index);
+        let shadowed = self.0.sets.borrow().mask(first_block, count);
+        let wanted = read & !line.valid & !line.spoiled & !shadowed;
+        let unused = match &mut line.buffer {
+            None => line.buffer.replace(buffer),
+            Some(own) => {
+                let block_bytes = self.0.geometry.block_bytes;
+                let mut rest = wanted;
+                while let Some((first, count)) = first_run(rest) {
+                    let range = first * block_bytes..(first + count) * block_bytes;
+                    own[range.clone()].copy_from_slice(&buffer[range]);
+                    rest &= !bits(first, count);
+                }
+                Some(buffer)
+            }
+        };
+        line.valid |= wanted;
+        drop(lines);
+        self.give_back(unused);
+    }
+
+    /// Writes what is dirty of a line. A failure is noted for the next commit, and the blocks stay dirty.
+    pub(super) async fn write_line(&self, index: u64) -> Result<(), Error> {
+        loop {
+            match self.begin_writing(index) {
+                Writing::Nothing => return Ok(()),
+                Writing::Busy => self.wait_for(index).await,
+                Writing::Lend(slot, buffer, count) => return self.write_lent(index, slot, buffer, count).await,
+                Writing::Copy(slot, dirty) => return self.write_copies(index, slot, dirty).await,
+            }
+        }
+    }
+
+    fn begin_writing(&self, index: u64) -> Writing<S::Buffer> {
+        let mut lines = self.0.lines.borrow_mut();
+        let Some(slot) = lines.find(index) else { return Writing::Nothing };
+        let Some(line) = lines.get_mut(slot) else { return Writing::Nothing };
+        if line.is_busy {
+            return Writing::Busy;
+        }
+        let Some((first, count)) = first_run(line.dirty) else { return Writing::Nothing };
+        let dirty = core::mem::take(&mut line.dirty);
+        let is_start = first == 0 && dirty == bits(0, count);
+        // Who wants to use the line while it is lent has to wait, so less than half of it is copied instead.
+        if is_start
+            && count * 2 >= self.0.geometry.line_blocks
+            && let Some(buffer) = line.buffer.take()
+        {
+            return Writing::Lend(slot, buffer, count);
+        }
+        Writing::Copy(slot, dirty)
+    }
+
+    async fn write_lent(&self, index: u64, slot: u32, buffer: S::Buffer, count: usize) -> Result<(), Error> {
+        let flight = Flight::begin(&self.0, slot, true);
+        let offset = self.0.geometry.offset(self.0.geometry.line_range(index).0);
+        let (buffer, result) = self.0.source.write(offset, buffer, count * self.0.geometry.block_bytes).await;
+        let result = if buffer.is_none() { Err(DiskError::Gone) } else { result };
+        let mut lines = self.0.lines.borrow_mut();
+        if let Some(line) = lines.get_mut(flight.slot) {
+            line.buffer = buffer;
+        }
+        drop(lines);
+        self.wrote(&flight, bits(0, count), result.map_err(|error| Error::Write(offset, error)))
+    }
+
+    async fn write_copies(&self, index: u64, slot: u32, dirty: Mask) -> Result<(), Error> {
+        let flight = Flight::begin(&self.0, slot, true);
+        let block_bytes = self.0.geometry.block_bytes;
+        let line_offset = self.0.geometry.offset(self.0.geometry.line_range(index).0);
+        let mut left = dirty;
+        let mut result = Ok(());
+        while let Some((first, count)) = first_run(left) {
+            let offset = line_offset + (first * block_bytes) as u64;
+            let failed = |error| Error::Write(offset, error);
+            let copy = self.take_buffer().map_err(failed).map(|mut buffer| {
+                let lines = self.0.lines.borrow();
+                if let Some(own) = lines.get(slot).and_then(|line| line.buffer.as_ref()) {
+                    let bytes = count * block_bytes;
+                    buffer[..bytes].copy_from_slice(&own[first * block_bytes..][..bytes]);
+                }
+                buffer
+            });
+            let written = match copy {
+                Err(error) => Err(error),
+                Ok(buffer) => {
+                    let (buffer, written) = self.0.source.write(offset, buffer, count * block_bytes).await;
+                    self.give_back(buffer);
+                    written.map_err(failed)
+                }
+            };
+            result = result.and(self.wrote(&flight, bits(first, count), written));
+            left &= !bits(first, count);
+        }
+        result
+    }
+
+    /// Takes note of how the writing of these blocks went.
+    fn wrote(&self, flight: &Flight<'_, S>, written: Mask, result: Result<(), Error>) -> Result<(), Error> {
+        if let Err(error) = result {
+            self.0.data_error.set(Some(error));
+            if let Some(line) = self.0.lines.borrow_mut().get_mut(flight.slot) {
+                line.dirty |= written & !line.spoiled & line.valid;
+            }
+        }
+        result
+    }
+
+    /// Writes everything that is dirty at this moment, and waits for what is being written. Failures are noted.
+    pub(super) async fn write_all_data(&self) {
+        let mut indices = self.0.lines.borrow().unwritten_indices().into_iter();
+        // One failure does not keep the others from being written.
+        let next =
+            || indices.next().map(|index| async move { Ok::<(), Error>(self.write_line(index).await.unwrap_or(())) });
+        each(self.0.limits.requests, next).await.unwrap_or(());
+    }
+
+    /// Makes what was written survive a loss of power.
+    pub(super) async fn flush(&self) -> Result<(), Error> {
+        self.0.source.flush().await.map_err(|error| self.fail(ReadOnlyReason::FlushFailed(error)))
+    }
+}

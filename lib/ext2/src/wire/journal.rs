@@ -1,0 +1,224 @@
+//! A journal: a file of blocks of which the first is the journal's superblock and the rest a ring
+//! of transactions, in the format of ext3 (JBD).
+//!
+//! A transaction is a row of descriptor blocks, each followed by the blocks that it describes, of
+//! revoke blocks, and of a commit block at its end. Everything in these blocks is big-endian.
+
+/// The number that marks a block of the journal's own.
+pub const MAGIC: u32 = 0xc03b_3998;
+/// Bytes of the header that each of the journal's own blocks has.
+pub const HEADER_BYTES: usize = 12;
+/// Bytes of the superblock.
+pub const SUPERBLOCK_BYTES: usize = 1024;
+/// Blocks that a journal has at least: e2fsck takes a shorter one for a damaged one.
+pub const LEAST_BLOCKS: u32 = 1024;
+/// Bytes of the identity that follows a tag without [`TAG_SAME_UUID`].
+pub const UUID_BYTES: usize = 16;
+/// Bytes of a tag.
+pub const TAG_BYTES: usize = 8;
+/// Flag of a tag: the block began with the magic number, which is replaced by 0.
+pub const TAG_ESCAPED: u32 = 1;
+/// Flag of a tag: no identity follows.
+pub const TAG_SAME_UUID: u32 = 2;
+/// Flag of a tag: it is the last of its descriptor block.
+pub const TAG_LAST: u32 = 8;
+/// Feature: there may be revoke blocks.
+pub const INCOMPATIBLE_REVOKE: u32 = 1;
+
+/// What a block of the journal's own is.
+pub mod kind {
+    pub(crate) const DESCRIPTOR: u32 = 1;
+    pub(crate) const COMMIT: u32 = 2;
+    pub(crate) const SUPERBLOCK_1: u32 = 3;
+    pub(crate) const SUPERBLOCK_2: u32 = 4;
+    pub(crate) const REVOKE: u32 = 5;
+}
+
+/// Byte offsets of the superblock's fields, and of others'.
+pub mod field {
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const KIND: usize = 4;
+    pub(crate) const SEQUENCE: usize = 8;
+    pub(crate) const BLOCK_BYTES: usize = 12;
+    pub(crate) const BLOCKS: usize = 16;
+    pub(crate) const FIRST: usize = 20;
+    pub(crate) const START_SEQUENCE: usize = 24;
+    pub(crate) const START: usize = 28;
+    pub(crate) const ERROR: usize = 32;
+    pub(crate) const COMPATIBLE: usize = 36;
+    pub(crate) const INCOMPATIBLE: usize = 40;
+    pub(crate) const READ_ONLY_COMPATIBLE: usize = 44;
+    pub(crate) const UUID: usize = 48;
+    pub(crate) const USERS: usize = 64;
+    /// Of a revoke block: bytes of it that are in use.
+    pub(crate) const REVOKED_BYTES: usize = 12;
+    /// Of a commit block.
+    pub(crate) const COMMIT_SECONDS: usize = 48;
+}
+
+/// The number of four bytes at `offset`; 0 past the end.
+pub fn read(bytes: &[u8], offset: usize) -> u32 {
+    let number = bytes.get(offset..offset + 4).and_then(|number| number.try_into().ok());
+    number.map_or(0, u32::from_be_bytes)
+}
+
+/// Writes a number of four bytes, which must lie in the block.
+pub fn write(bytes: &mut [u8], offset: usize, value: u32) {
+    bytes[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
+}
+
+/// Writes a block's header; the block has at least as many bytes.
+pub fn write_header(bytes: &mut [u8], kind: u32, sequence: u32) {
+    write(bytes, field::MAGIC, MAGIC);
+    write(bytes, field::KIND, kind);
+    write(bytes, field::SEQUENCE, sequence);
+}
+
+/// What the journal's superblock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalSuperblock {
+    /// Blocks of the journal, this one included.
+    pub blocks: u32,
+    /// The first block of the ring.
+    pub first: u32,
+    /// The number of the transaction that the log begins with.
+    pub sequence: u32,
+    /// Where in the ring the log begins; 0 if nothing is to be replayed.
+    pub start: u32,
+    /// Whether who used it noted an error.
+    pub has_error: bool,
+    /// Its identity.
+    pub uuid: [u8; UUID_BYTES],
+}
+
+/// Why a journal's superblock is not understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It does not begin with the magic number but with this one.
+    Magic(u32),
+    /// This field makes no sense.
+    Field(&'static str),
+    /// It has these features that are not supported.
+    Features(u32),
+}
+
+impl JournalSuperblock {
+    /// Checks a superblock of a journal on a volume with blocks of so many bytes, in a file of `file_blocks` blocks.
+    pub fn parse(bytes: &[u8], block_bytes: u32, file_blocks: u32) -> Result<JournalSuperblock, Refusal> {
+        if read(bytes, field::MAGIC) != MAGIC {
+            return Err(Refusal::Magic(read(bytes, field::MAGIC)));
+        }
+        let is_new = match read(bytes, field::KIND) {
+            kind::SUPERBLOCK_1 => false,
+            kind::SUPERBLOCK_2 => true,
+            _ => return Err(Refusal::Field("the kind")),
+        };
+        let incompatible = if is_new { read(bytes, field::INCOMPATIBLE) } else { 0 };
+        if incompatible & !INCOMPATIBLE_REVOKE != 0 {
+            return Err(Refusal::Features(incompatible & !INCOMPATIBLE_REVOKE));
+        }
+        if is_new && read(bytes, field::READ_ONLY_COMPATIBLE) != 0 {
+            return Err(Refusal::Field("the features"));
+        }
+        if is_new && read(bytes, field::USERS) > 1 {
+            return Err(Refusal::Field("the number of users"));
+        }
+        if read(bytes, field::BLOCK_BYTES) != block_bytes {
+            return Err(Refusal::Field("the block size"));
+        }
+        let blocks = read(bytes, field::BLOCKS);
+        if blocks > file_blocks || blocks < LEAST_BLOCKS {
+            return Err(Refusal::Field("the length"));
+        }
+        let (first, start) = (read(bytes, field::FIRST), read(bytes, field::START));
+        if first == 0 || first > blocks / 2 {
+            return Err(Refusal::Field("the first block"));
+        }
+        if start != 0 && !(first..blocks).contains(&start) {
+            return Err(Refusal::Field("the start"));
+        }
+        let mut uuid = [0; UUID_BYTES];
+        if let Some(own) = bytes.get(field::UUID..field::UUID + UUID_BYTES).filter(|_| is_new) {
+            uuid.copy_from_slice(own);
+        }
+        let (sequence, has_error) = (read(bytes, field::START_SEQUENCE), read(bytes, field::ERROR) != 0);
+        Ok(JournalSuperblock { blocks, first, sequence, start, has_error, uuid })
+    }
+
+    /// Writes the superblock of a journal of blocks of so many bytes into a block of zeros.
+    pub fn write(&self, bytes: &mut [u8], block_bytes: u32) {
+        write_header(bytes, kind::SUPERBLOCK_2, 0);
+        write(bytes, field::BLOCK_BYTES, block_bytes);
+        write(bytes, field::BLOCKS, self.blocks);
+        write(bytes, field::FIRST, self.first);
+        write(bytes, field::START_SEQUENCE, self.sequence);
+        write(bytes, field::START, self.start);
+        write(bytes, field::USERS, 1);
+        bytes[field::UUID..field::UUID + UUID_BYTES].copy_from_slice(&self.uuid);
+    }
+}
+
+/// A tag of a descriptor block: where a block belongs, and the flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// The block of the volume.
+    pub block: u32,
+    /// Its flags.
+    pub flags: u32,
+}
+
+/// The tags of a descriptor block, until the last or until no more fit.
+pub fn tags(bytes: &[u8]) -> impl Iterator<Item = Tag> + '_ {
+    let mut next = Some(HEADER_BYTES);
+    core::iter::from_fn(move || {
+        let offset = next.filter(|offset| offset + TAG_BYTES <= bytes.len())?;
+        // The upper half of the flags' place is for checksums.
+        let tag = Tag { block: read(bytes, offset), flags: read(bytes, offset + 4) & 0xffff };
+        let identity = if tag.flags & TAG_SAME_UUID == 0 { UUID_BYTES } else { 0 };
+        next = (tag.flags & TAG_LAST == 0).then_some(offset + TAG_BYTES + identity);
+        Some(tag)
+    })
+}
+
+/// Blocks that one descriptor block can describe: the first tag has an identity behind it.
+pub fn tags_per_block(block_bytes: u32) -> u32 {
+    (block_bytes - HEADER_BYTES as u32 - UUID_BYTES as u32) / TAG_BYTES as u32
+}
+
+/// The blocks that a revoke block names.
+pub fn revoked(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let end = (read(bytes, field::REVOKED_BYTES) as usize).min(bytes.len());
+    let numbers = bytes.get(HEADER_BYTES + 4..end).unwrap_or(&[]);
+    numbers.chunks_exact(4).map(|number| read(number, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_end_at_the_last_one_or_with_the_block() {
+        let mut block = [0; 1024];
+        write_header(&mut block, kind::DESCRIPTOR, 1);
+        write(&mut block, 12, 5);
+        write(&mut block, 16, TAG_ESCAPED);
+        write(&mut block, 36, 6);
+        write(&mut block, 40, TAG_SAME_UUID | TAG_LAST);
+        let flags = TAG_SAME_UUID | TAG_LAST;
+        assert!(tags(&block).eq([Tag { block: 5, flags: TAG_ESCAPED }, Tag { block: 6, flags }]));
+        block[HEADER_BYTES..].fill(0);
+        assert_eq!(tags(&block).count(), 1012 / 24 + usize::from(1012 % 24 >= 8));
+    }
+
+    #[test]
+    fn a_revoke_block_that_says_more_than_it_has_is_read_to_its_end() {
+        let mut block = [0; 1024];
+        write(&mut block, field::REVOKED_BYTES, 24);
+        write(&mut block, 16, 77);
+        assert!(revoked(&block).eq([77, 0]));
+        write(&mut block, field::REVOKED_BYTES, u32::MAX);
+        assert_eq!(revoked(&block).count(), 252);
+        write(&mut block, field::REVOKED_BYTES, 3);
+        assert_eq!(revoked(&block).count(), 0);
+    }
+}
