@@ -1,6 +1,6 @@
-//! The ext2 file system: reading a volume and building one, as pure code.
+//! The ext2 file system: reading, changing and building volumes, as pure code.
 //!
-//! A [`Volume`] reads from a [`BlockSource`], the one thing that the surroundings supply: a disk
+//! A [`Volume`] works on a [`BlockSource`], the one thing that the surroundings supply: a disk
 //! driver's channel in a running system, a file or a vector in a test. Every operation is `async`
 //! and takes `&self`, so that one thread serves many requests side by side while their blocks are
 //! on the way; a source that is always ready is driven with [`complete`].
@@ -10,8 +10,7 @@
 //! claim: it is checked before it is used, and a wrong one is an [`Error`] that names the
 //! structure, the block and the remedy.
 //!
-//! Not here: channels, names of mount points, permission checks (an endpoint is the permission),
-//! writing to an existing volume.
+//! Not here: channels, names of mount points, permission checks (an endpoint is the permission).
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -29,10 +28,13 @@ mod features;
 pub mod format;
 mod fresh;
 mod geometry;
+mod inode;
 mod journal;
 mod lock;
 mod mapping;
 pub mod mkfs;
+mod open_file;
+mod operations;
 mod path;
 mod source;
 mod store;
@@ -43,9 +45,12 @@ pub use cache::CacheCounts;
 pub use directory::{DirectoryEntry, Listing};
 pub use error::{Corruption, DiskError, Error, JournalProblem, Problem, ReadOnlyReason, Structure};
 pub use features::{COMPATIBLE, FeatureName, FeatureNames, INCOMPATIBLE, READ_ONLY_COMPATIBLE};
+pub use open_file::OpenFile;
+pub use operations::{AttributeChanges, NewKind, NewNode, Partial};
 pub use path::{LINK_LIMIT, LastLink, PATH_LIMIT};
 pub use source::{BlockSource, MemoryDisk, complete};
-pub use volume::{CacheLimits, CacheStatistics, Volume};
+pub use store::{Access, CacheLimits, MountOptions};
+pub use volume::{CacheStatistics, Volume, VolumeStatistics};
 pub use wire::inode::{Inode, Kind};
 
 /// The number of the root folder's inode on every volume.

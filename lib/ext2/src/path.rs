@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::error::{Corruption, Error, Problem, Structure};
 use crate::source::BlockSource;
-use crate::volume::Volume;
+use crate::volume::{Core, Volume};
 use crate::wire::inode::{Inode, Kind, SHORT_TARGET_BYTES};
 
 /// Symbolic links that are followed for one path.
@@ -32,7 +32,8 @@ impl<S: BlockSource> Volume<S> {
         }
         // Numbers, not inodes: a hostile chain of links can make this long.
         let mut above: Vec<u32> = Vec::new();
-        let mut here = self.inode(base).await?;
+        self.0.check_alive()?;
+        let mut here = self.0.inode(base).await?;
         let mut rest = path.to_vec();
         let mut links = 0;
         while let Some((name, after)) = split_first(&rest) {
@@ -41,19 +42,18 @@ impl<S: BlockSource> Volume<S> {
             }
             match name {
                 b"." => {}
-                b".." => here = self.inode(above.pop().unwrap_or(base)).await?,
+                b".." => here = self.0.inode(above.pop().unwrap_or(base)).await?,
                 _ => {
-                    let number = self.find(&here, name).await?;
-                    let inode = self.inode(number).await?;
+                    let inode = self.look_up(here.number, name).await?;
                     let at_end = after.is_empty();
                     if inode.kind == Kind::SymbolicLink && (!at_end || last == LastLink::Follow) {
                         links += 1;
                         if links > LINK_LIMIT {
                             return Err(Error::TooManyLinks);
                         }
-                        let mut target = self.link_target(&inode).await?;
+                        let mut target = self.link_target(inode.number).await?;
                         if target.first() == Some(&b'/') {
-                            here = self.inode(base).await?;
+                            here = self.0.inode(base).await?;
                             above.clear();
                         }
                         target.extend_from_slice(after);
@@ -73,15 +73,32 @@ impl<S: BlockSource> Volume<S> {
         Ok(here)
     }
 
-    /// Where a symbolic link leads: a path, from the folder that the link is in.
-    pub async fn link_target(&self, link: &Inode) -> Result<Vec<u8>, Error> {
-        if link.kind != Kind::SymbolicLink {
-            return Err(Error::NotFound);
+    /// The folder in which a path ends, and the last name of the path, of which nothing may be known yet. Symbolic
+    /// links on the way are followed, one at the end is not; `base` is a root as for [`Volume::resolve`].
+    /// [`Error::BadName`] if the path ends without a name.
+    pub async fn resolve_parent(&self, base: u32, path: &[u8]) -> Result<(u32, Vec<u8>), Error> {
+        let (folder, name) = split_last(path);
+        if name.is_empty() || name == b"." || name == b".." {
+            return Err(Error::BadName);
         }
-        let block_bytes = self.superblock().block_bytes;
-        let attribute_sectors = if link.attribute_block == 0 { 0 } else { block_bytes / 512 };
-        let is_short = link.sectors <= attribute_sectors;
-        let most = if is_short { SHORT_TARGET_BYTES - 1 } else { block_bytes as usize };
+        let inode = self.resolve(base, folder, LastLink::Follow).await?;
+        if inode.kind != Kind::Directory {
+            return Err(Error::NotADirectory);
+        }
+        Ok((inode.number, name.to_vec()))
+    }
+}
+
+impl<S: BlockSource> Core<S> {
+    /// Whether a symbolic link's target is in its inode.
+    pub(crate) fn is_short_link(&self, link: &Inode) -> bool {
+        let attribute_sectors = if link.attribute_block == 0 { 0 } else { self.block_sectors() };
+        link.sectors <= attribute_sectors
+    }
+
+    pub(crate) async fn link_target(&self, link: &Inode) -> Result<Vec<u8>, Error> {
+        let is_short = self.is_short_link(link);
+        let most = if is_short { SHORT_TARGET_BYTES - 1 } else { self.superblock.block_bytes as usize };
         // Checked to be at most a block before anything of that size is allocated.
         let bytes = usize::try_from(link.size).ok().filter(|bytes| (1..=most).contains(bytes)).ok_or({
             let problem = Problem::OutOfRange { field: "a link's size", value: link.size, least: 1, most: most as u64 };
@@ -104,6 +121,13 @@ fn split_first(path: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(name.split_at(end))
 }
 
+/// A path's last name, slashes behind it left out, and what is before it.
+fn split_last(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    (&path[..start], &path[start..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +138,12 @@ mod tests {
         assert_eq!(split_first(b"//"), None);
         assert_eq!(split_first(b"/a//b/"), Some((&b"a"[..], &b"//b/"[..])));
         assert_eq!(split_first(b"name"), Some((&b"name"[..], &b""[..])));
+    }
+
+    #[test]
+    fn a_path_is_split_at_its_last_name() {
+        assert_eq!(split_last(b"name"), (&b""[..], &b"name"[..]));
+        assert_eq!(split_last(b"/a//b/"), (&b"/a//"[..], &b"b"[..]));
+        assert_eq!(split_last(b"//"), (&b""[..], &b""[..]));
     }
 }

@@ -1,10 +1,14 @@
-//! Folders: listing them and finding a name in them.
+//! Folders: listing them, finding a name, and changing names.
 //!
-//! A folder is read entry after entry, also where it has an index: the index hides in entries that
-//! are not in use.
+//! A folder is listed entry after entry, also where it has an index: the index hides in entries that are not in
+//! use. A name is found through the folder's index on the disk ([`htree`]), or for a folder of more than a few
+//! blocks without one through its names in memory ([`names`]). [`change`] plans changes and makes them.
 
-mod hash;
+pub(crate) mod change;
+pub(crate) mod hash;
 mod htree;
+mod look_up;
+pub(crate) mod names;
 
 use alloc::vec::Vec;
 
@@ -12,8 +16,8 @@ use crate::error::{Error, Problem, Structure};
 use crate::features::INCOMPATIBLE_FILE_TYPE;
 use crate::mapping::Run;
 use crate::source::BlockSource;
-use crate::volume::{BlockReference, Volume};
-use crate::wire::directory::{EntryFormat, LONGEST_NAME, entry};
+use crate::volume::Core;
+use crate::wire::directory::{EntryFormat, View, entries};
 use crate::wire::inode::{Inode, Kind};
 
 /// A name in a folder.
@@ -38,77 +42,99 @@ pub struct Listing {
     pub next: Option<u64>,
 }
 
-impl<S: BlockSource> Volume<S> {
-    /// Lists a folder from `position` on (0, or a `next` from before): at most `limit` entries. A
-    /// position inside an entry goes on with the entry after it.
-    pub async fn list(&self, folder: &Inode, position: u64, limit: usize) -> Result<Listing, Error> {
+/// Where a name was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The block of the folder, counted from its beginning.
+    pub(crate) index: u64,
+    /// The block of the volume.
+    pub(crate) block: u32,
+    /// The inode it names.
+    pub(crate) inode: u32,
+}
+
+/// A block of a folder, as errors name places in it.
+#[derive(Clone, Copy)]
+pub(crate) struct FolderBlock {
+    folder: u32,
+    pub(crate) index: u64,
+    pub(crate) block: u32,
+}
+
+impl<S: BlockSource> Core<S> {
+    pub(crate) async fn list(&self, folder: &Inode, position: u64, limit: usize) -> Result<Listing, Error> {
         let blocks = self.folder_blocks(folder)?;
-        let block_bytes = u64::from(self.superblock().block_bytes);
-        let mut entries = Vec::new();
+        let block_bytes = self.block_bytes();
+        let mut listing = Listing { entries: Vec::new(), next: None };
         for index in position / block_bytes..blocks {
-            let block = self.folder_block(folder, index).await?;
-            let mut offset = 0;
-            while offset < block.len() {
-                let here = index * block_bytes + offset as u64;
-                let view = self.entry_at(folder, &block, offset, here)?;
-                offset += view.entry_bytes;
-                if here < position || view.inode == 0 || view.name == b"." || view.name == b".." {
-                    continue;
-                }
-                if entries.len() >= limit {
-                    return Ok(Listing { entries, next: Some(here) });
-                }
-                let kind = Kind::from_entry(view.kind);
-                entries.push(DirectoryEntry { position: here, inode: view.inode, kind, name: view.name.to_vec() });
+            let place = self.folder_block(folder, index).await?;
+            let next = self.read_folder_block(&place, |block| {
+                self.list_block(&place, block, position, limit, &mut listing.entries)
+            });
+            listing.next = next.await?;
+            if listing.next.is_some() {
+                break;
             }
         }
-        Ok(Listing { entries, next: None })
+        Ok(listing)
     }
 
-    /// The inode number that a name in a folder stands for.
-    pub async fn find(&self, folder: &Inode, name: &[u8]) -> Result<u32, Error> {
-        if name.len() > LONGEST_NAME {
-            return Err(Error::NameTooLong);
-        }
-        let blocks = self.folder_blocks(folder)?;
-        let start = self.found_at.borrow_mut().get(folder.number).filter(|&start| start < blocks).unwrap_or(0);
-        for index in (start..blocks).chain(0..start) {
-            let block = self.folder_block(folder, index).await?;
-            let mut offset = 0;
-            while offset < block.len() {
-                let here = index * u64::from(self.superblock().block_bytes) + offset as u64;
-                let view = self.entry_at(folder, &block, offset, here)?;
-                if view.inode != 0 && view.name == name {
-                    self.found_at.borrow_mut().insert(folder.number, index, 1);
-                    return Ok(view.inode);
-                }
-                offset += view.entry_bytes;
+    /// Adds the names of a block from a position on. Gives where to go on if that is in this block.
+    fn list_block(
+        &self,
+        place: &FolderBlock,
+        block: &[u8],
+        position: u64,
+        limit: usize,
+        names: &mut Vec<DirectoryEntry>,
+    ) -> Result<Option<u64>, Error> {
+        for item in entries(block, self.entry_format()) {
+            let (offset, view) = item.map_err(|at| self.bad_entry(place, at))?;
+            self.check_entry(place, offset, &view)?;
+            let here = place.index * self.block_bytes() + offset as u64;
+            if here < position || view.inode == 0 || view.name == b"." || view.name == b".." {
+                continue;
             }
+            if names.len() >= limit {
+                return Ok(Some(here));
+            }
+            let kind = Kind::from_entry(view.kind);
+            names.push(DirectoryEntry { position: here, inode: view.inode, kind, name: view.name.to_vec() });
         }
-        Err(Error::NotFound)
+        Ok(None)
+    }
+
+    /// Whether a folder has no names but `.` and `..`.
+    pub(crate) async fn is_empty(&self, folder: &Inode) -> Result<bool, Error> {
+        Ok(self.list(folder, 0, 1).await?.entries.is_empty())
+    }
+
+    pub(crate) fn entry_format(&self) -> EntryFormat {
+        let with_kind = self.superblock.incompatible & INCOMPATIBLE_FILE_TYPE != 0;
+        if with_kind { EntryFormat::WithKind } else { EntryFormat::WithoutKind }
     }
 
     /// Blocks of a folder. It cannot have more than the volume, which bounds how long reading it
     /// takes even if its block numbers all name the same block.
-    fn folder_blocks(&self, folder: &Inode) -> Result<u64, Error> {
+    pub(crate) fn folder_blocks(&self, folder: &Inode) -> Result<u64, Error> {
         if folder.kind != Kind::Directory {
             return Err(Error::NotADirectory);
         }
-        let block_bytes = u64::from(self.superblock().block_bytes);
         let damaged = |problem| Err(Error::corrupt(Structure::Inode(folder.number), folder.home_block, problem));
-        let most = self.superblock().volume_bytes();
+        let most = self.superblock.volume_bytes();
         if !(1..=most).contains(&folder.size) {
             return damaged(Problem::OutOfRange { field: "a folder's size", value: folder.size, least: 1, most });
         }
-        if !folder.size.is_multiple_of(block_bytes) {
+        if !folder.size.is_multiple_of(self.block_bytes()) {
             return damaged(Problem::Meaningless { field: "a folder's size", value: folder.size });
         }
-        Ok(folder.size / block_bytes)
+        Ok(folder.size / self.block_bytes())
     }
 
-    async fn folder_block(&self, folder: &Inode, index: u64) -> Result<BlockReference<S::Buffer>, Error> {
-        match self.run(folder, index).await? {
-            Run::Blocks { first, .. } => self.block(first).await,
+    /// A block of a folder, which has no holes.
+    pub(crate) async fn folder_block(&self, folder: &Inode, index: u64) -> Result<FolderBlock, Error> {
+        match self.run(folder, index, 1).await? {
+            Run::Blocks { first, .. } => Ok(FolderBlock { folder: folder.number, index, block: first }),
             Run::Hole { .. } => Err(Error::corrupt(
                 Structure::Inode(folder.number),
                 folder.home_block,
@@ -117,23 +143,26 @@ impl<S: BlockSource> Volume<S> {
         }
     }
 
-    fn entry_at<'a>(
+    pub(crate) async fn read_folder_block<R>(
         &self,
-        folder: &Inode,
-        block: &'a BlockReference<S::Buffer>,
-        offset: usize,
-        here: u64,
-    ) -> Result<crate::wire::directory::View<'a>, Error> {
-        let superblock = self.superblock();
-        let with_kind = superblock.incompatible & INCOMPATIBLE_FILE_TYPE != 0;
-        let format = if with_kind { EntryFormat::WithKind } else { EntryFormat::WithoutKind };
-        let damaged =
-            |problem| Error::corrupt(Structure::DirectoryEntry(folder.number, here), block.number.into(), problem);
-        let view = entry(block, offset, format).map_err(damaged)?;
-        if view.inode > superblock.inodes {
-            let (value, most) = (view.inode.into(), superblock.inodes.into());
-            return Err(damaged(Problem::OutOfRange { field: "its inode number", value, least: 1, most }));
+        place: &FolderBlock,
+        look: impl FnOnce(&[u8]) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.store.read_block(place.block, look).await?
+    }
+
+    /// What is wrong with an entry at an offset of a block.
+    pub(crate) fn bad_entry(&self, place: &FolderBlock, (offset, problem): (usize, Problem)) -> Error {
+        let here = place.index * self.block_bytes() + offset as u64;
+        Error::corrupt(Structure::DirectoryEntry(place.folder, here), place.block.into(), problem)
+    }
+
+    pub(crate) fn check_entry(&self, place: &FolderBlock, offset: usize, view: &View<'_>) -> Result<(), Error> {
+        let (value, most) = (view.inode.into(), self.superblock.inodes.into());
+        if value <= most {
+            return Ok(());
         }
-        Ok(view)
+        let problem = Problem::OutOfRange { field: "its inode number", value, least: 1, most };
+        Err(self.bad_entry(place, (offset, problem)))
     }
 }

@@ -36,6 +36,7 @@ pub(crate) use epoch::Change;
 use epoch::Epochs;
 pub(crate) use geometry::Geometry;
 use lines::Lines;
+pub(crate) use metadata::Feature;
 use metadata::Sets;
 
 /// How much each cache may hold, and how the disk is used.

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use ext2::{BlockSource, CacheLimits, DiskError, Error, Inode, Kind, LastLink, ROOT_INODE, Volume, complete};
+use ext2::{BlockSource, DiskError, Error, Inode, Kind, LastLink, MountOptions, ROOT_INODE, Volume, complete};
 
 /// A host file as a disk.
 pub struct FileDisk {
@@ -65,7 +65,7 @@ impl BlockSource for FileDisk {
 }
 
 pub fn mount(path: &Path) -> Result<Volume<FileDisk>, Error> {
-    complete(Volume::mount(FileDisk::open(path), CacheLimits::default()))
+    complete(Volume::mount(FileDisk::open(path), MountOptions::default()))
 }
 
 pub fn resolve<S: BlockSource>(volume: &Volume<S>, path: &str) -> Result<Inode, Error> {
@@ -75,15 +75,20 @@ pub fn resolve<S: BlockSource>(volume: &Volume<S>, path: &str) -> Result<Inode, 
 pub fn content<S: BlockSource>(volume: &Volume<S>, path: &str) -> Vec<u8> {
     let inode = resolve(volume, path).unwrap();
     let mut bytes = vec![0xaa; inode.size as usize];
-    assert_eq!(complete(volume.read(&inode, 0, &mut bytes)).unwrap(), bytes.len());
+    assert_eq!(read(volume, &inode, 0, &mut bytes).unwrap(), bytes.len());
     bytes
+}
+
+/// Reads a part of a file.
+pub fn read<S: BlockSource>(volume: &Volume<S>, file: &Inode, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+    complete(async { volume.open(file.number).await?.read(offset, buffer).await })
 }
 
 /// All names of a folder, fetched in pages.
 pub fn names<S: BlockSource>(volume: &Volume<S>, folder: &Inode) -> Vec<(Vec<u8>, u32, Option<Kind>)> {
     let (mut names, mut position) = (Vec::new(), 0);
     loop {
-        let listing = complete(volume.list(folder, position, 100)).unwrap();
+        let listing = complete(volume.list(folder.number, position, 100)).unwrap();
         names.extend(listing.entries.into_iter().map(|entry| (entry.name, entry.inode, entry.kind)));
         match listing.next {
             Some(next) => position = next,

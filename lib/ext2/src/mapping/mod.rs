@@ -1,0 +1,189 @@
+//! From a block of a file to a block of the volume.
+//!
+//! The first twelve numbers stand in the inode; the others in leaf tables, which single, double and triple
+//! indirect blocks lead to. The walk is at most three deep whatever the numbers say, so that a table that names
+//! itself leads to wrong data at worst, never round in a circle. The blocks of one leaf table are a *window* of the
+//! file. [`grow`] puts blocks into holes, [`cut`] takes them away from the end.
+
+pub(crate) mod cut;
+pub(crate) mod grow;
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use crate::error::{Error, Problem, Structure};
+use crate::source::BlockSource;
+use crate::volume::Core;
+use crate::wire::inode::{DIRECT_BLOCKS, Inode};
+use crate::wire::read_u32;
+
+/// Consecutive blocks of a file that are one piece of the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// Blocks that were never written and read as zeros.
+    Hole { blocks: u64 },
+    /// Blocks of the volume, checked to lie in it.
+    Blocks { first: u32, blocks: u64 },
+}
+
+impl Run {
+    pub(crate) fn blocks(self) -> u64 {
+        match self {
+            Run::Hole { blocks } | Run::Blocks { blocks, .. } => blocks,
+        }
+    }
+}
+
+/// A leaf table and the block that it was read from; an absent one, with block 0, is a hole as long as a table.
+#[derive(Clone)]
+pub(crate) struct Leaf {
+    block: u32,
+    numbers: Rc<RefCell<Vec<u32>>>,
+}
+
+/// Bytes that a cached leaf counts for besides its numbers.
+const LEAF_COST: usize = size_of::<Leaf>() + size_of::<RefCell<Vec<u32>>>() + 64;
+
+/// The way from an inode to a number in a table: the inode's slot, and the place to go on from in each table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) slot: usize,
+    places: [usize; 3],
+    depth: usize,
+}
+
+impl Steps {
+    /// The way to a block of a file behind the direct ones.
+    fn new(logical: u64, per_block: u64) -> Steps {
+        let beyond = logical.saturating_sub(DIRECT_BLOCKS as u64);
+        let (window, within) = (beyond / per_block, (beyond % per_block) as usize);
+        // Each place is smaller than a table, but for sizes that no inode has, and that no table has a place for.
+        if window == 0 {
+            Steps { slot: DIRECT_BLOCKS, places: [within, 0, 0], depth: 1 }
+        } else if window <= per_block {
+            Steps { slot: DIRECT_BLOCKS + 1, places: [(window - 1) as usize, within, 0], depth: 2 }
+        } else {
+            let index = window - 1 - per_block;
+            let places = [(index / per_block) as usize, (index % per_block) as usize, within];
+            Steps { slot: DIRECT_BLOCKS + 2, places, depth: 3 }
+        }
+    }
+
+    /// The places in the tables, the outermost first; the last is in the leaf.
+    pub(crate) fn places(&self) -> &[usize] {
+        &self.places[..self.depth]
+    }
+}
+
+impl<S: BlockSource> Core<S> {
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.superblock.block_bytes.into()
+    }
+
+    fn per_block(&self) -> u64 {
+        self.superblock.numbers_per_block().into()
+    }
+
+    /// The run of at most `most` blocks that begins with this block of a file. It ends where the table does at the
+    /// latest.
+    pub(crate) async fn run(&self, inode: &Inode, logical: u64, most: u64) -> Result<Run, Error> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
+        if logical < DIRECT_BLOCKS as u64 {
+            let numbers = &inode.blocks[logical as usize..DIRECT_BLOCKS];
+            let numbers = &numbers[..most.min(numbers.len())];
+            return self.run_of(numbers, Structure::Inode(inode.number), inode.home_block);
+        }
+        let leaf = self.leaf(inode, logical).await?;
+        // Smaller than a table's 1024 numbers.
+        let within = ((logical - DIRECT_BLOCKS as u64) % self.per_block()) as usize;
+        if leaf.block == 0 {
+            return Ok(Run::Hole { blocks: (self.per_block() - within as u64).min(most as u64) });
+        }
+        let numbers = leaf.numbers.borrow();
+        let rest = numbers.get(within..).unwrap_or(&[]);
+        self.run_of(&rest[..most.min(rest.len())], Structure::IndirectBlock(inode.number), leaf.block.into())
+    }
+
+    /// The leaf table for this block of the file, which is not one of the direct ones.
+    async fn leaf(&self, inode: &Inode, logical: u64) -> Result<Leaf, Error> {
+        let window = (logical - DIRECT_BLOCKS as u64) / self.per_block();
+        let cached = self.numbers.borrow_mut().get((inode.number, window));
+        match cached {
+            Some(leaf) => Ok(leaf),
+            None => self.load_leaf(inode, logical, window).await,
+        }
+    }
+
+    async fn load_leaf(&self, inode: &Inode, logical: u64, window: u64) -> Result<Leaf, Error> {
+        let steps = Steps::new(logical, self.per_block());
+        let tables = self.tables(inode, &steps).await?;
+        let mut leaf = Leaf { block: 0, numbers: Rc::default() };
+        if let Some(&block) = tables.get(steps.depth - 1) {
+            let numbers = self.store.read_block(block, |bytes| {
+                bytes.chunks_exact(4).map(|number| read_u32(number, 0)).collect::<Vec<u32>>()
+            });
+            leaf = Leaf { block, numbers: Rc::new(RefCell::new(numbers.await?)) };
+        }
+        self.remember_leaf(inode.number, window, &leaf);
+        Ok(leaf)
+    }
+
+    fn remember_leaf(&self, number: u32, window: u64, leaf: &Leaf) {
+        let cost = LEAF_COST + leaf.numbers.borrow().len() * size_of::<u32>();
+        self.numbers.borrow_mut().insert((number, window), leaf.clone(), cost);
+    }
+
+    /// The tables that there are on the way, the outermost first.
+    async fn tables(&self, inode: &Inode, steps: &Steps) -> Result<Vec<u32>, Error> {
+        let mut tables = Vec::with_capacity(steps.depth);
+        let (mut structure, mut holder) = (Structure::Inode(inode.number), inode.home_block);
+        let mut table = inode.blocks[steps.slot];
+        for (level, &place) in steps.places().iter().enumerate() {
+            if table == 0 {
+                break;
+            }
+            self.check_block(table, 1, structure, holder)?;
+            tables.push(table);
+            if level + 1 == steps.depth {
+                break;
+            }
+            (structure, holder) = (Structure::IndirectBlock(inode.number), table.into());
+            table = self.number_in(table, place).await?;
+        }
+        Ok(tables)
+    }
+
+    /// A number in a table; there is none behind its end.
+    async fn number_in(&self, table: u32, place: usize) -> Result<u32, Error> {
+        self.store
+            .read_block(table, |bytes| bytes.get(place * 4..place * 4 + 4).map_or(0, |number| read_u32(number, 0)))
+            .await
+    }
+
+    /// The run at the beginning of a table's rest, which is not empty.
+    fn run_of(&self, numbers: &[u32], structure: Structure, holder: u64) -> Result<Run, Error> {
+        let first = numbers.first().copied().unwrap_or(0);
+        if first == 0 {
+            let blocks = numbers.iter().take_while(|&&number| number == 0).count().max(1);
+            return Ok(Run::Hole { blocks: blocks as u64 });
+        }
+        let expected = (u64::from(first)..).zip(numbers);
+        let blocks = expected.take_while(|&(expected, &number)| u64::from(number) == expected).count() as u64;
+        self.check_block(first, blocks, structure, holder)?;
+        Ok(Run::Blocks { first, blocks })
+    }
+
+    fn check_block(&self, first: u32, blocks: u64, structure: Structure, holder: u64) -> Result<(), Error> {
+        let superblock = &self.superblock;
+        let least = u64::from(superblock.first_data_block) + 1;
+        let most = u64::from(superblock.blocks) - 1;
+        let last = u64::from(first) + blocks - 1;
+        if u64::from(first) >= least && last <= most {
+            return Ok(());
+        }
+        let value = if u64::from(first) < least { first.into() } else { last };
+        let problem = Problem::OutOfRange { field: "a block number", value, least, most };
+        Err(Error::corrupt(structure, holder, problem))
+    }
+}

@@ -1,0 +1,50 @@
+//! One more name for what has one.
+
+use super::{MOST_NAMES, check_name, check_unprotected};
+use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
+use crate::error::Error;
+use crate::lock::Hold;
+use crate::source::BlockSource;
+use crate::volume::Volume;
+use crate::wire::directory::NewEntry;
+use crate::wire::inode::Kind;
+
+impl<S: BlockSource> Volume<S> {
+    /// Makes one more name for what is no folder.
+    pub async fn link(&self, folder: u32, name: &[u8], target: u32) -> Result<(), Error> {
+        let core = &self.0;
+        core.check_writable()?;
+        check_name(name)?;
+        let _namespace = core.namespace.acquire(Hold::Exclusive).await;
+        let folder_node = core.node(folder);
+        let _content = folder_node.content.acquire(Hold::Exclusive).await;
+        core.check_writable()?;
+        let parent = core.open_folder(folder).await?;
+        let inode = core.inode(target).await?;
+        if inode.kind == Kind::Directory {
+            return Err(Error::IsADirectory);
+        }
+        if inode.links == 0 {
+            return Err(Error::NotFound);
+        }
+        check_unprotected(&inode)?;
+        if core.find_entry(&parent, name).await?.is_some() {
+            return Err(Error::AlreadyExists);
+        }
+        if inode.links >= MOST_NAMES {
+            return Err(Error::TooManyNames);
+        }
+        let change = core.store.begin_for(INSERT_BLOCKS + 1, INSERT_NEW_BLOCKS).await?;
+        let parent_place = core.fetch_inode(&change, folder).await?;
+        let place = core.fetch_inode(&change, target).await?;
+        let entry = NewEntry { inode: target, kind: core.entry_kind(inode.kind), name };
+        let insertion = core.plan_insertion(&change, &parent, &entry).await?;
+        core.insert_entry(&change, &parent_place, &insertion, &entry)?;
+        let now = core.store.now_s();
+        core.change_inode(&change, &place, |inode| {
+            inode.links += 1;
+            inode.changed = now;
+        })?;
+        Ok(())
+    }
+}

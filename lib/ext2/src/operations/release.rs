@@ -1,0 +1,98 @@
+//! Freeing what has no name and no reader any more.
+
+use crate::error::{Error, Problem, Structure};
+use crate::inode::InodePlace;
+use crate::lock::Hold;
+use crate::mapping::cut::CUT_BLOCKS;
+use crate::source::BlockSource;
+use crate::store::Change;
+use crate::volume::Core;
+use crate::wire::inode::{Inode, Kind};
+use crate::wire::{read_u32, write_u32};
+
+/// Blocks that the end of a release changes at most besides a piece of the content: the block of attributes with
+/// its bitmap, the neighbour on the list, the inode's bitmap.
+const END_BLOCKS: usize = 8;
+/// What marks a block of extended attributes.
+const ATTRIBUTE_MAGIC: u32 = 0xea02_0000;
+/// Where a block of extended attributes says how many inodes have it.
+const ATTRIBUTE_USERS: usize = 4;
+
+impl<S: BlockSource> Core<S> {
+    /// Frees an inode and its content, if it has no name and is not open.
+    pub(crate) async fn release(&self, number: u32) -> Result<(), Error> {
+        let node = self.node(number);
+        let _content = node.content.acquire(Hold::Exclusive).await;
+        loop {
+            if node.opens.get() != 0 || !self.is_orphan(number) {
+                return Ok(());
+            }
+            let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+            let change = self.store.begin(CUT_BLOCKS + END_BLOCKS).await?;
+            let place = self.fetch_inode(&change, number).await?;
+            let inode = self.any_inode(number).await?;
+            if inode.links != 0 {
+                return Ok(());
+            }
+            // What is damaged is let go of: there is nobody to tell.
+            if !self.has_content(&inode) || self.cut(&change, &place, 0).await?.is_last {
+                return self.end_release(&change, &place).await;
+            }
+        }
+    }
+
+    /// Whether the numbers in an inode are those of blocks.
+    pub(crate) fn has_content(&self, inode: &Inode) -> bool {
+        match inode.kind {
+            Kind::File | Kind::Directory => true,
+            Kind::SymbolicLink => !self.is_short_link(inode),
+            Kind::CharacterDevice | Kind::BlockDevice | Kind::Fifo | Kind::Socket => false,
+        }
+    }
+
+    async fn end_release(&self, change: &Change<S>, place: &InodePlace) -> Result<(), Error> {
+        let number = place.number;
+        let inode = self.any_inode(number).await?;
+        if inode.attribute_block != 0 {
+            match self.release_attributes(change, &inode).await {
+                Ok(()) | Err(Error::Corrupt(_)) => {}
+                Err(error) => return Err(error),
+            }
+            let sectors = self.block_sectors();
+            self.change_inode(change, place, |inode| {
+                inode.attribute_block = 0;
+                inode.sectors = inode.sectors.saturating_sub(sectors);
+            })?;
+        }
+        let newer = self.plan_leaving(change, number).await?;
+        self.store.free_inode(change, number, inode.kind == Kind::Directory).await?;
+        self.leave_orphans(change, number, newer.as_ref())?;
+        let now = self.store.now_s();
+        self.change_inode(change, place, |inode| {
+            // The numbers stay where they are no blocks': a link's target, which is nobody's any more.
+            (inode.size, inode.sectors, inode.deleted, inode.changed) = (0, 0, now, now);
+        })?;
+        self.inodes.borrow_mut().remove(number);
+        self.names.borrow_mut().forget(number);
+        Ok(())
+    }
+
+    /// Lets go of a block of extended attributes, which several inodes may have.
+    async fn release_attributes(&self, change: &Change<S>, inode: &Inode) -> Result<(), Error> {
+        let block = inode.attribute_block;
+        let damaged = |problem| Error::corrupt(Structure::Inode(inode.number), inode.home_block, problem);
+        if !self.store.check_range(block, 1) {
+            return Err(damaged(Problem::Meaningless { field: "file_acl", value: block.into() }));
+        }
+        let (magic, users) =
+            self.store.read_block(block, |bytes| (read_u32(bytes, 0), read_u32(bytes, ATTRIBUTE_USERS))).await?;
+        if magic != ATTRIBUTE_MAGIC {
+            return Err(damaged(Problem::Missing("a block of extended attributes")));
+        }
+        if users > 1 {
+            let count = |bytes: &mut [u8]| write_u32(bytes, ATTRIBUTE_USERS, users - 1);
+            return self.store.edit(change, block, count).await;
+        }
+        self.store.free_blocks(change, block, 1).await
+    }
+}

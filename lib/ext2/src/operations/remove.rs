@@ -1,0 +1,123 @@
+//! Taking names out.
+
+use super::{check_name, check_unprotected};
+use crate::directory::Found;
+use crate::error::{Error, Problem, Structure};
+use crate::lock::Hold;
+use crate::source::BlockSource;
+use crate::store::Change;
+use crate::volume::{Core, Volume};
+use crate::wire::inode::{Inode, Kind};
+
+/// Blocks that taking a name out changes: the entry's, both inodes'.
+const REMOVE_BLOCKS: usize = 4;
+
+/// What is to be taken out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Folder,
+    AnythingElse,
+}
+
+impl<S: BlockSource> Volume<S> {
+    /// Takes out the name of what is no folder. With its last name goes its content, once nobody has it open.
+    pub async fn unlink(&self, folder: u32, name: &[u8]) -> Result<(), Error> {
+        self.0.remove(folder, name, What::AnythingElse).await
+    }
+
+    /// Takes out an empty folder.
+    pub async fn remove_directory(&self, folder: u32, name: &[u8]) -> Result<(), Error> {
+        self.0.remove(folder, name, What::Folder).await
+    }
+}
+
+impl<S: BlockSource> Core<S> {
+    async fn remove(&self, folder: u32, name: &[u8], what: What) -> Result<(), Error> {
+        self.check_writable()?;
+        check_name(name)?;
+        let gone = {
+            let _namespace = self.namespace.acquire(Hold::Exclusive).await;
+            let folder_node = self.node(folder);
+            let _content = folder_node.content.acquire(Hold::Exclusive).await;
+            self.check_writable()?;
+            self.remove_locked(folder, name, what).await?
+        };
+        if let Some(number) = gone {
+            // The name is out. What is left of the content otherwise goes at the next mount.
+            let _ = self.release(number).await;
+        }
+        Ok(())
+    }
+
+    /// Takes the name out. Gives the inode that has none any more.
+    async fn remove_locked(&self, folder: u32, name: &[u8], what: What) -> Result<Option<u32>, Error> {
+        let parent = self.open_folder(folder).await?;
+        let found = self.find_entry(&parent, name).await?.ok_or(Error::NotFound)?;
+        let target = self.named_inode(found.inode).await?;
+        match what {
+            What::Folder if target.kind != Kind::Directory => return Err(Error::NotADirectory),
+            What::AnythingElse if target.kind == Kind::Directory => return Err(Error::IsADirectory),
+            _ => {}
+        }
+        check_unprotected(&parent)?;
+        self.check_removable(&parent, &target).await?;
+        let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+        let change = self.store.begin(REMOVE_BLOCKS).await?;
+        let parent_place = self.fetch_inode(&change, folder).await?;
+        self.fetch_entry(&change, &parent, &found).await?;
+        let is_gone = self.plan_loss(&change, &target).await?;
+        self.remove_entry(&change, &parent_place, &found, name, &[])?;
+        if what == What::Folder {
+            self.change_inode(&change, &parent_place, |parent| parent.links = parent.links.saturating_sub(1))?;
+        }
+        self.lose_name(&change, &is_gone)?;
+        Ok(is_gone.last.then_some(target.number))
+    }
+
+    /// Refuses to take the name from what must keep it.
+    pub(super) async fn check_removable(&self, parent: &Inode, target: &Inode) -> Result<(), Error> {
+        check_unprotected(target)?;
+        if target.kind == Kind::Directory {
+            // The root, and a folder that contains itself, are not empty folders, whatever their blocks say.
+            if target.number == crate::ROOT_INODE || target.number == parent.number {
+                let problem = Problem::Meaningless { field: "a folder below itself", value: target.number.into() };
+                return Err(Error::corrupt(Structure::Inode(parent.number), parent.home_block, problem));
+            }
+            if !self.is_empty(target).await? {
+                return Err(Error::NotEmpty);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the block of an entry that is to be changed into the change, and checks all of it.
+    pub(super) async fn fetch_entry(&self, change: &Change<S>, parent: &Inode, found: &Found) -> Result<(), Error> {
+        let place = self.folder_block(parent, found.index).await?;
+        self.room_in(&place).await?;
+        self.fetch_block(change, found.block).await
+    }
+
+    /// Plans that an inode loses a name; a folder loses all.
+    pub(super) async fn plan_loss(&self, change: &Change<S>, target: &Inode) -> Result<Loss, Error> {
+        let place = self.fetch_inode(change, target.number).await?;
+        Ok(Loss { place, last: target.kind == Kind::Directory || target.links <= 1 })
+    }
+
+    /// Lets an inode lose a name as planned; with the last one it goes to those that are on the way out. The lock of
+    /// these is held.
+    pub(super) fn lose_name(&self, change: &Change<S>, loss: &Loss) -> Result<(), Error> {
+        let now = self.store.now_s();
+        self.change_inode(change, &loss.place, |inode| {
+            inode.links = if loss.last { 0 } else { inode.links.saturating_sub(1) };
+            inode.changed = now;
+        })?;
+        if loss.last { self.add_orphan(change, &loss.place) } else { Ok(()) }
+    }
+}
+
+/// A planned loss of a name.
+pub(super) struct Loss {
+    place: crate::inode::InodePlace,
+    /// Whether it is the last one.
+    pub(super) last: bool,
+}

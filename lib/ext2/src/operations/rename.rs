@@ -1,0 +1,216 @@
+//! Giving something another name, in one change.
+
+use super::remove::Loss;
+use super::{MOST_NAMES, check_name, check_unprotected};
+use crate::directory::Found;
+use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS, Insertion};
+use crate::error::{Error, Problem, Structure};
+use crate::inode::InodePlace;
+use crate::lock::Hold;
+use crate::source::BlockSource;
+use crate::store::Change;
+use crate::volume::{Core, Volume};
+use crate::wire::directory::NewEntry;
+use crate::wire::inode::{Inode, Kind};
+
+/// Blocks that giving another name changes at most: the new name, the old one, `..`, and four inodes.
+const RENAME_BLOCKS: usize = INSERT_BLOCKS + 1 + 1 + 4;
+
+/// One side of a rename.
+struct Side<'a> {
+    folder: Inode,
+    name: &'a [u8],
+}
+
+/// A rename of which all has been checked.
+struct Plan<'a> {
+    from: Side<'a>,
+    to: Side<'a>,
+    moved: Inode,
+    found: Found,
+    replaced: Option<(Found, Inode)>,
+}
+
+impl Plan<'_> {
+    fn is_between_folders(&self) -> bool {
+        self.from.folder.number != self.to.folder.number
+    }
+}
+
+/// How the new name comes to be.
+enum Target {
+    New(Insertion),
+    Replaced(Found, Loss),
+}
+
+impl<S: BlockSource> Volume<S> {
+    /// Gives what has one name another instead. What had that name before loses it: a folder has to be empty, and
+    /// gives way only to a folder. Two names of the same inode stay as they are.
+    pub async fn rename(
+        &self,
+        from_folder: u32,
+        from_name: &[u8],
+        to_folder: u32,
+        to_name: &[u8],
+    ) -> Result<(), Error> {
+        let core = &self.0;
+        core.check_writable()?;
+        check_name(from_name)?;
+        check_name(to_name)?;
+        let gone = {
+            let _namespace = core.namespace.acquire(Hold::Exclusive).await;
+            let (first, second) = (core.node(from_folder.min(to_folder)), core.node(from_folder.max(to_folder)));
+            let _first = first.content.acquire(Hold::Exclusive).await;
+            let _second = match from_folder == to_folder {
+                true => None,
+                false => Some(second.content.acquire(Hold::Exclusive).await),
+            };
+            core.check_writable()?;
+            let from = Side { folder: core.open_folder(from_folder).await?, name: from_name };
+            let to = Side { folder: core.open_folder(to_folder).await?, name: to_name };
+            core.rename_locked(from, to).await?
+        };
+        if let Some(number) = gone {
+            // The name is out. What is left of the content otherwise goes at the next mount.
+            let _ = core.release(number).await;
+        }
+        Ok(())
+    }
+}
+
+impl<S: BlockSource> Core<S> {
+    /// Gives the inode that has no name any more.
+    async fn rename_locked(&self, from: Side<'_>, to: Side<'_>) -> Result<Option<u32>, Error> {
+        let Some(plan) = self.check_rename(from, to).await? else { return Ok(None) };
+        let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+        let change = self.store.begin_for(RENAME_BLOCKS, INSERT_NEW_BLOCKS).await?;
+        let from_place = self.fetch_inode(&change, plan.from.folder.number).await?;
+        let to_place = self.fetch_inode(&change, plan.to.folder.number).await?;
+        let moved_place = self.fetch_inode(&change, plan.moved.number).await?;
+        self.fetch_entry(&change, &plan.from.folder, &plan.found).await?;
+        let is_folder = plan.moved.kind == Kind::Directory;
+        let parent_entry = if is_folder && plan.is_between_folders() {
+            let found = self.parent_entry(&plan.moved).await?;
+            self.fetch_entry(&change, &plan.moved, &found).await?;
+            Some(found)
+        } else {
+            None
+        };
+        let entry = NewEntry { inode: plan.moved.number, kind: self.entry_kind(plan.moved.kind), name: plan.to.name };
+        let target = match &plan.replaced {
+            Some((found, inode)) => {
+                self.fetch_entry(&change, &plan.to.folder, found).await?;
+                Target::Replaced(*found, self.plan_loss(&change, inode).await?)
+            }
+            None => Target::New(self.plan_insertion(&change, &plan.to.folder, &entry).await?),
+        };
+        let gone = match &target {
+            Target::Replaced(_, loss) if loss.last => plan.replaced.as_ref().map(|(_, inode)| inode.number),
+            _ => None,
+        };
+        self.carry_out(&change, &plan, &target, [&from_place, &to_place, &moved_place], parent_entry)?;
+        Ok(gone)
+    }
+
+    /// Checks all that can be against a rename; `None` if there is nothing to do.
+    async fn check_rename<'a>(&self, from: Side<'a>, to: Side<'a>) -> Result<Option<Plan<'a>>, Error> {
+        let found = self.find_entry(&from.folder, from.name).await?.ok_or(Error::NotFound)?;
+        let moved = self.named_inode(found.inode).await?;
+        let existing = self.find_entry(&to.folder, to.name).await?;
+        if existing.is_some_and(|existing| existing.inode == found.inode) {
+            return Ok(None);
+        }
+        check_unprotected(&from.folder)?;
+        check_unprotected(&moved)?;
+        let is_folder = moved.kind == Kind::Directory;
+        if is_folder && from.folder.number != to.folder.number {
+            self.check_not_below(moved.number, &to.folder).await?;
+        } else if moved.number == to.folder.number {
+            return Err(Error::IntoItself);
+        }
+        let replaced = match existing {
+            Some(existing) => {
+                let inode = self.named_inode(existing.inode).await?;
+                match (is_folder, inode.kind == Kind::Directory) {
+                    (true, false) => return Err(Error::NotADirectory),
+                    (false, true) => return Err(Error::IsADirectory),
+                    _ => {}
+                }
+                check_unprotected(&to.folder)?;
+                // What lies above the moved one is not empty, so this also keeps a folder from replacing those.
+                self.check_removable(&to.folder, &inode).await?;
+                Some((existing, inode))
+            }
+            None => None,
+        };
+        let gains_name = is_folder && from.folder.number != to.folder.number && replaced.is_none();
+        if gains_name && to.folder.links >= MOST_NAMES {
+            return Err(Error::TooManyNames);
+        }
+        Ok(Some(Plan { from, to, moved, found, replaced }))
+    }
+
+    /// Refuses to move a folder to where it is itself, or below.
+    async fn check_not_below(&self, moved: u32, to: &Inode) -> Result<(), Error> {
+        let mut here = *to;
+        // No way up is longer than there are inodes, unless it goes round in a circle.
+        for _ in 0..self.superblock.inodes {
+            if here.number == moved {
+                return Err(Error::IntoItself);
+            }
+            if here.number == crate::ROOT_INODE {
+                return Ok(());
+            }
+            let above = self.parent_entry(&here).await?;
+            here = self.named_inode(above.inode).await?;
+        }
+        let problem = Problem::Missing("a way up to the root");
+        Err(Error::corrupt(Structure::Inode(to.number), to.home_block, problem))
+    }
+
+    /// A folder's entry `..`.
+    async fn parent_entry(&self, folder: &Inode) -> Result<Found, Error> {
+        let damaged = || {
+            let problem = Problem::Missing("its entry `..`");
+            Error::corrupt(Structure::Inode(folder.number), folder.home_block, problem)
+        };
+        self.find_entry(folder, b"..").await?.ok_or_else(damaged)
+    }
+
+    fn carry_out(
+        &self,
+        change: &Change<S>,
+        plan: &Plan<'_>,
+        target: &Target,
+        [from, to, moved]: [&InodePlace; 3],
+        parent_entry: Option<Found>,
+    ) -> Result<(), Error> {
+        let entry = NewEntry { inode: plan.moved.number, kind: self.entry_kind(plan.moved.kind), name: plan.to.name };
+        let rewritten = match target {
+            Target::New(insertion) => {
+                self.insert_entry(change, to, insertion, &entry)?;
+                if plan.is_between_folders() { alloc::vec::Vec::new() } else { insertion.rewritten() }
+            }
+            Target::Replaced(found, _) => {
+                self.replace_entry(change, to, found, &entry)?;
+                alloc::vec::Vec::new()
+            }
+        };
+        self.remove_entry(change, from, &plan.found, plan.from.name, &rewritten)?;
+        let now = self.store.now_s();
+        self.change_inode(change, moved, |inode| inode.changed = now)?;
+        let is_folder = plan.moved.kind == Kind::Directory;
+        if let Target::Replaced(_, loss) = target {
+            self.lose_name(change, loss)?;
+            if is_folder {
+                self.change_inode(change, to, |folder| folder.links = folder.links.saturating_sub(1))?;
+            }
+        }
+        let Some(found) = parent_entry else { return Ok(()) };
+        let above = NewEntry { inode: plan.to.folder.number, kind: self.entry_kind(Kind::Directory), name: b".." };
+        self.replace_entry(change, moved, &found, &above)?;
+        self.change_inode(change, from, |folder| folder.links = folder.links.saturating_sub(1))?;
+        self.change_inode(change, to, |folder| folder.links += 1)?;
+        Ok(())
+    }
+}

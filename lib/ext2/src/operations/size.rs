@@ -1,0 +1,141 @@
+//! Cutting files and making them longer.
+//!
+//! What is cut off goes in pieces, from the end. Until all of it is gone the file is on the list of orphans with its
+//! new size, so that a crash in between is gone on with. The block in which the file is to end is exchanged for one
+//! with zeros behind the end, not overwritten: until the change is committed, the old one may be needed.
+
+use alloc::rc::Rc;
+
+use crate::error::Error;
+use crate::inode::{InodePlace, Node};
+use crate::lock::Hold;
+use crate::mapping::Run;
+use crate::mapping::cut::CUT_BLOCKS;
+use crate::source::BlockSource;
+use crate::store::Change;
+use crate::volume::Core;
+use crate::wire::inode::{Inode, Kind, flag};
+
+/// Blocks that a piece changes at most besides what it cuts: the inode, its neighbour on the list, the exchange of
+/// a block.
+const SIZE_BLOCKS: usize = CUT_BLOCKS + 8;
+
+impl<S: BlockSource> Core<S> {
+    /// Gives an open file another size.
+    pub(crate) async fn set_size(&self, node: &Rc<Node>, size: u64) -> Result<(), Error> {
+        self.check_writable()?;
+        let _content = node.content.acquire(Hold::Exclusive).await;
+        self.check_writable()?;
+        let inode = self.open_inode(node).await?;
+        if inode.kind != Kind::File {
+            return Err(Error::NotAFile);
+        }
+        if inode.flags & (flag::IMMUTABLE | flag::APPEND_ONLY) != 0 {
+            return Err(Error::Protected);
+        }
+        if size > self.largest_size() && size > inode.size {
+            return Err(Error::TooLarge);
+        }
+        if size >= inode.size { self.lengthen(&inode, size).await } else { self.shorten(&inode, size).await }
+    }
+
+    async fn lengthen(&self, inode: &Inode, size: u64) -> Result<(), Error> {
+        if size > inode.size {
+            self.clear_tail(inode, inode.size, size).await?;
+        }
+        let change = self.store.begin(1).await?;
+        let place = self.fetch_inode(&change, inode.number).await?;
+        self.note_large(&change, size);
+        self.change_size(&change, &place, size)
+    }
+
+    fn change_size(&self, change: &Change<S>, place: &InodePlace, size: u64) -> Result<(), Error> {
+        let now = self.store.now_s();
+        self.change_inode(change, place, |inode| {
+            inode.size = size;
+            (inode.modified, inode.changed) = (now, now);
+        })?;
+        Ok(())
+    }
+
+    async fn shorten(&self, inode: &Inode, size: u64) -> Result<(), Error> {
+        {
+            let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+            let change = self.store.begin_for(SIZE_BLOCKS, 1).await?;
+            let place = self.fetch_inode(&change, inode.number).await?;
+            self.exchange_tail(&change, &place, inode, size).await?;
+            self.add_orphan(&change, &place)?;
+            self.change_size(&change, &place, size)?;
+        }
+        self.end_cut_locked(inode.number).await
+    }
+
+    /// Gives the file another block for the one in which it is to end, with zeros behind the end.
+    async fn exchange_tail(
+        &self,
+        change: &Change<S>,
+        place: &InodePlace,
+        inode: &Inode,
+        size: u64,
+    ) -> Result<(), Error> {
+        let block_bytes = self.block_bytes();
+        let (logical, within) = (size / block_bytes, (size % block_bytes) as usize);
+        if within == 0 {
+            return Ok(());
+        }
+        let Run::Blocks { first: old, .. } = self.run(inode, logical, 1).await? else { return Ok(()) };
+        let leaf = self.fetch_leaf(change, inode, logical).await?;
+        let mut kept = alloc::vec![0; block_bytes as usize];
+        self.store.read_data(old, 0, &mut kept[..within]).await?;
+        let new = match self.store.allocate_blocks(change, old, 1).await {
+            Ok((new, _)) => new,
+            // Then in place: a crash may leave the old size with zeros in the last block.
+            Err(Error::NoSpace) => return self.store.write_data(old, within, &kept[within..], false).await,
+            Err(error) => return Err(error),
+        };
+        let mut result = self.store.write_data(new, 0, &kept, true).await;
+        if result.is_ok() {
+            result = self.store.free_blocks(change, old, 1).await;
+        }
+        if let Err(error) = result {
+            let _ = self.store.free_blocks(change, new, 1).await;
+            return Err(error);
+        }
+        self.exchange_block(change, place, leaf, logical, new)
+    }
+
+    /// Goes on with a truncation that a crash interrupted.
+    pub(crate) async fn end_cut(&self, number: u32) -> Result<(), Error> {
+        let node = self.node(number);
+        let _content = node.content.acquire(Hold::Exclusive).await;
+        self.end_cut_locked(number).await
+    }
+
+    /// Frees what a file has behind its end, and takes it from the list. Damage is told when all is done.
+    async fn end_cut_locked(&self, number: u32) -> Result<(), Error> {
+        let mut damage = None;
+        loop {
+            let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+            let change = self.store.begin(SIZE_BLOCKS).await?;
+            let place = self.fetch_inode(&change, number).await?;
+            let inode = self.any_inode(number).await?;
+            if self.has_content(&inode) {
+                let kept = inode.size.div_ceil(self.block_bytes());
+                let piece = self.cut(&change, &place, kept).await?;
+                damage = damage.or(piece.damage);
+                if !piece.is_last {
+                    continue;
+                }
+            }
+            if inode.links == 0 {
+                // Unlinked in the meantime: it stays on the list until it is closed.
+                break;
+            }
+            let newer = self.plan_leaving(&change, number).await?;
+            self.leave_orphans(&change, number, newer.as_ref())?;
+            self.change_inode(&change, &place, |inode| inode.deleted = 0)?;
+            break;
+        }
+        damage.map_or(Ok(()), Err)
+    }
+}
