@@ -114,6 +114,7 @@ pub(crate) fn supervision(report: &Report, root: &Table<'_, '_>) -> Supervision 
     supervision.backoff_max_ms =
         most.as_ref().map_or(supervision.backoff_max_ms.max(supervision.backoff_ms), |most| most.value);
     supervision.limit = number("limit", 1).map(|limit| limit.value);
+    supervision.ending_ms = number("ending_ms", 0).map_or(0, |ending| ending.value);
     if let Some(most) = most.filter(|most| most.value < supervision.backoff_ms) {
         let message =
             format!("the longest back-off, {} ms, is below the first, {} ms", most.value, supervision.backoff_ms);

@@ -467,11 +467,14 @@ pub struct Supervision {
     pub backoff_max_ms: u32,
     /// How many restarts in a row without a healthy run before it is given up.
     pub limit: Option<u32>,
+    /// Milliseconds that it gets to end by itself when it is to end: its names are taken out first, so that it hears
+    /// that there are no more clients. 0: it is ended at once.
+    pub ending_ms: u32,
 }
 
 impl Default for Supervision {
     fn default() -> Supervision {
-        Supervision { restart: Restart::Never, backoff_ms: 10, backoff_max_ms: 1000, limit: None }
+        Supervision { restart: Restart::Never, backoff_ms: 10, backoff_max_ms: 1000, limit: None, ending_ms: 0 }
     }
 }
 

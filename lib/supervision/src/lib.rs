@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn backoff(restart: Restart, limit: Option<u32>) -> Backoff {
-        Backoff::new(Supervision { restart, backoff_ms: 10, backoff_max_ms: 100, limit })
+        Backoff::new(Supervision { restart, backoff_ms: 10, backoff_max_ms: 100, limit, ending_ms: 0 })
     }
 
     #[test]

@@ -25,6 +25,9 @@ use contracts::directory::{self, ProviderScope};
 use contracts::namespace::Namespace;
 use contracts::{report, service_provider};
 use package::Instance;
+use sip::Deadline;
+use sip::process::{Child, StopReason};
+use sip::sync::Mutex;
 
 use crate::machine::Machine;
 use crate::registry::Registry;
@@ -37,6 +40,8 @@ pub struct Manager {
     pub machine: Machine,
     /// Where each service is.
     pub registry: Registry,
+    /// The namespace, once the directory service runs.
+    names: Mutex<Option<Namespace>>,
 }
 
 impl Manager {
@@ -68,10 +73,39 @@ impl Manager {
         let first = self.registry.begin_closing();
         if first {
             for position in (0..self.registry.service_count()).rev() {
-                self.registry.shut_down(position);
+                if let Some(child) = self.registry.child(position) {
+                    self.end(position, &child, StopReason::Shutdown);
+                }
             }
         }
         first
+    }
+
+    /// How long a service may take to end by itself, in milliseconds.
+    fn ending_ms(&self, position: usize) -> u64 {
+        let program = &self.machine.instance(self.registry.service(position).instance).program;
+        self.machine.program(program).map_or(0, |manifest| manifest.supervision.ending_ms.into())
+    }
+
+    /// Ends a service that runs as this child. One that wants to end by itself hears first that there are no more
+    /// clients, and is waited for.
+    fn end(&self, position: usize, child: &Child, reason: StopReason) {
+        let ending_ms = self.ending_ms(position);
+        if ending_ms > 0 && self.let_go(position) {
+            // Whether it has ended by then or not, the next step is the same.
+            let _ = child.wait_until(Deadline::after_ms(ending_ms));
+        }
+        // One that has ended by itself in the meantime is what was wanted.
+        let _ = child.stop(reason);
+    }
+
+    /// Takes the names of a service out, so that it hears that there are no more clients; false if it had none.
+    fn let_go(&self, position: usize) -> bool {
+        let instance = self.machine.instance(self.registry.service(position).instance);
+        let mut names = self.names.lock();
+        let Some(namespace) = names.as_mut() else { return false };
+        let gone = instance.provides.iter().filter(|path| namespace.deregister(path).is_ok()).count();
+        gone > 0
     }
 }
 
@@ -97,8 +131,9 @@ fn boot() -> Result<i32, String> {
         return Err(String::from("the system manifest needs exactly one instance that provides `/`"));
     };
     let registry = Registry::new(&others).map_err(said)?;
-    let manager = Arc::new(Manager { machine, registry });
+    let manager = Arc::new(Manager { machine, registry, names: Mutex::new(None) });
     let mut namespace = start_directory(&manager, directory)?;
+    *manager.names.lock() = namespace.open_directory("").ok();
     let provider = register_self(&mut namespace);
     let booting = manager.clone();
     let boot = move || {

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use contracts::service_manager::{ServiceError, ServiceState};
-use sip::process::{Child, StopReason};
+use sip::process::Child;
 use sip::sync::{Event, Mutex};
 
 /// A service as it is now.
@@ -203,8 +203,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Asks for a service not to run, and ends it if it does.
-    pub fn stop(&self, index: usize) -> Result<(), ServiceError> {
+    /// Asks for a service not to run. Gives the child to be ended, if it runs.
+    pub fn stop(&self, index: usize) -> Result<Option<Arc<Child>>, ServiceError> {
         let mut inner = self.inner.lock();
         let service = &mut inner.services[index];
         if !service.wanted || matches!(service.state, ServiceState::Stopped | ServiceState::Failed) {
@@ -213,9 +213,8 @@ impl Registry {
         service.wanted = false;
         let child = service.child.clone();
         drop(inner);
-        stop_child(child.as_deref(), StopReason::Requested);
         self.commands[index].set();
-        Ok(())
+        Ok(child)
     }
 
     /// Whether what `start` or `stop` asked for has come about, or something else was asked for since.
@@ -235,16 +234,8 @@ impl Registry {
         !core::mem::replace(&mut self.inner.lock().closing, true)
     }
 
-    /// Ends a service because the system shuts down.
-    pub fn shut_down(&self, index: usize) {
-        let child = self.inner.lock().services[index].child.clone();
-        stop_child(child.as_deref(), StopReason::Shutdown);
-    }
-}
-
-fn stop_child(child: Option<&Child>, reason: StopReason) {
-    if let Some(child) = child {
-        // One that has ended by itself in the meantime is what was wanted.
-        let _ = child.stop(reason);
+    /// The child as which a service runs.
+    pub fn child(&self, index: usize) -> Option<Arc<Child>> {
+        self.inner.lock().services[index].child.clone()
     }
 }

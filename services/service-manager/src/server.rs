@@ -13,6 +13,7 @@ use contracts::service_manager::{self, ServiceError, ServiceRecord, states};
 use contracts::service_provider;
 use contracts::text::pad;
 use sip::channel::TypedEndpoint;
+use sip::process::{Child, StopReason};
 
 use crate::Manager;
 use crate::registry::{Change, Registry, Service};
@@ -105,8 +106,11 @@ async fn serve(server: Rc<Server>, mut client: Client) {
             }
             ExpReady::Stop { name, next } => {
                 let done = server.allow_control(&next).and_then(|()| server.position(&name));
-                match done.and_then(|position| registry.stop(position).map(|()| position)) {
-                    Ok(position) => {
+                match done.and_then(|position| registry.stop(position).map(|child| (position, child))) {
+                    Ok((position, child)) => {
+                        if let Some(child) = child {
+                            end(&server.manager, position, child);
+                        }
                         settle(registry, position).await;
                         next.done()
                     }
@@ -144,6 +148,18 @@ async fn serve(server: Rc<Server>, mut client: Client) {
             ExpReady::ChannelClosed(_) => return,
         };
     }
+}
+
+/// Ends a service that was asked to stop. One that wants to end by itself holds up nobody.
+fn end(manager: &Arc<Manager>, position: usize, child: Arc<Child>) {
+    if manager.ending_ms(position) > 0 {
+        let (waiting, ending) = (Arc::clone(manager), Arc::clone(&child));
+        if sip::thread::spawn(move || waiting.end(position, &ending, StopReason::Requested)).is_ok() {
+            return;
+        }
+    }
+    // One that has ended by itself in the meantime is what was wanted.
+    let _ = child.stop(StopReason::Requested);
 }
 
 /// Waits a while until the service is as it was asked to be, so that who asked finds it so.

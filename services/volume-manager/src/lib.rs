@@ -39,7 +39,7 @@ use mounts::Mount;
 sip::startup!();
 
 /// How long unmounting everything may take when the manager is let go, in milliseconds.
-const LEAVING_MS: u64 = 20_000;
+const LEAVING_MS: u64 = 15_000;
 
 /// What all clients share.
 pub struct Manager {
