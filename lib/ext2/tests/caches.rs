@@ -9,8 +9,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use ext2::format::{Attributes, File, Folder, Node, Options, format};
-use ext2::{BlockSource, CacheLimits, DiskError, Error, MemoryDisk, Volume, complete};
-use support::{noise, resolve};
+use ext2::{BlockSource, CacheLimits, DiskError, Error, MemoryDisk, MountOptions, Volume, complete};
+use support::{noise, read, resolve};
 
 const FILE_BYTES: usize = 3 << 20;
 
@@ -95,13 +95,13 @@ impl BlockSource for SlowDisk {
 
 #[test]
 fn what_was_read_is_not_read_again() {
-    let volume = complete(Volume::mount(SlowDisk::new(), CacheLimits::default())).unwrap();
+    let volume = complete(Volume::mount(SlowDisk::new(), MountOptions::default())).unwrap();
     let file = resolve(&volume, "a").unwrap();
     let mut buffer = vec![0; FILE_BYTES];
-    complete(volume.read(&file, 0, &mut buffer)).unwrap();
+    read(&volume, &file, 0, &mut buffer).unwrap();
     let reads = volume.source().reads.get();
     assert!(reads < 110, "{reads} reads for 3 MiB in lines of 32 KiB");
-    complete(volume.read(&file, 0, &mut buffer)).unwrap();
+    read(&volume, &file, 0, &mut buffer).unwrap();
     assert!(buffer == noise(1, FILE_BYTES));
     assert_eq!(volume.source().reads.get(), reads);
     assert!(volume.source().most_under_way.get() >= 8);
@@ -109,14 +109,21 @@ fn what_was_read_is_not_read_again() {
 
 #[test]
 fn the_caches_keep_within_their_limits() {
-    let limits = CacheLimits { inode_bytes: 500, number_bytes: 4000, data_bytes: 100_000, line_bytes: 8192 };
-    let volume = complete(Volume::mount(SlowDisk::new(), limits)).unwrap();
+    let limits = CacheLimits {
+        inode_bytes: 500,
+        number_bytes: 4000,
+        data_bytes: 100_000,
+        line_bytes: 8192,
+        ..CacheLimits::default()
+    };
+    let options = MountOptions { limits, ..MountOptions::default() };
+    let volume = complete(Volume::mount(SlowDisk::new(), options)).unwrap();
     let mut buffer = vec![0; FILE_BYTES];
     for (seed, name) in [(1, "a"), (2, "b"), (1, "a")] {
         let file = resolve(&volume, name).unwrap();
-        complete(volume.read(&file, 0, &mut buffer)).unwrap();
+        read(&volume, &file, 0, &mut buffer).unwrap();
         assert!(buffer == noise(seed, FILE_BYTES));
-        let counts = volume.cache_statistics();
+        let counts = volume.statistics().caches;
         assert!(counts.inodes.bytes <= 500 && counts.numbers.bytes <= 4000 && counts.data.bytes <= 100_000);
         assert!(counts.data.entries > 0);
     }
@@ -124,23 +131,26 @@ fn the_caches_keep_within_their_limits() {
 
 #[test]
 fn no_cache_at_all_serves_as_well() {
-    let limits = CacheLimits { inode_bytes: 0, number_bytes: 0, data_bytes: 0, line_bytes: 0 };
-    let volume = complete(Volume::mount(SlowDisk::new(), limits)).unwrap();
+    let limits =
+        CacheLimits { inode_bytes: 0, number_bytes: 0, data_bytes: 0, line_bytes: 0, ..CacheLimits::default() };
+    let options = MountOptions { limits, ..MountOptions::default() };
+    let volume = complete(Volume::mount(SlowDisk::new(), options)).unwrap();
     let file = resolve(&volume, "b").unwrap();
     let mut buffer = vec![0; 100_000];
-    complete(volume.read(&file, 1_000_001, &mut buffer)).unwrap();
+    read(&volume, &file, 1_000_001, &mut buffer).unwrap();
     assert!(buffer == noise(2, FILE_BYTES)[1_000_001..][..100_000]);
 }
 
 #[test]
 fn clients_are_served_side_by_side() {
-    let volume = complete(Volume::mount(SlowDisk::new(), CacheLimits::default())).unwrap();
+    let volume = complete(Volume::mount(SlowDisk::new(), MountOptions::default())).unwrap();
     let volume = &volume;
     let read = |name: &'static str, seed| async move {
         let file = volume.resolve(ext2::ROOT_INODE, name.as_bytes(), ext2::LastLink::Follow).await.unwrap();
+        let file = volume.open(file.number).await.unwrap();
         let mut buffer = vec![0; FILE_BYTES];
         for (index, chunk) in buffer.chunks_mut(5000).enumerate() {
-            volume.read(&file, index as u64 * 5000, chunk).await.unwrap();
+            file.read(index as u64 * 5000, chunk).await.unwrap();
         }
         assert!(buffer == noise(seed, FILE_BYTES));
     };
@@ -155,14 +165,14 @@ fn clients_are_served_side_by_side() {
 
 #[test]
 fn a_failing_disk_fails_the_request_and_abandons_no_read() {
-    let volume = complete(Volume::mount(SlowDisk::new(), CacheLimits::default())).unwrap();
+    let volume = complete(Volume::mount(SlowDisk::new(), MountOptions::default())).unwrap();
     let file = resolve(&volume, "b").unwrap();
     let mut buffer = vec![0; FILE_BYTES];
     volume.source().broken_from.set(4 << 20);
-    let result = complete(volume.read(&file, 0, &mut buffer));
+    let result = read(&volume, &file, 0, &mut buffer);
     assert!(matches!(result, Err(Error::Read(offset, DiskError::Failed(7))) if offset >= 4 << 20));
     assert_eq!(volume.source().under_way.get(), 0);
     volume.source().broken_from.set(u64::MAX);
-    complete(volume.read(&file, 0, &mut buffer)).unwrap();
+    read(&volume, &file, 0, &mut buffer).unwrap();
     assert!(buffer == noise(2, FILE_BYTES));
 }

@@ -9,10 +9,11 @@ use std::sync::LazyLock;
 
 use ext2::format::{Attributes, File, Folder, Link, Node, Options, format};
 use ext2::{
-    BlockSource, CacheLimits, DiskError, Error, Kind, LastLink, MemoryDisk, ROOT_INODE, Structure, Volume, complete,
+    BlockSource, CacheLimits, DiskError, Error, Kind, LastLink, MemoryDisk, MountOptions, ROOT_INODE, Structure,
+    Volume, complete,
 };
 use proptest::prelude::*;
-use support::noise;
+use support::{noise, read};
 
 const BLOCK_BYTES: usize = 1024;
 /// Reads of the disk that a walk may take: many times what it takes on the sound image.
@@ -94,8 +95,15 @@ static METADATA_BLOCKS: LazyLock<Vec<usize>> = LazyLock::new(|| {
 /// Does everything that can be done with a volume, to a bounded depth. Gives what went wrong first.
 fn walk(image: Vec<u8>) -> Option<Error> {
     let disk = CountingDisk(MemoryDisk::new(image), Cell::new(0));
-    let limits = CacheLimits { inode_bytes: 2000, number_bytes: 8000, data_bytes: 64 << 10, line_bytes: 4096 };
-    let volume = match complete(Volume::mount(disk, limits)) {
+    let limits = CacheLimits {
+        inode_bytes: 2000,
+        number_bytes: 8000,
+        data_bytes: 64 << 10,
+        line_bytes: 4096,
+        ..CacheLimits::default()
+    };
+    let options = MountOptions { limits, ..MountOptions::default() };
+    let volume = match complete(Volume::mount(disk, options)) {
         Ok(volume) => volume,
         Err(error) => return Some(error),
     };
@@ -111,7 +119,7 @@ fn walk(image: Vec<u8>) -> Option<Error> {
         if visited > 50 {
             break;
         }
-        let listing = complete(volume.inode(number)).and_then(|folder| complete(volume.list(&folder, 0, 200)));
+        let listing = complete(volume.list(number, 0, 200));
         let Ok(listing) = listing.map_err(&mut note) else { continue };
         assert!(listing.entries.len() <= 200);
         for entry in listing.entries {
@@ -122,11 +130,11 @@ fn walk(image: Vec<u8>) -> Option<Error> {
                     let mut buffer = [0; 5000];
                     for position in [0, 12 << 10, 300 << 10, 70 << 20, inode.size / 2, inode.size.saturating_sub(3000)]
                     {
-                        complete(volume.read(&inode, position, &mut buffer)).map_err(&mut note).ok();
+                        read(&volume, &inode, position, &mut buffer).map_err(&mut note).ok();
                     }
                 }
                 Kind::SymbolicLink => {
-                    complete(volume.link_target(&inode)).map_err(&mut note).ok();
+                    complete(volume.link_target(inode.number)).map_err(&mut note).ok();
                 }
                 _ => {}
             }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use ext2::format::{Attributes, File, Folder, FormatError, Link, Node, Options, format};
-use ext2::{CacheLimits, Kind, MemoryDisk, Volume, complete};
-use support::{content, has_tool, mount, names, noise, resolve, run};
+use ext2::{Kind, MemoryDisk, MountOptions, Volume, complete};
+use support::{content, has_tool, mount, names, noise, read, resolve, run};
 
 const MADE: u32 = 1_700_000_000;
 
@@ -92,7 +92,7 @@ fn check_with_e2fsck(image: &Path) {
 fn what_was_built_is_read_back() {
     for block_bytes in [1024, 2048, 4096] {
         let image = build(&options(block_bytes, 64 << 20), &demo());
-        let volume = complete(Volume::mount(MemoryDisk::new(image), CacheLimits::default())).unwrap();
+        let volume = complete(Volume::mount(MemoryDisk::new(image), MountOptions::default())).unwrap();
         assert_eq!(&volume.superblock().label[..5], b"demo\0");
         for size in sizes() {
             assert!(content(&volume, &format!("file-{size}")) == noise(size as u64, size), "{size} bytes");
@@ -107,7 +107,7 @@ fn what_was_built_is_read_back() {
         let inode = resolve(&volume, "sparse").unwrap();
         for (offset, bytes) in sparse().extents {
             let mut buffer = vec![0xaa; bytes.len() + 20];
-            complete(volume.read(&inode, offset - 10, &mut buffer)).unwrap();
+            read(&volume, &inode, offset - 10, &mut buffer).unwrap();
             assert!(
                 buffer[..10] == [0; 10]
                     && buffer[10..][..bytes.len()] == bytes
