@@ -1,9 +1,10 @@
 //! The library's errors and kinds in the words of the contracts.
 
-use contracts::directory::{NameError, NodeAttributes, NodeKind};
+use contracts::directory::{NameError, NodeAttributes, NodeChanges, NodeKind};
 use contracts::file::{FileAttributes, FileError};
+use contracts::file_system::FileSystemError;
 use contracts::service_provider::StartError;
-use ext2::{DiskError, Error, Inode, Kind};
+use ext2::{AttributeChanges, DiskError, Error, Inode, Kind};
 
 pub(crate) fn start_error(error: &Error) -> StartError {
     match error {
@@ -21,12 +22,19 @@ pub(crate) fn name_error(error: &Error) -> NameError {
     match error {
         Error::NotFound => NameError::NotFound,
         Error::NotADirectory => NameError::NotADirectory,
-        Error::NotAFile => NameError::IsADirectory,
+        Error::NotAFile | Error::IsADirectory => NameError::IsADirectory,
         Error::TooManyLinks => NameError::TooManyLinks,
-        Error::NameTooLong => NameError::BadPath,
-        Error::Read(_, DiskError::Gone) => NameError::Unavailable,
-        Error::Read(_, DiskError::NoMemory) => NameError::Exhausted,
-        Error::Read(..) => NameError::DeviceError,
+        Error::NameTooLong | Error::BadName => NameError::BadPath,
+        Error::AlreadyExists => NameError::AlreadyExists,
+        Error::NotEmpty => NameError::NotEmpty,
+        Error::IntoItself => NameError::IntoItself,
+        Error::TooManyNames => NameError::TooManyNames,
+        Error::Protected => NameError::NotPermitted,
+        Error::ReadOnly(_) => NameError::ReadOnly,
+        Error::NoSpace | Error::NoInodes | Error::TooLarge => NameError::NoSpace,
+        Error::ShutDown | Error::Read(_, DiskError::Gone) | Error::Write(_, DiskError::Gone) => NameError::Unavailable,
+        Error::Read(_, DiskError::NoMemory) | Error::Write(_, DiskError::NoMemory) => NameError::Exhausted,
+        Error::Read(..) | Error::Write(..) => NameError::DeviceError,
         _ => NameError::Damaged,
     }
 }
@@ -35,13 +43,43 @@ pub(crate) fn file_error(error: &Error) -> FileError {
     match error {
         Error::NotFound => FileError::NotFound,
         Error::NotADirectory => FileError::NotADirectory,
+        Error::IsADirectory => FileError::IsADirectory,
         Error::NotAFile => FileError::NotAFile,
         Error::TooManyLinks => FileError::TooManyLinks,
-        Error::NameTooLong => FileError::BadPath,
-        Error::Read(_, DiskError::Gone) => FileError::Unavailable,
-        Error::Read(_, DiskError::NoMemory) => FileError::Exhausted,
-        Error::Read(..) => FileError::DeviceError,
+        Error::NameTooLong | Error::BadName => FileError::BadPath,
+        Error::Protected => FileError::NotPermitted,
+        Error::ReadOnly(_) => FileError::ReadOnly,
+        Error::NoSpace | Error::NoInodes => FileError::NoSpace,
+        Error::TooLarge => FileError::TooLarge,
+        Error::ShutDown | Error::Read(_, DiskError::Gone) | Error::Write(_, DiskError::Gone) => FileError::Unavailable,
+        Error::Read(_, DiskError::NoMemory) | Error::Write(_, DiskError::NoMemory) => FileError::Exhausted,
+        Error::Read(..) | Error::Write(..) => FileError::DeviceError,
         _ => FileError::Damaged,
+    }
+}
+
+pub(crate) fn file_system_error(error: &Error) -> FileSystemError {
+    match error {
+        Error::NoSpace | Error::NoInodes => FileSystemError::NoSpace,
+        Error::ShutDown | Error::Read(_, DiskError::Gone) | Error::Write(_, DiskError::Gone) => {
+            FileSystemError::Unavailable
+        }
+        Error::Read(_, DiskError::NoMemory) | Error::Write(_, DiskError::NoMemory) => FileSystemError::Exhausted,
+        Error::Read(..) | Error::Write(..) | Error::ReadOnly(_) => FileSystemError::DeviceError,
+        _ => FileSystemError::Damaged,
+    }
+}
+
+/// What a client asks to be changed. Times on the volume are seconds from 1970 to 2106.
+pub(crate) fn attribute_changes(changes: &NodeChanges) -> AttributeChanges {
+    let wanted = |bit: u32| changes.which & bit != 0;
+    let time = |seconds: i64| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX);
+    AttributeChanges {
+        permissions: wanted(1).then_some((changes.permissions & 0o7777) as u16),
+        owner: wanted(2).then_some(changes.owner),
+        group: wanted(4).then_some(changes.group),
+        modified: wanted(8).then(|| time(changes.modified_s)),
+        accessed: wanted(16).then(|| time(changes.accessed_s)),
     }
 }
 

@@ -3,29 +3,35 @@
 //! All that is known of the format is in the library `ext2`; here are the channels. Every client is a
 //! task on one thread: while its blocks are on the way, the others go on. What a client asks for
 //! carries its offset, so a server that was started again serves on without a memory of who had what
-//! open. [`disk`] is the way to the driver, [`folders`] and [`files`] serve clients, [`answers`] turns
-//! the library's errors into the contracts'. Deliberately not here: permissions of Unix; who holds a
-//! folder's endpoint may read what lies below it.
+//! open. [`disk`] is the way to the driver, [`folders`] and [`files`] serve clients, [`control`] the volume
+//! manager, [`answers`] turns the library's errors into the contracts'. What was written gets to the disk some
+//! seconds later, or when somebody asks for it. Deliberately not here: permissions of Unix; who holds a
+//! folder's endpoint may read and change what lies below it.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod answers;
+mod control;
 mod disk;
 mod files;
 mod folders;
 
 use alloc::format;
 use alloc::rc::Rc;
+use alloc::string::String;
 use core::cell::Cell;
+use core::time::Duration;
 
 use contracts::namespace::Namespace;
+use contracts::service_provider::StartError;
 use contracts::service_provider::{self, ConnectError};
-use contracts::{directory, file, report};
-use ext2::{CacheLimits, DiskError, Error, ROOT_INODE, Volume};
+use contracts::{directory, file, file_system, report};
+use ext2::{Access, CacheLimits, DiskError, Error, MountOptions, ROOT_INODE, ReadOnlyReason, Volume};
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
+use sip::{Deadline, executor};
 
 use disk::DiskSource;
 
@@ -44,8 +50,8 @@ impl Shared {
     /// Looks at an error on its way to a client: damage and failing disks are told to people.
     fn note(&self, error: &Error) {
         // That the driver has ended is told once, by the one who watches it.
-        let is_end = matches!(error, Error::Read(_, DiskError::Gone));
-        let worth_telling = matches!(error, Error::Corrupt(_) | Error::Read(..)) && !is_end;
+        let is_end = matches!(error, Error::Read(_, DiskError::Gone) | Error::Write(_, DiskError::Gone));
+        let worth_telling = matches!(error, Error::Corrupt(_) | Error::Read(..) | Error::Write(..)) && !is_end;
         if worth_telling && self.reports.get() < MOST_REPORTS {
             self.reports.set(self.reports.get() + 1);
             report::error(format_args!("{error}"));
@@ -60,10 +66,25 @@ pub fn main(startup: Startup) -> i32 {
         number_bytes: kib(startup.number_cache_kib),
         data_bytes: kib(startup.data_cache_kib),
         line_bytes: kib(startup.line_kib),
+        requests: usize::try_from(startup.requests).unwrap_or(1),
+        read_ahead_bytes: kib(startup.read_ahead_kib),
     };
-    let requests = usize::try_from(startup.requests).unwrap_or(1);
-    let namespace = Namespace::new(startup.namespace);
-    match sip::executor::block_on(serve(namespace, limits, startup.clients, &startup.disk, requests)) {
+    let access = match startup.access.as_str() {
+        "write" => Access::WriteIfPossible,
+        "read" => Access::ReadOnly,
+        other => {
+            let explanation = format!("access is `write` or `read`, not `{other}`");
+            return refuse(startup.clients, StartError::BadParameter, &explanation);
+        }
+    };
+    let serving = Serving {
+        namespace: Namespace::new(startup.namespace),
+        disk: startup.disk,
+        options: MountOptions { limits, access },
+        sync_after: startup.sync_after,
+        controller: startup.control,
+    };
+    match sip::executor::block_on(serve(serving, startup.clients)) {
         Ok(status) => status,
         Err(status) => {
             report::error(format_args!("cannot wait for clients: {}", status.text()));
@@ -72,14 +93,29 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-async fn serve(
+type Provider = service_provider::Exp<service_provider::states::Start>;
+
+/// What the manifest and the parent gave.
+struct Serving {
     namespace: Namespace,
-    limits: CacheLimits,
-    provider: service_provider::Exp<service_provider::states::Start>,
-    disk: &str,
-    requests: usize,
-) -> i32 {
-    let source = match DiskSource::open(namespace, disk, requests).await {
+    disk: String,
+    options: MountOptions,
+    sync_after: Duration,
+    controller: Option<file_system::Exp<file_system::states::Start>>,
+}
+
+/// Whoever started this process tells people why it cannot serve.
+fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
+    match ExVec::from_slice(explanation.as_bytes()) {
+        Ok(block) => drop(provider.not_ready(error, block)),
+        Err(_) => report::error(format_args!("{explanation}")),
+    }
+    1
+}
+
+async fn serve(serving: Serving, provider: Provider) -> i32 {
+    let disk = &serving.disk;
+    let source = match DiskSource::open(serving.namespace, disk, serving.options.limits.requests).await {
         Ok(source) => source,
         Err(error) => {
             // The driver may be on its way back, so this is a failure to be tried again.
@@ -87,27 +123,46 @@ async fn serve(
             return 1;
         }
     };
-    let volume = match Volume::mount(source, limits).await {
+    let volume = match Volume::mount(source, serving.options).await {
         Ok(volume) => volume,
         Err(Error::Read(_, DiskError::Gone)) => return 1,
-        Err(error) => {
-            let explanation = format!("{disk}: {error}");
-            match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
-                Ok(block) => drop(provider.not_ready(answers::start_error(&error), block)),
-                Err(_) => report::error(format_args!("{explanation}")),
-            }
-            return 1;
-        }
+        Err(error) => return refuse(provider, answers::start_error(&error), &format!("{disk}: {error}")),
     };
-    if !volume.superblock().clean {
-        report::error(format_args!(
-            "{disk}: it was not cleanly unmounted; run e2fsck on the disk if files are missing"
-        ));
+    match volume.read_only_reason() {
+        None | Some(ReadOnlyReason::Asked | ReadOnlyReason::Disk) => {}
+        Some(reason) => report::error(format_args!("{disk}: it can only be read: {reason}")),
     }
     let shared = Rc::new(Shared { volume, reports: Cell::new(0) });
-    accept(shared, provider.ready()).await;
-    0
+    if let Some(controller) = serving.controller {
+        executor::spawn(control::serve(shared.clone(), controller));
+    }
+    executor::spawn(write_regularly(shared.clone(), serving.sync_after));
+    accept(shared.clone(), provider.ready()).await;
+    // Nobody hands over clients any more: the volume is left as a person would leave it.
+    match shared.volume.unmount().await {
+        Ok(()) | Err(Error::ShutDown) => 0,
+        Err(error) => {
+            shared.note(&error);
+            1
+        }
+    }
+}
+
+/// Writes what was changed at most twice that long after it was changed, as long as the process lives.
+async fn write_regularly(shared: Rc<Shared>, after: Duration) {
+    let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
+    loop {
+        executor::sleep_until(Deadline::after_ms(after_ms)).await;
+        if !shared.volume.has_changes() {
+            continue;
+        }
+        match shared.volume.sync().await {
+            Ok(()) => {}
+            Err(Error::ShutDown) => return,
+            // It is tried again; people are told a few times.
+            Err(error) => shared.note(&error),
+        }
+    }
 }
 
 async fn accept(shared: Rc<Shared>, mut provider: service_provider::Exp<service_provider::states::Ready>) {
@@ -126,13 +181,13 @@ fn open(shared: &Rc<Shared>, base: u32, path: &[u8], endpoint: AnyEndpoint) -> R
     let path = path.to_vec();
     let endpoint = match endpoint.downcast::<directory::Exp<directory::states::Start>>() {
         Ok(client) => {
-            sip::executor::spawn(folders::serve(shared.clone(), base, path, client));
+            executor::spawn(folders::serve(shared.clone(), base, path, client));
             return Ok(());
         }
         Err(endpoint) => endpoint,
     };
     let client = endpoint.downcast::<file::Exp<file::states::Start>>()?;
-    sip::executor::spawn(files::serve(shared.clone(), base, path, client));
+    executor::spawn(files::serve(shared.clone(), base, path, client));
     Ok(())
 }
 
