@@ -16,6 +16,9 @@ pub fn overview(programs: &Programs) -> String {
     text.push_str("\nPrograms:\n");
     text.push_str(&list(programs.for_people().map(|manifest| (manifest.name.as_str(), manifest.summary.as_str()))));
     text.push_str("\n`help NAME` or `NAME -?` tells more. `a | b` joins programs, `a &` runs one beside the shell.\n");
+    text.push_str(
+        "`a > FILE` puts output into a file, `a >> FILE` behind what is in it, `a < FILE` gives it as input.\n",
+    );
     text
 }
 
@@ -109,7 +112,7 @@ mod tests {
         assert!(text.ends_with("principal: show.somebody, version 1.2.3\n"), "{text}");
 
         let assigned = arguments::assign(&manifest, &["a", "b", "-w"]).unwrap();
-        assert!(crate::programs::has_positional(&manifest, &assigned));
+        assert!(crate::programs::has_last_position(&manifest, &assigned));
         assert_eq!(crate::programs::script_arguments(&manifest, &assigned), ["a", "b"]);
         let mut variables = crate::programs::script_variables(&manifest, &assigned);
         variables.sort();

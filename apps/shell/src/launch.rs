@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use command_language::{Command, Ends, Flow, RedirectKind, quote};
+use command_language::{Command, Ends, Flow, quote};
 use contracts::pipe;
 use contracts::pipe_io::{Output, new_pipe};
 use package::{Manifest, Side, Source, arguments};
@@ -17,7 +17,7 @@ use crate::builtins::{self, Builtin};
 use crate::feed;
 use crate::jobs::{Job, Running, STATUS_INTERRUPTED, judge};
 use crate::programs::{
-    Programs, has_positional, reads_input, script_arguments, script_of, script_variables, working_folder_index,
+    Programs, has_last_position, reads_input, script_arguments, script_of, script_variables, working_folder_index,
     writes_output,
 };
 use crate::shell::{STATUS_MISTAKE, STATUS_NOT_FOUND, Shell, Trouble};
@@ -86,7 +86,7 @@ impl Call {
     }
 
     fn has_work(&self) -> bool {
-        has_positional(&self.manifest, &self.assigned)
+        has_last_position(&self.manifest, &self.assigned)
     }
 }
 
@@ -143,28 +143,17 @@ impl Shell {
 
     /// What feeds the first program: a file, or what is typed where the program has nothing else to work on.
     fn first_input(&mut self, call: &Call, command: &Command, ends: Ends) -> Result<Option<Reader>, Trouble> {
-        let mut file = None;
-        for redirect in &command.redirects {
-            match redirect.kind {
-                RedirectKind::Input => file = Some(self.absolute(&redirect.path)),
-                RedirectKind::Output | RedirectKind::Append => {
-                    return Err(Trouble::new(format!(
-                        "{}: it cannot be written: no file system here can be written to; show the output, or pipe it on",
-                        redirect.path
-                    )));
-                }
-            }
-        }
         if !reads_input(&call.manifest) {
-            return match file {
+            return match &command.input {
                 None => Ok(None),
                 Some(_) => {
                     Err(Trouble::new(format!("{} reads no standard input; leave the `<` out", call.manifest.name)))
                 }
             };
         }
-        if let Some(path) = file {
-            let file = self.namespace.open_file(&path).map_err(|error| Trouble::new(format!("{path}: {error}")))?;
+        if let Some(path) = &command.input {
+            let full = self.absolute(path);
+            let file = self.namespace.open_file(&full).map_err(|error| Trouble::new(format!("{path}: {error}")))?;
             let (writer, reader) = new_pipe()?;
             drop(sip::thread::spawn(move || feed::from_file(file, Output::new(writer)))?);
             return Ok(Some(reader));
@@ -347,8 +336,10 @@ fn check_joints(stages: &[Stage<'_>]) -> Result<(), Trouble> {
 pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Trouble> {
     let (name, words) = (command.words[0].as_str(), &command.words[1..]);
     if let Some(builtin) = builtins::find(name) {
-        if !command.redirects.is_empty() {
-            return Err(Trouble::new(format!("{name} is a command of the shell, which `<` and `>` do not concern")));
+        if command.input.is_some() {
+            return Err(Trouble::new(format!(
+                "{name} is a command of the shell, which reads no input; leave the `<` out"
+            )));
         }
         return Ok(Stage::Builtin(builtin, words));
     }

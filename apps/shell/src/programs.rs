@@ -56,9 +56,12 @@ pub fn writes_output(manifest: &Manifest) -> bool {
     manifest.endpoints.iter().any(|slot| slot.source == Source::StandardOutput)
 }
 
-/// Whether a word was given for a position of the program's: then it has what it works on.
-pub fn has_positional(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> bool {
-    assigned.iter().any(|(index, _)| manifest.parameters.get(*index).is_some_and(|one| one.position.is_some()))
+/// Whether a word was given for the last of the program's positions: then it has what it works on, and needs no
+/// standard input.
+pub fn has_last_position(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> bool {
+    let position = |index: usize| manifest.parameters.get(index).and_then(|parameter| parameter.position);
+    let last = manifest.parameters.iter().filter_map(|parameter| parameter.position).max();
+    last.is_some() && assigned.iter().any(|(index, _)| position(*index) == last)
 }
 
 /// Name of the parameter by which a program learns the shell's working folder.

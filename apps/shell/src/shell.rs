@@ -6,9 +6,10 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use command_language::{Command, Ends, Flow, Host, Interpreter, Pattern, parse};
+use command_language::{Command, Ends, Flow, Host, Interpreter, OutputMode, Pattern, parse};
 use contracts::access::AccessError;
 use contracts::console::LineKind;
+use contracts::file_writer::Existing;
 use contracts::namespace::Namespace;
 use contracts::path;
 use sip::Deadline;
@@ -366,6 +367,25 @@ impl Host for Shell {
 
     fn end_capture(&mut self) -> Result<String, String> {
         self.sinks.pop().ok_or_else(|| "nothing is collected".to_string())?.into_text()
+    }
+
+    fn begin_output(&mut self, mode: OutputMode, path: &str) -> Result<(), String> {
+        let existing = match mode {
+            OutputMode::Replace => Existing::Replace,
+            OutputMode::Append => Existing::Append,
+        };
+        let full = self.absolute(path);
+        let sink = Sink::file(&mut self.namespace, path, &full, existing).map_err(|error| error.to_string())?;
+        self.sinks.push(sink);
+        Ok(())
+    }
+
+    fn end_output(&mut self) -> bool {
+        let is_whole = self.sinks.pop().is_none_or(|sink| sink.is_whole());
+        if !is_whole {
+            self.status = self.status.max(1);
+        }
+        is_whole
     }
 
     fn interrupted(&mut self) -> bool {

@@ -1,14 +1,18 @@
 //! Where the output of commands goes.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
 use contracts::directory::NameError;
+use contracts::file_writer::{Existing, FileWriter};
 use contracts::namespace::Namespace;
 use contracts::pipe;
 use contracts::pipe_io::{Input, Output, new_pipe};
+use contracts::report;
+use sip::exheap::ExVec;
 use sip::sync::Mutex;
 use sip::thread::JoinHandle;
 
@@ -26,6 +30,16 @@ pub enum Sink {
     Pipe(Arc<Mutex<Option<Output>>>),
     /// `$( )`.
     Collect(Arc<Mutex<Collected>>),
+    /// `> path`.
+    File(Arc<Mutex<Written>>),
+}
+
+/// A file that output goes to.
+pub struct Written {
+    /// As the person wrote it.
+    path: String,
+    /// Gone once it could not be written, which was reported.
+    writer: Option<FileWriter>,
 }
 
 /// What was collected.
@@ -47,6 +61,20 @@ impl Sink {
     /// A sink that collects.
     pub fn collecting() -> Sink {
         Sink::Collect(Arc::new(Mutex::new(Collected::default())))
+    }
+
+    /// A sink that writes to the file `full`, which people know by `path`.
+    pub fn file(namespace: &mut Namespace, path: &str, full: &str, existing: Existing) -> Result<Sink, AccessError> {
+        let writer = Some(FileWriter::open(namespace, full, existing)?);
+        Ok(Sink::File(Arc::new(Mutex::new(Written { path: path.to_string(), writer }))))
+    }
+
+    /// Whether all that came so far is where it was to go; what is not was reported.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Sink::File(written) => written.lock().writer.is_some(),
+            Sink::Console | Sink::Pipe(_) | Sink::Collect(_) => true,
+        }
     }
 
     /// What a collecting sink has; an error if it was too much.
@@ -79,12 +107,14 @@ impl Sink {
             let mut output = Output::new(open_console(namespace)?);
             return output.write(bytes).and_then(|()| output.finish()).map_err(|_| AccessError::ServerEnded);
         }
-        if self.put(bytes) { Ok(()) } else { Err(AccessError::ServerEnded) }
+        // What a file does not take is reported where that shows.
+        let is_taken = self.put(ExVec::from_slice(bytes)?) || matches!(self, Sink::File(_));
+        if is_taken { Ok(()) } else { Err(AccessError::ServerEnded) }
     }
 
     fn pump(&self, mut input: Input) {
         while let Ok(Some(block)) = input.block() {
-            if !self.put(&block) {
+            if !self.put(block) {
                 // The writer hears it at its next block.
                 return;
             }
@@ -92,20 +122,33 @@ impl Sink {
     }
 
     /// False when nobody takes it any more.
-    fn put(&self, bytes: &[u8]) -> bool {
+    fn put(&self, bytes: ExVec<u8>) -> bool {
         match self {
             Sink::Console => false,
-            Sink::Pipe(output) => {
-                let mut output = output.lock();
-                output.as_mut().is_some_and(|output| output.write(bytes).and_then(|()| output.flush()).is_ok())
-            }
+            Sink::Pipe(output) => output.lock().as_mut().is_some_and(|output| output.write_block(bytes).is_ok()),
+            Sink::File(written) => written.lock().put(bytes),
             Sink::Collect(collected) => {
                 let mut collected = collected.lock();
                 collected.overflowed |= collected.bytes.len() + bytes.len() > COLLECTED_BYTES;
                 if !collected.overflowed {
-                    collected.bytes.extend_from_slice(bytes);
+                    collected.bytes.extend_from_slice(&bytes);
                 }
                 !collected.overflowed
+            }
+        }
+    }
+}
+
+impl Written {
+    fn put(&mut self, block: ExVec<u8>) -> bool {
+        let Some(writer) = &mut self.writer else { return false };
+        let bytes = block.len();
+        match writer.write(block, bytes) {
+            Ok(_) => true,
+            Err(error) => {
+                self.writer = None;
+                report::path_error(&self.path, &format!("not all of the output is in it: {error}"));
+                false
             }
         }
     }

@@ -33,6 +33,8 @@ pub fn completion_context(text: &str) -> CompletionContext {
         };
         match token.kind {
             TokenKind::End => break,
+            // A path comes next, not a command.
+            TokenKind::Sign("<" | ">" | ">>") => before.extend(last.take().map(|(_, _, text)| text)),
             TokenKind::Sign(_) => {
                 before.clear();
                 last = None;

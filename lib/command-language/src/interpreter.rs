@@ -12,7 +12,7 @@ use core::ops::Range;
 use crate::error::ScriptError;
 use crate::parser::parse;
 use crate::pattern::Pattern;
-use crate::syntax::{Redirect, Script, SimpleCommand, Statement, StatementKind, When, Word};
+use crate::syntax::{OutputMode, Script, SimpleCommand, Statement, StatementKind, When, Word};
 
 use expansion::Unmatched;
 
@@ -30,8 +30,8 @@ const COMMAND_BYTES: usize = 1 << 20;
 pub struct Command {
     /// Name and arguments; never empty.
     pub words: Vec<String>,
-    /// Redirections, in order.
-    pub redirects: Vec<Redirect>,
+    /// Path of the file that its input comes from.
+    pub input: Option<String>,
 }
 
 /// Whether the shell waits for a command.
@@ -75,6 +75,11 @@ pub trait Host {
     fn begin_capture(&mut self) -> Result<(), String>;
     /// Ends the last `begin_capture` and gives what was collected.
     fn end_capture(&mut self) -> Result<String, String>;
+    /// From now on, output goes to a file. May be nested. An error is one phrase.
+    fn begin_output(&mut self, mode: OutputMode, path: &str) -> Result<(), String>;
+    /// Ends the last `begin_output`; what runs in the background goes on writing. True if all so far is written; what
+    /// is not was reported.
+    fn end_output(&mut self) -> bool;
     /// Whether a person wants it to stop. Asked at least once in each turn of a loop.
     fn interrupted(&mut self) -> bool;
     /// Shows a mistake to a person. The text ends with a line end.
@@ -302,18 +307,40 @@ impl Interpreter {
         for command in commands {
             expanded.push(self.expand_command(host, command)?);
         }
+        let Some((mode, word)) = commands.last().and_then(|command| command.output.as_ref()) else {
+            return self.run_commands(host, commands, &expanded, background);
+        };
+        let path = self.text_of(host, word)?;
+        if let Err(reason) = host.begin_output(*mode, &path) {
+            host.report(&format!("{path}: {reason}\n"));
+            self.status = 1;
+            return Ok(());
+        }
+        let outcome = self.run_commands(host, commands, &expanded, background);
+        if !host.end_output() {
+            self.status = self.status.max(1);
+        }
+        outcome
+    }
+
+    fn run_commands(
+        &mut self,
+        host: &mut dyn Host,
+        commands: &[SimpleCommand],
+        expanded: &[Command],
+        background: bool,
+    ) -> Outcome {
         if let Some(index) = expanded.iter().position(|command| self.functions.contains_key(&command.words[0])) {
-            if expanded.len() > 1 || background || !expanded[index].redirects.is_empty() {
-                let message =
-                    format!("the function `{}` cannot run in a pipe or beside the shell", expanded[index].words[0]);
-                let error =
-                    ScriptError::new(commands[index].span.clone(), message, "put it into a script and run that");
-                return Err(Stop::Mistake(error));
+            let Command { words, input } = &expanded[index];
+            if expanded.len() > 1 || background || input.is_some() {
+                let message = format!("the function `{}` cannot run in a pipe, with `<` or beside the shell", words[0]);
+                let remedy = "put it into a script and run that";
+                return Err(Stop::Mistake(ScriptError::new(commands[index].span.clone(), message, remedy)));
             }
-            return self.call(host, &expanded[index].words, &commands[index].span);
+            return self.call(host, words, &commands[index].span);
         }
         let ends = if background { Ends::Background } else { Ends::Foreground };
-        match host.run(&mut self.variables, &expanded, ends) {
+        match host.run(&mut self.variables, expanded, ends) {
             Flow::Status(status) => self.status = status,
             Flow::Exit(status) => return Err(Stop::Exit(status)),
             Flow::Interrupted => return Err(Stop::Interrupted),
@@ -399,10 +426,7 @@ impl Interpreter {
             let message = format!("the command is longer than {COMMAND_BYTES} bytes");
             return Err(Stop::Mistake(ScriptError::new(command.span.clone(), message, "do it in parts, with `for`")));
         }
-        let mut redirects = Vec::new();
-        for (kind, path) in &command.redirects {
-            redirects.push(Redirect { kind: *kind, path: self.text_of(host, path)? });
-        }
-        Ok(Command { words, redirects })
+        let input = command.input.as_ref().map(|path| self.text_of(host, path)).transpose()?;
+        Ok(Command { words, input })
     }
 }

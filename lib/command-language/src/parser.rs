@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use crate::error::ScriptError;
 use crate::lexer::{DEPTH, KEYWORDS, Lexer, Token, TokenKind, identifier_prefix};
-use crate::syntax::{RedirectKind, Script, SimpleCommand, Statement, StatementKind, When, Word};
+use crate::syntax::{OutputMode, Script, SimpleCommand, Statement, StatementKind, When, Word};
 
 /// What other shells' words are called here.
 const FOREIGN: &[(&str, &str)] = &[("fi", "end"), ("done", "end"), ("esac", "end"), ("!", "not")];
@@ -207,9 +207,26 @@ impl<'a> Parser<'a> {
         {
             return self.assignment(name);
         }
-        let mut commands = Vec::new();
+        let mut commands: Vec<SimpleCommand> = Vec::new();
         loop {
-            commands.push(self.simple_command()?);
+            let command = self.simple_command()?;
+            if let (Some(input), false) = (&command.input, commands.is_empty()) {
+                let message = "its input comes from the `|` before it";
+                return Err(ScriptError::new(
+                    input.span.clone(),
+                    message,
+                    "put `<` behind the first command of the pipe",
+                ));
+            }
+            if let (Some((_, output)), Some("|")) = (&command.output, self.sign()) {
+                let message = "its output goes to the `|` behind it";
+                return Err(ScriptError::new(
+                    output.span.clone(),
+                    message,
+                    "put `>` behind the last command of the pipe",
+                ));
+            }
+            commands.push(command);
             if self.sign() != Some("|") {
                 break;
             }
@@ -239,30 +256,40 @@ impl<'a> Parser<'a> {
         let start = self.token.span.start;
         let mut end = start;
         let mut words = Vec::new();
-        let mut redirects = Vec::new();
+        let (mut input, mut output) = (None, None);
         loop {
-            let redirect = match self.sign() {
-                Some("<") => Some(RedirectKind::Input),
-                Some(">") => Some(RedirectKind::Output),
-                Some(">>") => Some(RedirectKind::Append),
-                _ => None,
-            };
-            if redirect.is_some() {
-                self.advance()?;
+            match self.sign() {
+                Some("<") if input.is_none() => input = Some(self.redirect_path()?),
+                Some(">") if output.is_none() => output = Some((OutputMode::Replace, self.redirect_path()?)),
+                Some(">>") if output.is_none() => output = Some((OutputMode::Append, self.redirect_path()?)),
+                Some("<" | ">" | ">>") => return Err(self.unexpected("one of them is there already; leave one out")),
+                _ => match &self.token.kind {
+                    TokenKind::Word(word) => {
+                        words.push(word.clone());
+                        end = word.span.end;
+                        self.advance()?;
+                    }
+                    _ => break,
+                },
             }
-            end = if matches!(self.token.kind, TokenKind::Word(_)) { self.token.span.end } else { end };
-            match (redirect, &self.token.kind) {
-                (Some(kind), TokenKind::Word(word)) => redirects.push((kind, word.clone())),
-                (Some(_), _) => return Err(self.unexpected("write the path of a file there")),
-                (None, TokenKind::Word(word)) => words.push(word.clone()),
-                (None, _) => break,
-            }
-            self.advance()?;
+            let redirected = input.as_ref().into_iter().chain(output.as_ref().map(|(_, path)| path));
+            end = redirected.map(|path| path.span.end).fold(end, usize::max);
         }
         if words.is_empty() {
             return Err(self.unexpected("write a command there"));
         }
-        Ok(SimpleCommand { words, redirects, span: start..end })
+        Ok(SimpleCommand { words, input, output, span: start..end })
+    }
+
+    /// The path behind `<`, `>` or `>>`.
+    fn redirect_path(&mut self) -> Result<Word, ScriptError> {
+        self.advance()?;
+        let TokenKind::Word(path) = &self.token.kind else {
+            return Err(self.unexpected("write the path of a file there"));
+        };
+        let path = path.clone();
+        self.advance()?;
+        Ok(path)
     }
 
     /// The word `wanted`, possibly on the next line.

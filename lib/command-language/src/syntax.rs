@@ -55,27 +55,19 @@ pub(crate) enum When {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SimpleCommand {
     pub words: Vec<Word>,
-    pub redirects: Vec<(RedirectKind, Word)>,
+    /// `< path`
+    pub input: Option<Word>,
+    /// `> path` or `>> path`
+    pub output: Option<(OutputMode, Word)>,
     pub span: Range<usize>,
 }
 
-/// Where a command's input or output goes other than its standard place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Redirect {
-    /// Which way.
-    pub kind: RedirectKind,
-    /// Path of the file.
-    pub path: String,
-}
-
-/// See [`Redirect`].
+/// What becomes of what is in a file that output goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedirectKind {
-    /// `< path`: input comes from a file.
-    Input,
-    /// `> path`: output replaces a file.
-    Output,
-    /// `>> path`: output goes to the end of a file.
+pub enum OutputMode {
+    /// `> path`: it is replaced.
+    Replace,
+    /// `>> path`: the output comes behind it.
     Append,
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use command_language::{
-    Command, Ends, Flow, HighlightKind, Host, Interpreter, PathKind, Pattern, completion_context, highlight, holds,
-    parse, quote,
+    Command, Ends, Flow, HighlightKind, Host, Interpreter, OutputMode, PathKind, Pattern, completion_context,
+    highlight, holds, parse, quote,
 };
 use proptest::prelude::*;
 
@@ -15,12 +15,18 @@ struct Notes {
     runs: Vec<String>,
     reports: String,
     files: Vec<&'static str>,
+    /// What went to files: a line for each time, with mode and path.
+    written: Vec<String>,
+    /// Modes and paths of the files that output goes to now.
+    redirected: Vec<String>,
     patience: Option<usize>,
 }
 
 impl Host for Notes {
     fn run(&mut self, variables: &mut BTreeMap<String, String>, commands: &[Command], ends: Ends) -> Flow {
-        let text: Vec<String> = commands.iter().map(|command| format!("{:?}", command.words)).collect();
+        let input = |command: &Command| command.input.as_ref().map(|path| format!(" < {path}")).unwrap_or_default();
+        let text = commands.iter().map(|command| format!("{:?}{}", command.words, input(command)));
+        let text: Vec<String> = text.collect();
         self.runs.push(format!("{}{}", text.join(" | "), if ends == Ends::Background { " &" } else { "" }));
         let words = &commands[0].words;
         match words[0].as_str() {
@@ -59,6 +65,21 @@ impl Host for Notes {
 
     fn end_capture(&mut self) -> Result<String, String> {
         self.output.pop().ok_or_else(|| "nothing is collected".to_string())
+    }
+
+    fn begin_output(&mut self, mode: OutputMode, path: &str) -> Result<(), String> {
+        if path == "refused" {
+            return Err("it is refused".to_string());
+        }
+        self.redirected.push(format!("{mode:?} {path}"));
+        self.begin_capture()
+    }
+
+    fn end_output(&mut self) -> bool {
+        let path = self.redirected.pop().expect("output goes to a file");
+        let text = self.output.pop().expect("something is collected");
+        self.written.push(format!("{path}: {text}"));
+        !path.ends_with("full")
     }
 
     fn interrupted(&mut self) -> bool {
@@ -133,6 +154,33 @@ fn pipes_and_background_reach_the_host_whole() {
 }
 
 #[test]
+fn output_goes_to_files() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("echo a > f; echo b", "b\n", &["Replace f: a\n"]),
+        ("p='a b'; echo 1 >> \"$p\"; echo > $p 2", "", &["Append a b: 1\n", "Replace a b: 2\n"]),
+        ("x | echo a > f", "", &["Replace f: "]),
+        (
+            "function f; echo in; echo > g deep; end; f > h; echo out",
+            "out\n",
+            &["Replace g: deep\n", "Replace h: in\n"],
+        ),
+        ("script 'echo a; echo b > c' > d", "", &["Replace c: b\n", "Replace d: a\n"]),
+        ("x=$(echo a > f; echo b); echo $x", "b\n", &["Replace f: a\n"]),
+        ("echo a >f<g", "", &["Replace f: a\n"]),
+        ("echo a > full; echo $?; status 7 > full; echo $?", "1\n7\n", &["Replace full: a\n", "Replace full: "]),
+    ];
+    for (source, output, written) in cases {
+        let (found, host, _) = run(source);
+        assert_eq!((found.as_str(), host.reports.as_str()), (*output, ""), "{source}");
+        assert_eq!(host.written, *written, "{source}");
+    }
+    let (output, host, _) = run("echo a > refused; echo $?");
+    assert_eq!((output.as_str(), host.reports.as_str()), ("1\n", "refused: it is refused\n"));
+    let (_, host, flow) = run("exit 3 > f");
+    assert_eq!((host.written.len(), flow), (1, Flow::Exit(3)), "what ends a script closes its files");
+}
+
+#[test]
 fn mistakes_say_what_where_and_what_to_do() {
     let cases: &[(&str, &str)] = &[
         ("echo 'a", "script:1:6: a `'` is not closed; close it with another `'`\n    echo 'a\n         ^\n"),
@@ -150,6 +198,12 @@ fn mistakes_say_what_where_and_what_to_do() {
         ("echo \"\\q\"", "script:1:7: `\\q` means nothing in quotes; write `\\\\q`"),
         ("echo (a)", "script:1:6: `(` cannot stand there; put it in quotes to mean the sign\n"),
         ("a >", "script:1:4: the script ends too early; write the path of a file there\n"),
+        ("a > | b", "script:1:5: `|` cannot stand there; write the path of a file there\n"),
+        ("> f", "script:1:1: `>` cannot stand there; write a command there\n"),
+        ("a > f >> g", "script:1:7: `>>` cannot stand there; one of them is there already; leave one out\n"),
+        ("a > f | b", "script:1:5: its output goes to the `|` behind it; put `>` behind the last command"),
+        ("a | b < f", "script:1:9: its input comes from the `|` before it; put `<` behind the first command"),
+        ("function f; a; end; f < g", "script:1:21: the function `f` cannot run in a pipe, with `<`"),
         ("while true; do a; end &", "script:1:23: only a command or a pipe can run in the background"),
         ("function f; a; end; f | b", "script:1:21: the function `f` cannot run in a pipe"),
         ("function f; f; end; f", "more than 32 functions and scripts call each other; use a loop"),
@@ -230,6 +284,9 @@ fn completion_knows_what_the_cursor_is_in() {
     check("a; if tr", 6, "tr", &[], false);
     check("ls | so", 5, "so", &[], false);
     check("cat 'a b", 4, "a b", &["cat"], false);
+    check("cat a > fi", 8, "fi", &["cat", "a"], false);
+    check("cat a >> /fs/d", 9, "/fs/d", &["cat", "a"], false);
+    check("cat a > f; l", 11, "l", &[], false);
     check("cat \"a b\"c", 4, "a bc", &["cat"], false);
     check("echo $na", 6, "na", &["echo"], true);
     check("echo \"x ${na", 10, "na", &["echo"], true);
@@ -267,18 +324,20 @@ proptest! {
         }
         let mut host = Notes { output: vec![String::new()], patience: Some(50), ..Notes::default() };
         let _ = run_with(&mut host, &source);
+        prop_assert!(settled(&host));
     }
 
     #[test]
     fn pieces_of_the_language_in_any_order_do_not_panic(pieces in prop::collection::vec(prop::sample::select(vec![
         "if", "then", "elif", "else", "end", "while", "do", "for", "in", "x", "function", "break", "continue", "return",
-        "not", "true", ";", "\n", "|", "&", "&&", "||", "<", ">", "$(", ")", "$((", "))", "${", "}", ":-", "'", "\"", "x=1", "$x", "*", "a",
+        "not", "true", ";", "\n", "|", "&", "&&", "||", "<", ">", ">>", "$(", ")", "$((", "))", "${", "}", ":-", "'", "\"", "x=1", "$x", "*", "a",
     ]), 0..25)) {
         let source = pieces.join(" ");
         let _ = completion_context(&source);
         let _ = highlight(&source);
         let mut host = Notes { output: vec![String::new()], patience: Some(50), ..Notes::default() };
         let _ = run_with(&mut host, &source);
+        prop_assert!(settled(&host));
     }
 
     #[test]
@@ -291,6 +350,11 @@ proptest! {
         prop_assert_eq!(&host.reports, "");
         prop_assert_eq!(host.runs, [format!("{expected:?}")]);
     }
+}
+
+/// However scripts end, what they began has ended.
+fn settled(host: &Notes) -> bool {
+    host.redirected.is_empty() && host.output.len() == 1
 }
 
 fn run_with(host: &mut Notes, source: &str) -> Flow {
@@ -308,6 +372,12 @@ fn run_with(host: &mut Notes, source: &str) -> Flow {
         }
         fn end_capture(&mut self) -> Result<String, String> {
             self.0.end_capture()
+        }
+        fn begin_output(&mut self, mode: OutputMode, path: &str) -> Result<(), String> {
+            self.0.begin_output(mode, path)
+        }
+        fn end_output(&mut self) -> bool {
+            self.0.end_output()
         }
         fn interrupted(&mut self) -> bool {
             self.0.interrupted()
