@@ -45,6 +45,10 @@ pub fn main(startup: Startup) -> i32 {
             let mut output = Output::new(startup.output);
             output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
         }
+        Err(trouble) if trouble.error() == Some(VolumeError::NotRecognised) && startup.type_.is_none() => {
+            let disk = startup.disk.unwrap_or_default();
+            report::path_error(&disk, &"no file system that is known here is on it; `format` puts one on it")
+        }
         Err(trouble) => failed(&trouble),
     }
 }
