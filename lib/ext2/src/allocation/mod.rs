@@ -113,8 +113,28 @@ impl<S: BlockSource> Store<S> {
     /// Takes a row of free blocks, as near behind the goal as there is one, `most` at most: its first and its length.
     /// It lies in one group.
     pub(crate) async fn allocate_blocks(&self, change: &Change<S>, goal: u32, most: u32) -> Result<(u32, u32), Error> {
+        self.allocate_beyond(change, goal, most, self.reserved_blocks()).await
+    }
+
+    /// The same, also of the blocks that are held in reserve.
+    pub(crate) async fn allocate_any_blocks(
+        &self,
+        change: &Change<S>,
+        goal: u32,
+        most: u32,
+    ) -> Result<(u32, u32), Error> {
+        self.allocate_beyond(change, goal, most, 0).await
+    }
+
+    async fn allocate_beyond(
+        &self,
+        change: &Change<S>,
+        goal: u32,
+        most: u32,
+        reserve: u32,
+    ) -> Result<(u32, u32), Error> {
         loop {
-            let available = self.groups().borrow().available(self.reserved_blocks());
+            let available = self.groups().borrow().available(reserve);
             let most = u64::from(most.max(1)).min(available) as u32;
             if most == 0 {
                 return Err(Error::NoSpace);

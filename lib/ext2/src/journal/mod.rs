@@ -1,25 +1,270 @@
-//! The journal.
+//! The journal: commits go into it before they go to their places.
+//!
+//! It is ext3's, so that `e2fsck` and Linux replay it as well. A volume that has none gets one for as long as it is
+//! mounted for writing ([`life`]); what a crash left in one is put in its places at mount ([`replay`]). A transaction
+//! is one epoch; it lies in the ring behind the one before it, and the log on the disk begins with the last one or the
+//! one before.
 
-use crate::error::Error;
+mod life;
+mod replay;
+
+use alloc::vec::Vec;
+
+use crate::error::{Error, JournalProblem, ReadOnlyReason};
 use crate::source::BlockSource;
 use crate::store::Store;
+use crate::wire::journal::{
+    HEADER_BYTES, JournalSuperblock, MAGIC, Refusal, TAG_BYTES, TAG_ESCAPED, TAG_LAST, TAG_SAME_UUID, UUID_BYTES,
+    field, kind, read, tags_per_block, write, write_header,
+};
 
-pub(crate) struct Journal {}
+/// The identity of journals that are taken away when the volume is unmounted.
+const TRANSIENT: [u8; UUID_BYTES] = *b"while mounted, 1";
+/// The same, on a volume of revision 0, which has to be revision 1 to have a journal.
+const TRANSIENT_OLD: [u8; UUID_BYTES] = *b"while mounted, 0";
+
+/// A journal's place and state.
+pub(crate) struct Journal {
+    /// Rows of its blocks: the first in the journal, the first of the volume, how many.
+    rows: Vec<(u32, u32, u32)>,
+    /// Blocks that hold the numbers of its blocks.
+    tables: Vec<u32>,
+    /// The inode it is in.
+    inode: u32,
+    blocks: u32,
+    first: u32,
+    /// The number of the next transaction, and where in the ring it begins.
+    sequence: u32,
+    head: u32,
+    /// What its first block holds.
+    superblock: Vec<u8>,
+    uuid: [u8; UUID_BYTES],
+    block_bytes: usize,
+}
+
+/// A block of a transaction, the commit block aside.
+#[derive(Clone, Copy)]
+enum Item {
+    /// Describes so many of the transaction's blocks from this one on.
+    Descriptor(usize, usize),
+    /// A copy of a block.
+    Copy(usize),
+}
+
+impl Journal {
+    fn new(
+        rows: Vec<(u32, u32, u32)>,
+        tables: Vec<u32>,
+        inode: u32,
+        superblock: Vec<u8>,
+    ) -> Result<Journal, JournalProblem> {
+        let block_bytes = superblock.len();
+        let file_blocks = rows.last().map_or(0, |row| row.0 + row.2);
+        // One of 1024, 2048 and 4096.
+        let parsed = JournalSuperblock::parse(&superblock, block_bytes as u32, file_blocks);
+        let parsed = parsed.map_err(|refusal| match refusal {
+            Refusal::Magic(found) => JournalProblem::Magic(found),
+            Refusal::Field(field) => JournalProblem::Field(field),
+            Refusal::Features(flags) => JournalProblem::Features(flags),
+        })?;
+        Ok(Journal {
+            rows,
+            tables,
+            inode,
+            blocks: parsed.blocks,
+            first: parsed.first,
+            sequence: parsed.sequence.wrapping_add(1),
+            head: parsed.first,
+            superblock,
+            uuid: parsed.uuid,
+            block_bytes,
+        })
+    }
+
+    fn is_transient(&self) -> bool {
+        self.uuid == TRANSIENT || self.uuid == TRANSIENT_OLD
+    }
+
+    /// Blocks of metadata that a transaction may have: two transactions have to fit into the ring.
+    pub(crate) fn most_blocks(&self) -> usize {
+        let per_descriptor = tags_per_block(self.block_bytes as u32) as usize;
+        let half = (self.blocks - self.first) as usize / 2 - 1;
+        half * per_descriptor / (per_descriptor + 1) - 1
+    }
+
+    /// The place in the ring so many blocks behind another.
+    fn behind(&self, position: u32, blocks: u32) -> u32 {
+        let ring = u64::from(self.blocks - self.first);
+        let offset = u64::from(position - self.first) + u64::from(blocks);
+        self.first + (offset % ring) as u32
+    }
+
+    /// The block of the volume that holds a block of the journal, and how many follow it there, at most to the end of
+    /// the ring.
+    fn place(&self, position: u32) -> (u32, u32) {
+        let index = self.rows.partition_point(|row| row.0 <= position).saturating_sub(1);
+        let Some(&(first, block, count)) = self.rows.get(index) else { return (0, 0) };
+        let within = position - first;
+        (block + within, (count - within).min(self.blocks - position))
+    }
+
+    /// Whether any of a row of the volume's blocks is the journal's.
+    fn has(&self, first: u32, count: u32) -> bool {
+        let touches = |start: u32, blocks: u32| {
+            u64::from(start) < u64::from(first) + u64::from(count)
+                && u64::from(start) + u64::from(blocks) > u64::from(first)
+        };
+        self.rows.iter().any(|row| touches(row.1, row.2)) || self.tables.iter().any(|&table| touches(table, 1))
+    }
+
+    /// Makes the first block say that the log begins here; 0 says that it is empty.
+    fn set_start(&mut self, sequence: u32, start: u32) {
+        write(&mut self.superblock, field::START_SEQUENCE, sequence);
+        write(&mut self.superblock, field::START, start);
+    }
+
+    /// The blocks of a transaction of so many blocks of metadata, in order.
+    fn items(&self, blocks: usize) -> Vec<Item> {
+        let per_descriptor = tags_per_block(self.block_bytes as u32) as usize;
+        let mut items = Vec::with_capacity(blocks + blocks.div_ceil(per_descriptor));
+        for first in (0..blocks).step_by(per_descriptor) {
+            let count = per_descriptor.min(blocks - first);
+            items.push(Item::Descriptor(first, count));
+            items.extend((first..first + count).map(Item::Copy));
+        }
+        items
+    }
+
+    /// Fills in a descriptor block: for each block its number and whether it is escaped.
+    fn describe(&self, target: &mut [u8], blocks: impl ExactSizeIterator<Item = (u32, bool)>) {
+        target.fill(0);
+        write_header(target, kind::DESCRIPTOR, self.sequence);
+        let (count, mut offset) = (blocks.len(), HEADER_BYTES);
+        for (index, (block, is_escaped)) in blocks.enumerate() {
+            let mut flags = if is_escaped { TAG_ESCAPED } else { 0 };
+            flags |= if index > 0 { TAG_SAME_UUID } else { 0 };
+            flags |= if index + 1 == count { TAG_LAST } else { 0 };
+            write(target, offset, block);
+            write(target, offset + 4, flags);
+            offset += TAG_BYTES;
+            if index == 0 {
+                target[offset..offset + UUID_BYTES].copy_from_slice(&self.uuid);
+                offset += UUID_BYTES;
+            }
+        }
+    }
+}
+
+/// Whether a copy of a block would look like a block of the journal's own.
+fn needs_escape(bytes: &[u8]) -> bool {
+    read(bytes, field::MAGIC) == MAGIC
+}
 
 impl<S: BlockSource> Store<S> {
-    pub(crate) fn journal_has(&self, _first: u32, _count: u32) -> bool {
-        false
+    /// Whether any of a row of blocks is the journal's.
+    pub(crate) fn journal_has(&self, first: u32, count: u32) -> bool {
+        self.journal().borrow().as_ref().is_some_and(|journal| journal.has(first, count))
     }
-    pub(crate) async fn open_journal(&self) -> Result<(), Error> {
-        Ok(())
+
+    /// Makes a transaction of the frozen blocks with these numbers permanent in the log.
+    pub(crate) async fn log(&self, blocks: &[u32]) -> Result<(), Error> {
+        self.write_log(blocks).await?;
+        self.flush().await?;
+        self.write_commit(blocks.len()).await?;
+        self.flush().await
     }
-    pub(crate) async fn start_journal(&self) -> Result<(), Error> {
-        Ok(())
+
+    /// Writes descriptors and copies.
+    async fn write_log(&self, blocks: &[u32]) -> Result<(), Error> {
+        let (items, head) = {
+            let journal = self.journal().borrow();
+            let Some(journal) = journal.as_ref() else { return Ok(()) };
+            if blocks.len() > journal.most_blocks() {
+                return Err(self.fail(ReadOnlyReason::TooLarge));
+            }
+            (journal.items(blocks.len()), journal.head)
+        };
+        let mut done = 0;
+        let items = &items;
+        self.each(|| {
+            let journal = self.journal().borrow();
+            let journal = journal.as_ref().filter(|_| done < items.len())?;
+            let (block, row) = journal.place(journal.behind(head, done as u32));
+            let count = (row as usize).clamp(1, self.geometry().line_blocks).min(items.len() - done);
+            let part = &items[done..done + count];
+            done += count;
+            let fill = move |target: &mut [u8]| self.fill_log(part, blocks, target);
+            Some(self.write_metadata(block, count, fill))
+        })
+        .await
     }
-    pub(crate) async fn end_journal(&self) -> Result<(), Error> {
-        Ok(())
+
+    fn fill_log(&self, items: &[Item], blocks: &[u32], target: &mut [u8]) {
+        let journal = self.journal().borrow();
+        let Some(journal) = journal.as_ref() else { return };
+        for (item, target) in items.iter().zip(target.chunks_exact_mut(journal.block_bytes)) {
+            match *item {
+                Item::Descriptor(first, count) => {
+                    let described = blocks[first..first + count].iter();
+                    let is_escaped = |block: u32| self.with_frozen(block, needs_escape).unwrap_or(false);
+                    journal.describe(target, described.map(|&block| (block, is_escaped(block))));
+                }
+                Item::Copy(index) => {
+                    self.with_frozen(blocks[index], |bytes| target.copy_from_slice(bytes));
+                    if needs_escape(target) {
+                        write(target, field::MAGIC, 0);
+                    }
+                }
+            }
+        }
     }
-    pub(crate) async fn log(&self, _blocks: &[u32]) -> Result<(), Error> {
-        Ok(())
+
+    /// Writes the commit block of a transaction of so many blocks, and lets the log begin with that transaction.
+    async fn write_commit(&self, blocks: usize) -> Result<(), Error> {
+        let (commit, superblock, sequence) = {
+            let mut journal = self.journal().borrow_mut();
+            let Some(journal) = journal.as_mut() else { return Ok(()) };
+            let (start, sequence) = (journal.head, journal.sequence);
+            let items = blocks + blocks.div_ceil(tags_per_block(journal.block_bytes as u32) as usize);
+            // At most half the ring.
+            let end = journal.behind(start, items as u32);
+            journal.head = journal.behind(end, 1);
+            journal.sequence = sequence.wrapping_add(1);
+            journal.set_start(sequence, start);
+            (journal.place(end).0, journal.place(0).0, sequence)
+        };
+        let now_s = self.now_s();
+        let mut places = [commit, superblock].into_iter();
+        self.each(|| {
+            let block = places.next()?;
+            let fill = move |target: &mut [u8]| {
+                if block == commit {
+                    target.fill(0);
+                    write_header(target, kind::COMMIT, sequence);
+                    write(target, field::COMMIT_SECONDS + 4, now_s);
+                } else if let Some(journal) = self.journal().borrow().as_ref() {
+                    target.copy_from_slice(&journal.superblock);
+                }
+            };
+            Some(self.write_metadata(block, 1, fill))
+        })
+        .await
+    }
+
+    /// Makes the log empty on the disk.
+    async fn write_empty(&self) -> Result<(), Error> {
+        let place = {
+            let mut journal = self.journal().borrow_mut();
+            let Some(journal) = journal.as_mut() else { return Ok(()) };
+            journal.set_start(journal.sequence, 0);
+            (journal.head, journal.sequence) = (journal.first, journal.sequence.wrapping_add(1));
+            journal.place(0).0
+        };
+        let fill = |target: &mut [u8]| {
+            if let Some(journal) = self.journal().borrow().as_ref() {
+                target.copy_from_slice(&journal.superblock);
+            }
+        };
+        self.write_metadata(place, 1, fill).await
     }
 }

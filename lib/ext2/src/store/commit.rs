@@ -9,6 +9,7 @@
 //! Without one: file data, flush; metadata that nothing refers to yet, flush; the rest, flush.
 
 use alloc::vec::Vec;
+use core::future::Future;
 
 use super::lines::bits;
 use super::tasks::each;
@@ -72,8 +73,21 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
+    /// Drives transfers, as many at once as the disk is to have.
+    pub(crate) async fn each<F: Future<Output = Result<(), Error>>>(
+        &self,
+        next: impl FnMut() -> Option<F>,
+    ) -> Result<(), Error> {
+        each(self.0.limits.requests, next).await
+    }
+
+    /// Looks at a block of the epoch that is being committed.
+    pub(crate) fn with_frozen<R>(&self, block: u32, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.0.sets.borrow().frozen.get(&block).map(|own| look(&own.bytes))
+    }
+
     /// Ends the running epoch: its blocks, counts filled in, become the frozen ones. Gives their numbers.
-    fn end_epoch(&self) -> Vec<u32> {
+    pub(crate) fn end_epoch(&self) -> Vec<u32> {
         let geometry = &self.0.geometry;
         let mut groups = self.0.groups.borrow_mut();
         let counts = groups.free_counts();
@@ -123,7 +137,7 @@ impl<S: BlockSource> Store<S> {
     }
 
     /// Puts committed blocks in their places.
-    async fn write_home(&self, blocks: Vec<u32>) -> Result<(), Error> {
+    pub(crate) async fn write_home(&self, blocks: Vec<u32>) -> Result<(), Error> {
         self.write_frozen(&blocks).await?;
         self.settle_frozen(&blocks);
         Ok(())
@@ -262,11 +276,13 @@ fn store_superblock(superblock: &Superblock, counts: Option<(u32, u32)>, now_s: 
     write_u16(bytes, STATE, if superblock.clean { state | superblock::STATE_CLEAN } else { state });
     if read_u32(bytes, REVISION) == 0 && superblock.revision == 1 {
         // What stands in these places means nothing before.
-        bytes[FIRST_INODE..superblock::BYTES].fill(0);
+        bytes[FIRST_INODE..UUID].fill(0);
+        bytes[JOURNAL_UUID..HASH_SEED].fill(0);
     }
     write_u32(bytes, REVISION, superblock.revision);
     if superblock.revision == 0 {
         bytes[FIRST_INODE..UUID].fill(0);
+        bytes[JOURNAL_UUID..HASH_SEED].fill(0);
         return;
     }
     write_u32(bytes, FIRST_INODE, superblock.first_inode);

@@ -141,14 +141,14 @@ impl<S: BlockSource> Store<S> {
     }
 
     /// A change that counts for no limit, for the store's own use.
-    pub(super) fn own_change(&self) -> Change<S> {
+    pub(crate) fn own_change(&self) -> Change<S> {
         let epochs = &self.0.epochs;
         epochs.open.set(epochs.open.get() + 1);
         Change { store: self.clone(), announced: 0 }
     }
 
     /// Puts the superblock into the write set.
-    pub(super) async fn load_superblock(&self) -> Result<(), Error> {
+    pub(crate) async fn load_superblock(&self) -> Result<(), Error> {
         let change = self.own_change();
         self.edit(&change, self.0.geometry.first_data_block, |_| ()).await
     }

@@ -220,7 +220,7 @@ impl<S: BlockSource> Store<S> {
     }
 
     /// Takes note of a failure after which nothing may be changed any more; the first one counts.
-    fn fail(&self, reason: ReadOnlyReason) -> Error {
+    pub(crate) fn fail(&self, reason: ReadOnlyReason) -> Error {
         let reason = self.0.read_only.get().unwrap_or(reason);
         self.0.read_only.set(Some(reason));
         self.0.epochs.changed.wake();

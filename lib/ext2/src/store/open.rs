@@ -7,14 +7,18 @@ use core::cell::{Cell, RefCell};
 
 use super::epoch::Epochs;
 use super::lines::Lines;
-use super::metadata::Sets;
+use super::metadata::{Block, Sets};
 use super::{Access, Geometry, MountOptions, Shared, Store, tasks};
 use crate::allocation::Groups;
 use crate::error::{DiskError, Error, ReadOnlyReason};
-use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
+use crate::features::{INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
+use crate::journal::Journal;
 use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::wire::superblock::{self, Superblock};
+
+/// Blocks that a write set may have, however small the limits are.
+const LEAST_SET: usize = 512;
 
 impl<S: BlockSource> Store<S> {
     /// Reads and checks the superblock, refuses what cannot be read rightly, and puts in their places the changes that
@@ -72,13 +76,18 @@ impl<S: BlockSource> Store<S> {
 
     /// Gets ready for the first change: a journal, or at least a mark that the volume is in use.
     pub(super) async fn start_writing(&self) -> Result<(), Error> {
-        let groups = self.read_groups().await?;
-        *self.0.groups.borrow_mut() = groups;
-        let buffer = self.take_buffer().map_err(|error| Error::Write(0, error))?;
-        self.0.keep_for_commit(buffer);
+        if self.0.groups.borrow().free_counts().is_none() {
+            let groups = self.read_groups().await?;
+            *self.0.groups.borrow_mut() = groups;
+        }
+        if !self.0.has_kept.get() {
+            let buffer = self.take_buffer().map_err(|error| Error::Write(0, error))?;
+            self.0.keep_for_commit(buffer);
+        }
         self.start_journal().await?;
         let has_journal = self.0.journal.borrow().is_some();
         if !has_journal {
+            self.set_journal(None);
             self.write_superblock(|superblock| superblock.clean = false).await?;
             self.flush().await?;
         }
@@ -115,7 +124,10 @@ impl<S: BlockSource> Store<S> {
         };
         self.check_writable()?;
         if !self.0.epochs.is_started.get() {
-            return Ok(());
+            if !self.has_transient_journal() {
+                return Ok(());
+            }
+            self.start_writing().await?;
         }
         self.flush().await?;
         self.end_journal().await?;
@@ -129,6 +141,41 @@ impl<S: BlockSource> Store<S> {
 
     pub(crate) fn groups(&self) -> &RefCell<Groups> {
         &self.0.groups
+    }
+
+    pub(crate) fn journal(&self) -> &RefCell<Option<Journal>> {
+        &self.0.journal
+    }
+
+    /// Uses this journal for what is committed from now on.
+    pub(crate) fn set_journal(&self, journal: Option<Journal>) {
+        // The rest of a write set's memory is for the epoch that is being committed meanwhile.
+        let most = (self.0.limits.data_bytes / self.0.geometry.block_bytes).max(LEAST_SET);
+        let room = journal.as_ref().map_or(usize::MAX, Journal::most_blocks);
+        self.0.epochs.most_blocks.set(most.min(room));
+        *self.0.journal.borrow_mut() = journal;
+    }
+
+    /// Changes what is known of the superblock.
+    pub(crate) fn with_superblock<R>(&self, with: impl FnOnce(&mut Superblock) -> R) -> R {
+        with(&mut self.0.superblock.borrow_mut())
+    }
+
+    /// Takes note that nothing is to be written, if nothing else forbids it.
+    pub(crate) fn forbid(&self, reason: ReadOnlyReason) {
+        if self.0.read_only.get().is_none() {
+            self.0.read_only.set(Some(reason));
+        }
+    }
+
+    /// Puts blocks into memory in front of what the disk has, for good.
+    pub(crate) fn overlay(&self, block: u32, bytes: &[u8]) -> Result<(), Error> {
+        let mut own = Vec::new();
+        own.try_reserve_exact(bytes.len()).map_err(|_| Error::Read(0, DiskError::NoMemory))?;
+        own.extend_from_slice(bytes);
+        self.forget_blocks(block, 1);
+        self.0.sets.borrow_mut().frozen.insert(block, Block { bytes: own, is_new: false });
+        Ok(())
     }
 }
 
@@ -168,9 +215,4 @@ async fn find_backup<S: BlockSource>(source: &S) -> Option<(u64, u32)> {
         }
     }
     None
-}
-
-/// Whether the superblock says that there is a journal.
-pub(crate) fn has_journal(superblock: &Superblock) -> bool {
-    superblock.compatible & COMPATIBLE_HAS_JOURNAL != 0
 }

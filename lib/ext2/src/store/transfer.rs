@@ -288,7 +288,7 @@ impl<S: BlockSource> Store<S> {
     }
 
     /// Makes what was written survive a loss of power.
-    pub(super) async fn flush(&self) -> Result<(), Error> {
+    pub(crate) async fn flush(&self) -> Result<(), Error> {
         self.0.source.flush().await.map_err(|error| self.fail(ReadOnlyReason::FlushFailed(error)))
     }
 }

@@ -52,6 +52,7 @@ pub mod field {
     pub(crate) const READ_ONLY_COMPATIBLE: usize = 100;
     pub(crate) const UUID: usize = 104;
     pub(crate) const LABEL: usize = 120;
+    pub(crate) const JOURNAL_UUID: usize = 208;
     pub(crate) const JOURNAL_INODE: usize = 224;
     pub(crate) const JOURNAL_DEVICE: usize = 228;
     pub(crate) const LAST_ORPHAN: usize = 232;
