@@ -230,11 +230,14 @@ impl<S: BlockSource> Store<S> {
         drop(change);
         let frozen = self.end_epoch();
         self.log(&frozen).await?;
-        let (switch, rest): (Vec<u32>, Vec<u32>) = frozen.into_iter().partition(|&block| block == superblock_block);
+        // Who replays this needs the inode to find the journal, as long as the superblock says that there is one.
+        let (last, rest): (Vec<u32>, Vec<u32>) = frozen.into_iter().partition(|&one| one == superblock_block || one == block);
         self.write_home(rest).await?;
         self.flush().await?;
-        self.write_home(switch).await?;
-        self.flush().await?;
+        for one in [superblock_block, block] {
+            self.write_home(last.iter().copied().filter(|&other| other == one).collect()).await?;
+            self.flush().await?;
+        }
         self.set_journal(None);
         self.groups().borrow_mut().wake_resting();
         Ok(())

@@ -134,13 +134,17 @@ impl<S: BlockSource> Store<S> {
         let own = self.geometry().first_data_block;
         if let Some(log) = &log {
             if may_write {
-                // The superblock may say that there is no journal any more, so it goes last.
-                let mut copies = log.copies.iter().filter(|(block, _)| **block != own);
+                // The superblock may say that there is no journal any more, so it goes after all that the journal
+                // holds, but before the inode without which the journal is not found.
+                let (inode, _) = self.inode_place(self.superblock().journal_inode).await?;
+                let mut copies = log.copies.iter().filter(|(block, _)| ![own, inode].contains(block));
                 self.each(|| copies.next().map(|(&block, copy)| self.write_copy(block, copy))).await?;
                 self.flush().await?;
-                if let Some(copy) = log.copies.get(&own) {
-                    self.write_copy(own, copy).await?;
-                    self.flush().await?;
+                for block in [own, inode] {
+                    if let Some(copy) = log.copies.get(&block) {
+                        self.write_copy(block, copy).await?;
+                        self.flush().await?;
+                    }
                 }
             } else {
                 for (&block, copy) in &log.copies {

@@ -1,5 +1,6 @@
 //! The store on disks in memory.
 
+mod crash;
 mod disk;
 
 use alloc::collections::BTreeMap;

@@ -1,0 +1,198 @@
+//! Whatever the disk has of the writes since its last flush when it loses power: afterwards there is the state of the
+//! last commit or of the one that was under way, to our own replay and to e2fsck.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::disk::{Act, RecordingDisk, fsck};
+use super::{open, options};
+use crate::error::Error;
+use crate::format::{Attributes, File, Folder, Node, Options, format};
+use crate::source::complete;
+use crate::store::Store;
+use crate::wire::{read_u32, write_u32};
+
+/// Files that the tests grow and cut, by inode: `lost+found` is 11.
+const FILES: core::ops::Range<u32> = 12..32;
+/// What a file has: the number of the version in all its blocks, and how many.
+type State = BTreeMap<u32, (u32, u32)>;
+
+/// A volume with empty files.
+pub(super) fn image_with_files(block_bytes: u32, volume_bytes: u64) -> Vec<u8> {
+    let attributes = Attributes::readable(1);
+    let file = || Node::File(File { attributes, size: 0, extents: BTreeMap::new() });
+    let entries = FILES.map(|number| (format!("file-{number}").into_bytes(), file())).collect();
+    let folder = Folder { attributes: Attributes::searchable(1), entries };
+    let options = Options { block_bytes, volume_bytes, inodes: None, label: [0; 16], uuid: [7; 16], made: 1 };
+    let mut image = Vec::new();
+    let built = format(&options, &folder, &mut image).unwrap();
+    image.resize(built.volume_bytes as usize, 0);
+    image
+}
+
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Replaces what a file has: frees its blocks, allocates others, fills them. With direct blocks only.
+pub(super) async fn replace(
+    store: &Store<RecordingDisk>,
+    number: u32,
+    version: u32,
+    count: u32,
+) -> Result<(), Error> {
+    let block_bytes = store.block_bytes();
+    let change = store.begin_for(60, count).await?;
+    let (home, start) = store.inode_place(number).await?;
+    let former = store.read_block(home, |bytes| numbers(&bytes[start..])).await?;
+    for block in former.into_iter().filter(|&block| block != 0) {
+        store.free_blocks(&change, block, 1).await?;
+    }
+    let mut blocks: Vec<u32> = Vec::new();
+    while (blocks.len() as u32) < count {
+        let goal = blocks.last().map_or(store.first_block_of_group(number % 2), |last| last + 1);
+        let (first, got) = store.allocate_blocks(&change, goal, count - blocks.len() as u32).await?;
+        store.write_data(first, 0, &content(version, got as usize * block_bytes), true).await?;
+        blocks.extend(first..first + got);
+    }
+    let store_inode = |bytes: &mut [u8]| {
+        let inode = &mut bytes[start..];
+        write_u32(inode, 4, count * block_bytes as u32);
+        write_u32(inode, 28, count * (block_bytes as u32 / 512));
+        for index in 0..12 {
+            write_u32(inode, 40 + index * 4, blocks.get(index).copied().unwrap_or(0));
+        }
+    };
+    store.edit(&change, home, store_inode).await
+}
+
+fn content(version: u32, bytes: usize) -> Vec<u8> {
+    // Also what looks like a block of the journal's own.
+    let word = if version.is_multiple_of(5) { 0xc03b_3998u32.to_be_bytes() } else { version.to_le_bytes() };
+    (0..bytes).map(|index| if index % 8 < 4 { word[index % 4] } else { version.to_le_bytes()[index % 4] }).collect()
+}
+
+fn numbers(inode: &[u8]) -> Vec<u32> {
+    (0..12).map(|index| read_u32(inode, 40 + index * 4)).collect()
+}
+
+/// What the files have. Panics if a file's blocks are not all of one version.
+pub(super) fn state(store: &Store<RecordingDisk>) -> State {
+    let block_bytes = store.block_bytes();
+    FILES
+        .map(|number| {
+            let (home, start) = complete(store.inode_place(number)).unwrap();
+            let look = |bytes: &[u8]| (numbers(&bytes[start..]), read_u32(bytes, start + 4));
+            let (blocks, size) = complete(store.read_block(home, look)).unwrap();
+            let count = size / block_bytes as u32;
+            let mut version = 0;
+            for &block in &blocks[..count as usize] {
+                let mut bytes = vec![0; block_bytes];
+                complete(store.read_data(block, 0, &mut bytes)).unwrap();
+                version = read_u32(&bytes, 4);
+                assert!(bytes == content(version, block_bytes), "block {block} of inode {number}");
+            }
+            (number, (version, count))
+        })
+        .collect()
+}
+
+/// Several epochs of random changes, each state marked when it is committed.
+fn run(disk: &RecordingDisk, seed: u64) -> Vec<State> {
+    let mut random = Random(seed);
+    let store = open(disk);
+    let mut states = vec![state(&store)];
+    disk.record();
+    let (mut model, mut version) = (states[0].clone(), 0);
+    for epoch in 1..=6 {
+        for _ in 0..random.below(12) {
+            let (number, count) = (FILES.start + random.below(20) as u32, random.below(13) as u32);
+            version += 1;
+            complete(replace(&store, number, version, count)).unwrap();
+            model.insert(number, (if count == 0 { 0 } else { version }, count));
+        }
+        states.push(model.clone());
+        complete(store.commit()).unwrap();
+        disk.mark(epoch);
+    }
+    assert_eq!(state(&store), model);
+    complete(store.unmount()).unwrap();
+    disk.mark(7);
+    states.push(model);
+    states
+}
+
+/// The disk after a crash behind so many acts: of the writes since the last flush, those that the filter lets through.
+fn crashed(image: &[u8], acts: &[Act], mut has: impl FnMut() -> bool) -> (Vec<u8>, u64) {
+    let flushed = acts.iter().rposition(|act| matches!(act, Act::Flush)).unwrap_or(0);
+    let (mut bytes, mut mark) = (image.to_vec(), 0);
+    for (index, act) in acts.iter().enumerate() {
+        match act {
+            Act::Write(offset, written) if index < flushed || has() => {
+                bytes[*offset as usize..][..written.len()].copy_from_slice(written);
+            }
+            Act::Mark(number) => mark = *number,
+            _ => {}
+        }
+    }
+    (bytes, mark)
+}
+
+fn check(bytes: Vec<u8>, mark: u64, states: &[State], with_fsck: bool) {
+    let allowed = [&states[mark as usize], states.get(mark as usize + 1).unwrap_or(&states[mark as usize])];
+    if with_fsck {
+        let mended = fsck(&bytes, "-fp", &[0, 1]);
+        fsck(&mended, "-fn", &[0]);
+        // Without the order to check all, only the journal is replayed.
+        for mended in [mended, fsck(&bytes, "-p", &[0, 1])] {
+            let found = state(&open(&RecordingDisk::new(mended)));
+            assert!(allowed.contains(&&found), "after e2fsck, mark {mark}");
+        }
+    }
+    // In memory, where the disk cannot be written.
+    let disk = RecordingDisk::new(bytes.clone());
+    disk.set_read_only();
+    let in_memory = state(&open(&disk));
+    let disk = RecordingDisk::new(bytes);
+    let store = open(&disk);
+    assert_eq!(store.read_only_reason(), None);
+    let found = state(&store);
+    assert_eq!(found, in_memory);
+    assert!(allowed.contains(&&found), "mark {mark}: {found:?} is none of {allowed:?}");
+    if with_fsck {
+        complete(replace(&store, FILES.start, 999, 3)).unwrap();
+        complete(store.unmount()).unwrap();
+        fsck(&disk.bytes(), "-fn", &[0]);
+    }
+}
+
+fn crash_everywhere(block_bytes: u32, seed: u64, image: &[u8]) {
+    let disk = RecordingDisk::new(image.to_vec());
+    let states = run(&disk, seed);
+    fsck(&disk.bytes(), "-fn", &[0]);
+    let acts = disk.acts();
+    let mut random = Random(seed ^ u64::from(block_bytes));
+    for end in 0..=acts.len() {
+        let with_fsck = random.below(120) == 0;
+        let (bytes, mark) = crashed(image, &acts[..end], || true);
+        check(bytes, mark, &states, with_fsck);
+        let share = random.below(9) + 1;
+        let (bytes, mark) = crashed(image, &acts[..end], || random.below(10) < share);
+        check(bytes, mark, &states, with_fsck);
+    }
+}
+
+#[test]
+fn every_crash_leaves_a_committed_state() {
+    for (block_bytes, seed) in [(1024, 1), (4096, 2), (1024, 3), (2048, 4)] {
+        let image = image_with_files(block_bytes, 8 << 20);
+        crash_everywhere(block_bytes, seed, &image);
+    }
+}
