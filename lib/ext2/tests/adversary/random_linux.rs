@@ -1,0 +1,116 @@
+//! The same lives on Linux's own ext2: what is possible there is possible here; what was made here, Linux finds, and the
+//! other way round.
+
+use ext2::CacheLimits;
+
+use crate::disk::TestDisk;
+use crate::generator::{Generator, Life};
+use crate::linux::{LinuxMount, may_mount};
+use crate::model::Model;
+use crate::operation::{Operation, Outcome, Path};
+use crate::player::Player;
+use crate::tools::{self, FORMATS, Format};
+
+const OPERATIONS: usize = 1200;
+const MANY_OPERATIONS: usize = 100_000;
+
+fn play(format: &Format, seed: u64, operations: usize) -> Result<(), String> {
+    let image = format.make();
+    let fresh = Model::fresh(format.largest_file());
+    let mut here = Player::new(TestDisk::new(image.clone()), CacheLimits::default(), fresh.clone())?;
+    let mut linux = LinuxMount::mount(&image)?;
+    let mut linux_model = fresh;
+    let life = Life { largest_file: format.largest_file(), ..Life::default() };
+    let mut generator = Generator::new(seed, life);
+    for number in 0..operations {
+        let operation = generator.next(&here.model, &Path::new());
+        let outcome = here.step(&operation).map_err(|error| format!("operation {number}: {error}"))?;
+        if matches!(outcome, Outcome::NoRoom(_)) {
+            return Err(format!("operation {number}: {operation:?}: there should be room"));
+        }
+        let expected = linux_model.apply(&operation);
+        let found = linux.apply(&operation);
+        same_outcome(&found, &expected)
+            .map_err(|error| format!("operation {number}: Linux: {operation:?}: {error}"))?;
+    }
+    linux.compare(&linux_model)?;
+    let (mut model, linux_image) = (here.model.clone(), linux.unmount());
+    // What was made here, Linux finds; all times too.
+    let made_here = here.end()?;
+    model.apply(&Operation::Remount);
+    let linux = LinuxMount::mount(&made_here)?;
+    linux.compare(&model)?;
+    tools::check_clean(&linux.unmount())?;
+    // What Linux made is found here, and can be lived with.
+    linux_model.apply(&Operation::Remount);
+    go_on(linux_image, linux_model, &mut generator, operations / 4)
+}
+
+fn go_on(image: crate::image::Image, model: Model, generator: &mut Generator, operations: usize) -> Result<(), String> {
+    let mut here = Player::new(TestDisk::new(image), CacheLimits::default(), model)?;
+    here.mounted.compare(&here.model).map_err(|error| format!("what Linux made: {error}"))?;
+    for number in 0..operations {
+        let operation = generator.next(&here.model, &Path::new());
+        here.step(&operation).map_err(|error| format!("operation {number} on what Linux made: {error}"))?;
+    }
+    let mut model = here.model.clone();
+    model.apply(&Operation::Remount);
+    let image = here.end()?;
+    LinuxMount::mount(&image)?.compare(&model)
+}
+
+fn play_all(operations: usize, seeds: std::ops::Range<u64>) {
+    if !may_mount() {
+        return;
+    }
+    for format in &FORMATS {
+        for seed in seeds.clone() {
+            if let Err(error) = play(format, seed, operations) {
+                panic!("{format:?}, seed {seed}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn linux_does_and_finds_the_same() {
+    play_all(OPERATIONS, 0..1);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn linux_does_and_finds_the_same_for_long() {
+    play_all(MANY_OPERATIONS, 100..101);
+}
+
+/// Where the model is wrong, all other tests are.
+#[test]
+fn linux_does_what_the_model_does() {
+    if !may_mount() {
+        return;
+    }
+    for (seed, format) in FORMATS.iter().enumerate() {
+        let mut model = Model::fresh(format.largest_file());
+        let mut linux = LinuxMount::mount(&format.make()).expect("Linux mounts");
+        let life = Life { largest_file: format.largest_file(), ..Life::default() };
+        let mut generator = Generator::new(seed as u64, life);
+        for number in 0..OPERATIONS {
+            let operation = generator.next(&model, &Path::new());
+            let expected = model.apply(&operation);
+            let found = linux.apply(&operation);
+            let same = same_outcome(&found, &expected);
+            assert!(same.is_ok(), "{format:?}, operation {number}: {operation:?}: {same:?}");
+        }
+        assert_eq!(linux.compare(&model), Ok(()));
+        assert_eq!(tools::check_clean(&linux.unmount()), Ok(()));
+    }
+}
+
+/// What the model does not know is not compared.
+fn same_outcome(found: &Outcome, expected: &Outcome) -> Result<(), String> {
+    match (found, expected) {
+        (Outcome::Facts(found), Outcome::Facts(expected)) => crate::volume::same_facts(found, expected),
+        _ if found == expected => Ok(()),
+        _ => Err(format!("{found:?} instead of {expected:?}")),
+    }
+}
