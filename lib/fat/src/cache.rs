@@ -188,8 +188,12 @@ impl<S: BlockSource> Cache<S> {
             let count = (self.line_bytes - within).min(bytes.len() - done);
             let Some(buffer) = &mut line.buffer else { break };
             let piece = buffer.get_mut(within..within + count).ok_or(DiskError::Short)?;
-            piece.copy_from_slice(&bytes[done..done + count]);
             let sectors = sector_bits(within, count);
+            let is_whole = within.is_multiple_of(SECTOR_BYTES) && count.is_multiple_of(SECTOR_BYTES);
+            if !is_whole && line.unreadable & sectors != 0 {
+                return Err(DiskError::Failed(0));
+            }
+            piece.copy_from_slice(&bytes[done..done + count]);
             line.dirty |= sectors;
             line.unreadable &= !sectors;
             line.used = self.tick();

@@ -8,19 +8,25 @@
 
 extern crate alloc;
 
+mod bytes;
 mod cache;
+mod check;
 mod device;
 mod error;
 mod file;
+mod format;
 mod join;
 mod lock;
 mod mounted;
+mod recognise;
 pub mod source;
 mod volume;
 
 pub use cache::{CacheCounters, CacheLimits};
+pub use check::{CheckMode, CheckReport, check};
 pub use error::Error;
 pub use file::{CreateMode, OpenFile, Partial};
+pub use format::{FormatOptions, Formatted, format};
 pub use hadris_fs::{Clock, DateTime};
 pub use source::{BlockSource, DiskError};
 pub use volume::{

@@ -16,12 +16,14 @@ use hadris_fat::async_::FatFs;
 use hadris_fat::{CacheOptions, FatKind};
 use hadris_fs::{Attributes, Clock, DateTime, DirCursor, Metadata, NodeId, SetAttr};
 
+use crate::bytes::Bytes;
 use crate::cache::{Cache, CacheCounters, CacheLimits};
 use crate::device::Device;
 use crate::error::Error;
 use crate::lock::{Held, Lock};
 use crate::mounted::{Mounted, is_removed_name};
-use crate::source::BlockSource;
+use crate::recognise::recognise;
+use crate::source::{BlockSource, DiskError};
 
 /// Nodes that may be in use at once.
 const MOST_NODES: usize = 100_000;
@@ -218,6 +220,13 @@ impl<S: BlockSource> Volume<S> {
     pub async fn mount(source: S, options: MountOptions) -> Result<Volume<S>, Error> {
         let writable = options.access == Access::WriteIfPossible && !source.is_read_only();
         let cache = Rc::new(Cache::new(source, options.limits));
+        let bytes = Bytes::over(Rc::clone(&cache));
+        let mut sector = [0; hadris_fat_raw::BOOT_SECTOR_LEN];
+        match bytes.read(0, &mut sector).await {
+            Ok(()) => recognise(&sector)?,
+            Err(DiskError::Short) => return Err(Error::NotRecognised),
+            Err(error) => return Err(error.into()),
+        };
         let device = Device::new(Rc::clone(&cache), writable);
         let mut settings = hadris_fs::MountOptions::new().with_clock(options.clock).with_node_limit(MOST_NODES);
         if !writable {

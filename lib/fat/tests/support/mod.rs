@@ -196,7 +196,7 @@ pub fn complaints(bytes: &[u8]) -> Option<String> {
     let path = folder.path().join("image");
     std::fs::write(&path, bytes).expect("a copy");
     let output = Command::new(tool("fsck.fat")).args(["-n", "-v"]).arg(&path).output().expect("fsck.fat runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() { None } else { Some(text) }
 }
 

@@ -1,0 +1,194 @@
+//! The boot sector, its copy, the mark of a clean volume, and FAT32's count of what is free.
+
+use alloc::format;
+use alloc::string::String;
+
+use hadris_fat_raw::{BOOT_SECTOR_LEN, FSINFO_LEAD_SIG, FSINFO_STRUC_SIG, FSINFO_TRAIL_SIG, FatKind, Geometry};
+
+use crate::bytes::Bytes;
+use crate::check::{Checker, Log, Remedy};
+use crate::error::Error;
+use crate::recognise::recognise;
+use crate::source::{BlockSource, DiskError};
+
+/// Where FAT32's boot sector says in which sector its copy is.
+const COPY_SECTOR_AT: usize = 50;
+/// What it says when there is none, besides 0.
+const NO_COPY: u16 = u16::MAX;
+/// Where the copy is when the boot sector does not say.
+const USUAL_COPY_SECTOR: u16 = 6;
+const USUAL_COPY_AT: u64 = 6 * 512;
+/// Where Linux and Windows mark in the boot sector that a volume is in use.
+const IN_USE_AT: [(FatKind, usize); 3] = [(FatKind::Fat12, 37), (FatKind::Fat16, 37), (FatKind::Fat32, 65)];
+const IN_USE: u8 = 1;
+/// Where the boot sector says that it has a label, and the label.
+const LABELS_AT: [(FatKind, usize, usize); 3] =
+    [(FatKind::Fat12, 38, 43), (FatKind::Fat16, 38, 43), (FatKind::Fat32, 66, 71)];
+const HAS_LABEL: u8 = 0x29;
+const NO_LABEL: [u8; 11] = *b"NO NAME    ";
+/// What of the sector with the count of free clusters is looked at.
+const LEAD_AT: usize = 0;
+const STRUCTURE_AT: usize = 484;
+const FREE_AT: usize = 488;
+const NEXT_AT: usize = 492;
+const TRAIL_AT: usize = 508;
+const UNKNOWN: u32 = u32::MAX;
+
+fn number(sector: &[u8; BOOT_SECTOR_LEN], at: usize) -> u32 {
+    u32::from_le_bytes([sector[at], sector[at + 1], sector[at + 2], sector[at + 3]])
+}
+
+fn put(sector: &mut [u8; BOOT_SECTOR_LEN], at: usize, value: u32) {
+    sector[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Reads the boot sector; where it is damaged, the copy takes its place.
+pub(super) async fn check<S: BlockSource>(bytes: &Bytes<S>, log: &mut Log) -> Result<Geometry, Error> {
+    let mut sector = [0; BOOT_SECTOR_LEN];
+    match bytes.read(0, &mut sector).await {
+        Ok(()) => {}
+        Err(DiskError::Short) => return Err(Error::NotRecognised),
+        Err(error) => return Err(error.into()),
+    }
+    let geometry = match recognise(&sector) {
+        Ok(geometry) => geometry,
+        Err(error) => return from_copy(bytes, log, error).await,
+    };
+    if geometry.data_end() > bytes.cache().size_bytes() {
+        return Err(Error::Damaged("it is larger than its disk"));
+    }
+    let number = u16::from_le_bytes([sector[COPY_SECTOR_AT], sector[COPY_SECTOR_AT + 1]]);
+    let is_outside = geometry.kind() == FatKind::Fat32 && number >= geometry.reserved_sectors() && number != NO_COPY;
+    let text = || format!("the copy of the boot sector is said to be in sector {number}, which cannot be");
+    if is_outside && log.problem(Remedy::Safe, text()) {
+        let usual = if geometry.reserved_sectors() > USUAL_COPY_SECTOR { USUAL_COPY_SECTOR } else { 0 };
+        sector[COPY_SECTOR_AT..COPY_SECTOR_AT + 2].copy_from_slice(&usual.to_le_bytes());
+        bytes.write(0, &sector).await?;
+    }
+    check_copy(bytes, log, &geometry, &sector).await?;
+    Ok(geometry)
+}
+
+async fn from_copy<S: BlockSource>(bytes: &Bytes<S>, log: &mut Log, error: Error) -> Result<Geometry, Error> {
+    let mut copy = [0; BOOT_SECTOR_LEN];
+    let found = bytes.read(USUAL_COPY_AT, &mut copy).await.map_err(Error::from).and_then(|()| recognise(&copy));
+    let Ok(geometry) = found else { return Err(error) };
+    if geometry.kind() != FatKind::Fat32 || geometry.data_end() > bytes.cache().size_bytes() {
+        return Err(error);
+    }
+    if log.problem(Remedy::Safe, String::from("the boot sector is damaged, its copy is not")) {
+        bytes.write(0, &copy).await?;
+    }
+    Ok(geometry)
+}
+
+/// Where the copy of the boot sector is, if the volume has one.
+fn copy_place(geometry: &Geometry, sector: u16) -> Option<u64> {
+    let has_copy = geometry.kind() == FatKind::Fat32 && sector != 0 && sector < geometry.reserved_sectors();
+    has_copy.then(|| u64::from(sector) * u64::from(geometry.sector_size()))
+}
+
+async fn check_copy<S: BlockSource>(
+    bytes: &Bytes<S>,
+    log: &mut Log,
+    geometry: &Geometry,
+    sector: &[u8; BOOT_SECTOR_LEN],
+) -> Result<(), Error> {
+    let number = u16::from_le_bytes([sector[COPY_SECTOR_AT], sector[COPY_SECTOR_AT + 1]]);
+    let Some(offset) = copy_place(geometry, number) else { return Ok(()) };
+    let mut copy = [0; BOOT_SECTOR_LEN];
+    bytes.read(offset, &mut copy).await?;
+    // The mark of a volume in use is not always in both.
+    let mut wanted = *sector;
+    wanted[65] = copy[65];
+    if wanted != copy && log.problem(Remedy::Safe, String::from("the copy of the boot sector differs from it")) {
+        bytes.write(offset, &wanted).await?;
+    }
+    Ok(())
+}
+
+impl<S: BlockSource> Checker<S> {
+    fn in_use_at(&self) -> u64 {
+        let place = IN_USE_AT.iter().find(|(kind, _)| *kind == self.kind());
+        place.map_or(37, |(_, at)| *at as u64)
+    }
+
+    /// Whether the volume is marked as one that was not cleanly unmounted.
+    pub(super) async fn check_clean(&mut self) -> Result<bool, Error> {
+        let mut mark = [0];
+        self.bytes.read(self.in_use_at(), &mut mark).await?;
+        let is_dirty = mark[0] & IN_USE != 0 || self.is_marked_dirty().await?;
+        if is_dirty {
+            self.log.problem(Remedy::Safe, String::from("it was not cleanly unmounted"));
+        }
+        Ok(is_dirty)
+    }
+
+    pub(super) async fn mark_clean(&mut self) -> Result<(), Error> {
+        let mut mark = [0];
+        self.bytes.read(self.in_use_at(), &mut mark).await?;
+        if mark[0] & IN_USE != 0 {
+            self.bytes.write(self.in_use_at(), &[mark[0] & !IN_USE]).await?;
+        }
+        self.clear_dirty_mark().await
+    }
+
+    /// The volume's label, which the root folder and the boot sector hold.
+    pub(super) async fn check_label(&mut self) -> Result<(), Error> {
+        let Some((_, mark_at, label_at)) = LABELS_AT.iter().find(|(kind, ..)| *kind == self.kind()) else {
+            return Ok(());
+        };
+        let (mut mark, mut label) = ([0], NO_LABEL);
+        self.bytes.read(*mark_at as u64, &mut mark).await?;
+        self.bytes.read(*label_at as u64, &mut label).await?;
+        let wanted = self.label.unwrap_or(NO_LABEL);
+        if mark[0] != HAS_LABEL || label == wanted {
+            return Ok(());
+        }
+        if self.log.problem(Remedy::Safe, String::from("the label in the boot sector is not that of the root folder")) {
+            self.bytes.write(*label_at as u64, &wanted).await?;
+            if let Some(copy) = self.copy_offset().await? {
+                self.bytes.write(copy + *label_at as u64, &wanted).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where FAT32 has the copy of the boot sector.
+    async fn copy_offset(&self) -> Result<Option<u64>, Error> {
+        let mut number = [0; 2];
+        self.bytes.read(COPY_SECTOR_AT as u64, &mut number).await?;
+        Ok(copy_place(&self.geometry, u16::from_le_bytes(number)))
+    }
+
+    /// FAT32's note of how much is free.
+    pub(super) async fn check_free_count(&mut self) -> Result<(), Error> {
+        let Some(sector_number) = self.geometry.fs_info_sector() else { return Ok(()) };
+        let offset = u64::from(sector_number) * u64::from(self.geometry.sector_size());
+        let mut sector = [0; BOOT_SECTOR_LEN];
+        self.bytes.read(offset, &mut sector).await?;
+        let free = self.free_clusters().await?;
+        let is_signed = number(&sector, LEAD_AT) == FSINFO_LEAD_SIG
+            && number(&sector, STRUCTURE_AT) == FSINFO_STRUC_SIG
+            && number(&sector, TRAIL_AT) == FSINFO_TRAIL_SIG;
+        let (noted, next) = (number(&sector, FREE_AT), number(&sector, NEXT_AT));
+        let text = if !is_signed {
+            String::from("the note of free clusters is damaged")
+        } else if noted != free && noted != UNKNOWN {
+            format!("{free} clusters are free, not {noted} as the volume notes")
+        } else if next != UNKNOWN && !(2..=self.geometry.max_cluster()).contains(&next) {
+            format!("the volume notes that cluster {next} may be free, which there is not")
+        } else {
+            return Ok(());
+        };
+        if self.log.problem(Remedy::Safe, text) {
+            put(&mut sector, LEAD_AT, FSINFO_LEAD_SIG);
+            put(&mut sector, STRUCTURE_AT, FSINFO_STRUC_SIG);
+            put(&mut sector, TRAIL_AT, FSINFO_TRAIL_SIG);
+            put(&mut sector, FREE_AT, free);
+            put(&mut sector, NEXT_AT, UNKNOWN);
+            self.bytes.write(offset, &sector).await?;
+        }
+        Ok(())
+    }
+}

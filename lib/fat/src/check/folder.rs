@@ -1,0 +1,393 @@
+//! Folders: their entries, names, and the chains they lead to.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use hadris_fat_raw::lfn::Assembler;
+use hadris_fat_raw::{ATTR_DIRECTORY, ENTRY_FREE, RootLocation, ShortEntry, Slot, fold_unicode, short_name};
+
+use crate::check::table::Chain;
+use crate::check::{Checker, Remedy};
+use crate::error::Error;
+use crate::source::BlockSource;
+
+const SLOT_BYTES: u64 = 32;
+/// Slots that a folder can have.
+const MOST_SLOTS: u64 = 65_536;
+/// Where a part of a long name has what is a short entry's first cluster.
+const LONG_CLUSTER_AT: usize = 26;
+const DOT: [u8; 11] = *b".          ";
+const DOT_DOT: [u8; 11] = *b"..         ";
+
+/// Where a folder's entries are.
+pub(super) enum Place {
+    /// In the root's own region of FAT12 and FAT16.
+    Fixed {
+        /// First byte.
+        start: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// In the clusters of its chain, as far as that is good.
+    Clusters(Vec<u32>),
+}
+
+/// A folder that is to be looked through.
+pub(super) struct Folder {
+    place: Place,
+    /// Where it lies; for people.
+    path: String,
+    /// What its `..` has to lead to: 0 for the root. Nothing for the root itself.
+    parent: Option<u32>,
+}
+
+impl Folder {
+    pub(super) fn root(place: Place) -> Folder {
+        Folder { place, path: String::new(), parent: None }
+    }
+
+    /// The first cluster, as entries name it.
+    fn first(&self) -> u32 {
+        match &self.place {
+            Place::Clusters(clusters) if self.parent.is_some() => clusters.first().copied().unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+/// What is known of a folder's names while it is looked through.
+struct Names {
+    assembler: Assembler,
+    /// Slots of a long name whose short entry is not there yet.
+    long_slots: Vec<u64>,
+    short: BTreeSet<[u8; 11]>,
+    long: BTreeSet<Vec<u16>>,
+    /// Number for the next name that is made up.
+    next: u32,
+}
+
+/// An entry with a name.
+struct Named {
+    offset: u64,
+    entry: ShortEntry,
+    path: String,
+    long_slots: Vec<u64>,
+}
+
+impl<S: BlockSource> Checker<S> {
+    fn slot_offset(&self, place: &Place, index: u64) -> Option<u64> {
+        let at = index * SLOT_BYTES;
+        match place {
+            Place::Fixed { start, size } => (at < *size).then_some(start + at),
+            Place::Clusters(clusters) => {
+                let cluster_bytes = u64::from(self.geometry.cluster_size());
+                let cluster = *clusters.get((at / cluster_bytes) as usize)?;
+                Some(self.geometry.cluster_offset(cluster)? + at % cluster_bytes)
+            }
+        }
+    }
+
+    async fn write_entry(&self, offset: u64, entry: &ShortEntry) -> Result<(), Error> {
+        Ok(self.bytes.write(offset, &entry.encode()).await?)
+    }
+
+    async fn free_slots(&self, slots: &[u64]) -> Result<(), Error> {
+        for offset in slots {
+            self.bytes.write(*offset, &[ENTRY_FREE]).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks through a folder and puts those in it on the list.
+    pub(super) async fn check_folder(&mut self, folder: &Folder, waiting: &mut VecDeque<Folder>) -> Result<(), Error> {
+        let mut names = Names {
+            assembler: Assembler::new(),
+            long_slots: Vec::new(),
+            short: BTreeSet::new(),
+            long: BTreeSet::new(),
+            next: 0,
+        };
+        let mut index = 0;
+        if folder.parent.is_some() {
+            self.check_dots(folder).await?;
+            index = 2;
+        }
+        while index < MOST_SLOTS
+            && let Some(offset) = self.slot_offset(&folder.place, index)
+        {
+            index += 1;
+            let mut raw = [0; SLOT_BYTES as usize];
+            self.bytes.read(offset, &mut raw).await?;
+            match Slot::parse(&raw) {
+                Slot::End => break,
+                Slot::Free => self.check_orphans(folder, &mut names).await?,
+                Slot::Long(part) => {
+                    // A part that begins a name ends the one before.
+                    if part.sequence() & hadris_fat_raw::LFN_LAST_ENTRY != 0 {
+                        self.check_orphans(folder, &mut names).await?;
+                    }
+                    names.assembler.push(&part);
+                    names.long_slots.push(offset);
+                    self.check_long_slot(folder, offset, &raw).await?;
+                }
+                Slot::Short(entry) if entry.is_label() => {
+                    self.check_orphans(folder, &mut names).await?;
+                    self.check_label_entry(folder, offset, entry).await?;
+                }
+                Slot::Short(entry) => self.check_entry(folder, offset, entry, &mut names, waiting).await?,
+            }
+        }
+        self.check_orphans(folder, &mut names).await
+    }
+
+    /// An entry with the volume's label.
+    async fn check_label_entry(&mut self, folder: &Folder, offset: u64, mut entry: ShortEntry) -> Result<(), Error> {
+        let has_content = entry.first_cluster(self.kind()) != 0 || entry.size() != 0;
+        let text = || format!("{}/: the volume's label has content", folder.path);
+        if has_content && self.log.problem(Remedy::Safe, text()) {
+            entry.set_first_cluster(self.kind(), 0);
+            entry.set_size(0);
+            self.write_entry(offset, &entry).await?;
+        }
+        if folder.parent.is_some() || self.label.is_some() {
+            return Ok(());
+        }
+        let is_none = !is_good(&entry.name());
+        if is_none && self.log.problem(Remedy::Lossy, String::from("/: the volume's label is none")) {
+            return self.free_slots(&[offset]).await;
+        }
+        self.label = Some(entry.name());
+        Ok(())
+    }
+
+    /// What every part of a long name has besides its letters.
+    async fn check_long_slot(&mut self, folder: &Folder, offset: u64, raw: &[u8]) -> Result<(), Error> {
+        let text = || format!("{}/: a part of a long name has a first cluster", folder.path);
+        if raw[LONG_CLUSTER_AT..LONG_CLUSTER_AT + 2] != [0, 0] && self.log.problem(Remedy::Safe, text()) {
+            self.bytes.write(offset + LONG_CLUSTER_AT as u64, &[0, 0]).await?;
+        }
+        Ok(())
+    }
+
+    /// Parts of long names that belong to nothing.
+    async fn check_orphans(&mut self, folder: &Folder, names: &mut Names) -> Result<(), Error> {
+        names.assembler.reset();
+        let slots = core::mem::take(&mut names.long_slots);
+        if !slots.is_empty() {
+            let text = format!("{}/: a part of a long name belongs to nothing", folder.path);
+            if self.log.problem(Remedy::Safe, text) {
+                self.free_slots(&slots).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The two entries with which every folder but the root begins.
+    async fn check_dots(&mut self, folder: &Folder) -> Result<(), Error> {
+        let wanted = [(0, DOT, folder.first()), (1, DOT_DOT, folder.parent.unwrap_or(0))];
+        for (index, name, cluster) in wanted {
+            let Some(offset) = self.slot_offset(&folder.place, index) else { return Ok(()) };
+            let mut raw = [0; SLOT_BYTES as usize];
+            self.bytes.read(offset, &mut raw).await?;
+            let what = if index == 0 { "." } else { ".." };
+            let (entry, remedy) = match Slot::parse(&raw) {
+                Slot::Short(entry) if entry.name() == name && entry.is_dir() => {
+                    let found = entry.first_cluster(self.kind());
+                    let is_root = cluster == 0 && self.geometry.root() == RootLocation::Cluster(found);
+                    if found == cluster || is_root {
+                        continue;
+                    }
+                    (entry, Remedy::Safe)
+                }
+                Slot::Free | Slot::End => (ShortEntry::new(name, ATTR_DIRECTORY), Remedy::Safe),
+                Slot::Short(entry) if entry.name() == name => (ShortEntry::new(name, ATTR_DIRECTORY), Remedy::Safe),
+                _ => (ShortEntry::new(name, ATTR_DIRECTORY), Remedy::Lossy),
+            };
+            if self.log.problem(remedy, format!("{}: its entry `{what}` is wrong", folder.path)) {
+                let mut entry = entry;
+                entry.set_first_cluster(self.kind(), cluster);
+                self.write_entry(offset, &entry).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn check_entry(
+        &mut self,
+        folder: &Folder,
+        offset: u64,
+        entry: ShortEntry,
+        names: &mut Names,
+        waiting: &mut VecDeque<Folder>,
+    ) -> Result<(), Error> {
+        let long: Option<Vec<u16>> = names.assembler.finish(entry.lfn_checksum()).map(<[u16]>::to_vec);
+        if long.is_none() {
+            self.check_orphans(folder, names).await?;
+        }
+        let name = match &long {
+            Some(units) => String::from_utf16_lossy(units),
+            None => shown(&entry),
+        };
+        let long_slots = core::mem::take(&mut names.long_slots);
+        let mut named = Named { offset, entry, path: format!("{}/{name}", folder.path), long_slots };
+        self.check_name(&mut named, long, names).await?;
+        if named.entry.is_dir() {
+            self.check_directory(folder, named, waiting).await
+        } else {
+            self.log.report.files += 1;
+            self.check_file(named).await
+        }
+    }
+
+    async fn check_name(&mut self, named: &mut Named, long: Option<Vec<u16>>, names: &mut Names) -> Result<(), Error> {
+        let folded = long.map(|units| units.iter().map(|unit| fold_unicode(*unit)).collect::<Vec<u16>>());
+        let text = if !is_good(&named.entry.name()) {
+            format!("{}: its short name is none", named.path)
+        } else if names.short.contains(&named.entry.name())
+            || folded.as_ref().is_some_and(|name| names.long.contains(name))
+        {
+            format!("{}: the name is there twice", named.path)
+        } else {
+            names.short.insert(named.entry.name());
+            names.long.extend(folded);
+            return Ok(());
+        };
+        if self.log.problem(Remedy::Lossy, text) {
+            let mut made_up = made_up_name(names.next);
+            while names.short.contains(&made_up) {
+                names.next += 1;
+                made_up = made_up_name(names.next);
+            }
+            names.next += 1;
+            names.short.insert(made_up);
+            self.free_slots(&named.long_slots).await?;
+            named.entry.set_name(made_up);
+            named.entry.set_nt_case(0);
+            self.write_entry(named.offset, &named.entry).await?;
+        }
+        Ok(())
+    }
+
+    async fn check_directory(
+        &mut self,
+        parent: &Folder,
+        mut named: Named,
+        waiting: &mut VecDeque<Folder>,
+    ) -> Result<(), Error> {
+        let first = named.entry.first_cluster(self.kind());
+        let mut clusters = Vec::new();
+        let chain = self.follow(first, Some(&mut clusters)).await?;
+        if let Some(broken) = chain.broken
+            && self.log.problem(Remedy::Lossy, format!("{}/: its chain {broken}", named.path))
+        {
+            if chain.last.is_none() {
+                self.free_slots(&named.long_slots).await?;
+                return self.free_slots(&[named.offset]).await;
+            }
+            self.end_chain(chain.last).await?;
+        }
+        if chain.last.is_none() {
+            return Ok(());
+        }
+        if named.entry.size() != 0
+            && self.log.problem(Remedy::Safe, format!("{}/: a folder's entry has no size", named.path))
+        {
+            named.entry.set_size(0);
+            self.write_entry(named.offset, &named.entry).await?;
+        }
+        waiting.push_back(Folder { place: Place::Clusters(clusters), path: named.path, parent: Some(parent.first()) });
+        Ok(())
+    }
+
+    async fn check_file(&mut self, mut named: Named) -> Result<(), Error> {
+        let first = named.entry.first_cluster(self.kind());
+        let size = u64::from(named.entry.size());
+        let cluster_bytes = u64::from(self.geometry.cluster_size());
+        let chain = match first {
+            0 => Chain { clusters: 0, last: None, broken: None },
+            first => self.follow(first, None).await?,
+        };
+        // Not more than there are bytes in a file of FAT.
+        let needed = size.div_ceil(cluster_bytes) as u32;
+        if chain.clusters >= needed {
+            let is_longer = chain.clusters > needed || chain.broken.is_some();
+            let text = format!("{}: its chain is longer than its {size} bytes", named.path);
+            if is_longer && self.log.problem(Remedy::Safe, text) {
+                self.cut(first, chain.clusters, needed).await?;
+                if needed == 0 {
+                    named.entry.set_first_cluster(self.kind(), 0);
+                    self.write_entry(named.offset, &named.entry).await?;
+                }
+            }
+            return Ok(());
+        }
+        let text = match chain.broken {
+            Some(broken) => format!("{}: its chain {broken}", named.path),
+            None => format!("{}: its chain is shorter than its {size} bytes", named.path),
+        };
+        if self.log.problem(Remedy::Lossy, text) {
+            self.end_chain(chain.last).await?;
+            let kept = u64::from(chain.clusters) * cluster_bytes;
+            // Less than the size, which fits.
+            named.entry.set_size(kept as u32);
+            if chain.last.is_none() {
+                named.entry.set_first_cluster(self.kind(), 0);
+            }
+            self.write_entry(named.offset, &named.entry).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A short name for people.
+fn shown(entry: &ShortEntry) -> String {
+    let mut out = [0; short_name::DISPLAY_MAX];
+    let ascii = |byte: u8| if byte.is_ascii_graphic() { char::from(byte) } else { '?' };
+    let length = short_name::display(&entry.name(), entry.nt_case(), ascii, &mut out);
+    String::from_utf8_lossy(&out[..length]).into_owned()
+}
+
+/// Whether FAT allows these eleven bytes.
+fn is_good(name: &[u8; 11]) -> bool {
+    // The first byte 5 stands for one that would mark a deleted entry.
+    let rest = if name[0] == 5 { &name[1..] } else { &name[..] };
+    let is_plain = |byte: &u8| {
+        *byte >= b' ' && *byte != 0x7F && !byte.is_ascii_lowercase() && !b"\"*+,./:;<=>?[\\]|".contains(byte)
+    };
+    name[0] != b' ' && rest.iter().all(is_plain)
+}
+
+fn made_up_name(number: u32) -> [u8; 11] {
+    let mut name = *b"FSCK0000REN";
+    let mut rest = number;
+    for place in name[4..8].iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_are_told_from_what_is_none() {
+        for good in [b"README  TXT", b"A          ", b"\x05BC     X  ", b"A~1     TX1", b"A B     C D"] {
+            assert!(is_good(good), "{good:?}");
+        }
+        for bad in
+            [b"readme  txt", b" A         ", b"A.B        ", b"A\x01         ", b".          ", b"A\x7F         "]
+        {
+            assert!(!is_good(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn made_up_names_count() {
+        assert_eq!(&made_up_name(0), b"FSCK0000REN");
+        assert_eq!(&made_up_name(1234), b"FSCK1234REN");
+    }
+}

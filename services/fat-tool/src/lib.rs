@@ -1,0 +1,137 @@
+//! Formats and checks FAT disks, and tells on its output what it did.
+//!
+//! The exit status is the outcome: 0 done or clean, 1 mended, 4 faulty, 8 failed, or 16 and more for one of the
+//! reasons of the contract `VolumeManager`; then the first line of the output says why. Deliberately not here: who
+//! uses which disk (the manager knows), and all that is known of FAT (`lib/fat`).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod outcome;
+
+use alloc::format;
+
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use contracts::volume_manager::VolumeError;
+use disk_source::DiskSource;
+use fat::{BlockSource, CheckMode, CheckReport, FormatOptions};
+use sip::executor;
+
+use outcome::Refusal;
+
+sip::startup!();
+
+const STATUS_DONE: i32 = 0;
+const STATUS_MENDED: i32 = 1;
+const STATUS_FAULTY: i32 = 4;
+/// The exit status where the machine gives nothing to work with.
+const STATUS_FAILED: i32 = 8;
+/// One transfer after the other, and those that are read ahead.
+const CHANNELS: usize = 4;
+
+/// Formats or checks.
+pub fn main(startup: Startup) -> i32 {
+    let Startup { namespace, output, task, disk, mode, block_bytes, label, .. } = startup;
+    let mut output = Output::new(output);
+    let work = async {
+        let namespace = Namespace::new(namespace);
+        match task.as_str() {
+            "format" => {
+                let options = format_options(block_bytes, &label)?;
+                make(open(namespace, &disk).await?, options, &disk, &mut output).await
+            }
+            "check" => {
+                let mode = check_mode(&mode)?;
+                check(open(namespace, &disk).await?, mode, &disk, &mut output).await
+            }
+            other => Err(Refusal::new(VolumeError::BadRequest, format!("there is no task `{other}`"))),
+        }
+    };
+    let status = match executor::block_on(work) {
+        Ok(Ok(status)) => status,
+        Ok(Err(refusal)) => {
+            // Whoever listens learns it from the status where the pipe is broken.
+            let _ = output.write(format!("{disk}: {}\n", refusal.sentence).as_bytes());
+            refusal.status()
+        }
+        Err(_) => STATUS_FAILED,
+    };
+    output.finish_with(status)
+}
+
+async fn open(namespace: Namespace, path: &str) -> Result<DiskSource, Refusal> {
+    DiskSource::open(namespace, path, CHANNELS).await.map_err(Refusal::access)
+}
+
+fn check_mode(mode: &str) -> Result<CheckMode, Refusal> {
+    match mode {
+        "look" => Ok(CheckMode::Look),
+        "mend" => Ok(CheckMode::Mend),
+        "repair" => Ok(CheckMode::Repair),
+        other => Err(Refusal::new(VolumeError::BadRequest, format!("there is no mode `{other}`"))),
+    }
+}
+
+fn format_options(block_bytes: i64, label: &str) -> Result<FormatOptions<'_>, Refusal> {
+    const NS_PER_S: u64 = 1_000_000_000;
+    let wrong = || {
+        let sentence = format!("clusters of {block_bytes} bytes make no sense; give a power of two from 512 to 65536");
+        Refusal::new(VolumeError::BadRequest, sentence)
+    };
+    let cluster_bytes = match u32::try_from(block_bytes).map_err(|_| wrong())? {
+        0 => None,
+        bytes if bytes.is_power_of_two() && (512..=65_536).contains(&bytes) => Some(bytes),
+        _ => return Err(wrong()),
+    };
+    let now_ns = sip::time::wall();
+    // Two volumes that are made at different times have different numbers, most likely.
+    let serial = (now_ns >> 16) as u32 ^ now_ns as u32;
+    Ok(FormatOptions { cluster_bytes, label, time_s: i64::try_from(now_ns / NS_PER_S).unwrap_or(0), serial })
+}
+
+async fn make<S: BlockSource>(
+    source: S,
+    options: FormatOptions<'_>,
+    disk: &str,
+    output: &mut Output,
+) -> Result<i32, Refusal> {
+    let made = fat::format(source, options).await.map_err(|error| Refusal::format(error, options.label))?;
+    let report = format!(
+        "{disk}: formatted as FAT{} with {} clusters of {} bytes\n",
+        made.bits, made.clusters, made.cluster_bytes
+    );
+    output.write(report.as_bytes()).map_err(Refusal::pipe)?;
+    Ok(STATUS_DONE)
+}
+
+async fn check<S: BlockSource>(source: S, mode: CheckMode, disk: &str, output: &mut Output) -> Result<i32, Refusal> {
+    let report = fat::check(source, mode).await.map_err(Refusal::check)?;
+    output.write(told(&report, disk).as_bytes()).map_err(Refusal::pipe)?;
+    for line in &report.lines {
+        output.write(format!("{}\n", contracts::text::printable(line.as_bytes())).as_bytes()).map_err(Refusal::pipe)?;
+    }
+    let unnamed = (report.problems as usize).saturating_sub(report.lines.len());
+    if unnamed > 0 {
+        output.write(format!("and {unnamed} more\n").as_bytes()).map_err(Refusal::pipe)?;
+    }
+    Ok(match (report.problems, report.left) {
+        (0, _) => STATUS_DONE,
+        (_, 0) => STATUS_MENDED,
+        _ => STATUS_FAULTY,
+    })
+}
+
+/// The first line of a check's report.
+fn told(report: &CheckReport, disk: &str) -> alloc::string::String {
+    let outcome = match (report.problems, report.left) {
+        (0, _) => "clean".into(),
+        (problems, 0) => format!("mended, {problems} problems"),
+        (problems, left) => format!("faulty, {left} of {problems} problems left"),
+    };
+    format!(
+        "{disk}: {outcome}; FAT{}, {} files, {} folders, {} of {} clusters of {} bytes in use\n",
+        report.bits, report.files, report.folders, report.used_clusters, report.clusters, report.cluster_bytes
+    )
+}

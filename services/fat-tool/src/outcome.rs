@@ -1,0 +1,83 @@
+//! Why nothing was done, as a sentence and as an exit status.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::pipe_io::PipeBroken;
+use contracts::volume_manager::VolumeError;
+use fat::Error;
+
+/// Exit statuses from here on number the reasons of the contract.
+const FIRST_REASON: i32 = 16;
+
+/// Why nothing was done, or not all.
+pub(crate) struct Refusal {
+    reason: VolumeError,
+    /// For people.
+    pub(crate) sentence: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(reason: VolumeError, sentence: impl Into<String>) -> Refusal {
+        Refusal { reason, sentence: sentence.into() }
+    }
+
+    /// The exit status that stands for the reason.
+    pub(crate) fn status(&self) -> i32 {
+        FIRST_REASON + self.reason as i32
+    }
+
+    /// The disk could not be opened.
+    pub(crate) fn access(error: AccessError) -> Refusal {
+        let reason = match error {
+            AccessError::Name(NameError::NotFound | NameError::NotADirectory) => VolumeError::NotFound,
+            AccessError::Name(NameError::NotPermitted) => VolumeError::NotPermitted,
+            AccessError::Name(NameError::WrongContract | NameError::BadPath) => VolumeError::BadRequest,
+            AccessError::System(_) | AccessError::Name(NameError::Exhausted) => VolumeError::Exhausted,
+            _ => VolumeError::DeviceError,
+        };
+        Refusal::new(reason, error.to_string())
+    }
+
+    /// Nobody reads the report.
+    pub(crate) fn pipe(broken: PipeBroken) -> Refusal {
+        Refusal::new(VolumeError::Exhausted, broken.to_string())
+    }
+
+    /// The volume could not be made.
+    pub(crate) fn format(error: Error, label: &str) -> Refusal {
+        match error {
+            Error::BadName => {
+                let label = label.escape_debug();
+                let sentence =
+                    format!("`{label}` is no label; it has at most 11 characters of ASCII, few signs among them");
+                Refusal::new(VolumeError::BadRequest, sentence)
+            }
+            Error::NoSpace => Refusal::new(
+                VolumeError::NoSpace,
+                "the disk is too small for a FAT volume, or for clusters of that size",
+            ),
+            Error::TooLarge | Error::Exhausted => Refusal::new(
+                VolumeError::NotSupported,
+                "the disk is too large for a FAT volume, or for clusters of that size",
+            ),
+            other => Refusal::check(other),
+        }
+    }
+
+    /// The volume could not be checked.
+    pub(crate) fn check(error: Error) -> Refusal {
+        let reason = match error {
+            Error::NotRecognised => VolumeError::NotRecognised,
+            Error::NotSupported => VolumeError::NotSupported,
+            Error::Damaged(_) => VolumeError::Damaged,
+            Error::ReadOnly => VolumeError::ReadOnly,
+            Error::Exhausted => VolumeError::Exhausted,
+            Error::NoSpace => VolumeError::NoSpace,
+            _ => VolumeError::DeviceError,
+        };
+        Refusal::new(reason, error.to_string())
+    }
+}
