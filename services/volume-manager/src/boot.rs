@@ -69,7 +69,10 @@ fn disks(manager: &Manager, prefixes: &str) -> Result<Vec<String>, contracts::ac
     let services = names.iter().filter(|name| name.kind == NodeKind::Service).map(|name| name.text());
     let disks: Vec<String> = services.filter(|name| is_disk(name)).map(|name| format!("{DISKS}/{name}")).collect();
     let has_partitions = |disk: &String| disks.iter().any(|other| places::whole_disk(other) == Some(disk));
-    Ok(disks.iter().filter(|disk| !has_partitions(disk)).cloned().collect())
+    // What another manager uses is not this one's concern.
+    let claims = manager.claims.all()?;
+    let is_claimed = |disk: &String| claims.iter().any(|claim| places::collide(&claim.path, disk));
+    Ok(disks.iter().filter(|disk| !has_partitions(disk) && !is_claimed(disk)).cloned().collect())
 }
 
 /// Mounts again what a manager before this one had mounted.
