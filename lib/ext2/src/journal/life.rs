@@ -231,7 +231,8 @@ impl<S: BlockSource> Store<S> {
         let frozen = self.end_epoch();
         self.log(&frozen).await?;
         // Who replays this needs the inode to find the journal, as long as the superblock says that there is one.
-        let (last, rest): (Vec<u32>, Vec<u32>) = frozen.into_iter().partition(|&one| one == superblock_block || one == block);
+        let (last, rest): (Vec<u32>, Vec<u32>) =
+            frozen.into_iter().partition(|&one| one == superblock_block || one == block);
         self.write_home(rest).await?;
         self.flush().await?;
         for one in [superblock_block, block] {

@@ -5,6 +5,10 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 
 use super::disk::{Act, RecordingDisk, fsck};
 use super::{open, options};
@@ -12,6 +16,7 @@ use crate::error::Error;
 use crate::format::{Attributes, File, Folder, Node, Options, format};
 use crate::source::complete;
 use crate::store::Store;
+use crate::store::tasks::each;
 use crate::wire::{read_u32, write_u32};
 
 /// Files that the tests grow and cut, by inode: `lost+found` is 11.
@@ -42,12 +47,7 @@ impl Random {
 }
 
 /// Replaces what a file has: frees its blocks, allocates others, fills them. With direct blocks only.
-pub(super) async fn replace(
-    store: &Store<RecordingDisk>,
-    number: u32,
-    version: u32,
-    count: u32,
-) -> Result<(), Error> {
+pub(super) async fn replace(store: &Store<RecordingDisk>, number: u32, version: u32, count: u32) -> Result<(), Error> {
     let block_bytes = store.block_bytes();
     let change = store.begin_for(60, count).await?;
     let (home, start) = store.inode_place(number).await?;
@@ -131,7 +131,8 @@ fn run(disk: &RecordingDisk, seed: u64) -> Vec<State> {
 
 /// The disk after a crash behind so many acts: of the writes since the last flush, those that the filter lets through.
 fn crashed(image: &[u8], acts: &[Act], mut has: impl FnMut() -> bool) -> (Vec<u8>, u64) {
-    let flushed = acts.iter().rposition(|act| matches!(act, Act::Flush)).unwrap_or(0);
+    let flushes = acts.iter().filter_map(|act| if let Act::Flush(before) = act { Some(*before) } else { None });
+    let flushed = flushes.max().unwrap_or(0);
     let (mut bytes, mut mark) = (image.to_vec(), 0);
     for (index, act) in acts.iter().enumerate() {
         match act {
@@ -173,26 +174,113 @@ fn check(bytes: Vec<u8>, mark: u64, states: &[State], with_fsck: bool) {
     }
 }
 
-fn crash_everywhere(block_bytes: u32, seed: u64, image: &[u8]) {
-    let disk = RecordingDisk::new(image.to_vec());
-    let states = run(&disk, seed);
+fn crash_everywhere(seed: u64, image: &[u8], disk: &RecordingDisk, states: &[State]) {
     fsck(&disk.bytes(), "-fn", &[0]);
     let acts = disk.acts();
-    let mut random = Random(seed ^ u64::from(block_bytes));
+    let mut random = Random(seed);
     for end in 0..=acts.len() {
         let with_fsck = random.below(120) == 0;
         let (bytes, mark) = crashed(image, &acts[..end], || true);
-        check(bytes, mark, &states, with_fsck);
+        check(bytes, mark, states, with_fsck);
         let share = random.below(9) + 1;
         let (bytes, mark) = crashed(image, &acts[..end], || random.below(10) < share);
-        check(bytes, mark, &states, with_fsck);
+        check(bytes, mark, states, with_fsck);
     }
 }
 
 #[test]
 fn every_crash_leaves_a_committed_state() {
-    for (block_bytes, seed) in [(1024, 1), (4096, 2), (1024, 3), (2048, 4)] {
-        let image = image_with_files(block_bytes, 8 << 20);
-        crash_everywhere(block_bytes, seed, &image);
+    for (block_bytes, volume_bytes, seed) in [(1024, 3 << 20, 1), (1024, 16 << 20, 2), (4096, 9 << 20, 3)] {
+        let image = image_with_files(block_bytes, volume_bytes);
+        let disk = RecordingDisk::new(image.clone());
+        let states = run(&disk, seed);
+        crash_everywhere(seed, &image, &disk, &states);
+    }
+}
+
+/// Changes by several tasks at once while commits go on. A task's changes come one after the other, so that a commit
+/// has for each task's files one of the states that they went through: at least the last one before it began, at most
+/// the one when it ended.
+async fn change_beside_commits(store: &Store<RecordingDisk>, seed: u64) -> Vec<Vec<State>> {
+    let histories: Vec<RefCell<Vec<State>>> = (0..TASKS).map(|_| RefCell::default()).collect();
+    let work = |task: u32| {
+        let (store, history) = (store, &histories[task as usize]);
+        async move {
+            let mut random = Random(seed + u64::from(task));
+            let mut model = State::new();
+            history.borrow_mut().push(model.clone());
+            for round in 1..30 {
+                let number = FILES.start + task + TASKS * random.below(u64::from(20 / TASKS)) as u32;
+                let (version, count) = (round * TASKS + task, random.below(13) as u32);
+                model.insert(number, (if count == 0 { 0 } else { version }, count));
+                history.borrow_mut().push(model.clone());
+                replace(store, number, version, count).await?;
+            }
+            Ok::<(), Error>(())
+        }
+    };
+    let mut tasks = (0..TASKS).map(work);
+    let mut is_working = true;
+    let commits = async {
+        for mark in 1..12 {
+            let done: Vec<usize> = histories.iter().map(|history| history.borrow().len()).collect();
+            store.commit().await?;
+            let sum = done.iter().enumerate().map(|(task, done)| (*done as u64) << (task * 8));
+            store.source().mark(sum.sum::<u64>() | mark << 56);
+        }
+        Ok::<(), Error>(())
+    };
+    let all = async {
+        each(TASKS as usize, || tasks.next()).await.unwrap();
+        is_working = false;
+    };
+    join(all, async { commits.await.unwrap() }).await;
+    assert!(!is_working);
+    histories.into_iter().map(RefCell::into_inner).collect()
+}
+
+async fn join(first: impl Future<Output = ()>, second: impl Future<Output = ()>) {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let (mut first_done, mut second_done) = (false, false);
+    poll_fn(|context| {
+        first_done = first_done || first.as_mut().poll(context).is_ready();
+        second_done = second_done || second.as_mut().poll(context).is_ready();
+        if first_done && second_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Tasks that change files at once; each has every fourth of them.
+const TASKS: u32 = 4;
+
+#[test]
+fn changes_beside_commits_are_whole_after_every_crash() {
+    for seed in 1..4 {
+        let image = image_with_files(1024, 3 << 20);
+        let disk = RecordingDisk::new(image.clone());
+        let store = open(&disk);
+        disk.record();
+        disk.slow_down(seed);
+        let histories = disk.run(change_beside_commits(&store, seed));
+        disk.run(store.unmount()).unwrap();
+        fsck(&disk.bytes(), "-fn", &[0]);
+        let acts = disk.acts();
+        let mut random = Random(seed);
+        for end in 0..=acts.len() {
+            let (bytes, mark) = crashed(&image, &acts[..end], || random.below(2) == 0);
+            if random.below(150) == 0 {
+                fsck(&fsck(&bytes, "-fp", &[0, 1]), "-fn", &[0]);
+            }
+            let found = state(&open(&RecordingDisk::new(bytes)));
+            for (task, history) in (0..TASKS).zip(&histories) {
+                let own = found.iter().filter(|(number, _)| (**number - FILES.start) % TASKS == task);
+                let own: State =
+                    own.map(|(number, state)| (*number, *state)).filter(|(_, state)| state.1 > 0).collect();
+                // The change that was under way when the commit began may be in it or not.
+                let least = ((mark >> (task * 8) & 0xff) as usize).saturating_sub(2);
+                let is_own = |state: &State| state.iter().filter(|(_, state)| state.1 > 0).eq(own.iter());
+                assert!(history[least..].iter().any(is_own), "task {task}, mark {mark:#x}: {own:?}");
+            }
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! A disk that remembers what was done to it.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
-use core::future::Future;
+use core::future::{Future, poll_fn};
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, Waker};
 use std::process::Command;
 
 use crate::error::DiskError;
@@ -16,7 +19,8 @@ use crate::source::{BlockSource, complete};
 #[derive(Clone, Debug)]
 pub(in crate::store) enum Act {
     Write(u64, Vec<u8>),
-    Flush,
+    /// It makes permanent so many acts before it: what was written before it began.
+    Flush(usize),
     /// Something happened that the test wants to find again.
     Mark(u64),
 }
@@ -28,7 +32,11 @@ struct State {
     records: Cell<bool>,
     /// Writes and flushes that are left until all fail.
     until_failure: Cell<Option<u64>>,
+    fails_once: Cell<bool>,
     memory_left: Cell<Option<usize>>,
+    /// With a seed, everything takes a while, and spawned tasks wait until they are polled.
+    slowness: Cell<Option<u64>>,
+    tasks: RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>,
     read_only: Cell<bool>,
 }
 
@@ -60,8 +68,62 @@ impl RecordingDisk {
         self.0.acts.borrow_mut().push(Act::Mark(mark));
     }
 
+    /// Lets every write and flush fail after so many.
     pub(in crate::store) fn fail_after(&self, acts: Option<u64>) {
+        self.0.fails_once.set(false);
         self.0.until_failure.set(acts);
+    }
+
+    /// Lets one write or flush fail after so many.
+    pub(in crate::store) fn fail_once_after(&self, acts: u64) {
+        self.0.fails_once.set(true);
+        self.0.until_failure.set(Some(acts));
+    }
+
+    /// Whether a failure is still to come.
+    pub(in crate::store) fn will_fail(&self) -> bool {
+        self.0.until_failure.get().is_some()
+    }
+
+    /// From now on everything takes a while, differently long by the seed.
+    pub(in crate::store) fn slow_down(&self, seed: u64) {
+        self.0.slowness.set(Some(seed));
+    }
+
+    async fn take_a_while(&self) {
+        let Some(seed) = self.0.slowness.get() else { return };
+        let seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0.slowness.set(Some(seed));
+        let mut left = (seed >> 33) % 12;
+        poll_fn(|context| {
+            if left == 0 {
+                return Poll::Ready(());
+            }
+            left -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Drives a future and the tasks that were spawned.
+    pub(in crate::store) fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..10_000_000 {
+            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                return value;
+            }
+            self.poll_tasks();
+        }
+        panic!("this takes no end");
+    }
+
+    fn poll_tasks(&self) {
+        let mut tasks = core::mem::take(&mut *self.0.tasks.borrow_mut());
+        let mut context = Context::from_waker(Waker::noop());
+        tasks.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
+        self.0.tasks.borrow_mut().append(&mut tasks);
     }
 
     pub(in crate::store) fn limit_memory(&self, buffers: Option<usize>) {
@@ -75,6 +137,9 @@ impl RecordingDisk {
     fn act(&self, act: impl FnOnce() -> Act) -> Result<(), DiskError> {
         if let Some(left) = self.0.until_failure.get() {
             if left == 0 {
+                if self.0.fails_once.get() {
+                    self.0.until_failure.set(None);
+                }
                 return Err(DiskError::Failed(5));
             }
             self.0.until_failure.set(Some(left - 1));
@@ -107,12 +172,14 @@ impl BlockSource for RecordingDisk {
     }
 
     async fn read(&self, offset: u64, mut buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
+        self.take_a_while().await;
         buffer[..bytes].copy_from_slice(&self.0.bytes.borrow()[offset as usize..][..bytes]);
         (Some(buffer), Ok(()))
     }
 
     async fn write(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
         assert!(!self.0.read_only.get(), "a disk that cannot be written was written");
+        self.take_a_while().await;
         let result = self.act(|| Act::Write(offset, buffer[..bytes].to_vec()));
         if result.is_ok() {
             self.0.bytes.borrow_mut()[offset as usize..][..bytes].copy_from_slice(&buffer[..bytes]);
@@ -121,11 +188,17 @@ impl BlockSource for RecordingDisk {
     }
 
     async fn flush(&self) -> Result<(), DiskError> {
-        self.act(|| Act::Flush)
+        let before = self.0.acts.borrow().len();
+        self.take_a_while().await;
+        self.act(|| Act::Flush(before))
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        complete(task);
+        if self.0.slowness.get().is_some() {
+            self.0.tasks.borrow_mut().push(Box::pin(task));
+        } else {
+            complete(task);
+        }
     }
 
     fn now_s(&self) -> u32 {

@@ -2,6 +2,7 @@
 
 mod crash;
 mod disk;
+mod faults;
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
