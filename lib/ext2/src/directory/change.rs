@@ -271,10 +271,11 @@ impl<S: BlockSource> Core<S> {
         new: &NewEntry<'_>,
     ) -> Result<(), Error> {
         let format = self.entry_format();
+        let is_known = self.names.borrow().contains(folder.number);
         let room = self.change_block(change, place.block, |block| {
             let is_in = directory::insert(block, new, format)?;
             debug_assert!(is_in, "the plan found room");
-            largest_room(block, format)
+            if is_known { largest_room(block, format) } else { Ok(0) }
         })?;
         let room = room.map_err(|at| self.bad_entry(place, at))?;
         self.names.borrow_mut().with(folder.number, |names| {
@@ -311,10 +312,12 @@ impl<S: BlockSource> Core<S> {
     ) -> Result<(), Error> {
         let format = self.entry_format();
         let now = self.store.now_s();
+        let is_known = self.names.borrow().contains(folder.number);
         for (index, block) in core::iter::once((found.index, found.block)).chain(rewritten.iter().copied()) {
             let place = FolderBlock { folder: folder.number, index, block };
             let room = self.change_block(change, block, |bytes| match directory::remove(bytes, name, format)? {
-                Some(_) => largest_room(bytes, format).map(Some),
+                Some(_) if is_known => largest_room(bytes, format).map(Some),
+                Some(_) => Ok(Some(0)),
                 None => Ok(None),
             })?;
             let Some(room) = room.map_err(|at| self.bad_entry(&place, at))? else { continue };

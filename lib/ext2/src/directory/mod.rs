@@ -17,7 +17,7 @@ use crate::features::INCOMPATIBLE_FILE_TYPE;
 use crate::mapping::Run;
 use crate::source::BlockSource;
 use crate::volume::Core;
-use crate::wire::directory::{EntryFormat, View, entries};
+use crate::wire::directory::{self, EntryFormat, View, entries};
 use crate::wire::inode::{Inode, Kind};
 
 /// A name in a folder.
@@ -159,10 +159,10 @@ impl<S: BlockSource> Core<S> {
 
     pub(crate) fn check_entry(&self, place: &FolderBlock, offset: usize, view: &View<'_>) -> Result<(), Error> {
         let (value, most) = (view.inode.into(), self.superblock.inodes.into());
-        if value <= most {
-            return Ok(());
+        if value > most {
+            let problem = Problem::OutOfRange { field: "its inode number", value, least: 1, most };
+            return Err(self.bad_entry(place, (offset, problem)));
         }
-        let problem = Problem::OutOfRange { field: "its inode number", value, least: 1, most };
-        Err(self.bad_entry(place, (offset, problem)))
+        directory::check_name(view.name).map_err(|problem| self.bad_entry(place, (offset, problem)))
     }
 }

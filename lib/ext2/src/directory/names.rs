@@ -91,6 +91,11 @@ impl NameIndexes {
         self.limit
     }
 
+    /// Whether a folder's names are here.
+    pub(crate) fn contains(&self, folder: u32) -> bool {
+        self.folders.contains_key(&folder)
+    }
+
     /// Works with a folder's names, if they are here.
     pub(crate) fn with<R>(&mut self, folder: u32, work: impl FnOnce(&mut NameIndex) -> R) -> Option<R> {
         self.clock += 1;

@@ -70,7 +70,9 @@ impl<S: BlockSource> Core<S> {
         let now = self.store.now_s();
         self.change_inode(change, place, |inode| {
             // The numbers stay where they are no blocks': a link's target, which is nobody's any more.
-            (inode.size, inode.sectors, inode.deleted, inode.changed) = (0, 0, now, now);
+            (inode.size, inode.sectors, inode.changed) = (0, 0, now);
+            // Where there is no clock, it still must not be taken for a number on the list of orphans.
+            inode.deleted = now.max(self.superblock.inodes);
         })?;
         self.inodes.borrow_mut().remove(number);
         self.names.borrow_mut().forget(number);

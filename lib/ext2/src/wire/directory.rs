@@ -44,7 +44,7 @@ pub struct View<'a> {
     pub name: &'a [u8],
 }
 
-/// Reads the entry at `offset` of a folder's block.
+/// Reads the entry at `offset` of a folder's block. What bytes its name has is not looked at, see [`check_name`].
 pub fn entry(block: &[u8], offset: usize, format: EntryFormat) -> Result<View<'_>, Problem> {
     let bytes = block.get(offset..).unwrap_or(&[]);
     if bytes.len() < HEADER_BYTES {
@@ -71,11 +71,15 @@ pub fn entry(block: &[u8], offset: usize, format: EntryFormat) -> Result<View<'_
         let (value, least, most) = (name_bytes as u64, 1, LONGEST_NAME as u64);
         return Err(Problem::OutOfRange { field: "name_len", value, least, most });
     }
-    let name = &bytes[field::NAME..field::NAME + name_bytes];
-    // A name with a slash could never be opened, and would lead a walker of the tree elsewhere.
+    Ok(View { inode, entry_bytes, kind, name: &bytes[field::NAME..field::NAME + name_bytes] })
+}
+
+/// Refuses a name that no entry can have. One with a slash could never be opened, and would lead a walker of the
+/// tree elsewhere.
+pub fn check_name(name: &[u8]) -> Result<(), Problem> {
     match name.iter().find(|&&byte| byte == 0 || byte == b'/') {
         Some(&byte) => Err(Problem::Meaningless { field: "a byte of the name", value: byte.into() }),
-        None => Ok(View { inode, entry_bytes, kind, name }),
+        None => Ok(()),
     }
 }
 
