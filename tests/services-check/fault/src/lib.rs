@@ -1,0 +1,89 @@
+//! Tells a faulty disk when to fail, for tests that work through the shell.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+use alloc::string::String;
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use contracts::report;
+use faulty_contract::faulty_disk::{self, FaultCounts, FaultPlan, states};
+
+sip::startup!();
+
+type Controller = faulty_disk::Imp<states::Ready>;
+
+/// Gives one order.
+pub fn main(startup: Startup) -> i32 {
+    let number = |number: i64| u64::try_from(number).unwrap_or(0);
+    let plan = FaultPlan {
+        fail_read: number(startup.fail_read),
+        fail_reads: number(startup.fail_reads),
+        fail_write: number(startup.fail_write),
+        fail_writes: number(startup.fail_writes),
+        fail_flush: number(startup.fail_flush),
+        fail_flushes: number(startup.fail_flushes),
+        bad_offset: number(startup.bad_offset),
+        bad_bytes: number(startup.bad_bytes),
+        cut_after_writes: number(startup.cut_after_writes),
+        cut_seed: number(startup.cut_seed),
+        end_at_write: number(startup.end_at_write),
+        delay_us: number(startup.delay_us),
+    };
+    let mut namespace = Namespace::new(startup.namespace);
+    let controller = match open(&mut namespace, &startup.path) {
+        Ok(controller) => controller,
+        Err(error) => return report::path_error(&startup.path, &error),
+    };
+    let answer = match &*startup.order {
+        "plan" => match controller.set_plan(plan).receive() {
+            faulty_disk::ImpReadyAfterSetPlan::Done { .. } => Ok(String::new()),
+            faulty_disk::ImpReadyAfterSetPlan::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        },
+        "cut" => match controller.cut(number(startup.seed)).receive() {
+            faulty_disk::ImpReadyAfterCut::Done { .. } => Ok(String::new()),
+            faulty_disk::ImpReadyAfterCut::Failed { .. } => Err(NameError::DeviceError.into()),
+            faulty_disk::ImpReadyAfterCut::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        },
+        "on" => match controller.power_on().receive() {
+            faulty_disk::ImpReadyAfterPowerOn::Done { .. } => Ok(String::new()),
+            faulty_disk::ImpReadyAfterPowerOn::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        },
+        "counts" => match controller.get_counts().receive() {
+            faulty_disk::ImpReadyAfterGetCounts::Counts { counts, .. } => Ok(lines(&counts)),
+            faulty_disk::ImpReadyAfterGetCounts::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        },
+        other => {
+            report::error(format_args!("`{other}` is no order; give it plan, cut, on or counts"));
+            return 1;
+        }
+    };
+    match answer {
+        Ok(text) => {
+            let mut output = Output::new(startup.output);
+            output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
+        }
+        Err(error) => report::path_error(&startup.path, &error),
+    }
+}
+
+fn open(namespace: &mut Namespace, path: &str) -> Result<Controller, AccessError> {
+    namespace.open(path, faulty_disk::new_channel, |importer| match importer.receive() {
+        faulty_disk::ImpStart::Success { next } => Ok(next),
+        faulty_disk::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+        faulty_disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    })
+}
+
+fn lines(counts: &FaultCounts) -> String {
+    let FaultCounts { reads, writes, flushes, failed, bytes_read, bytes_written, unflushed_writes, is_off } = counts;
+    format!(
+        "reads {reads}\nwrites {writes}\nflushes {flushes}\nfailed {failed}\nbytes-read {bytes_read}\n\
+         bytes-written {bytes_written}\nunflushed-writes {unflushed_writes}\nis-off {is_off}\n"
+    )
+}

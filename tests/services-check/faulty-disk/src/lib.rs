@@ -1,0 +1,76 @@
+//! A disk for tests of what lies above disks: it fails when it is told to, and forgets what was not flushed.
+//!
+//! [`plan`] says which request fails, [`cache`] is what a disk may forget, [`medium`] where the bytes are, [`disk`]
+//! the three together, [`control`] takes orders. Deliberately not here: any knowledge of what is on the disk.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod cache;
+mod control;
+mod disk;
+mod medium;
+pub mod plan;
+
+use alloc::string::String;
+
+use contracts::namespace::Namespace;
+use contracts::service_provider::{self, StartError};
+use contracts::{provider, report};
+use disk_server::Disk;
+use faulty_contract::faulty_disk::FaultPlan;
+use sip::exheap::ExVec;
+
+use disk::FaultyDisk;
+use medium::Bytes;
+
+sip::startup!();
+
+/// Serves the disk until those who hand over clients are gone.
+pub fn main(startup: Startup) -> i32 {
+    let number = |number: i64| u64::try_from(number).unwrap_or(0);
+    let plan = FaultPlan {
+        fail_read: number(startup.fail_read),
+        fail_reads: number(startup.fail_reads),
+        fail_write: number(startup.fail_write),
+        fail_writes: number(startup.fail_writes),
+        fail_flush: number(startup.fail_flush),
+        fail_flushes: number(startup.fail_flushes),
+        bad_offset: number(startup.bad_offset),
+        bad_bytes: number(startup.bad_bytes),
+        cut_after_writes: number(startup.cut_after_writes),
+        cut_seed: number(startup.cut_seed),
+        end_at_write: number(startup.end_at_write),
+        delay_us: number(startup.delay_us),
+    };
+    let serving = async move {
+        let bytes = if startup.over.is_empty() {
+            Bytes::in_memory(number(startup.size_mib) << 20)
+        } else {
+            Bytes::over(Namespace::new(startup.namespace), &startup.over).await
+        };
+        match bytes {
+            Ok(bytes) => {
+                let disk = Disk::new(FaultyDisk::new(bytes, plan, startup.write_through));
+                let controlled = disk.clone();
+                let controllers = startup.controllers.ready();
+                sip::executor::spawn(provider::accept(controllers, move |client| {
+                    control::serve(controlled.clone(), client)
+                }));
+                provider::accept(startup.clients.ready(), move |client| disk.serve(client)).await;
+                0
+            }
+            Err(reason) => refuse(startup.clients, &reason),
+        }
+    };
+    sip::executor::block_on(serving).unwrap_or(1)
+}
+
+fn refuse(clients: service_provider::Exp<service_provider::states::Start>, reason: &String) -> i32 {
+    match ExVec::from_slice(reason.as_bytes()) {
+        Ok(block) => drop(clients.not_ready(StartError::Missing, block)),
+        Err(_) => report::error(format_args!("{reason}")),
+    }
+    1
+}
