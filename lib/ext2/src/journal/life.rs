@@ -7,7 +7,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Journal, TRANSIENT, TRANSIENT_OLD};
+use super::{Journal, Row, TRANSIENT, TRANSIENT_OLD};
 use crate::error::Error;
 use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
 use crate::source::BlockSource;
@@ -32,7 +32,7 @@ const BACKUP_OF_NUMBERS: u8 = 1;
 
 /// Where the blocks of a new journal are.
 struct Plan {
-    rows: Vec<(u32, u32, u32)>,
+    rows: Vec<Row>,
     tables: Vec<u32>,
     numbers: [u32; BLOCK_NUMBERS],
     /// The content of the tables.
@@ -126,7 +126,7 @@ impl<S: BlockSource> Store<S> {
         // The tables come first, so that the journal's own blocks are in a row.
         let mut blocks = taken.iter().flat_map(|&(first, count)| first..first + count);
         let tables: Vec<u32> = blocks.by_ref().take(tables as usize).collect();
-        let mut rows: Vec<(u32, u32, u32)> = Vec::new();
+        let mut rows: Vec<Row> = Vec::new();
         for (position, block) in (0..).zip(blocks.clone()) {
             match rows.last_mut() {
                 Some(row) if row.1 + row.2 == block => row.2 += 1,
@@ -150,7 +150,7 @@ impl<S: BlockSource> Store<S> {
             self.write_metadata(table, 1, fill).await?;
         }
         let most = self.geometry().line_blocks as u32;
-        let parts = |row: &(u32, u32, u32)| {
+        let parts = |row: &Row| {
             let (first, count) = (row.1, row.2);
             (0..count).step_by(most as usize).map(move |start| (first + start, most.min(count - start)))
         };

@@ -23,10 +23,13 @@ const TRANSIENT: [u8; UUID_BYTES] = *b"while mounted, 1";
 /// The same, on a volume of revision 0, which has to be revision 1 to have a journal.
 const TRANSIENT_OLD: [u8; UUID_BYTES] = *b"while mounted, 0";
 
+/// A row of a journal's blocks: the first in the journal, the first of the volume, how many.
+type Row = (u32, u32, u32);
+
 /// A journal's place and state.
 pub(crate) struct Journal {
-    /// Rows of its blocks: the first in the journal, the first of the volume, how many.
-    rows: Vec<(u32, u32, u32)>,
+    /// Where its blocks are.
+    rows: Vec<Row>,
     /// Blocks that hold the numbers of its blocks.
     tables: Vec<u32>,
     /// The inode it is in.
@@ -52,12 +55,7 @@ enum Item {
 }
 
 impl Journal {
-    fn new(
-        rows: Vec<(u32, u32, u32)>,
-        tables: Vec<u32>,
-        inode: u32,
-        superblock: Vec<u8>,
-    ) -> Result<Journal, JournalProblem> {
+    fn new(rows: Vec<Row>, tables: Vec<u32>, inode: u32, superblock: Vec<u8>) -> Result<Journal, JournalProblem> {
         let block_bytes = superblock.len();
         let file_blocks = rows.last().map_or(0, |row| row.0 + row.2);
         // One of 1024, 2048 and 4096.

@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::Journal;
+use super::{Journal, Row};
 use crate::error::{Error, JournalProblem, ReadOnlyReason};
 use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
 use crate::source::BlockSource;
@@ -99,8 +99,8 @@ impl<S: BlockSource> Store<S> {
         &self,
         numbers: &[u32; BLOCK_NUMBERS],
         blocks: u32,
-    ) -> Result<Option<(Vec<(u32, u32, u32)>, Vec<u32>)>, Error> {
-        let mut rows: Vec<(u32, u32, u32)> = Vec::new();
+    ) -> Result<Option<(Vec<Row>, Vec<u32>)>, Error> {
+        let mut rows: Vec<Row> = Vec::new();
         let mut tables = Vec::new();
         // What is still to be looked at, the next last: a number, and how many levels of tables are below it.
         let mut left: Vec<(u32, u32)> = numbers[DIRECT_BLOCKS..].iter().copied().zip([1, 2, 3]).rev().collect();

@@ -205,10 +205,6 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.count >= self.capacity
     }
 
-    pub(super) fn clean_lines(&self) -> usize {
-        self.clean.count
-    }
-
     /// Puts a line that the disk does not have where it belongs.
     pub(super) fn settle(&mut self, slot: u32) {
         let Some(line) = self.get(slot) else { return };
@@ -397,10 +393,10 @@ mod tests {
         for index in 0..1000 {
             assert_eq!(lines.find(index).is_some(), index % 3 != 0);
         }
-        assert_eq!(lines.clean_lines(), 666);
+        assert_eq!(lines.clean.count, 666);
         lines.begin_flight(lines.find(1).unwrap(), true);
-        assert_eq!((lines.clean_lines(), lines.unwritten), (665, 1));
+        assert_eq!((lines.clean.count, lines.unwritten), (665, 1));
         lines.end_flight(lines.find(1).unwrap(), true);
-        assert_eq!((lines.clean_lines(), lines.unwritten), (666, 0));
+        assert_eq!((lines.clean.count, lines.unwritten), (666, 0));
     }
 }

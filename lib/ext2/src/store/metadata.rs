@@ -7,7 +7,7 @@ use super::Store;
 use super::epoch::Change;
 use super::lines::{Mask, bits};
 use crate::error::{DiskError, Error, ReadOnlyReason};
-use crate::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE};
+use crate::features::READ_ONLY_LARGE_FILE;
 use crate::source::BlockSource;
 
 /// A block in a write set.
@@ -85,11 +85,6 @@ impl<S: BlockSource> Store<S> {
             }
             self.load_block(block).await?;
         }
-    }
-
-    /// Looks at a block of metadata if it is in memory.
-    pub(crate) fn try_read_block<R>(&self, block: u32, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        self.look_at(block, &mut Some(look))
     }
 
     fn look_at<R, F: FnOnce(&[u8]) -> R>(&self, block: u32, look: &mut Option<F>) -> Option<R> {
@@ -226,10 +221,5 @@ impl<S: BlockSource> Store<S> {
         match feature {
             Feature::LargeFile => superblock.read_only_compatible |= READ_ONLY_LARGE_FILE,
         }
-    }
-
-    /// Whether entries of folders say what they name.
-    pub(crate) fn entries_have_kinds(&self) -> bool {
-        self.0.superblock.borrow().incompatible & INCOMPATIBLE_FILE_TYPE != 0
     }
 }

@@ -281,9 +281,14 @@ impl<S: BlockSource> Store<S> {
     /// Writes everything that is dirty at this moment, and waits for what is being written. Failures are noted.
     pub(super) async fn write_all_data(&self) {
         let mut indices = self.0.lines.borrow().unwritten_indices().into_iter();
-        // One failure does not keep the others from being written.
-        let next =
-            || indices.next().map(|index| async move { Ok::<(), Error>(self.write_line(index).await.unwrap_or(())) });
+        // One failure does not keep the others from being written, and is noted.
+        let next = || {
+            let index = indices.next()?;
+            Some(async move {
+                let _ = self.write_line(index).await;
+                Ok::<(), Error>(())
+            })
+        };
         each(self.0.limits.requests, next).await.unwrap_or(());
     }
 

@@ -11,7 +11,7 @@ use core::pin::pin;
 use core::task::Poll;
 
 use super::disk::{Act, RecordingDisk, fsck};
-use super::{open, options};
+use super::open;
 use crate::error::Error;
 use crate::format::{Attributes, File, Folder, Node, Options, format};
 use crate::source::complete;

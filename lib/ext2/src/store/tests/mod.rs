@@ -3,6 +3,7 @@
 mod crash;
 mod disk;
 mod faults;
+mod journals;
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
