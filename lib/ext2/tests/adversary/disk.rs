@@ -285,9 +285,12 @@ impl BlockSource for TestDisk {
         self.check(offset, &buffer, bytes);
         assert!(!self.is_read_only(), "a write to a disk that is only read");
         let fails = self.fails(Request::Write);
-        let recorded = self.0.recording.borrow_mut().as_mut().map(|recording| {
-            recording.begin_write(Write { offset, bytes: Rc::from(&buffer[..bytes]) })
-        });
+        let recorded = self
+            .0
+            .recording
+            .borrow_mut()
+            .as_mut()
+            .map(|recording| recording.begin_write(Write { offset, bytes: Rc::from(&buffer[..bytes]) }));
         self.wait().await;
         // Of a write that failed, a part may be there.
         let written = if fails { bytes / 1024 * 512 } else { bytes };

@@ -9,7 +9,7 @@ use ext2::CacheLimits;
 use crate::disk::{Fault, Request, TestDisk};
 use crate::generator::{Generator, Life};
 use crate::image::Image;
-use crate::model::Model;
+use crate::model::{Kind, Model};
 use crate::noise::{Random, noise};
 use crate::operation::{Operation, Outcome, Path};
 use crate::player::Player;
@@ -268,47 +268,61 @@ fn damaged_metadata_is_survived_for_long() {
     damage_at_random(10_000..60_000, 60);
 }
 
-/// In which files' content a damaged folder must not result: those that were not asked for.
+/// Content is found by numbers of inodes: what a damaged folder calls them, or that it does not, makes no difference.
 #[test]
 fn damaged_folders_cost_no_other_file_its_content() {
     if !tools::are_there() {
         return;
     }
     let (image, model) = lived_in();
-    let bytes = image.to_bytes();
+    let contents = contents(&image, &model);
     let is_folder = |at: &u64| {
-        let block = &bytes[*at as usize..][..1024];
-        block[6] == 1 && block[8] == b'.' && block[4] == 12
+        let mut start = [0; 9];
+        image.read(*at, &mut start);
+        (start[4], start[6], start[8]) == (12, 1, b'.')
     };
-    let folders: Vec<u64> = metadata_blocks(&image).into_iter().filter(is_folder).collect();
-    assert!(folders.len() > 3, "{folders:?}");
-    // Where the content of files is: blocks of noise alone.
-    let is_noise = |at: &u64| !bytes[*at as usize..][..1024].contains(&0);
-    let contents: Vec<u64> = (0..bytes.len() as u64).step_by(1024).filter(is_noise).collect();
-    for seed in 0..200 {
-        let mut damaged = image.clone();
-        let mut random = Random::new(seed);
-        let Some(folder) = random.pick(&folders).copied() else { return };
-        // Anything but the numbers of inodes in the first entries.
-        damaged.write(folder + 28 + random.below(900), &noise(seed, 4));
+    let blocks: Vec<u64> = metadata_blocks(&image).into_iter().filter(is_folder).collect();
+    let folders: Vec<Path> =
+        model.walk().into_iter().filter(|(_, node)| model.entries(*node).is_some()).map(|(path, _)| path).collect();
+    assert!(blocks.len() > 3 && folders.len() > 3 && contents.len() > 3, "{blocks:?} {folders:?}");
+    for seed in 0..150 {
+        let (mut damaged, mut random) = (image.clone(), Random::new(seed));
+        // Behind `.` and `..`, whose numbers are other folders'.
+        let block = random.pick(&blocks).copied().unwrap_or(0);
+        damaged.write(block + 28 + random.below(900), &noise(seed, 4));
         let disk = TestDisk::new(damaged);
         let Ok(mounted) = Mounted::mount(disk.clone(), CacheLimits::default()) else { continue };
         for number in 0..30 {
-            let folders: Vec<Path> = model.walk().into_iter().filter(|(_, node)| model.entries(*node).is_some()).map(|(path, _)| path).collect();
-            let Some(folder) = random.pick(&folders) else { return };
-            let path = crate::model::below(folder, format!("new-{number}").into_bytes());
+            let folder = random.pick(&folders).cloned().unwrap_or_default();
+            let path = crate::model::below(&folder, format!("new-{number}").into_bytes());
             mounted.apply(&Operation::Create { path: path.clone(), permissions: 0o644, owner: 0 });
             mounted.apply(&Operation::Open { path: path.clone(), slot: 0 });
             mounted.apply(&Operation::Write { slot: 0, offset: 0, bytes: 20_000, seed });
-            mounted.apply(&Operation::Rename { from: path.clone(), to: crate::model::below(folder, b"renamed".to_vec()) });
+            mounted.apply(&Operation::Close { slot: 0 });
+            mounted.apply(&Operation::Rename { from: path, to: crate::model::below(&folder, b"new".to_vec()) });
         }
         mounted.apply(&Operation::Sync);
-        let after = disk.image();
-        for at in &contents {
-            let mut block = [0; 1024];
-            after.read(*at, &mut block);
-            assert!(block == bytes[*at as usize..][..1024], "seed {seed}: the block at {at} was a file's");
+        for (number, content) in &contents {
+            let found = disk.run(mounted.content(*number));
+            assert!(found.as_ref() == Ok(content), "seed {seed}: the content of inode {number} has changed");
         }
+        drop(mounted);
         disk.forget_tasks();
     }
+}
+
+/// The content of all files, by number of the inode.
+fn contents(image: &Image, model: &Model) -> Vec<(u32, Vec<u8>)> {
+    let disk = TestDisk::new(image.clone());
+    let mounted = Mounted::mount(disk.clone(), CacheLimits::default()).expect("a sound volume");
+    let mut contents = Vec::new();
+    for (path, node) in model.walk() {
+        if let Kind::File(content) = &model.node(node).kind
+            && content.size < 1 << 20
+        {
+            contents
+                .push((disk.run(mounted.number(&path)).expect("it is there"), content.read(0, content.size as usize)));
+        }
+    }
+    contents
 }

@@ -62,7 +62,14 @@ pub struct Generator {
 
 impl Generator {
     pub fn new(seed: u64, life: Life) -> Generator {
-        Generator { random: Random::new(seed), life, crowds: Vec::new(), crowd_number: 0, scene: Rc::default(), operations: 0 }
+        Generator {
+            random: Random::new(seed),
+            life,
+            crowds: Vec::new(),
+            crowd_number: 0,
+            scene: Rc::default(),
+            operations: 0,
+        }
     }
 
     /// The next operation on what the model holds, at or below `base`.
@@ -166,7 +173,8 @@ impl Generator {
 
     /// The path of something of this sort that is there, or of something else, or of nothing.
     fn old_path(&mut self, scene: &Scene, sort: Sort) -> Path {
-        let of_sort: Vec<&Path> = scene.others.iter().filter(|(_, found)| *found == sort).map(|(path, _)| path).collect();
+        let of_sort: Vec<&Path> =
+            scene.others.iter().filter(|(_, found)| *found == sort).map(|(path, _)| path).collect();
         match self.random.below(20) {
             0 => self.new_path(scene),
             1 => self.any_path(scene),

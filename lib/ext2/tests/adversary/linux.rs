@@ -177,7 +177,9 @@ impl LinuxMount {
 
     fn names(&self, path: &[Vec<u8>]) -> io::Result<BTreeMap<Vec<u8>, Sort>> {
         let entries = fs::read_dir(self.path(path)?)?;
-        entries.map(|entry| entry.and_then(|entry| Ok((entry.file_name().into_vec(), sort(&entry.file_type()?))))).collect()
+        entries
+            .map(|entry| entry.and_then(|entry| Ok((entry.file_name().into_vec(), sort(&entry.file_type()?)))))
+            .collect()
     }
 
     fn facts(&self, path: &[Vec<u8>]) -> io::Result<Facts> {

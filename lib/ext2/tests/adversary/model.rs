@@ -248,7 +248,8 @@ impl Model {
     fn apply_to_open_file(&mut self, operation: &Operation) -> Step<Outcome> {
         match operation {
             Operation::Open { path, slot } => {
-                let number = self.find(path).filter(|number| self.sort(*number) == Sort::File).ok_or(Outcome::Refused)?;
+                let number =
+                    self.find(path).filter(|number| self.sort(*number) == Sort::File).ok_or(Outcome::Refused)?;
                 self.close(*slot);
                 self.slots[*slot] = Some(number);
             }

@@ -13,26 +13,87 @@ pub type Path = Vec<Vec<u8>>;
 /// An operation.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Operation {
-    Create { path: Path, permissions: u16, owner: u32 },
-    MakeFolder { path: Path, permissions: u16 },
-    MakeLink { path: Path, target: Vec<u8> },
+    Create {
+        path: Path,
+        permissions: u16,
+        owner: u32,
+    },
+    MakeFolder {
+        path: Path,
+        permissions: u16,
+    },
+    MakeLink {
+        path: Path,
+        target: Vec<u8>,
+    },
     /// One more name for a file.
-    AddName { existing: Path, path: Path },
-    Unlink { path: Path },
-    RemoveFolder { path: Path },
-    Rename { from: Path, to: Path },
+    AddName {
+        existing: Path,
+        path: Path,
+    },
+    Unlink {
+        path: Path,
+    },
+    RemoveFolder {
+        path: Path,
+    },
+    Rename {
+        from: Path,
+        to: Path,
+    },
     /// Makes files with these numbers in their names.
-    CreateMany { folder: Path, first: u32, count: u32, name_bytes: usize },
-    UnlinkMany { folder: Path, first: u32, count: u32, name_bytes: usize },
-    SetAttributes { path: Path, permissions: Option<u16>, owner: Option<u32>, group: Option<u32>, modified: Option<u32> },
-    Open { path: Path, slot: usize },
-    Close { slot: usize },
-    Read { slot: usize, offset: u64, bytes: usize },
-    Write { slot: usize, offset: u64, bytes: usize, seed: u64 },
-    Append { slot: usize, bytes: usize, seed: u64 },
-    SetSize { slot: usize, size: u64 },
-    List { path: Path },
-    Look { path: Path },
+    CreateMany {
+        folder: Path,
+        first: u32,
+        count: u32,
+        name_bytes: usize,
+    },
+    UnlinkMany {
+        folder: Path,
+        first: u32,
+        count: u32,
+        name_bytes: usize,
+    },
+    SetAttributes {
+        path: Path,
+        permissions: Option<u16>,
+        owner: Option<u32>,
+        group: Option<u32>,
+        modified: Option<u32>,
+    },
+    Open {
+        path: Path,
+        slot: usize,
+    },
+    Close {
+        slot: usize,
+    },
+    Read {
+        slot: usize,
+        offset: u64,
+        bytes: usize,
+    },
+    Write {
+        slot: usize,
+        offset: u64,
+        bytes: usize,
+        seed: u64,
+    },
+    Append {
+        slot: usize,
+        bytes: usize,
+        seed: u64,
+    },
+    SetSize {
+        slot: usize,
+        size: u64,
+    },
+    List {
+        path: Path,
+    },
+    Look {
+        path: Path,
+    },
     Sync,
     /// Unmounts and mounts again; all files are closed before.
     Remount,
@@ -96,7 +157,9 @@ impl fmt::Debug for Operation {
                 write!(formatter, "create {} {permissions:o} {owner}", text(path))
             }
             Operation::MakeFolder { path, permissions } => write!(formatter, "mkdir {} {permissions:o}", text(path)),
-            Operation::MakeLink { path, target } => write!(formatter, "symlink {} -> {}", text(path), shown_name(target)),
+            Operation::MakeLink { path, target } => {
+                write!(formatter, "symlink {} -> {}", text(path), shown_name(target))
+            }
             Operation::AddName { existing, path } => write!(formatter, "link {} {}", text(existing), text(path)),
             Operation::Unlink { path } => write!(formatter, "unlink {}", text(path)),
             Operation::RemoveFolder { path } => write!(formatter, "rmdir {}", text(path)),
@@ -142,7 +205,8 @@ impl fmt::Debug for Outcome {
             Outcome::Data(bytes) => write!(formatter, "{} bytes, {:?}..", bytes.len(), &bytes[..bytes.len().min(8)]),
             Outcome::AppendedAt(offset) => write!(formatter, "appended at {offset}"),
             Outcome::Names(names) => {
-                let names: Vec<String> = names.iter().map(|(name, sort)| format!("{} {sort:?}", shown_name(name))).collect();
+                let names: Vec<String> =
+                    names.iter().map(|(name, sort)| format!("{} {sort:?}", shown_name(name))).collect();
                 write!(formatter, "{names:?}")
             }
             Outcome::Facts(facts) => facts.fmt(formatter),

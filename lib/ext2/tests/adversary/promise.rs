@@ -103,7 +103,8 @@ impl History {
     }
 
     fn explain(&self, possible: std::ops::Range<usize>, found: &Names) -> String {
-        let closest = possible.clone().min_by_key(|moment| differences(&names_of(&self.moments[*moment].model), found).len());
+        let closest =
+            possible.clone().min_by_key(|moment| differences(&names_of(&self.moments[*moment].model), found).len());
         let closest = closest.unwrap_or(0);
         let lines = differences(&names_of(&self.moments[closest].model), found);
         format!("the names are those of no moment in {possible:?}; beside moment {closest}:\n{}", lines.join("\n"))
@@ -148,7 +149,9 @@ fn differences(expected: &Names, found: &Names) -> Vec<String> {
             Some(_) => {}
         }
     }
-    lines.extend(found.keys().filter(|path| !expected.contains_key(*path)).map(|path| format!("{} is new", shown(path))));
+    lines.extend(
+        found.keys().filter(|path| !expected.contains_key(*path)).map(|path| format!("{} is new", shown(path))),
+    );
     lines
 }
 

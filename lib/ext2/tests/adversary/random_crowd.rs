@@ -18,7 +18,13 @@ use crate::volume::{Mounted, small_caches};
 const CLIENTS: usize = 5;
 
 /// A client with its own files and its own view of what there should be.
-async fn live(mounted: &Mounted, model: &RefCell<Model>, seed: u64, base: Path, operations: usize) -> Result<(), String> {
+async fn live(
+    mounted: &Mounted,
+    model: &RefCell<Model>,
+    seed: u64,
+    base: Path,
+    operations: usize,
+) -> Result<(), String> {
     let life = Life { content_bytes: 800 << 10, syncs: 25, remounts: 0, large_bytes: 200 << 10, ..Life::default() };
     let life = Life { largest_file: 1 << 30, ..life };
     let mut generator = Generator::new(seed, life);

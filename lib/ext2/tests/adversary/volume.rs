@@ -280,6 +280,11 @@ impl Mounted {
         }
     }
 
+    /// The inode's number of what has this path.
+    pub async fn number(&self, path: &[Vec<u8>]) -> Step<u32> {
+        self.resolve(path).await.map(|inode| inode.number)
+    }
+
     /// All of a file.
     pub async fn content(&self, number: u32) -> Result<Vec<u8>, String> {
         let file = self.volume().open(number).await.map_err(|error| format!("{error:?}"))?;
@@ -353,7 +358,8 @@ impl Mounted {
         let mut buffer = vec![0xee; READ_AT_ONCE as usize];
         let mut pieces = content.pieces();
         if content.size <= READ_WHOLE {
-            pieces = (0..content.size.div_ceil(READ_AT_ONCE)).map(|index| (index * READ_AT_ONCE, READ_AT_ONCE)).collect();
+            pieces =
+                (0..content.size.div_ceil(READ_AT_ONCE)).map(|index| (index * READ_AT_ONCE, READ_AT_ONCE)).collect();
         } else {
             // The holes beside each piece, and the end.
             pieces.iter_mut().for_each(|piece| *piece = (piece.0.saturating_sub(5000), piece.1 + 10_000));
