@@ -85,7 +85,7 @@ impl<S: BlockSource> Core<S> {
         let sectors_left = u64::from(u32::MAX) / u64::from(self.block_sectors());
         let per_block = u64::from(self.superblock.numbers_per_block());
         // The tables count as well.
-        let most_blocks = sectors_left - sectors_left / per_block - sectors_left / (per_block * per_block) - 4;
+        let most_blocks = sectors_left - sectors_left / per_block - sectors_left / (per_block * per_block) - 3;
         self.superblock.largest_file().min(most_blocks * self.block_bytes())
     }
 
