@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
 use sha2::{Digest, Sha256};
 
+use crate::blake3::Blake3;
 use crate::crc32::Crc32;
 
 /// A fingerprint in the making.
@@ -15,7 +16,7 @@ pub struct Checksum {
 
 enum State {
     Sha256(Box<Sha256>),
-    Blake3(Box<blake3::Hasher>),
+    Blake3(Box<Blake3>),
     Crc32(Crc32),
 }
 
@@ -24,7 +25,7 @@ impl Checksum {
     pub fn named(algorithm: &str) -> Option<Checksum> {
         let state = match algorithm {
             "sha256" => State::Sha256(Box::default()),
-            "blake3" => State::Blake3(Box::new(blake3::Hasher::new())),
+            "blake3" => State::Blake3(Box::new(Blake3::new())),
             "crc32" => State::Crc32(Crc32::new()),
             _ => return None,
         };
@@ -35,9 +36,7 @@ impl Checksum {
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::Sha256(state) => state.update(bytes),
-            State::Blake3(state) => {
-                state.update(bytes);
-            }
+            State::Blake3(state) => state.update(bytes),
             State::Crc32(state) => state.update(bytes),
         }
     }
@@ -45,11 +44,15 @@ impl Checksum {
     /// The fingerprint of all bytes, in hexadecimal digits.
     pub fn finish(self) -> String {
         match self.state {
-            State::Sha256(state) => state.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
-            State::Blake3(state) => state.finalize().to_hex().to_string(),
+            State::Sha256(state) => in_digits(&state.finalize()),
+            State::Blake3(state) => in_digits(&state.finish()),
             State::Crc32(state) => format!("{:08x}", state.value()),
         }
     }
+}
+
+fn in_digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

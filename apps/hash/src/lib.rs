@@ -4,6 +4,7 @@
 
 extern crate alloc;
 
+mod blake3;
 mod checksum;
 mod crc32;
 
