@@ -206,7 +206,9 @@ impl<S: BlockSource> Cache<S> {
     pub(crate) async fn bring(self: Rc<Cache<S>>, offset: u64, bytes: usize) -> Result<(), DiskError> {
         let first = self.line_of(offset);
         let last = self.line_of(offset + bytes.max(1) as u64 - 1).min(first + AT_ONCE - 1);
-        self.misses.set(self.misses.get() + 1);
+        if !self.loads.borrow().contains_key(&first) {
+            self.misses.set(self.misses.get() + 1);
+        }
         let ahead = self.read_ahead(first, last);
         // What is brought must not throw out what was just brought.
         let dirty = self.lines.borrow().values().filter(|line| line.dirty != 0).count();

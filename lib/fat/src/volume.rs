@@ -450,7 +450,8 @@ impl<S: BlockSource> Folder<S> {
     /// Takes out a file's name. Who has the file open goes on with it; its content goes with the last of them.
     ///
     /// # Errors
-    /// Nothing has the name, or a folder does.
+    /// Nothing has the name, or a folder does. Where the file is open and neither the root nor its folder has room
+    /// for one more name, that is [`Error::NoSpace`]: then it can be removed once it is closed.
     pub async fn remove_file(&self, path: &str) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;

@@ -1,9 +1,7 @@
 //! Every operation on volumes of every width, judged by fsck.fat and mtools.
 
-mod support;
-
+use crate::support::{MemoryDisk, TEST_TIME_S, expect_clean, made_by_linux, mount, mtools, run};
 use fat::{AttributeChanges, CreateMode, Error, Folder, Kind, Volume};
-use support::{MemoryDisk, TEST_TIME_S, expect_clean, made_by_linux, mount, mtools, run};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -383,4 +381,44 @@ fn a_disk_that_cannot_be_written_to_is_read() {
     run(file.close()).expect("closed");
     run(volume.sync()).expect("nothing to do");
     run(volume.unmount()).expect("it unmounts");
+}
+
+#[test]
+fn the_cache_spares_the_disk() {
+    let disk = made_by_linux(16 * MIB, &["-F", "16"]);
+    let volume = mount(&disk).expect("it mounts");
+    let root = run(volume.root()).expect("a root");
+    write(&root, "first", b"");
+    let before = disk.writes();
+    for number in 0..50 {
+        write(&root, &format!("small file {number}"), &content(500, number));
+    }
+    assert_eq!(disk.writes(), before, "what is not asked to be written waits");
+    assert!(volume.has_changes());
+    run(volume.sync()).expect("synced");
+    assert!(!volume.has_changes());
+    assert!(disk.writes() - before < 20, "{} writes", disk.writes() - before);
+    write(&root, "large", &content(500_000, 1));
+    drop(root);
+    run(volume.unmount()).expect("it unmounts");
+    let volume = mount(&disk).expect("it mounts");
+    let root = run(volume.root()).expect("a root");
+    let file = run(root.open("large")).expect("open");
+    let before = disk.reads();
+    let mut piece = [0; 4096];
+    for round in 0..2 {
+        let mut offset = 0;
+        loop {
+            let count = run(file.read(offset, &mut piece)).expect("read");
+            if count == 0 {
+                break;
+            }
+            offset += count as u64;
+        }
+        assert_eq!(offset, 500_000);
+        // Sixteen lines, and what is read ahead of the end.
+        assert!(disk.reads() - before < 40, "{} reads in round {round}", disk.reads() - before);
+    }
+    let cache = volume.cache();
+    assert!(cache.hits > 200 && cache.misses < 20, "{cache:?}");
 }

@@ -1,5 +1,4 @@
 //! Disks in memory for tests, a way to run a volume's requests, and the programs of Linux that know FAT.
-#![allow(dead_code)]
 
 use std::cell::RefCell;
 use std::collections::HashSet;

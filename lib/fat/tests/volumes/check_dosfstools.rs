@@ -1,15 +1,13 @@
 //! Volumes that are made here, and damage that is found and mended, judged by fsck.fat.
 
-mod support;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use crate::support::{Faults, MemoryDisk, TEST_TIME_S, complaints, expect_clean, made_by_linux, mount, run};
 use fat::{
     BlockSource, CheckMode, CheckReport, CreateMode, DiskError, Error, Folder, FormatOptions, Volume, check, format,
 };
 use proptest::prelude::*;
-use support::{Faults, MemoryDisk, TEST_TIME_S, complaints, expect_clean, made_by_linux, mount, run};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -81,7 +79,8 @@ fn large_volumes_are_fat32() {
     let made = run(format(FileDisk(open()), options(""))).expect("it is made");
     assert_eq!((made.bits, made.cluster_bytes), (32, 4096));
     assert!(run(check(FileDisk(open()), CheckMode::Look)).expect("it is checked").is_clean());
-    let volume = run(Volume::mount(FileDisk(open()), support::options(fat::Access::WriteIfPossible))).expect("mounted");
+    let volume =
+        run(Volume::mount(FileDisk(open()), crate::support::options(fat::Access::WriteIfPossible))).expect("mounted");
     let root = run(volume.root()).expect("a root");
     let file = run(root.create("large", 0o644, CreateMode::New)).expect("made");
     run(file.set_size(100 * MIB)).expect("it has room");

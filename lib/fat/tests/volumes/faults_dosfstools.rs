@@ -1,13 +1,11 @@
 //! Disks that fail, and many requests at once.
 
-mod support;
-
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::support::{Faults, MemoryDisk, expect_clean, made_by_linux, mount, run};
 use fat::{CheckMode, CreateMode, DiskError, Error, check};
-use support::{Faults, MemoryDisk, expect_clean, made_by_linux, mount, run};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;

@@ -1,11 +1,9 @@
 //! Volumes with damage of every kind, used as if nothing were wrong: no panic, no loop without end, no write to
 //! what the requests do not concern.
 
-mod support;
-
+use crate::support::{MemoryDisk, TEST_TIME_S, mount, run};
 use fat::{CheckMode, CreateMode, Folder, FormatOptions, Kind, Volume, check, format};
 use proptest::prelude::*;
-use support::{MemoryDisk, TEST_TIME_S, mount, run};
 
 const KIB: usize = 1024;
 

@@ -1,0 +1,11 @@
+//! Volumes on disks in memory, in use, in trouble and under repair.
+//!
+//! Tests that need Linux's own programs for FAT are in modules with `dosfstools` in their names.
+#![forbid(unsafe_code)]
+
+mod check_dosfstools;
+mod damaged;
+mod faults_dosfstools;
+mod operations_dosfstools;
+mod random_dosfstools;
+mod support;
