@@ -21,6 +21,7 @@ extern crate std;
 
 mod allocation;
 mod cache;
+pub mod check;
 mod directory;
 mod error;
 mod features;

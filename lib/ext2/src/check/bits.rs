@@ -1,0 +1,80 @@
+//! Sets of numbers from 0 to a known limit, a bit for each.
+
+use alloc::vec::Vec;
+
+use super::CheckError;
+
+/// A set of block or inode numbers.
+#[derive(Default)]
+pub(super) struct Bits {
+    words: Vec<u64>,
+}
+
+impl Bits {
+    /// An empty set for numbers below `limit`.
+    pub(super) fn new(limit: u32) -> Result<Bits, CheckError> {
+        Ok(Bits { words: filled(limit.div_ceil(64) as usize, 0)? })
+    }
+
+    /// Whether a number is in the set; one beyond the limit is not.
+    pub(super) fn has(&self, number: u32) -> bool {
+        self.words.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 != 0)
+    }
+
+    /// Puts a number in. Whether it was there before.
+    pub(super) fn insert(&mut self, number: u32) -> bool {
+        let Some(word) = self.words.get_mut(number as usize / 64) else { return false };
+        let bit = 1 << (number % 64);
+        let had = *word & bit != 0;
+        *word |= bit;
+        had
+    }
+
+    /// Takes a number out.
+    pub(super) fn remove(&mut self, number: u32) {
+        if let Some(word) = self.words.get_mut(number as usize / 64) {
+            *word &= !(1 << (number % 64));
+        }
+    }
+
+    /// The first number from `from` on and below `end` that is not in the set.
+    pub(super) fn first_gap(&self, from: u32, end: u32) -> Option<u32> {
+        let mut number = from;
+        while number < end {
+            let word = self.words.get(number as usize / 64)? | ((1u64 << (number % 64)) - 1);
+            let base = number & !63;
+            if word != u64::MAX {
+                return Some(base + word.trailing_ones()).filter(|&found| found < end);
+            }
+            number = base.checked_add(64)?;
+        }
+        None
+    }
+}
+
+/// A vector of `count` times `value`, or an error where there is no memory.
+pub(super) fn filled<T: Clone>(count: usize, value: T) -> Result<Vec<T>, CheckError> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(count).map_err(|_| CheckError::NoMemory)?;
+    vector.resize(count, value);
+    Ok(vector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_found() {
+        let mut bits = Bits::new(200).unwrap();
+        for number in 0..150 {
+            assert!(!bits.insert(number));
+        }
+        bits.remove(70);
+        assert_eq!(bits.first_gap(0, 200), Some(70));
+        assert_eq!(bits.first_gap(71, 200), Some(150));
+        assert_eq!(bits.first_gap(71, 150), None);
+        assert_eq!(bits.first_gap(150, 151), Some(150));
+        assert!(bits.has(149) && !bits.has(70) && !bits.has(100_000));
+    }
+}

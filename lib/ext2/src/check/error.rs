@@ -1,0 +1,73 @@
+//! Why a volume was not checked to the end.
+
+use core::fmt;
+
+use crate::error::{DiskError, Error};
+use crate::features::{COMPATIBLE, FeatureNames, READ_ONLY_COMPATIBLE};
+
+/// Why a volume was not checked to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckError {
+    /// The disk could not be read at this byte.
+    Read(u64, DiskError),
+    /// The disk could not be written at this byte.
+    Write(u64, DiskError),
+    /// The disk cannot be written to, but something is to be mended.
+    ReadOnly,
+    /// There is no volume that can be checked.
+    Volume(Error),
+    /// The volume has features without whose knowledge it cannot be checked: flags of
+    /// [`READ_ONLY_COMPATIBLE`](crate::READ_ONLY_COMPATIBLE).
+    Features(u32),
+    /// The same: flags of [`COMPATIBLE`](crate::COMPATIBLE).
+    OtherFeatures(u32),
+    /// The superblock contradicts itself in this number, and no backup of it is better.
+    Superblock {
+        /// Which number.
+        field: &'static str,
+        /// What the disk says.
+        says: u64,
+    },
+    /// The check of this volume takes more memory than is allowed.
+    MemoryLimit {
+        /// How much it takes, in bytes.
+        needed: u64,
+        /// How much is allowed.
+        allowed: u64,
+    },
+    /// There is no memory left.
+    NoMemory,
+}
+
+impl fmt::Display for CheckError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CheckError::Read(offset, error) => {
+                write!(formatter, "the disk could not be read at byte {offset}: {error}")
+            }
+            CheckError::Write(offset, error) => {
+                write!(formatter, "the disk could not be written at byte {offset}: {error}")
+            }
+            CheckError::ReadOnly => formatter.write_str("the disk cannot be written to; only look at it"),
+            CheckError::Volume(error) => error.fmt(formatter),
+            CheckError::Features(flags) => {
+                formatter.write_str("the volume uses features that cannot be checked: ")?;
+                FeatureNames::write(formatter, *flags, READ_ONLY_COMPATIBLE)
+            }
+            CheckError::OtherFeatures(flags) => {
+                formatter.write_str("the volume uses features that cannot be checked: ")?;
+                FeatureNames::write(formatter, *flags, COMPATIBLE)
+            }
+            CheckError::Superblock { field, says } => write!(
+                formatter,
+                "the volume cannot be repaired: {field} in the superblock is {says}, and no backup is better"
+            ),
+            CheckError::MemoryLimit { needed, allowed } => {
+                write!(formatter, "to check this volume takes {needed} bytes of memory, but only {allowed} are allowed")
+            }
+            CheckError::NoMemory => formatter.write_str("no memory is left"),
+        }
+    }
+}
+
+impl core::error::Error for CheckError {}

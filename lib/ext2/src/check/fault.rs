@@ -1,0 +1,450 @@
+//! What can be wrong with a volume, in words that say what, where, and what is done about it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// One thing that is wrong. Numbers of inodes, blocks and groups say where; `says` is what is on the disk, `right`
+/// what belongs there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub enum Fault {
+    /// The superblock is none, or contradicts itself; the backup at block `backup` is good.
+    SuperblockLost { backup: u64 },
+    /// A number of the superblock contradicts the others.
+    SuperblockField { field: &'static str, says: u64, right: u64 },
+    /// The volume was in use when it was last left.
+    NotClean,
+    /// Who used the volume before found errors.
+    ErrorsRecorded,
+    /// The copy of the superblock in this group differs.
+    BackupSuperblock { group: u32 },
+    /// The copy of the descriptors in this group differs.
+    BackupDescriptors { group: u32 },
+    /// A descriptor names a block that cannot be this part of the group.
+    DescriptorPlace { group: u32, part: &'static str, says: u32, right: u32 },
+    /// A descriptor has flags that mean nothing without a feature that the volume does not have.
+    DescriptorFlags { group: u32 },
+    /// Some file needs a feature that the volume does not say that it has.
+    MissingFeature { name: &'static str },
+    /// The journal holds changes that were not put in their places.
+    JournalNotReplayed,
+    /// The journal holds changes though the volume was unmounted.
+    JournalStale,
+    /// The journal cannot be used.
+    JournalDamaged,
+    /// The superblock speaks of a journal that the volume does not have.
+    JournalFields,
+    /// An inode that was being deleted or cut when the volume was left.
+    Orphan { inode: u32 },
+    /// The list of such inodes leads to one that cannot be on it.
+    OrphanList { inode: u32 },
+    /// An inode without names does not say when it was deleted.
+    NoTimeOfDeletion { inode: u32 },
+    /// An inode in use says when it was deleted.
+    TimeOfDeletion { inode: u32 },
+    /// A reserved inode is in use for something else.
+    ReservedInode { inode: u32 },
+    /// The inode by which the volume could grow is not as the volume's size makes it.
+    ResizeInode,
+    /// The mode says no kind that there is.
+    Mode { inode: u32, says: u16, file: bool },
+    /// It holds a folder's entries, but its mode says another kind.
+    LooksLikeFolder { inode: u32 },
+    /// The root is not a folder.
+    RootNotFolder,
+    /// There is no root folder.
+    RootMissing,
+    /// Flags that mean something only with features that the volume does not have.
+    Flags { inode: u32, says: u32 },
+    /// A field that is always zero.
+    StrayField { inode: u32, field: &'static str, says: u32 },
+    /// The size of the inode's extension.
+    ExtraSize { inode: u32, says: u16 },
+    /// The attributes in an inode.
+    InlineAttributes { inode: u32 },
+    /// The block with an inode's attributes.
+    AttributeBlock { inode: u32, block: u32 },
+    /// How many inodes use a block of attributes.
+    AttributeCount { block: u32, says: u32, right: u32 },
+    /// Block numbers outside of the volume, or beyond what a folder can have; `table` is the block that holds them,
+    /// or `None` for the inode itself.
+    IllegalBlocks { inode: u32, table: Option<u32>, count: u32, first: u32 },
+    /// Its blocks belong to so many others that none can be told from another.
+    Tangled { inode: u32 },
+    /// Some of its blocks belong to others, too.
+    SharedBlocks { inode: u32, first: u32 },
+    /// The size in bytes.
+    Size { inode: u32, says: u64, right: u64 },
+    /// The count of blocks, in units of 512 bytes.
+    Sectors { inode: u32, says: u32, right: u32 },
+    /// The target of a symbolic link.
+    SymbolicLink { inode: u32 },
+    /// A folder without a single block.
+    EmptyFolder { inode: u32 },
+    /// A folder lacks blocks before its last one.
+    Holes { folder: u32, count: u64 },
+    /// Bytes of a folder that are no entry.
+    Entry { folder: u32, offset: u64 },
+    /// The entry for the folder itself is missing or damaged, or that for its parent.
+    Dots { folder: u32 },
+    /// The entry for the folder itself names another inode.
+    Dot { folder: u32, says: u32 },
+    /// The entry for the parent names another inode.
+    DotDot { folder: u32, says: u32, right: u32 },
+    /// A name in a folder leads to an inode that is not in use or cannot have a name.
+    Nowhere { folder: u32, name: Vec<u8>, inode: u32 },
+    /// A name in a folder that may not be there: `.`, `..`, none at all.
+    ForbiddenName { folder: u32, name: Vec<u8> },
+    /// A name with zeros or slashes in it.
+    BadName { folder: u32, name: Vec<u8> },
+    /// A second entry of that name.
+    DuplicateName { folder: u32, name: Vec<u8> },
+    /// Another name of a folder, which may have only one.
+    SecondFolderName { folder: u32, name: Vec<u8>, inode: u32 },
+    /// An entry says another kind than the inode.
+    EntryKind { folder: u32, name: Vec<u8>, says: u8, right: u8 },
+    /// The index of a folder.
+    Index { folder: u32 },
+    /// A folder that no way from the root leads to.
+    Unconnected { folder: u32 },
+    /// An inode in use without a name.
+    NoName { inode: u32 },
+    /// The same without any content.
+    NoNameNoContent { inode: u32 },
+    /// What is called `lost+found` is no folder.
+    LostNotFolder { inode: u32 },
+    /// How many names an inode has.
+    Links { inode: u32, says: u16, right: u16 },
+    /// Blocks of a group are marked wrongly: in use but marked free, free but marked in use, and the first of them.
+    BlockBitmap { group: u32, lost: u32, leaked: u32, first: u32 },
+    /// Inodes of a group are marked wrongly.
+    InodeBitmap { group: u32, lost: u32, leaked: u32, first: u32 },
+    /// The end of a bitmap, which stands for nothing, is not all ones.
+    BitmapEnd { group: u32 },
+    /// A count in a group's descriptor.
+    GroupCount { group: u32, what: &'static str, says: u32, right: u32 },
+    /// A count in the superblock.
+    TotalCount { what: &'static str, says: u32, right: u32 },
+}
+
+/// What mending a fault costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Nothing that anybody could miss.
+    Nothing,
+    /// Something that was there is taken out, moved or renamed.
+    Something,
+}
+
+impl Fault {
+    /// What mending it costs.
+    pub fn cost(&self) -> Cost {
+        use Fault::*;
+        match self {
+            SuperblockLost { .. }
+            | DescriptorPlace { .. }
+            | JournalDamaged
+            | OrphanList { .. }
+            | ReservedInode { .. }
+            | ResizeInode
+            | Mode { .. }
+            | LooksLikeFolder { .. }
+            | RootNotFolder
+            | RootMissing
+            | InlineAttributes { .. }
+            | AttributeBlock { .. }
+            | IllegalBlocks { .. }
+            | Tangled { .. }
+            | SharedBlocks { .. }
+            | SymbolicLink { .. }
+            | EmptyFolder { .. }
+            | Holes { .. }
+            | Entry { .. }
+            | Dots { .. }
+            | Nowhere { .. }
+            | ForbiddenName { .. }
+            | DuplicateName { .. }
+            | SecondFolderName { .. }
+            | Unconnected { .. }
+            | NoName { .. }
+            | NoNameNoContent { .. }
+            | LostNotFolder { .. } => Cost::Something,
+            SuperblockField { .. }
+            | NotClean
+            | ErrorsRecorded
+            | BackupSuperblock { .. }
+            | BackupDescriptors { .. }
+            | DescriptorFlags { .. }
+            | MissingFeature { .. }
+            | JournalNotReplayed
+            | JournalStale
+            | JournalFields
+            | Orphan { .. }
+            | NoTimeOfDeletion { .. }
+            | TimeOfDeletion { .. }
+            | Flags { .. }
+            | StrayField { .. }
+            | ExtraSize { .. }
+            | AttributeCount { .. }
+            | Size { .. }
+            | Sectors { .. }
+            | Dot { .. }
+            | DotDot { .. }
+            | BadName { .. }
+            | EntryKind { .. }
+            | Index { .. }
+            | Links { .. }
+            | BlockBitmap { .. }
+            | InodeBitmap { .. }
+            | BitmapEnd { .. }
+            | GroupCount { .. }
+            | TotalCount { .. } => Cost::Nothing,
+        }
+    }
+
+    /// What mending it does, as a participle.
+    fn remedy(&self) -> Remedy<'_> {
+        use Fault::*;
+        match self {
+            SuperblockLost { .. } => Remedy::Words("restored from the backup"),
+            SuperblockField { right, .. } | Size { right, .. } => Remedy::SetTo(*right),
+            DescriptorPlace { right, .. }
+            | AttributeCount { right, .. }
+            | Sectors { right, .. }
+            | GroupCount { right, .. }
+            | TotalCount { right, .. }
+            | DotDot { right, .. } => Remedy::SetTo(u64::from(*right)),
+            Links { right, .. } => Remedy::SetTo(u64::from(*right)),
+            NotClean | ErrorsRecorded => Remedy::Words("marked as clean"),
+            BackupSuperblock { .. } | BackupDescriptors { .. } => Remedy::Words("written anew"),
+            JournalNotReplayed => Remedy::Words("replayed"),
+            JournalStale => Remedy::Words("emptied"),
+            JournalDamaged => Remedy::Words("taken away"),
+            Orphan { .. } => Remedy::Words("finished"),
+            OrphanList { .. } => Remedy::Words("the list is cut there"),
+            NoTimeOfDeletion { .. } | MissingFeature { .. } | BitmapEnd { .. } => Remedy::Words("set"),
+            Dot { folder, .. } => Remedy::SetTo(u64::from(*folder)),
+            Mode { file: true, .. } => Remedy::Words("made a file"),
+            LooksLikeFolder { .. } => Remedy::Words("made a folder"),
+            ResizeInode | Dots { .. } => Remedy::Words("made anew"),
+            RootMissing => Remedy::Words("made; what was in it goes to lost+found"),
+            SharedBlocks { .. } => Remedy::Words("given copies of its own"),
+            Holes { .. } => Remedy::Words("closed"),
+            Index { .. } => Remedy::Words("dropped; the folder is read without it"),
+            DuplicateName { .. } => Remedy::Words("renamed"),
+            BadName { .. } => Remedy::Words("dots put in their place"),
+            EntryKind { right, .. } => Remedy::SetTo(u64::from(*right)),
+            Unconnected { .. } | NoName { .. } => Remedy::Words("put into lost+found"),
+            BlockBitmap { .. } | InodeBitmap { .. } => Remedy::Words("marked right"),
+            JournalFields
+            | DescriptorFlags { .. }
+            | TimeOfDeletion { .. }
+            | Flags { .. }
+            | StrayField { .. }
+            | ExtraSize { .. } => Remedy::Words("cleared"),
+            ReservedInode { .. }
+            | Mode { .. }
+            | RootNotFolder
+            | Tangled { .. }
+            | SymbolicLink { .. }
+            | EmptyFolder { .. }
+            | NoNameNoContent { .. } => Remedy::Words("the inode is cleared"),
+            InlineAttributes { .. }
+            | AttributeBlock { .. }
+            | IllegalBlocks { .. }
+            | Entry { .. }
+            | Nowhere { .. }
+            | ForbiddenName { .. }
+            | SecondFolderName { .. }
+            | LostNotFolder { .. } => Remedy::Words("taken out"),
+        }
+    }
+}
+
+enum Remedy<'a> {
+    Words(&'a str),
+    SetTo(u64),
+}
+
+impl fmt::Display for Remedy<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remedy::Words(words) => formatter.write_str(words),
+            Remedy::SetTo(number) => write!(formatter, "set to {number}"),
+        }
+    }
+}
+
+/// What became of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// It is mended.
+    Mended,
+    /// It is still there, because nothing was to be changed, or nothing that costs something.
+    Left,
+    /// It is still there, because the volume has no room for what would mend it.
+    NoRoom,
+}
+
+/// A fault and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The fault.
+    pub fault: Fault,
+    /// What became of it.
+    pub done: Done,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: ", self.fault)?;
+        match self.done {
+            Done::Mended => self.fault.remedy().fmt(formatter),
+            Done::Left => formatter.write_str("left as it is"),
+            Done::NoRoom => formatter.write_str("left as it is, because the volume has no room"),
+        }
+    }
+}
+
+struct Name<'a>(&'a [u8]);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = String::from_utf8_lossy(self.0);
+        write!(formatter, "`{}`", text.escape_debug())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_volume(formatter).or_else(|_| self.write_inode(formatter)).or_else(|_| self.write_folder(formatter))
+    }
+}
+
+impl Fault {
+    /// Faults of the volume as a whole and of its groups.
+    fn write_volume(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Fault::*;
+        match self {
+            SuperblockLost { backup } => write!(to, "superblock: destroyed, but the backup at block {backup} is good"),
+            SuperblockField { field, says, right } => {
+                write!(to, "superblock: {field} is {says}, which should be {right}")
+            }
+            NotClean => to.write_str("superblock: the volume was not unmounted when it was last in use"),
+            ErrorsRecorded => to.write_str("superblock: errors were found when the volume was last in use"),
+            BackupSuperblock { group } => write!(to, "group {group}: the copy of the superblock differs"),
+            BackupDescriptors { group } => write!(to, "group {group}: the copy of the descriptors differs"),
+            DescriptorPlace { group, part, says, right } => {
+                write!(to, "group {group}: block {says} cannot be its {part}, which should be block {right}")
+            }
+            DescriptorFlags { group } => write!(to, "group {group}: the descriptor has flags without a meaning"),
+            MissingFeature { name } => write!(to, "superblock: the feature {name} is in use but not set"),
+            JournalNotReplayed => to.write_str("journal: it holds changes that are not in their places"),
+            JournalStale => to.write_str("journal: it holds changes, though the volume was unmounted"),
+            JournalDamaged => to.write_str("journal: it cannot be used"),
+            JournalFields => to.write_str("superblock: it speaks of a journal that is not there"),
+            BlockBitmap { group, lost, leaked, first } => write!(
+                to,
+                "group {group}: {lost} blocks in use are marked free and {leaked} free ones in use, the first being {first}"
+            ),
+            InodeBitmap { group, lost, leaked, first } => write!(
+                to,
+                "group {group}: {lost} inodes in use are marked free and {leaked} free ones in use, the first being {first}"
+            ),
+            BitmapEnd { group } => write!(to, "group {group}: the end of a bitmap is not filled with ones"),
+            GroupCount { group, what, says, right } => {
+                write!(to, "group {group}: the count of {what} is {says}, but there are {right}")
+            }
+            TotalCount { what, says, right } => {
+                write!(to, "superblock: the count of {what} is {says}, but there are {right}")
+            }
+            _ => Err(fmt::Error),
+        }
+    }
+
+    fn write_inode(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Fault::*;
+        match self {
+            Orphan { inode } => write!(to, "inode {inode}: it was being deleted or cut when the volume was left"),
+            OrphanList { inode } => write!(to, "inode {inode}: it cannot be on the list of those being deleted"),
+            NoTimeOfDeletion { inode } => write!(to, "inode {inode}: it is not in use, but has no time of deletion"),
+            TimeOfDeletion { inode } => write!(to, "inode {inode}: it is in use, but has a time of deletion"),
+            ReservedInode { inode } => write!(to, "inode {inode}: it is reserved, but in use"),
+            ResizeInode => to.write_str("inode 7: it does not hold the blocks by which the volume can grow"),
+            Mode { inode, says, .. } => write!(to, "inode {inode}: the mode {says:#o} has no meaning"),
+            LooksLikeFolder { inode } => write!(to, "inode {inode}: it holds a folder, but its mode says otherwise"),
+            RootNotFolder => to.write_str("inode 2: the root is not a folder"),
+            RootMissing => to.write_str("inode 2: there is no root folder"),
+            Flags { inode, says } => write!(to, "inode {inode}: the flags {says:#x} have no meaning here"),
+            StrayField { inode, field, says } => write!(to, "inode {inode}: {field} is {says}, which should be 0"),
+            ExtraSize { inode, says } => write!(to, "inode {inode}: the size of its extension is {says}"),
+            InlineAttributes { inode } => write!(to, "inode {inode}: the attributes in it are damaged"),
+            AttributeBlock { inode, block } => write!(to, "inode {inode}: block {block} does not hold its attributes"),
+            AttributeCount { block, says, right } => {
+                write!(to, "block {block}: {says} inodes are said to use these attributes, but {right} do")
+            }
+            IllegalBlocks { inode, table: None, count, first } => {
+                write!(to, "inode {inode}: {count} block numbers are impossible, the first being {first}")
+            }
+            IllegalBlocks { inode, table: Some(table), count, first } => {
+                write!(
+                    to,
+                    "inode {inode}: {count} block numbers in block {table} are impossible, the first being {first}"
+                )
+            }
+            Tangled { inode } => write!(to, "inode {inode}: its block numbers lead round in circles"),
+            SharedBlocks { inode, first } => {
+                write!(
+                    to,
+                    "inode {inode}: block {first}, and perhaps others of its blocks, belong to somebody else, too"
+                )
+            }
+            Size { inode, says, right } => write!(to, "inode {inode}: the size is {says}, which should be {right}"),
+            Sectors { inode, says, right } => {
+                write!(to, "inode {inode}: the count of sectors is {says}, but it has {right}")
+            }
+            SymbolicLink { inode } => write!(to, "inode {inode}: the target of the symbolic link is damaged"),
+            EmptyFolder { inode } => write!(to, "inode {inode}: the folder has no block at all"),
+            NoName { inode } => write!(to, "inode {inode}: it is in use, but no folder has a name for it"),
+            NoNameNoContent { inode } => write!(to, "inode {inode}: it has neither name nor content"),
+            Links { inode, says, right } => {
+                write!(to, "inode {inode}: the count of names is {says}, but {right} lead to it")
+            }
+            _ => Err(fmt::Error),
+        }
+    }
+
+    fn write_folder(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Fault::*;
+        match self {
+            Holes { folder, count } => write!(to, "folder {folder}: {count} of its blocks are missing"),
+            Entry { folder, offset } => write!(to, "folder {folder}: what is at byte {offset} is no entry"),
+            Dots { folder } => write!(to, "folder {folder}: it does not begin with `.` and `..`"),
+            Dot { folder, says } => write!(to, "folder {folder}: `.` leads to inode {says}"),
+            DotDot { folder, says, right } => {
+                write!(to, "folder {folder}: `..` leads to inode {says}, but the folder is in {right}")
+            }
+            Nowhere { folder, name, inode } => write!(
+                to,
+                "folder {folder}: {} leads to inode {inode}, which is not in use or can have no name",
+                Name(name)
+            ),
+            ForbiddenName { folder, name } => write!(to, "folder {folder}: {} may not be a name in it", Name(name)),
+            BadName { folder, name } => write!(to, "folder {folder}: {} has zeros or slashes in it", Name(name)),
+            DuplicateName { folder, name } => write!(to, "folder {folder}: {} is there twice", Name(name)),
+            SecondFolderName { folder, name, inode } => {
+                write!(to, "folder {folder}: {} is a second name of folder {inode}", Name(name))
+            }
+            EntryKind { folder, name, says, right } => write!(
+                to,
+                "folder {folder}: {} is said to be of kind {says}, but its inode is of kind {right}",
+                Name(name)
+            ),
+            Index { folder } => write!(to, "folder {folder}: the index is damaged"),
+            Unconnected { folder } => write!(to, "folder {folder}: no way from the root leads to it"),
+            LostNotFolder { inode } => write!(to, "folder 2: `lost+found` leads to inode {inode}, which is no folder"),
+            _ => Err(fmt::Error),
+        }
+    }
+}

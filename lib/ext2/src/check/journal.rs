@@ -1,0 +1,246 @@
+//! The journal of a volume that has one: what it holds is put in its places before all else is looked at.
+//!
+//! The store does the same when a volume is mounted; here it is done on a volume of which nothing is believed.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::node::Node;
+use super::state::Checker;
+use super::superblock::feature;
+use super::{CheckError, Fault};
+use crate::error::{Error, JournalProblem};
+use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::source::BlockSource;
+use crate::wire::inode::Kind;
+use crate::wire::journal::{self, JournalSuperblock, Refusal, TAG_ESCAPED, kind, read, revoked, tags, write};
+use crate::wire::superblock::field;
+use crate::wire::{read_u32, write_u32};
+
+/// Where journals inside of volumes are.
+const JOURNAL_INODE: u32 = 8;
+/// Bytes of the superblock's copy of the journal's block numbers.
+const BACKUP_BYTES: usize = 68;
+
+/// A journal that can be used.
+struct Journal {
+    /// Its blocks, the first of which is its superblock.
+    blocks: Vec<u32>,
+    says: JournalSuperblock,
+}
+
+impl Journal {
+    /// The block of the volume that is this many behind another in the ring.
+    fn behind(&self, position: u32, count: u32) -> u32 {
+        let ring = u64::from(self.says.blocks - self.says.first);
+        self.says.first + ((u64::from(position - self.says.first) + u64::from(count)) % ring) as u32
+    }
+
+    fn place(&self, position: u32) -> u32 {
+        self.blocks.get(position as usize).copied().unwrap_or(0)
+    }
+}
+
+/// A block in the log.
+#[derive(Clone, Copy)]
+struct Copy {
+    position: u32,
+    is_escaped: bool,
+}
+
+/// What the log holds: the last copy of each block, and the number behind that of the last transaction.
+struct Log {
+    copies: BTreeMap<u32, Copy>,
+    end: u32,
+}
+
+impl<S: BlockSource> Checker<'_, S> {
+    /// Looks whether there is a journal, and whether it can be one; puts what it holds in its places. Whether there
+    /// was something.
+    pub(super) async fn check_journal(&mut self) -> Result<bool, CheckError> {
+        self.journal = 0;
+        let number = |offset| read_u32(&self.superblock, offset);
+        let (inode, device) = (number(field::JOURNAL_INODE), number(field::JOURNAL_DEVICE));
+        let recover = self.volume.incompatible & INCOMPATIBLE_RECOVER != 0;
+        if !self.volume.has(feature::HAS_JOURNAL) {
+            if (recover || inode != 0 || device != 0) && self.tell(Fault::JournalFields).await? {
+                self.forget_journal().await?;
+            }
+            return Ok(false);
+        }
+        if inode == 0 && device != 0 {
+            // It is none of this volume's business, if nothing waits in it.
+            let waits = CheckError::Volume(Error::Journal(JournalProblem::External));
+            return if recover { Err(waits) } else { Ok(false) };
+        }
+        let found = if inode == JOURNAL_INODE { self.find_journal().await? } else { Err(Refusal::Field("the inode")) };
+        let log = match found {
+            Ok(journal) if recover => self.read_log(&journal).await?.map(|log| (journal, Some(log))),
+            Ok(journal) => Some((journal, None)),
+            // It is not damaged, but for others.
+            Err(Refusal::Features(flags)) if recover => {
+                return Err(CheckError::Volume(Error::Journal(JournalProblem::Features(flags))));
+            }
+            Err(Refusal::Features(_)) => {
+                self.journal = JOURNAL_INODE;
+                return Ok(false);
+            }
+            Err(_) => None,
+        };
+        let Some((journal, log)) = log else {
+            if self.tell(Fault::JournalDamaged).await? {
+                self.forget_journal().await?;
+            }
+            return Ok(false);
+        };
+        self.journal = JOURNAL_INODE;
+        match log {
+            Some(log) => self.replay(&journal, &log).await.map(|()| true),
+            None => self.check_leftovers(&journal).await.map(|()| false),
+        }
+    }
+
+    async fn find_journal(&mut self) -> Result<Result<Journal, Refusal>, CheckError> {
+        let node = self.load(JOURNAL_INODE).await?;
+        let block_bytes = self.volume.geometry.block_bytes;
+        let blocks = node.size() / u64::from(block_bytes);
+        let plain = node.kind() == Some(Kind::File) && node.links() > 0 && self.legal_numbers(&node).1.is_none();
+        if !plain || blocks > self.volume.geometry.blocks.into() {
+            return Ok(Err(Refusal::Field("the inode")));
+        }
+        let mapped = self.journal_blocks(&node).await?;
+        let whole = (0..blocks).zip(&mapped).filter(|(logical, found)| found.0 == *logical).count() as u64 == blocks;
+        let blocks: Vec<u32> = mapped.into_iter().map(|(_, block)| block).collect();
+        let Some(&first) = blocks.first().filter(|_| whole) else { return Ok(Err(Refusal::Field("the inode"))) };
+        let bytes = self.read_block(first).await?;
+        let parsed = JournalSuperblock::parse(&bytes, block_bytes, blocks.len() as u32);
+        Ok(parsed.map(|says| Journal { blocks, says }))
+    }
+
+    /// The journal's blocks; none if one of them is metadata.
+    async fn journal_blocks(&mut self, node: &Node) -> Result<Vec<(u64, u32)>, CheckError> {
+        // Three levels would be a journal larger than there are.
+        if node.numbers()[14] != 0 {
+            return Ok(Vec::new());
+        }
+        let mapped = self.data_blocks(node).await?;
+        let clear = mapped.iter().all(|&(_, block)| !self.is_metadata(block));
+        Ok(if clear { mapped } else { Vec::new() })
+    }
+
+    /// A journal that is said to be empty, but is not: its changes are older than the volume's.
+    async fn check_leftovers(&mut self, journal: &Journal) -> Result<(), CheckError> {
+        if journal.says.start != 0 && self.tell(Fault::JournalStale).await? {
+            self.empty_journal(journal, journal.says.sequence).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the log from its beginning to the last transaction that has a commit block; `None` if it cannot be.
+    async fn read_log(&mut self, journal: &Journal) -> Result<Option<Log>, CheckError> {
+        let says = journal.says;
+        let mut end = says.sequence;
+        let mut revocations: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut all: Vec<(u32, u32, Copy)> = Vec::new();
+        let (mut copies, mut taken_back) = (Vec::new(), Vec::new());
+        let mut left = if says.start == 0 { 0 } else { says.blocks - says.first };
+        let mut position = says.start;
+        while left > 0 {
+            let bytes = self.read_block(journal.place(position)).await?;
+            let mine = read(&bytes, journal::field::MAGIC) == journal::MAGIC;
+            if !mine || read(&bytes, journal::field::SEQUENCE) != end {
+                break;
+            }
+            let mut used = 1;
+            match read(&bytes, journal::field::KIND) {
+                kind::DESCRIPTOR => {
+                    for tag in tags(&bytes) {
+                        let is_escaped = tag.flags & TAG_ESCAPED != 0;
+                        copies.push((tag.block, Copy { position: journal.behind(position, used), is_escaped }));
+                        used += 1;
+                    }
+                }
+                kind::REVOKE => taken_back.extend(revoked(&bytes)),
+                kind::COMMIT => {
+                    revocations.extend(taken_back.drain(..).map(|block| (block, end)));
+                    all.extend(copies.drain(..).map(|(block, copy)| (block, end, copy)));
+                    end = end.wrapping_add(1);
+                }
+                _ => break,
+            }
+            position = journal.behind(position, used);
+            left = left.saturating_sub(used);
+        }
+        // Numbers of transactions go round in a circle.
+        let is_revoked = |block: u32, sequence: u32| {
+            revocations.get(&block).is_some_and(|&by| by.wrapping_sub(sequence) as i32 >= 0)
+        };
+        all.retain(|&(block, sequence, _)| !is_revoked(block, sequence));
+        let possible = all.iter().all(|&(block, ..)| block < self.volume.geometry.blocks);
+        let copies = all.into_iter().map(|(block, _, copy)| (block, copy)).collect();
+        Ok(possible.then_some(Log { copies, end }))
+    }
+
+    /// Puts what the log holds in its places, or, where nothing is to be written, makes it be read as if it were there.
+    async fn replay(&mut self, journal: &Journal, log: &Log) -> Result<(), CheckError> {
+        let mend = self.tell(Fault::JournalNotReplayed).await?;
+        // The superblock may say that there is no journal any more, so it goes after all that the journal holds, but
+        // before the inode without which the journal is not found.
+        let last = [self.volume.geometry.first_data_block, self.place_of(JOURNAL_INODE).0];
+        let (mut first, mut rest): (Vec<_>, Vec<_>) = log.copies.iter().partition(|(block, _)| !last.contains(block));
+        rest.sort_by_key(|(block, _)| **block != last[0]);
+        first.append(&mut rest);
+        for (&block, copy) in first {
+            let mut bytes = self.read_block(journal.place(copy.position)).await?;
+            if copy.is_escaped {
+                write(&mut bytes, journal::field::MAGIC, journal::MAGIC);
+            }
+            if mend {
+                if last.contains(&block) {
+                    self.device.flush().await?;
+                }
+                self.write_block(block, &bytes).await?;
+            } else {
+                self.device.pretend(u64::from(block) * bytes.len() as u64, bytes);
+            }
+        }
+        if mend {
+            self.device.flush().await?;
+        }
+        self.read_superblock_again().await?;
+        if !mend {
+            return Ok(());
+        }
+        if self.volume.has(feature::HAS_JOURNAL) {
+            // Past one that may have been begun.
+            self.empty_journal(journal, log.end.wrapping_add(1)).await?;
+            self.device.flush().await?;
+        }
+        self.volume.incompatible &= !INCOMPATIBLE_RECOVER;
+        write_u32(&mut self.superblock, field::INCOMPATIBLE, self.volume.incompatible);
+        self.write_superblock().await?;
+        self.device.flush().await
+    }
+
+    async fn empty_journal(&mut self, journal: &Journal, sequence: u32) -> Result<(), CheckError> {
+        let block = journal.place(0);
+        let mut bytes = self.read_block(block).await?;
+        write(&mut bytes, journal::field::START, 0);
+        write(&mut bytes, journal::field::START_SEQUENCE, sequence);
+        self.write_block(block, &bytes).await
+    }
+
+    /// Makes the superblock speak of no journal any more. Its inode is then one that is not in use.
+    async fn forget_journal(&mut self) -> Result<(), CheckError> {
+        self.volume.compatible &= !COMPATIBLE_HAS_JOURNAL;
+        self.volume.incompatible &= !INCOMPATIBLE_RECOVER;
+        write_u32(&mut self.superblock, field::COMPATIBLE, self.volume.compatible);
+        write_u32(&mut self.superblock, field::INCOMPATIBLE, self.volume.incompatible);
+        write_u32(&mut self.superblock, field::JOURNAL_INODE, 0);
+        write_u32(&mut self.superblock, field::JOURNAL_DEVICE, 0);
+        self.superblock[field::JOURNAL_BACKUP_KIND] = 0;
+        self.superblock[field::JOURNAL_BACKUP..field::JOURNAL_BACKUP + BACKUP_BYTES].fill(0);
+        self.superblock[field::JOURNAL_UUID..field::JOURNAL_UUID + 16].fill(0);
+        self.write_superblock().await
+    }
+}

@@ -1,0 +1,55 @@
+//! Counts of names, and inodes that have none.
+
+use super::state::{Checker, known};
+use super::superblock::feature;
+use super::{CheckError, Fault};
+use crate::ROOT_INODE;
+use crate::source::BlockSource;
+use crate::wire::inode::Kind;
+
+impl<S: BlockSource> Checker<'_, S> {
+    pub(super) async fn check_links(&mut self) -> Result<(), CheckError> {
+        for inode in (ROOT_INODE..=ROOT_INODE).chain(self.volume.first_inode..=self.volume.inodes()) {
+            if !self.is_used(inode) {
+                continue;
+            }
+            if self.names[inode as usize] == 0 && inode != ROOT_INODE && !self.name(inode).await? {
+                continue;
+            }
+            let (says, right) = (self.links[inode as usize], self.names[inode as usize]);
+            // A folder with more folders than can be counted says 1.
+            let uncounted = self.is_folder(inode) && says == 1 && self.volume.read_only & feature::DIR_NLINK != 0;
+            if says != right && !uncounted && self.tell(Fault::Links { inode, says, right }).await? {
+                let mut node = self.load(inode).await?;
+                node.set_links(right);
+                self.store(&node).await?;
+                self.links[inode as usize] = right;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives an inode without a name one in `lost+found`, or clears it if there is nothing in it. Whether it has one.
+    async fn name(&mut self, inode: u32) -> Result<bool, CheckError> {
+        let mut node = self.load(inode).await?;
+        let plain = matches!(node.kind(), Some(Kind::File | Kind::Directory));
+        if plain && node.sectors() == 0 && self.known(inode) & known::ATTRIBUTES == 0 {
+            if self.tell(Fault::NoNameNoContent { inode }).await? {
+                self.clear_inode(&mut node);
+                self.store(&node).await?;
+            }
+            return Ok(false);
+        }
+        let fault = Fault::NoName { inode };
+        if !self.may_fix(&fault) || !self.is_folder(ROOT_INODE) {
+            self.tell_no_room(fault);
+            return Ok(false);
+        }
+        self.mark().await?;
+        if self.put_into_lost(inode).await?.is_none() {
+            self.tell_no_room(fault);
+            return Ok(false);
+        }
+        self.tell(fault).await
+    }
+}

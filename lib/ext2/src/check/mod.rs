@@ -1,0 +1,145 @@
+//! Checking and repairing a volume that nobody has mounted.
+//!
+//! Key items: [`check`], [`Mode`], [`Fault`], [`Finding`], [`Summary`]. The check goes over the volume in rounds,
+//! each of them in the same order: superblock and descriptors, journal, inodes that were being deleted, all inodes
+//! and their blocks, blocks with several owners, folders, ways from the root, counts of names, bitmaps and counts of
+//! free things. What a round mends may bring other faults to light, so rounds go on until one finds nothing to mend;
+//! the last one is therefore the proof of what the others did.
+//!
+//! *Order of writes.* Each write leaves a volume that can be checked again: copies of blocks are written before what
+//! names them, entries in `lost+found` before the `..` that answers them, bitmaps and counts last; and the volume is
+//! marked as faulty from before the first write until after the last one. Nothing is written where nothing is mended.
+//!
+//! *Memory* is bounded by the volume's size: a bit for each block (three where blocks have several owners), five
+//! bytes for each inode, sixteen for each folder, the descriptors, at most 16 MiB for the names of one folder, and
+//! about 2 MiB of the disk; who only looks holds what a journal has not
+//! brought home. [`memory_bytes`](CheckOptions::memory_bytes) limits it. *Time* is bounded by the number
+//! of inodes and blocks; nothing is recursive.
+//!
+//! Not here: volumes with features that ext2 does not have, which are refused by name.
+
+mod attributes;
+mod bits;
+mod connect;
+mod device;
+mod entries;
+mod error;
+mod fault;
+mod folders;
+mod groups;
+mod index;
+mod inodes;
+mod journal;
+mod links;
+mod lost;
+mod names;
+mod node;
+mod orphans;
+mod remap;
+mod resize;
+mod shared;
+mod state;
+mod superblock;
+mod totals;
+mod tree;
+
+use core::fmt;
+
+pub use error::CheckError;
+pub use fault::{Cost, Done, Fault, Finding};
+
+use crate::source::BlockSource;
+use state::Checker;
+
+/// The most rounds. Each mends what the one before brought to light.
+const MOST_ROUNDS: u32 = 12;
+
+/// What may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing.
+    Look,
+    /// What costs nothing.
+    Mend,
+    /// Everything.
+    Repair,
+}
+
+/// How to check.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckOptions {
+    /// What may be changed.
+    pub mode: Mode,
+    /// The most memory that the check may take, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There was no fault.
+    Clean,
+    /// There were faults, and all are mended.
+    Mended,
+    /// There are faults.
+    Faulty,
+}
+
+/// What was found in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Faults that were reported.
+    pub faults: u64,
+    /// Those of them that are mended.
+    pub mended: u64,
+    /// Faults that are still there.
+    pub left: u64,
+    /// Inodes of the volume.
+    pub inodes: u32,
+    /// Those in use.
+    pub used_inodes: u32,
+    /// Folders among them.
+    pub folders: u32,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Blocks of the volume.
+    pub blocks: u32,
+    /// Those in use.
+    pub used_blocks: u32,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = match self.outcome {
+            Outcome::Clean => "clean",
+            Outcome::Mended => "mended",
+            Outcome::Faulty => "faulty",
+        };
+        let Summary { used_inodes, inodes, folders, used_blocks, blocks, block_bytes, .. } = self;
+        write!(formatter, "{outcome}: {} faults, {} mended, {} left; ", self.faults, self.mended, self.left)?;
+        write!(formatter, "{used_inodes} of {inodes} inodes in use, {folders} of them folders, ")?;
+        write!(formatter, "{used_blocks} of {blocks} blocks of {block_bytes} bytes")
+    }
+}
+
+/// Checks the volume on a disk, and tells of each fault as it is found and dealt with.
+pub async fn check<S: BlockSource>(
+    source: &S,
+    options: &CheckOptions,
+    report: &mut dyn FnMut(&Finding),
+) -> Result<Summary, CheckError> {
+    if options.mode != Mode::Look && source.is_read_only() {
+        return Err(CheckError::ReadOnly);
+    }
+    let mut checker = Checker::open(source, options, report).await?;
+    for round in 0..MOST_ROUNDS {
+        checker.begin_round(round)?;
+        checker.go_round().await?;
+        if !checker.has_mended_in_round() {
+            break;
+        }
+    }
+    checker.finish().await
+}

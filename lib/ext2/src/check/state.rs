@@ -1,0 +1,410 @@
+//! What a check knows while it goes over the volume, and how it decides and tells.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::bits::{Bits, filled};
+use super::device::{self, Device};
+use super::node::Node;
+use super::superblock::{self, Volume};
+use super::{CheckError, CheckOptions, Cost, Done, Fault, Finding, Mode, Outcome, Summary};
+use crate::source::BlockSource;
+use crate::wire::superblock::{self as wire, field};
+use crate::wire::{read_u16, write_u16, write_u32};
+
+/// The superblock says that the volume was unmounted.
+pub(super) const STATE_CLEAN: u16 = 1;
+/// The superblock says that errors were found.
+pub(super) const STATE_ERRORS: u16 = 2;
+
+/// What is known of an inode: the kind in the lower bits, as a folder's entry says it, and these.
+pub(super) mod known {
+    pub(crate) const KIND: u8 = 0x07;
+    /// It is in use.
+    pub(crate) const USED: u8 = 0x08;
+    /// Some of its tables hold impossible numbers.
+    pub(crate) const ILLEGAL_TABLES: u8 = 0x10;
+    /// Its blocks are not to be walked.
+    pub(crate) const TANGLED: u8 = 0x20;
+    /// Attributes of its own in the inode.
+    pub(crate) const ATTRIBUTES: u8 = 0x40;
+}
+
+/// A folder's place in the tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Folder {
+    pub(super) number: u32,
+    /// The folder that has a name for it, 0 if none.
+    pub(super) parent: u32,
+    /// Where its `..` leads.
+    pub(super) dot_dot: u32,
+    /// The last walk towards the root that came by.
+    pub(super) walk: u32,
+}
+
+/// How inodes use a block of attributes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AttributeUse {
+    pub(super) says: u32,
+    pub(super) users: u32,
+    pub(super) damaged: bool,
+}
+
+pub(super) struct Checker<'a, S: BlockSource> {
+    pub(super) device: Device<'a, S>,
+    pub(super) mode: Mode,
+    report: &'a mut dyn FnMut(&Finding),
+    pub(super) volume: Volume,
+    /// The first superblock, as it is or will be on the disk.
+    pub(super) superblock: Vec<u8>,
+    /// The descriptors, likewise.
+    pub(super) descriptors: Vec<u8>,
+    /// Blocks in use.
+    pub(super) found: Bits,
+    /// Blocks with several owners, once there is one.
+    pub(super) shared: Option<Bits>,
+    /// What is [`known`] of each inode.
+    pub(super) inodes: Vec<u8>,
+    /// The count of names that each inode has, as it says.
+    pub(super) links: Vec<u16>,
+    /// The names that were found.
+    pub(super) names: Vec<u16>,
+    /// All folders, by number.
+    pub(super) folders: Vec<Folder>,
+    pub(super) attributes: BTreeMap<u32, AttributeUse>,
+    /// Inodes that were being deleted or cut when the volume was left.
+    pub(super) orphans: Bits,
+    /// The journal's inode, 0 if there is none.
+    pub(super) journal: u32,
+    /// Whether the inode by which the volume can grow is to be made anew.
+    pub(super) resize_damaged: bool,
+    /// Blocks of tables that may still be walked though somebody walked them before.
+    pub(super) revisits: u64,
+    pub(super) needs_large_file: bool,
+    /// `lost+found`, once it is known.
+    pub(super) lost: Option<super::lost::Lost>,
+    /// Where to look for a free block.
+    pub(super) next_free: u32,
+    round: u32,
+    /// The faults of this round: mended so that another round has to look, and left.
+    mended_here: u64,
+    left_here: u64,
+    faults: u64,
+    mended: u64,
+    /// Whether the superblock says that the volume is faulty because of what is being mended.
+    marked: bool,
+}
+
+impl<'a, S: BlockSource> Checker<'a, S> {
+    /// Finds the superblock.
+    pub(super) async fn open(
+        source: &'a S,
+        options: &CheckOptions,
+        report: &'a mut dyn FnMut(&Finding),
+    ) -> Result<Checker<'a, S>, CheckError> {
+        let mut device = Device::new(source, options.mode != Mode::Look);
+        let found = superblock::find(&mut device).await?;
+        let needed = needed_bytes(&found.volume);
+        if needed > options.memory_bytes {
+            return Err(CheckError::MemoryLimit { needed, allowed: options.memory_bytes });
+        }
+        let mut checker = Checker {
+            device,
+            mode: options.mode,
+            report,
+            volume: found.volume,
+            superblock: found.bytes,
+            descriptors: Vec::new(),
+            found: Bits::default(),
+            shared: None,
+            inodes: Vec::new(),
+            links: Vec::new(),
+            names: Vec::new(),
+            folders: Vec::new(),
+            attributes: BTreeMap::new(),
+            orphans: Bits::default(),
+            journal: 0,
+            resize_damaged: false,
+            revisits: 0,
+            needs_large_file: false,
+            lost: None,
+            next_free: 0,
+            round: 0,
+            mended_here: 0,
+            left_here: 0,
+            faults: 0,
+            mended: 0,
+            marked: false,
+        };
+        if let Some(backup) = found.backup {
+            let fault = Fault::SuperblockLost { backup };
+            if checker.mode == Mode::Mend {
+                // Without a superblock nothing can be written.
+                checker.mode = Mode::Look;
+            }
+            if checker.may_fix(&fault) {
+                checker.mark().await?;
+            }
+            checker.tell(fault).await?;
+        }
+        Ok(checker)
+    }
+
+    /// Forgets what the round before found out.
+    pub(super) fn begin_round(&mut self, round: u32) -> Result<(), CheckError> {
+        let (blocks, inodes) = (self.volume.geometry.blocks, self.volume.inodes());
+        (self.round, self.mended_here, self.left_here) = (round, 0, 0);
+        (self.found, self.shared) = (Bits::default(), None);
+        self.found = Bits::new(blocks)?;
+        // Freed before they are made again, so that there is one of each.
+        (self.inodes, self.links, self.names) = (Vec::new(), Vec::new(), Vec::new());
+        self.inodes = filled(inodes as usize + 1, 0)?;
+        self.links = filled(inodes as usize + 1, 0)?;
+        self.names = filled(inodes as usize + 1, 0)?;
+        self.folders.clear();
+        self.attributes.clear();
+        self.revisits = u64::from(blocks);
+        self.needs_large_file = false;
+        self.lost = None;
+        self.next_free = self.volume.geometry.first_data_block;
+        Ok(())
+    }
+
+    /// Goes over the volume once.
+    pub(super) async fn go_round(&mut self) -> Result<(), CheckError> {
+        self.check_superblock().await?;
+        self.check_groups().await?;
+        if self.check_journal().await? {
+            // What was read before may have changed.
+            self.found = Bits::new(self.volume.geometry.blocks)?;
+            self.check_superblock().await?;
+            self.check_groups().await?;
+        }
+        self.read_orphans().await?;
+        self.check_inodes().await?;
+        self.give_copies().await?;
+        self.clear_illegal_tables().await?;
+        self.mend_resize_inode().await?;
+        self.finish_orphans().await?;
+        self.count_attribute_uses().await?;
+        self.check_folders().await?;
+        self.connect().await?;
+        self.check_links().await?;
+        self.check_totals().await?;
+        self.check_features().await?;
+        self.check_backups().await
+    }
+
+    pub(super) fn has_mended_in_round(&self) -> bool {
+        self.mended_here > 0
+    }
+
+    /// Marks the volume as what it is, and sums up.
+    pub(super) async fn finish(mut self) -> Result<Summary, CheckError> {
+        let left = self.left_here + self.mended_here;
+        let outcome = match (self.faults, left) {
+            (0, 0) => Outcome::Clean,
+            (_, 0) => Outcome::Mended,
+            _ => Outcome::Faulty,
+        };
+        if self.mode != Mode::Look && (self.marked || left > 0) {
+            self.device.flush().await?;
+            let now = self.device.now_s();
+            let state = read_u16(&self.superblock, field::STATE);
+            let state =
+                if left == 0 { state & !STATE_ERRORS | STATE_CLEAN } else { state & !STATE_CLEAN | STATE_ERRORS };
+            write_u16(&mut self.superblock, field::STATE, state);
+            write_u32(&mut self.superblock, field::LAST_CHECK, now);
+            write_u32(&mut self.superblock, field::WRITE_TIME, now);
+            write_u16(&mut self.superblock, field::MOUNTS, 0);
+            self.write_superblock().await?;
+            self.device.flush().await?;
+        }
+        let used = self.inodes.iter().filter(|&&inode| inode & known::USED != 0).count();
+        Ok(Summary {
+            outcome,
+            faults: self.faults,
+            mended: self.mended,
+            left,
+            inodes: self.volume.inodes(),
+            used_inodes: used as u32,
+            folders: self.folders.len() as u32,
+            block_bytes: self.volume.geometry.block_bytes,
+            blocks: self.volume.geometry.blocks,
+            used_blocks: self.used_blocks(),
+        })
+    }
+
+    /// Whether a fault is to be mended.
+    pub(super) fn may_fix(&self, fault: &Fault) -> bool {
+        match self.mode {
+            Mode::Look => false,
+            Mode::Mend => fault.cost() == Cost::Nothing,
+            Mode::Repair => true,
+        }
+    }
+
+    /// Tells of a fault; gives whether it is to be mended, which the caller then does.
+    pub(super) async fn tell(&mut self, fault: Fault) -> Result<bool, CheckError> {
+        let mend = self.may_fix(&fault);
+        if mend {
+            self.mark().await?;
+        }
+        self.tell_done(fault, if mend { Done::Mended } else { Done::Left });
+        Ok(mend)
+    }
+
+    /// Tells of a fault that there is no room to mend, or that was not to be.
+    pub(super) fn tell_no_room(&mut self, fault: Fault) {
+        let done = if self.may_fix(&fault) { Done::NoRoom } else { Done::Left };
+        self.tell_done(fault, done);
+    }
+
+    fn tell_done(&mut self, fault: Fault, done: Done) {
+        if done == Done::Mended {
+            self.mended += 1;
+            // These say nothing of the rest.
+            let alone = matches!(
+                fault,
+                Fault::NotClean
+                    | Fault::ErrorsRecorded
+                    | Fault::BackupSuperblock { .. }
+                    | Fault::BackupDescriptors { .. }
+            );
+            self.mended_here += u64::from(!alone);
+        } else {
+            self.left_here += 1;
+            if self.round > 0 {
+                // It was told of in the first round, or follows from what was.
+                return;
+            }
+        }
+        self.faults += 1;
+        (self.report)(&Finding { fault, done });
+    }
+
+    /// Makes the superblock say that the volume is faulty, until all is done.
+    pub(super) async fn mark(&mut self) -> Result<(), CheckError> {
+        if self.marked {
+            return Ok(());
+        }
+        self.marked = true;
+        let state = read_u16(&self.superblock, field::STATE);
+        write_u16(&mut self.superblock, field::STATE, state & !STATE_CLEAN);
+        self.write_superblock().await?;
+        self.device.flush().await
+    }
+
+    /// Takes note of a superblock that a journal held, which is the same volume's.
+    pub(super) async fn read_superblock_again(&mut self) -> Result<(), CheckError> {
+        let bytes = self.device.read(wire::OFFSET, wire::BYTES).await?;
+        let volume = superblock::examine(&bytes, self.device.bytes())?;
+        if volume.geometry != self.volume.geometry {
+            let says = u64::from(volume.geometry.blocks);
+            return Err(CheckError::Superblock { field: "blocks_count in the journal's copy", says });
+        }
+        (self.volume, self.superblock) = (volume, bytes);
+        if core::mem::take(&mut self.marked) {
+            self.mark().await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_marked(&self) -> bool {
+        self.marked
+    }
+
+    pub(super) fn is_first_round(&self) -> bool {
+        self.round == 0
+    }
+
+    pub(super) async fn write_superblock(&mut self) -> Result<(), CheckError> {
+        self.device.write(wire::OFFSET, &self.superblock).await
+    }
+
+    pub(super) async fn read_block(&mut self, block: u32) -> Result<Vec<u8>, CheckError> {
+        let bytes = self.volume.geometry.block_bytes;
+        self.device.read(u64::from(block) * u64::from(bytes), bytes as usize).await
+    }
+
+    pub(super) async fn write_block(&mut self, block: u32, bytes: &[u8]) -> Result<(), CheckError> {
+        let offset = u64::from(block) * u64::from(self.volume.geometry.block_bytes);
+        self.device.write(offset, bytes).await
+    }
+
+    /// The block that holds an inode, and where in it.
+    pub(super) fn place_of(&self, number: u32) -> (u32, usize) {
+        let geometry = &self.volume.geometry;
+        let (group, index) = ((number - 1) / geometry.inodes_per_group, (number - 1) % geometry.inodes_per_group);
+        let per_block = geometry.block_bytes / geometry.inode_bytes;
+        let table = self.descriptor(group).inode_table;
+        (table + index / per_block, (index % per_block * geometry.inode_bytes) as usize)
+    }
+
+    /// Reads an inode of the volume.
+    pub(super) async fn load(&mut self, number: u32) -> Result<Node, CheckError> {
+        let (block, at) = self.place_of(number);
+        let bytes = self.read_block(block).await?;
+        Ok(Node { number, bytes: bytes[at..at + self.volume.geometry.inode_bytes as usize].to_vec() })
+    }
+
+    pub(super) async fn store(&mut self, node: &Node) -> Result<(), CheckError> {
+        let (block, at) = self.place_of(node.number);
+        let mut bytes = self.read_block(block).await?;
+        bytes[at..at + node.bytes.len()].copy_from_slice(&node.bytes);
+        self.write_block(block, &bytes).await
+    }
+
+    /// What is [`known`] of an inode, nothing of one that the volume does not have.
+    pub(super) fn known(&self, number: u32) -> u8 {
+        self.inodes.get(number as usize).copied().unwrap_or(0)
+    }
+
+    pub(super) fn is_used(&self, number: u32) -> bool {
+        self.known(number) & known::USED != 0
+    }
+
+    pub(super) fn is_folder(&self, number: u32) -> bool {
+        self.known(number) & (known::USED | known::KIND) == known::USED | superblock::KIND_FOLDER
+    }
+
+    /// Counts one name more of an inode, or one less.
+    pub(super) fn count_name(&mut self, number: u32, more: bool) {
+        if let Some(names) = self.names.get_mut(number as usize) {
+            *names = if more { names.saturating_add(1) } else { names.saturating_sub(1) };
+        }
+    }
+
+    pub(super) fn folder_index(&self, number: u32) -> Option<usize> {
+        self.folders.binary_search_by_key(&number, |folder| folder.number).ok()
+    }
+
+    /// Takes a block that nobody uses.
+    pub(super) fn take_block(&mut self) -> Option<u32> {
+        let (first, end) = (self.volume.geometry.first_data_block, self.volume.geometry.blocks);
+        let block =
+            self.found.first_gap(self.next_free, end).or_else(|| self.found.first_gap(first, self.next_free))?;
+        self.found.insert(block);
+        self.next_free = block;
+        Some(block)
+    }
+
+    /// Whether a number can be that of a file's block.
+    pub(super) fn is_legal(&self, block: u32) -> bool {
+        (self.volume.geometry.first_data_block..self.volume.geometry.blocks).contains(&block)
+    }
+
+    fn used_blocks(&self) -> u32 {
+        let geometry = &self.volume.geometry;
+        (geometry.first_data_block..geometry.blocks).filter(|&block| self.found.has(block)).count() as u32
+    }
+}
+
+/// Bytes of memory that the check of a volume takes.
+fn needed_bytes(volume: &Volume) -> u64 {
+    let geometry = &volume.geometry;
+    let (blocks, inodes) = (u64::from(geometry.blocks), u64::from(volume.inodes()));
+    let descriptors = u64::from(geometry.descriptor_blocks) * u64::from(geometry.block_bytes);
+    let folders = size_of::<Folder>() as u64 * inodes / 4;
+    blocks.div_ceil(8) * 3 + inodes * 5 + folders + descriptors + device::MEMORY_BYTES + super::names::MEMORY_BYTES
+}

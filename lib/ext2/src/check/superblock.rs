@@ -1,0 +1,369 @@
+//! The superblock and its backups.
+
+use alloc::vec::Vec;
+
+use super::device::Device;
+use super::state::{Checker, STATE_CLEAN, STATE_ERRORS};
+use super::{CheckError, Fault};
+use crate::error::Error;
+use crate::features::{
+    FeatureNames, INCOMPATIBLE_FILE_TYPE, INCOMPATIBLE_RECOVER, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER,
+};
+use crate::geometry::{Backups, FIRST_INODE, Geometry};
+use crate::source::BlockSource;
+use crate::wire::superblock::{BYTES, MAGIC, OFFSET, OLD_INODE_BYTES, field};
+use crate::wire::{group, inode, read_u16, read_u32, write_u16, write_u32};
+
+/// The kind of a folder in an entry.
+pub(super) const KIND_FOLDER: u8 = 2;
+
+/// Features that the check knows, apart from those that it only has to leave alone.
+pub(super) mod feature {
+    pub(crate) const HAS_JOURNAL: u32 = 0x4;
+    pub(crate) const ATTRIBUTES: u32 = 0x8;
+    pub(crate) const RESIZE_INODE: u32 = 0x10;
+    pub(crate) const DIR_INDEX: u32 = 0x20;
+    pub(crate) const SPARSE_SUPER_2: u32 = 0x200;
+    /// Those with which a volume can be checked.
+    pub(crate) const KNOWN: u32 = 0x1 | HAS_JOURNAL | ATTRIBUTES | RESIZE_INODE | DIR_INDEX | SPARSE_SUPER_2 | 0x800;
+    /// Folders may have more folders in them than can be counted.
+    pub(crate) const DIR_NLINK: u32 = 0x20;
+    pub(crate) const EXTRA_SIZE: u32 = 0x40;
+    /// An early form of indexed folders that nothing ever used.
+    pub(crate) const OLD_TREE: u32 = 0x4;
+}
+
+const KNOWN_INCOMPATIBLE: u32 = INCOMPATIBLE_FILE_TYPE | INCOMPATIBLE_RECOVER;
+const KNOWN_READ_ONLY: u32 =
+    READ_ONLY_SPARSE_SUPER | READ_ONLY_LARGE_FILE | feature::OLD_TREE | feature::DIR_NLINK | feature::EXTRA_SIZE;
+
+/// Fields that only the checker looks at.
+mod own {
+    pub(crate) const SPARE_DESCRIPTORS: usize = 206;
+    pub(crate) const DESCRIPTOR_BYTES: usize = 254;
+    pub(crate) const BACKUP_GROUPS: usize = 588;
+}
+
+/// What a superblock says of the volume, after its numbers were found to agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Volume {
+    pub(super) geometry: Geometry,
+    pub(super) first_inode: u32,
+    pub(super) revision: u32,
+    pub(super) compatible: u32,
+    pub(super) incompatible: u32,
+    pub(super) read_only: u32,
+}
+
+impl Volume {
+    pub(super) fn inodes(&self) -> u32 {
+        self.geometry.inodes()
+    }
+
+    /// Whether entries of folders say kinds.
+    pub(super) fn has_kinds(&self) -> bool {
+        self.incompatible & INCOMPATIBLE_FILE_TYPE != 0
+    }
+
+    pub(super) fn has(&self, compatible: u32) -> bool {
+        self.compatible & compatible != 0
+    }
+
+    /// The most blocks of a folder: 2 GiB.
+    pub(super) fn folder_blocks(&self) -> u64 {
+        (2 << 30) / u64::from(self.geometry.block_bytes)
+    }
+
+    /// The largest size that block numbers reach.
+    pub(super) fn largest_file(&self) -> u64 {
+        let numbers = u64::from(self.geometry.block_bytes / 4);
+        (12 + numbers + numbers * numbers + numbers * numbers * numbers) * u64::from(self.geometry.block_bytes)
+    }
+}
+
+/// A superblock to work with.
+pub(super) struct Found {
+    pub(super) bytes: Vec<u8>,
+    pub(super) volume: Volume,
+    /// The block that it was found in if the first one is of no use.
+    pub(super) backup: Option<u64>,
+}
+
+/// Finds a superblock: the first one, or else the best backup.
+pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Found, CheckError> {
+    let disk_bytes = device.bytes();
+    if disk_bytes < OFFSET + BYTES as u64 {
+        return Err(CheckError::Volume(Error::TooSmall(disk_bytes)));
+    }
+    let first = device.read(OFFSET, BYTES).await?;
+    let error = match examine(&first, disk_bytes) {
+        Ok(volume) => return Ok(Found { bytes: first, volume, backup: None }),
+        Err(error) => error,
+    };
+    let uuid = |bytes: &[u8]| -> [u8; 16] { core::array::from_fn(|index| bytes[field::UUID + index]) };
+    let mut best: Option<(bool, u32, Found)> = None;
+    for block_bytes in [1024u64, 2048, 4096] {
+        for group in [1u64, 3, 5, 7, 9, 25, 27, 49] {
+            let block = u64::from(block_bytes == 1024) + group * block_bytes * 8;
+            let offset = block * block_bytes;
+            if offset + BYTES as u64 > disk_bytes {
+                break;
+            }
+            let mut bytes = device.read(offset, BYTES).await?;
+            let Ok(volume) = examine(&bytes, disk_bytes) else { continue };
+            let is_here = volume.revision == 0 || u64::from(read_u16(&bytes, field::GROUP_NUMBER)) == group;
+            if u64::from(volume.geometry.block_bytes) != block_bytes || !is_here {
+                continue;
+            }
+            // A disk may have backups of volumes that were on it before; the newest is most likely the right one.
+            let same = uuid(&bytes) == uuid(&first);
+            let made = read_u32(&bytes, field::MADE_TIME);
+            if best.as_ref().is_none_or(|best| (best.0, best.1) < (same, made)) {
+                write_u16(&mut bytes, field::GROUP_NUMBER, 0);
+                best = Some((same, made, Found { bytes, volume, backup: Some(block) }));
+            }
+        }
+    }
+    best.map(|best| best.2).ok_or(error)
+}
+
+/// Checks a superblock's numbers against each other and the disk, those without which nothing can be found.
+pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckError> {
+    let number = |offset| read_u32(bytes, offset);
+    let magic = read_u16(bytes, field::MAGIC);
+    if magic != MAGIC {
+        return Err(CheckError::Volume(Error::NotExt2 { found: magic, backup: None }));
+    }
+    let revision = number(field::REVISION);
+    if revision > 1 {
+        return Err(CheckError::Volume(Error::UnsupportedRevision(revision)));
+    }
+    let features = [field::COMPATIBLE, field::INCOMPATIBLE, field::READ_ONLY_COMPATIBLE].map(number);
+    // Revision 0 has no features: where there are some, the revision is what is wrong.
+    let revision = if features == [0; 3] { revision } else { 1 };
+    let [compatible, incompatible, read_only] = features;
+    if incompatible & !KNOWN_INCOMPATIBLE != 0 {
+        let names = FeatureNames(incompatible & !KNOWN_INCOMPATIBLE);
+        return Err(CheckError::Volume(Error::UnsupportedFeatures(names)));
+    }
+    if read_only & !KNOWN_READ_ONLY != 0 {
+        return Err(CheckError::Features(read_only & !KNOWN_READ_ONLY));
+    }
+    if compatible & !feature::KNOWN != 0 {
+        return Err(CheckError::OtherFeatures(compatible & !feature::KNOWN));
+    }
+    let log_block_size = number(field::LOG_BLOCK_SIZE);
+    if log_block_size > 2 {
+        let bytes = 1024u64.checked_shl(log_block_size).unwrap_or(u64::MAX);
+        return Err(CheckError::Volume(Error::UnsupportedBlockSize(bytes)));
+    }
+    let geometry = geometry(bytes, revision, 1024 << log_block_size, compatible, read_only)?;
+    let volume_bytes = u64::from(geometry.blocks) * u64::from(geometry.block_bytes);
+    if volume_bytes > disk_bytes {
+        return Err(CheckError::Volume(Error::Truncated { disk_bytes, volume_bytes }));
+    }
+    let says = number(field::FIRST_INODE);
+    let first_inode = match revision {
+        1 if (FIRST_INODE..=geometry.inodes()).contains(&says) => says,
+        _ => FIRST_INODE,
+    };
+    Ok(Volume { geometry, first_inode, revision, compatible, incompatible, read_only })
+}
+
+fn geometry(
+    bytes: &[u8],
+    revision: u32,
+    block_bytes: u32,
+    compatible: u32,
+    read_only: u32,
+) -> Result<Geometry, CheckError> {
+    let number = |offset| read_u32(bytes, offset);
+    let within = |field: &'static str, says: u32, least: u32, most: u32| match says {
+        says if (least..=most).contains(&says) => Ok(says),
+        says => Err(CheckError::Superblock { field, says: says.into() }),
+    };
+    let first_data_block = u32::from(block_bytes == 1024);
+    within("first_data_block", number(field::FIRST_DATA_BLOCK), first_data_block, first_data_block)?;
+    let bits = block_bytes * 8;
+    let blocks_per_group = within("blocks_per_group", number(field::BLOCKS_PER_GROUP), 64, bits)?;
+    let inode_bytes = if revision == 0 { OLD_INODE_BYTES } else { read_u16(bytes, field::INODE_SIZE).into() };
+    within("inode_size", inode_bytes, inode::BYTES as u32, block_bytes)?;
+    if !inode_bytes.is_power_of_two() {
+        return Err(CheckError::Superblock { field: "inode_size", says: inode_bytes.into() });
+    }
+    let inodes_per_group =
+        within("inodes_per_group", number(field::INODES_PER_GROUP), block_bytes / inode_bytes, bits)?;
+    let blocks = within("blocks_count", number(field::BLOCKS_COUNT), first_data_block + 6, u32::MAX)?;
+    let groups = (blocks - first_data_block).div_ceil(blocks_per_group);
+    let spare = u32::from(read_u16(bytes, own::SPARE_DESCRIPTORS));
+    within("reserved_gdt_blocks", spare, 0, block_bytes / 4)?;
+    let backups = match () {
+        () if compatible & feature::SPARSE_SUPER_2 != 0 => {
+            Backups::Two([own::BACKUP_GROUPS, own::BACKUP_GROUPS + 4].map(number))
+        }
+        () if read_only & READ_ONLY_SPARSE_SUPER != 0 => Backups::Sparse,
+        () => Backups::Every,
+    };
+    let geometry = Geometry {
+        block_bytes,
+        first_data_block,
+        blocks,
+        groups,
+        blocks_per_group,
+        inodes_per_group,
+        inode_bytes,
+        descriptor_blocks: groups.div_ceil(block_bytes / group::BYTES as u32),
+        spare_descriptor_blocks: if compatible & feature::RESIZE_INODE != 0 { spare } else { 0 },
+        backups,
+    };
+    let inodes = u64::from(inodes_per_group) * u64::from(groups);
+    let counted = within("inodes_per_group", inodes_per_group, (FIRST_INODE).div_ceil(groups), bits);
+    if inodes > u64::from(u32::MAX) - 1 || counted.is_err() {
+        return Err(CheckError::Superblock { field: "inodes_per_group", says: inodes_per_group.into() });
+    }
+    // Every group has room for what it must hold.
+    let largest = geometry.copies(0) + 2 + geometry.inode_table_blocks();
+    let last = groups - 1;
+    if largest > geometry.group_blocks(0) || geometry.overhead(last) > geometry.group_blocks(last) {
+        return Err(CheckError::Superblock { field: "blocks_count", says: blocks.into() });
+    }
+    Ok(geometry)
+}
+
+impl<S: BlockSource> Checker<'_, S> {
+    /// Checks the fields that follow from others, and how the volume was left.
+    pub(super) async fn check_superblock(&mut self) -> Result<(), CheckError> {
+        let (volume, geometry) = (self.volume, self.volume.geometry);
+        let log_block_size = read_u32(&self.superblock, field::LOG_BLOCK_SIZE);
+        let wide = [
+            ("inodes_count", field::INODES_COUNT, volume.inodes()),
+            ("log_frag_size", field::LOG_FRAGMENT_SIZE, log_block_size),
+            ("frags_per_group", field::FRAGMENTS_PER_GROUP, geometry.blocks_per_group),
+            ("rev_level", field::REVISION, volume.revision),
+        ];
+        for (name, offset, right) in wide {
+            self.expect_wide(name, offset, right).await?;
+        }
+        if read_u32(&self.superblock, field::RESERVED_BLOCKS) > geometry.blocks / 2 {
+            self.expect_wide("r_blocks_count", field::RESERVED_BLOCKS, geometry.blocks / 20).await?;
+        }
+        if volume.revision > 0 {
+            self.expect_wide("first_ino", field::FIRST_INODE, volume.first_inode).await?;
+            self.check_small_fields().await?;
+        }
+        if self.is_first_round() && !self.is_marked() {
+            let state = read_u16(&self.superblock, field::STATE);
+            if state & STATE_ERRORS != 0 {
+                self.tell(Fault::ErrorsRecorded).await?;
+            } else if state & STATE_CLEAN == 0 {
+                self.tell(Fault::NotClean).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn check_small_fields(&mut self) -> Result<(), CheckError> {
+        let volume = self.volume;
+        if !volume.has(feature::RESIZE_INODE) {
+            self.expect_narrow("reserved_gdt_blocks", own::SPARE_DESCRIPTORS, 0).await?;
+        }
+        let descriptor_bytes = read_u16(&self.superblock, own::DESCRIPTOR_BYTES);
+        if descriptor_bytes != 0 && (!descriptor_bytes.is_power_of_two() || descriptor_bytes > 1024) {
+            self.expect_narrow("desc_size", own::DESCRIPTOR_BYTES, 0).await?;
+        }
+        let room = volume.geometry.inode_bytes - inode::BYTES as u32;
+        for (name, offset) in
+            [("min_extra_isize", field::LEAST_EXTRA_BYTES), ("want_extra_isize", field::WANTED_EXTRA_BYTES)]
+        {
+            let says = u32::from(read_u16(&self.superblock, offset));
+            if room > 0 && says != 0 && (!(4..=room).contains(&says) || !says.is_multiple_of(4)) {
+                self.expect_narrow(name, offset, crate::fresh::EXTRA_BYTES).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn expect_wide(&mut self, name: &'static str, offset: usize, right: u32) -> Result<(), CheckError> {
+        let says = read_u32(&self.superblock, offset);
+        let fault = Fault::SuperblockField { field: name, says: says.into(), right: right.into() };
+        if says != right && self.tell(fault).await? {
+            write_u32(&mut self.superblock, offset, right);
+            self.write_superblock().await?;
+        }
+        Ok(())
+    }
+
+    async fn expect_narrow(&mut self, name: &'static str, offset: usize, right: u16) -> Result<(), CheckError> {
+        let says = read_u16(&self.superblock, offset);
+        let fault = Fault::SuperblockField { field: name, says: says.into(), right: right.into() };
+        if says != right && self.tell(fault).await? {
+            write_u16(&mut self.superblock, offset, right);
+            self.write_superblock().await?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the superblock owns up to what the inodes use.
+    pub(super) async fn check_features(&mut self) -> Result<(), CheckError> {
+        let has = self.volume.read_only & READ_ONLY_LARGE_FILE != 0;
+        if self.needs_large_file && !has && self.tell(Fault::MissingFeature { name: "large_file" }).await? {
+            if self.volume.revision == 0 {
+                write_u32(&mut self.superblock, field::REVISION, 1);
+                write_u32(&mut self.superblock, field::FIRST_INODE, FIRST_INODE);
+                write_u16(&mut self.superblock, field::INODE_SIZE, OLD_INODE_BYTES as u16);
+                self.volume.revision = 1;
+            }
+            self.volume.read_only |= READ_ONLY_LARGE_FILE;
+            write_u32(&mut self.superblock, field::READ_ONLY_COMPATIBLE, self.volume.read_only);
+            self.write_superblock().await?;
+        }
+        Ok(())
+    }
+
+    /// Compares the backups with what is right by now, as far as they have to agree.
+    pub(super) async fn check_backups(&mut self) -> Result<(), CheckError> {
+        let geometry = self.volume.geometry;
+        for group in (1..geometry.groups).filter(|&group| geometry.has_superblock(group)) {
+            let first = geometry.group_first(group);
+            let mut bytes = self.read_block(first).await?;
+            if !self.is_backup(&bytes) && self.tell(Fault::BackupSuperblock { group }).await? {
+                bytes[..BYTES].copy_from_slice(&self.superblock);
+                if self.volume.revision > 0 {
+                    write_u16(&mut bytes, field::GROUP_NUMBER, group as u16);
+                }
+                self.write_block(first, &bytes).await?;
+            }
+            self.check_descriptor_copy(group).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a backup says the same of what never changes while a volume is in use.
+    fn is_backup(&self, bytes: &[u8]) -> bool {
+        let same = |offset| read_u32(bytes, offset) == read_u32(&self.superblock, offset);
+        let always = [
+            field::INODES_COUNT,
+            field::BLOCKS_COUNT,
+            field::FIRST_DATA_BLOCK,
+            field::LOG_BLOCK_SIZE,
+            field::BLOCKS_PER_GROUP,
+            field::INODES_PER_GROUP,
+            field::UUID,
+            field::UUID + 4,
+            field::UUID + 8,
+            field::UUID + 12,
+        ];
+        if read_u16(bytes, field::MAGIC) != MAGIC || !always.into_iter().all(same) {
+            return false;
+        }
+        let modern = read_u32(bytes, field::REVISION) == 1 && self.volume.revision == 1;
+        let features =
+            |offset, changing: u32| (read_u32(bytes, offset) ^ read_u32(&self.superblock, offset)) & !changing == 0;
+        // What Linux and this system set while a volume is in use, they set in the first superblock only.
+        let in_use = READ_ONLY_LARGE_FILE | feature::DIR_NLINK | feature::EXTRA_SIZE;
+        !modern
+            || read_u16(bytes, field::INODE_SIZE) == read_u16(&self.superblock, field::INODE_SIZE)
+                && features(field::INCOMPATIBLE, INCOMPATIBLE_RECOVER)
+                && features(field::READ_ONLY_COMPATIBLE, in_use)
+    }
+}

@@ -1,0 +1,108 @@
+//! Walking the block numbers of an inode: the fifteen in it, and those in the tables that they lead to.
+//!
+//! [`Tree`] does no input or output: who walks reads the tables and hands them in, and gets back those that were
+//! changed. There are three levels of tables at most, so there is no recursion.
+
+use alloc::vec::Vec;
+
+use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS};
+use crate::wire::{read_u32, write_u32};
+
+/// A number that is not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) block: u32,
+    /// 0 for data, else how many levels of numbers are below it.
+    pub(super) depth: usize,
+    /// The first block of the file that it leads to.
+    pub(super) logical: u64,
+}
+
+/// What comes next on a walk.
+pub(super) enum Step {
+    Claim(Claim),
+    /// A table was left whose numbers were changed: its block and its bytes.
+    Changed(u32, Vec<u8>),
+    End,
+}
+
+struct Level {
+    block: u32,
+    bytes: Vec<u8>,
+    /// The next number of it.
+    next: usize,
+    depth: usize,
+    logical: u64,
+    changed: bool,
+}
+
+pub(super) struct Tree {
+    pub(super) numbers: [u32; BLOCK_NUMBERS],
+    per_block: u64,
+    slot: usize,
+    levels: Vec<Level>,
+    /// Whether one of the inode's own numbers was changed.
+    pub(super) changed: bool,
+}
+
+impl Tree {
+    pub(super) fn new(numbers: [u32; BLOCK_NUMBERS], block_bytes: u32) -> Tree {
+        Tree { numbers, per_block: u64::from(block_bytes / 4), slot: 0, levels: Vec::new(), changed: false }
+    }
+
+    pub(super) fn next(&mut self) -> Step {
+        loop {
+            if let Some(level) = self.levels.last_mut() {
+                let Some(block) = level.bytes.get(level.next * 4..level.next * 4 + 4).map(|bytes| read_u32(bytes, 0))
+                else {
+                    match self.levels.pop() {
+                        Some(level) if level.changed => return Step::Changed(level.block, level.bytes),
+                        _ => continue,
+                    }
+                };
+                let depth = level.depth - 1;
+                let logical = level.logical + level.next as u64 * reach(self.per_block, depth);
+                level.next += 1;
+                if block != 0 {
+                    return Step::Claim(Claim { block, depth, logical });
+                }
+                continue;
+            }
+            let Some(&block) = self.numbers.get(self.slot) else { return Step::End };
+            let depth = (self.slot + 1).saturating_sub(DIRECT_BLOCKS);
+            let logical = match self.slot.checked_sub(DIRECT_BLOCKS) {
+                None => self.slot as u64,
+                Some(tables) => (1..=tables).map(|depth| reach(self.per_block, depth)).sum::<u64>() + 12,
+            };
+            self.slot += 1;
+            if block != 0 {
+                return Step::Claim(Claim { block, depth, logical });
+            }
+        }
+    }
+
+    /// Goes into the table that the last claim was about. Without this the walk goes past it.
+    pub(super) fn enter(&mut self, claim: &Claim, bytes: Vec<u8>) {
+        let Claim { block, depth, logical } = *claim;
+        self.levels.push(Level { block, bytes, next: 0, depth, logical, changed: false });
+    }
+
+    /// Puts another number in the place of that of the last claim. Not after [`enter`](Tree::enter).
+    pub(super) fn replace(&mut self, block: u32) {
+        match self.levels.last_mut() {
+            Some(level) => {
+                write_u32(&mut level.bytes, (level.next - 1) * 4, block);
+                level.changed = true;
+            }
+            None => {
+                self.numbers[self.slot - 1] = block;
+                self.changed = true;
+            }
+        }
+    }
+}
+
+/// How many blocks of a file a number leads to that has so many levels of numbers below it.
+pub(super) fn reach(per_block: u64, depth: usize) -> u64 {
+    per_block.pow(depth as u32)
+}
