@@ -24,4 +24,4 @@ pub use folder::{Expected, sample, sparse};
 pub use machine::Machine;
 pub use run::{LIMIT, Run, finish};
 pub use terminal::Terminal;
-pub use tool::{machine_program, repository, sing, system_image, target};
+pub use tool::{built_system, machine_program, repository, sing, system_image, target};

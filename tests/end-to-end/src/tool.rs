@@ -45,6 +45,20 @@ pub fn system_image() -> PathBuf {
     target().join("sing/systems/hosted.system")
 }
 
+/// The system image of another system for the hosted machine, built now.
+pub fn built_system(name: &str) -> PathBuf {
+    machine_program();
+    let output = Command::new(sing())
+        .args(["run", "--system", name, "-c", "true"])
+        .current_dir(repository())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the tool starts");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "`sing run --system {name} -c true` ended with {}:\n{words}", output.status);
+    target().join(format!("sing/systems/{name}.system"))
+}
+
 /// Builds the hosted system once for all tests, so that no test's limit has a build in it.
 fn prepare() {
     static PREPARED: OnceLock<()> = OnceLock::new();

@@ -16,4 +16,7 @@ mod commands;
 mod disks_e2fsprogs;
 mod endings;
 mod kills_e2fsprogs;
+mod mounts_e2fsprogs;
+mod partitions_sfdisk_e2fsprogs;
+mod storms_e2fsprogs;
 mod terminals;
