@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod checking;
 mod disk;
 mod formatting;
 mod outcome;
@@ -28,7 +29,7 @@ const STATUS_FAILED: i32 = 8;
 
 /// Formats or checks.
 pub fn main(startup: Startup) -> i32 {
-    let Startup { namespace, output, task, disk, block_bytes, nodes, reserved_percent, plain, label, .. } = startup;
+    let Startup { namespace, output, task, disk, block_bytes, nodes, reserved_percent, plain, label, mode } = startup;
     let mut output = Output::new(output);
     let work = async {
         let mut namespace = Namespace::new(namespace);
@@ -38,6 +39,11 @@ pub fn main(startup: Startup) -> i32 {
                 let options = wish.options(&mut namespace)?;
                 let source = open(&mut namespace, &disk).await?;
                 formatting::format(&source, &options, &disk, &mut output).await
+            }
+            "check" => {
+                let mode = checking::mode(&mode)?;
+                let source = open(&mut namespace, &disk).await?;
+                checking::check_disk(&source, mode, &disk, &mut output).await
             }
             other => Err(Refusal::task(other)),
         }

@@ -1,6 +1,13 @@
 //! What the tests of formatting and checking share: a disk in memory that can be written, and Linux's tools.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod checking;
+pub mod damaged_folders;
+pub mod damaged_inodes;
+pub mod damages;
+pub mod image;
+pub mod samples;
+
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::path::Path;

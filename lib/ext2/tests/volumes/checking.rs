@@ -1,0 +1,22 @@
+//! Checking a disk in memory.
+
+use ext2::check::{CheckError, CheckOptions, Finding, Mode, Summary, check};
+use ext2::complete;
+
+use super::Disk;
+
+/// What a check may take.
+pub const MEMORY_BYTES: u64 = 64 << 20;
+
+/// Checks a disk; what came of it, and what was told.
+pub fn checked(disk: &Disk, mode: Mode) -> (Result<Summary, CheckError>, Vec<Finding>) {
+    let mut findings = Vec::new();
+    let options = CheckOptions { mode, memory_bytes: MEMORY_BYTES };
+    let result = complete(check(disk, &options, &mut |finding| findings.push(finding.clone())));
+    (result, findings)
+}
+
+/// What was told, a line each.
+pub fn lines(findings: &[Finding]) -> String {
+    findings.iter().map(|finding| format!("{finding}\n")).collect()
+}
