@@ -1,8 +1,9 @@
 //! A journal is made, used and taken away.
 //!
-//! Making one is a single write of the superblock: before it, all is in blocks that are free, and in an inode that
-//! nothing looks at; the log already holds the transaction that marks those blocks as used. Taking it away is a
-//! transaction as well, whose superblock goes to its place last.
+//! Making one is a single write of the superblock: before it, all is in blocks that are free, and the log already holds
+//! the transaction that marks those blocks as used and makes the inode. Until that is in its place, the superblock's
+//! copy of the inode's block numbers leads to the journal. Taking it away is a transaction as well, whose superblock
+//! goes to its place last.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -27,8 +28,6 @@ const MOST_BLOCKS: u32 = 4096;
 const SHARE: u32 = 64;
 /// Blocks that are left free besides the journal, or else there is none.
 const LEFT_FREE: u32 = 64;
-/// How a superblock says that it holds a copy of the journal's block numbers.
-const BACKUP_OF_NUMBERS: u8 = 1;
 
 /// Where the blocks of a new journal are.
 struct Plan {
@@ -90,12 +89,12 @@ impl<S: BlockSource> Store<S> {
         let size_bytes = blocks * self.block_bytes() as u32;
         self.edit(&change, superblock_block, |bytes| store_backup(bytes, superblock_block, &numbers, size_bytes))
             .await?;
+        let sectors = (blocks + tables) * (self.block_bytes() as u32 / 512);
+        self.edit_journal_inode(&change, &numbers, size_bytes, sectors).await?;
         drop(change);
         let frozen = self.end_epoch();
-        let sectors = (blocks + tables) * (self.block_bytes() as u32 / 512);
         self.write_log(&frozen).await?;
         self.write_commit(frozen.len()).await?;
-        self.write_journal_inode(&numbers, size_bytes, sectors).await?;
         self.flush().await?;
         let (switch, rest): (Vec<u32>, Vec<u32>) = frozen.into_iter().partition(|&block| block == superblock_block);
         self.write_home(switch).await?;
@@ -162,14 +161,19 @@ impl<S: BlockSource> Store<S> {
         .await
     }
 
-    /// Writes the journal's inode to its place.
-    async fn write_journal_inode(&self, numbers: &[u32; BLOCK_NUMBERS], size: u32, sectors: u32) -> Result<(), Error> {
+    async fn edit_journal_inode(
+        &self,
+        change: &Change<S>,
+        numbers: &[u32; BLOCK_NUMBERS],
+        size: u32,
+        sectors: u32,
+    ) -> Result<(), Error> {
         use inode::field;
         let (block, start) = self.inode_place(JOURNAL_INODE).await?;
-        let inode_bytes = self.geometry().inode_bytes as usize;
+        let end = start + self.geometry().inode_bytes as usize;
         let now_s = self.now_s();
-        let mut bytes = self.read_block(block, <[u8]>::to_vec).await?;
-        if let Some(own) = bytes.get_mut(start..start + inode_bytes) {
+        let store = |bytes: &mut [u8]| {
+            let Some(own) = bytes.get_mut(start..end) else { return };
             own.fill(0);
             write_u16(own, field::MODE, 0o100_600);
             write_u32(own, field::SIZE_LOW, size);
@@ -181,10 +185,8 @@ impl<S: BlockSource> Store<S> {
             for (index, &number) in numbers.iter().enumerate() {
                 write_u32(own, field::BLOCK_NUMBERS + index * 4, number);
             }
-        }
-        self.write_metadata(block, 1, |target| target.copy_from_slice(&bytes)).await?;
-        self.forget_blocks(block, 1);
-        Ok(())
+        };
+        self.edit(change, block, store).await
     }
 
     /// Ends the use of the journal, while no change is under way and everything is in its place: one that was made for
@@ -230,15 +232,11 @@ impl<S: BlockSource> Store<S> {
         drop(change);
         let frozen = self.end_epoch();
         self.log(&frozen).await?;
-        // Who replays this needs the inode to find the journal, as long as the superblock says that there is one.
-        let (last, rest): (Vec<u32>, Vec<u32>) =
-            frozen.into_iter().partition(|&one| one == superblock_block || one == block);
+        let (switch, rest): (Vec<u32>, Vec<u32>) = frozen.into_iter().partition(|&block| block == superblock_block);
         self.write_home(rest).await?;
         self.flush().await?;
-        for one in [superblock_block, block] {
-            self.write_home(last.iter().copied().filter(|&other| other == one).collect()).await?;
-            self.flush().await?;
-        }
+        self.write_home(switch).await?;
+        self.flush().await?;
         self.set_journal(None);
         self.groups().borrow_mut().wake_resting();
         Ok(())
@@ -277,7 +275,7 @@ fn store_backup(block: &mut [u8], number: u32, numbers: &[u32; BLOCK_NUMBERS], s
     use superblock::field::{JOURNAL_BACKUP, JOURNAL_BACKUP_KIND};
     let start = if number == 0 { superblock::OFFSET as usize } else { 0 };
     let Some(bytes) = block.get_mut(start..start + superblock::BYTES) else { return };
-    bytes[JOURNAL_BACKUP_KIND] = if size > 0 { BACKUP_OF_NUMBERS } else { 0 };
+    bytes[JOURNAL_BACKUP_KIND] = if size > 0 { superblock::BACKUP_OF_NUMBERS } else { 0 };
     for (index, &number) in numbers.iter().chain(&[0, size]).enumerate() {
         write_u32(bytes, JOURNAL_BACKUP + index * 4, number);
     }

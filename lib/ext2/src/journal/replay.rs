@@ -76,22 +76,41 @@ impl<S: BlockSource> Store<S> {
         if number > superblock.inodes {
             return Ok(Err(JournalProblem::Inode));
         }
-        let (block, start) = self.inode_place(number).await?;
-        let parse = |bytes: &[u8]| {
-            let view = bytes.get(start..).and_then(View::new)?;
-            Inode::parse(number, block.into(), &view, superblock.largest_file()).ok()
-        };
-        let inode = self.read_block(block, parse).await?.filter(|inode| inode.kind == Kind::File);
-        let Some(inode) = inode else { return Ok(Err(JournalProblem::Inode)) };
-        let blocks = inode.size / self.block_bytes() as u64;
+        let Some((numbers, size)) = self.journal_numbers(number).await? else { return Ok(Err(JournalProblem::Inode)) };
+        let blocks = size / self.block_bytes() as u64;
         let Some(blocks) = u32::try_from(blocks).ok().filter(|&blocks| blocks > 0 && blocks < superblock.blocks) else {
             return Ok(Err(JournalProblem::Inode));
         };
-        let Some((rows, tables)) = self.journal_rows(&inode.blocks, blocks).await? else {
+        let Some((rows, tables)) = self.journal_rows(&numbers, blocks).await? else {
             return Ok(Err(JournalProblem::Inode));
         };
         let first = self.read_block(rows[0].1, <[u8]>::to_vec).await?;
         Ok(Journal::new(rows, tables, number, first))
+    }
+
+    /// The block numbers and the size in bytes of the journal's inode, or where that is none, of its copy in the
+    /// superblock.
+    async fn journal_numbers(&self, number: u32) -> Result<Option<([u32; BLOCK_NUMBERS], u64)>, Error> {
+        let (block, start) = self.inode_place(number).await?;
+        let largest = self.superblock().largest_file();
+        let parse = |bytes: &[u8]| {
+            let view = bytes.get(start..).and_then(View::new)?;
+            Inode::parse(number, block.into(), &view, largest).ok()
+        };
+        let inode = self.read_block(block, parse).await?.filter(|inode| inode.kind == Kind::File);
+        if let Some(inode) = inode {
+            return Ok(Some((inode.blocks, inode.size)));
+        }
+        let own = self.geometry().first_data_block;
+        let start = if own == 0 { superblock::OFFSET as usize } else { 0 };
+        let copy = |bytes: &[u8]| {
+            let bytes = bytes.get(start..start + superblock::BYTES)?;
+            let number = |index: usize| read_u32(bytes, superblock::field::JOURNAL_BACKUP + index * 4);
+            let size = u64::from(number(BLOCK_NUMBERS)) << 32 | u64::from(number(BLOCK_NUMBERS + 1));
+            let is_there = bytes[superblock::field::JOURNAL_BACKUP_KIND] == superblock::BACKUP_OF_NUMBERS;
+            is_there.then(|| (core::array::from_fn(number), size))
+        };
+        self.read_block(own, copy).await
     }
 
     /// The rows of a file's blocks and its tables; nothing if it has holes or blocks that the volume does not have.
@@ -134,17 +153,13 @@ impl<S: BlockSource> Store<S> {
         let own = self.geometry().first_data_block;
         if let Some(log) = &log {
             if may_write {
-                // The superblock may say that there is no journal any more, so it goes after all that the journal
-                // holds, but before the inode without which the journal is not found.
-                let (inode, _) = self.inode_place(self.superblock().journal_inode).await?;
-                let mut copies = log.copies.iter().filter(|(block, _)| ![own, inode].contains(block));
+                // The superblock may say that there is no journal any more, so it goes last.
+                let mut copies = log.copies.iter().filter(|(block, _)| **block != own);
                 self.each(|| copies.next().map(|(&block, copy)| self.write_copy(block, copy))).await?;
                 self.flush().await?;
-                for block in [own, inode] {
-                    if let Some(copy) = log.copies.get(&block) {
-                        self.write_copy(block, copy).await?;
-                        self.flush().await?;
-                    }
+                if let Some(copy) = log.copies.get(&own) {
+                    self.write_copy(own, copy).await?;
+                    self.flush().await?;
                 }
             } else {
                 for (&block, copy) in &log.copies {

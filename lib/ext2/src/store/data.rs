@@ -6,6 +6,9 @@ use super::tasks::each;
 use crate::error::{DiskError, Error, Problem, Structure};
 use crate::source::BlockSource;
 
+/// Lines that may fail to be written before who waits for room is told.
+const MOST_FAILURES: usize = 8;
+
 /// What came of an attempt that does not wait.
 enum Attempt {
     Done,
@@ -232,6 +235,7 @@ impl<S: BlockSource> Store<S> {
     /// Waits until there is room for another dirty line.
     async fn make_room(&self) -> Result<(), Error> {
         let most = self.most_unwritten();
+        let mut failures = 0;
         loop {
             let oldest = {
                 let lines = self.0.lines.borrow();
@@ -241,7 +245,11 @@ impl<S: BlockSource> Store<S> {
                 lines.oldest_dirty()
             };
             match oldest {
-                Some(index) => self.write_line(index).await?,
+                // What cannot be written keeps its place in the cache; another line may do.
+                Some(index) => match self.write_line(index).await {
+                    Err(error) if failures >= MOST_FAILURES => return Err(error),
+                    result => failures += usize::from(result.is_err()),
+                },
                 None => self.0.room.until(|| self.0.lines.borrow().unwritten < most).await,
             }
         }

@@ -45,7 +45,6 @@ pub mod field {
     pub(crate) const START_SEQUENCE: usize = 24;
     pub(crate) const START: usize = 28;
     pub(crate) const ERROR: usize = 32;
-    pub(crate) const COMPATIBLE: usize = 36;
     pub(crate) const INCOMPATIBLE: usize = 40;
     pub(crate) const READ_ONLY_COMPATIBLE: usize = 44;
     pub(crate) const UUID: usize = 48;

@@ -19,6 +19,8 @@ pub const OLD_FIRST_INODE: u32 = 11;
 pub const STATE_CLEAN: u16 = 1;
 /// Bit of the state: who used the volume found it damaged.
 pub const STATE_FAULTY: u16 = 2;
+/// What the superblock holds a copy of: the block numbers and the size of the journal's inode.
+pub const BACKUP_OF_NUMBERS: u8 = 1;
 /// Flag: folders' indexes hash names as unsigned characters.
 pub const FLAG_UNSIGNED_HASH: u32 = 2;
 
