@@ -1,6 +1,7 @@
 //! Disks made by Linux's own tools.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -66,6 +67,19 @@ impl Image {
         self.folder.path().join("disk.img")
     }
 
+    /// The file system must have no fault, as `e2fsck` sees it, and be marked as cleanly unmounted.
+    #[track_caller]
+    pub fn check(&self) {
+        tool("e2fsck", &["-f".into(), "-n".into(), self.path().display().to_string()]);
+    }
+
+    /// Puts bytes at an offset.
+    #[track_caller]
+    pub fn overwrite(&self, offset: u64, bytes: &[u8]) {
+        let file = File::options().write(true).open(self.path()).expect("the image can be opened");
+        file.write_all_at(bytes, offset).expect("the image can be written");
+    }
+
     /// Changes the file system through `debugfs`; `request` is one of its commands.
     #[track_caller]
     pub fn debugfs(&self, request: &str) {
@@ -83,5 +97,6 @@ fn tool(name: &str, words: &[String]) {
         .stdin(Stdio::null())
         .output()
         .unwrap_or_else(|error| panic!("{name} does not start ({error}); install e2fsprogs"));
-    assert!(output.status.success(), "{name} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{name} {words:?}: {said}");
 }

@@ -15,6 +15,7 @@ mod bare_virtio_qemu;
 mod commands;
 mod disks_e2fsprogs;
 mod endings;
+mod fat_dosfstools;
 mod kills_e2fsprogs;
 mod mounts_e2fsprogs;
 mod partitions_sfdisk_e2fsprogs;
