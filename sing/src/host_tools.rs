@@ -54,6 +54,14 @@ impl Tool {
     /// Linux's own tools for ext2.
     pub const MKE2FS: Tool =
         Tool { program: "mke2fs", apt: "e2fsprogs", dnf: "e2fsprogs", pacman: "e2fsprogs", apk: "e2fsprogs" };
+    /// Linux's own tools for FAT.
+    pub const MKFS_FAT: Tool =
+        Tool { program: "mkfs.fat", apt: "dosfstools", dnf: "dosfstools", pacman: "dosfstools", apk: "dosfstools" };
+    /// Reads and writes FAT without a kernel that knows it.
+    pub const MCOPY: Tool = Tool { program: "mcopy", apt: "mtools", dnf: "mtools", pacman: "mtools", apk: "mtools" };
+    /// Linux's own tool for partition tables.
+    pub const SFDISK: Tool =
+        Tool { program: "sfdisk", apt: "fdisk", dnf: "util-linux-core", pacman: "util-linux", apk: "sfdisk" };
 }
 
 /// A system's package manager.

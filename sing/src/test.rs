@@ -24,6 +24,10 @@ use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
 const END_TO_END: &str = "end-to-end";
 /// Parts of the crate's tests that need Linux's own file system tools have this in their names.
 const NEEDS_E2FSPROGS: &str = "e2fsprogs";
+/// Likewise those that need its tools for FAT; also tests outside that crate.
+const NEEDS_DOSFSTOOLS: &str = "dosfstools";
+/// Likewise those that need its tool for partition tables.
+const NEEDS_SFDISK: &str = "sfdisk";
 /// Likewise those that need QEMU.
 const NEEDS_QEMU: &str = "qemu";
 const TIERS: [&str; 3] = ["unit", "conformance", END_TO_END];
@@ -50,6 +54,8 @@ struct Selection<'a> {
 /// Programs of the host that some tests need.
 struct Present {
     e2fsprogs: bool,
+    dosfstools: bool,
+    sfdisk: bool,
     /// Or why there is none.
     qemu: Outcome<()>,
 }
@@ -70,10 +76,14 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let name = if tier.is_some() { None } else { filter };
     let selection = Selection { tier, name, long: arguments.long };
     let mut total = Counts::default();
-    let present =
-        Present { e2fsprogs: host_tools::ensure(&Tool::MKE2FS), qemu: host_tools::require(&Tool::QEMU).map(drop) };
+    let present = Present {
+        e2fsprogs: host_tools::ensure(&Tool::MKE2FS),
+        dosfstools: host_tools::ensure(&Tool::MKFS_FAT) && host_tools::ensure(&Tool::MCOPY),
+        sfdisk: host_tools::ensure(&Tool::SFDISK),
+        qemu: host_tools::require(&Tool::QEMU).map(drop),
+    };
     if selection.includes("unit") {
-        total += run_tier("unit", unit_tests(repository, &selection));
+        total += run_tier("unit", unit_tests(repository, &selection, &present));
     }
     if selection.includes("conformance") {
         total += run_tier("conformance", conformance(repository, &selection, &present));
@@ -104,10 +114,22 @@ fn skipped(what: &str, why: &str) -> Counts {
     Counts { skipped: 1, ..Counts::default() }
 }
 
-fn unit_tests(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+fn unit_tests(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
     let mut command = cargo_test(repository);
     command.args(["--workspace", "--exclude", END_TO_END]);
-    run_cargo_test(command, selection, &[])
+    let mut counts = Counts::default();
+    let left_out = without_dosfstools(present, &mut counts);
+    counts += run_cargo_test(command, selection, &left_out)?;
+    Ok(counts)
+}
+
+/// Leaves the tests out that need Linux's tools for FAT, where those are not there.
+fn without_dosfstools(present: &Present, counts: &mut Counts) -> Vec<&'static str> {
+    if present.dosfstools {
+        return Vec::new();
+    }
+    *counts += skipped("tests of FAT disks", "install dosfstools and mtools to run them");
+    vec!["--skip", NEEDS_DOSFSTOOLS]
 }
 
 fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
@@ -117,10 +139,14 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Pres
     let mut command = cargo_test(repository);
     command.args(["--package", END_TO_END]).env("SING", this_tool()?);
     let mut counts = Counts::default();
-    let mut left_out = Vec::new();
+    let mut left_out = without_dosfstools(present, &mut counts);
     if !present.e2fsprogs {
         counts += skipped("end-to-end tests on disks made by mke2fs", "install e2fsprogs to run them");
         left_out.extend(["--skip", NEEDS_E2FSPROGS]);
+    }
+    if !present.sfdisk {
+        counts += skipped("end-to-end tests of partitions", &host_tools::remedy(&Tool::SFDISK));
+        left_out.extend(["--skip", NEEDS_SFDISK]);
     }
     if let Err(failure) = &present.qemu {
         counts += skipped("end-to-end tests of bare machines", &failure.to_string());
