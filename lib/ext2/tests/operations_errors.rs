@@ -79,7 +79,7 @@ fn names_and_kinds() {
     assert_eq!(create(ROOT_INODE, &[b'n'; 256], FILE), Err(Error::NameTooLong));
     assert_eq!(create(ROOT_INODE, b"file", FOLDER), Err(Error::AlreadyExists));
     assert_eq!(create(file, b"x", FILE), Err(Error::NotADirectory));
-    assert_eq!(create(5000, b"x", FILE).is_err(), true);
+    assert!(create(5000, b"x", FILE).is_err());
     for target in [&b""[..], b"a\0b"] {
         let link = NewNode { kind: NewKind::SymbolicLink(target), ..FILE };
         assert_eq!(create(ROOT_INODE, b"link", link), Err(Error::BadName));

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::htree::{self, Image, Way};
+use super::htree::{self, Image, NewIndex, Way};
 use super::{FolderBlock, Found};
 use crate::error::{Error, Problem};
 use crate::features::COMPATIBLE_DIR_INDEX;
@@ -135,7 +135,7 @@ impl<S: BlockSource> Core<S> {
         };
         let format = self.entry_format();
         let made = htree::make_index(&block, version, format);
-        let Some((root, mut leaf)) = made.map_err(|problem| self.bad_entry(&place, (0, problem)))? else {
+        let Some(NewIndex { root, mut leaf }) = made.map_err(|problem| self.bad_entry(&place, (0, problem)))? else {
             return Ok(None);
         };
         if directory::insert(&mut leaf, new, format).map_err(|at| self.bad_entry(&place, at))? {

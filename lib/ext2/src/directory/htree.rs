@@ -301,13 +301,15 @@ fn split_leaf(leaf: &[u8], hasher: &Hasher, format: EntryFormat) -> Result<(Vec<
     Ok((fill(&names[..split]), fill(&names[split..]), hash | continued))
 }
 
+/// The two blocks of a folder that has just got an index.
+pub(crate) struct NewIndex {
+    pub(crate) root: Vec<u8>,
+    pub(crate) leaf: Vec<u8>,
+}
+
 /// Makes a folder of one block that is full one with an index: its names but `.` and `..` go into a leaf, block 1.
-/// Gives both blocks; `None` if the folder is not one that begins with these two.
-pub(crate) fn make_index(
-    block: &[u8],
-    version: u8,
-    format: EntryFormat,
-) -> Result<Option<(Vec<u8>, Vec<u8>)>, Problem> {
+/// `None` if the folder is not one that begins with these two.
+pub(crate) fn make_index(block: &[u8], version: u8, format: EntryFormat) -> Result<Option<NewIndex>, Problem> {
     let mut root = vec![0; block.len()];
     let mut leaf = vec![0; block.len()];
     let mut rest = Vec::new();
@@ -334,5 +336,5 @@ pub(crate) fn make_index(
     root[INFORMATION + 4] = version;
     root[INFORMATION + 5] = INFORMATION_BYTES;
     write_table(&mut root, Place::Root, &[(0, 1)]);
-    Ok(Some((root, leaf)))
+    Ok(Some(NewIndex { root, leaf }))
 }

@@ -134,7 +134,7 @@ impl<S: BlockSource> Core<S> {
         }
         let mut inode = self.new_inode(number, new);
         self.make_content(change, new.kind, &mut inode, taken).await?;
-        let entry = NewEntry { inode: number, kind: self.entry_kind(kind), name };
+        let entry = NewEntry { inode: number, kind: kind.entry_number(), name };
         let insertion = self.plan_insertion(change, parent, &entry).await?;
         if is_folder {
             let content = self.folder_content(number, parent.number);
@@ -204,7 +204,7 @@ impl<S: BlockSource> Core<S> {
     fn folder_content(&self, number: u32, parent: u32) -> Vec<u8> {
         let mut block = alloc::vec![0; self.superblock.block_bytes as usize];
         let (itself, above) = block.split_at_mut(needed_bytes(1));
-        let kind = self.entry_kind(Kind::Directory);
+        let kind = Kind::Directory.entry_number();
         directory::write(itself, &NewEntry { inode: number, kind, name: b"." }, self.entry_format());
         directory::write(above, &NewEntry { inode: parent, kind, name: b".." }, self.entry_format());
         block

@@ -37,7 +37,7 @@ impl<S: BlockSource> Volume<S> {
         let change = core.store.begin_for(INSERT_BLOCKS + 1, INSERT_NEW_BLOCKS).await?;
         let parent_place = core.fetch_inode(&change, folder).await?;
         let place = core.fetch_inode(&change, target).await?;
-        let entry = NewEntry { inode: target, kind: core.entry_kind(inode.kind), name };
+        let entry = NewEntry { inode: target, kind: inode.kind.entry_number(), name };
         let insertion = core.plan_insertion(&change, &parent, &entry).await?;
         core.insert_entry(&change, &parent_place, &insertion, &entry)?;
         let now = core.store.now_s();

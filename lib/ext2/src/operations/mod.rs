@@ -50,9 +50,4 @@ impl<S: BlockSource> Core<S> {
         }
         if folder.flags & flag::IMMUTABLE != 0 { Err(Error::Protected) } else { Ok(folder) }
     }
-
-    /// The number for a kind in a folder's entry.
-    fn entry_kind(&self, kind: Kind) -> u8 {
-        kind.entry_number()
-    }
 }

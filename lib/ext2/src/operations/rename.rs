@@ -96,7 +96,7 @@ impl<S: BlockSource> Core<S> {
         } else {
             None
         };
-        let entry = NewEntry { inode: plan.moved.number, kind: self.entry_kind(plan.moved.kind), name: plan.to.name };
+        let entry = NewEntry { inode: plan.moved.number, kind: plan.moved.kind.entry_number(), name: plan.to.name };
         let target = match &plan.replaced {
             Some((found, inode)) => {
                 self.fetch_entry(&change, &plan.to.folder, found).await?;
@@ -185,7 +185,7 @@ impl<S: BlockSource> Core<S> {
         [from, to, moved]: [&InodePlace; 3],
         parent_entry: Option<Found>,
     ) -> Result<(), Error> {
-        let entry = NewEntry { inode: plan.moved.number, kind: self.entry_kind(plan.moved.kind), name: plan.to.name };
+        let entry = NewEntry { inode: plan.moved.number, kind: plan.moved.kind.entry_number(), name: plan.to.name };
         let rewritten = match target {
             Target::New(insertion) => {
                 self.insert_entry(change, to, insertion, &entry)?;
@@ -207,7 +207,7 @@ impl<S: BlockSource> Core<S> {
             }
         }
         let Some(found) = parent_entry else { return Ok(()) };
-        let above = NewEntry { inode: plan.to.folder.number, kind: self.entry_kind(Kind::Directory), name: b".." };
+        let above = NewEntry { inode: plan.to.folder.number, kind: Kind::Directory.entry_number(), name: b".." };
         self.replace_entry(change, moved, &found, &above)?;
         self.change_inode(change, from, |folder| folder.links = folder.links.saturating_sub(1))?;
         self.change_inode(change, to, |folder| folder.links += 1)?;
