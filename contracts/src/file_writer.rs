@@ -127,10 +127,11 @@ mod tests {
 
     use super::*;
 
-    fn runs(bytes: &[u8]) -> Vec<core::ops::Range<usize>> {
-        let mut found: Vec<core::ops::Range<usize>> = Vec::new();
-        while let Some(run) = next_run(bytes, found.last().map_or(0, |run| run.end)) {
-            found.push(run);
+    /// Start and end of each run.
+    fn runs(bytes: &[u8]) -> Vec<(usize, usize)> {
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        while let Some(run) = next_run(bytes, found.last().map_or(0, |(_, end)| *end)) {
+            found.push((run.start, run.end));
         }
         found
     }
@@ -141,11 +142,11 @@ mod tests {
         assert!(runs(&bytes).is_empty());
         bytes[PIECE_BYTES] = 1;
         bytes[3 * PIECE_BYTES - 1] = 1;
-        assert_eq!(runs(&bytes), Vec::from_iter([PIECE_BYTES..3 * PIECE_BYTES]));
+        assert_eq!(runs(&bytes), [(PIECE_BYTES, 3 * PIECE_BYTES)]);
         bytes[5 * PIECE_BYTES + 9] = 1;
-        assert_eq!(runs(&bytes), [PIECE_BYTES..3 * PIECE_BYTES, 5 * PIECE_BYTES..5 * PIECE_BYTES + 10]);
+        assert_eq!(runs(&bytes), [(PIECE_BYTES, 3 * PIECE_BYTES), (5 * PIECE_BYTES, 5 * PIECE_BYTES + 10)]);
         bytes.fill(1);
-        assert_eq!(runs(&bytes), Vec::from_iter([0..bytes.len()]));
+        assert_eq!(runs(&bytes), [(0, bytes.len())]);
         assert!(runs(&[]).is_empty());
     }
 }

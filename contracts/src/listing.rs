@@ -47,9 +47,9 @@ fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Strin
         // A link to a folder is listed as that folder, any other name as itself.
         NodeKind::Link => match namespace.open_directory(full) {
             Ok(folder) => folder,
-            Err(_) => return Ok(single(full, kind, attributes, style)),
+            Err(_) => return Ok(single(full, kind, attributes, namespace.read_link(full).ok(), style)),
         },
-        _ => return Ok(single(full, kind, attributes, style)),
+        _ => return Ok(single(full, kind, attributes, None, style)),
     };
     let mut names: Vec<Name> = Vec::new();
     folder.for_each_name(|name| names.push(name))?;
@@ -74,12 +74,12 @@ fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Strin
     Ok(table.body())
 }
 
-fn single(full: &str, kind: NodeKind, attributes: NodeAttributes, style: Style) -> String {
+fn single(full: &str, kind: NodeKind, attributes: NodeAttributes, target: Option<String>, style: Style) -> String {
     if !style.long {
         return format!("{full}\n");
     }
     let mut table = long_table();
-    table.row(long_row(full, kind, attributes, None));
+    table.row(long_row(full, kind, attributes, target));
     table.body()
 }
 

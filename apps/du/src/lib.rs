@@ -10,6 +10,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use contracts::access::AccessError;
+use contracts::directory::NodeKind;
 use contracts::namespace::Namespace;
 use contracts::pipe_io::{Output, PipeBroken};
 use contracts::text::{bytes, printable};
@@ -66,11 +67,16 @@ impl Usage {
         let mut begin = || {
             let (kind, attributes) = namespace.attributes(full)?;
             let volume = volume_of(namespace, full)?;
-            self.sums.begin(&volume, &attributes);
             if !is_folder(kind) {
+                self.sums.begin(&volume, &attributes);
                 return Ok(None);
             }
-            Walk::new(namespace.open_directory(full)?, String::from(asked), &volume).map(Some)
+            let mut folder = namespace.open_directory(full)?;
+            // The folder itself knows more than the one in which it is mounted.
+            let (_, attributes) = folder.own_attributes("")?;
+            let walk = Walk::new(folder, String::from(asked), &volume)?;
+            self.sums.begin(&volume, &attributes);
+            Ok(Some(walk))
         };
         match begin() {
             Ok(Some(walk)) => self.go_through(walk)?,
@@ -86,13 +92,18 @@ impl Usage {
                 Step::Name(name) => {
                     let mut look = || {
                         let part = name.part()?;
-                        let (kind, attributes) = walk.here().folder()?.own_attributes(part)?;
-                        if is_folder(kind) {
-                            walk.enter(part, kind)?;
-                            self.sums.begin(&walk.volume(), &attributes);
-                        } else {
+                        let (kind, mut attributes) = walk.here().folder()?.own_attributes(part)?;
+                        if !is_folder(kind) {
                             self.sums.add(&walk.volume(), &attributes);
+                            return Ok(());
                         }
+                        walk.enter(part, kind)?;
+                        if kind == NodeKind::Mount {
+                            // As in `measure`; where it cannot be asked, what is known will do.
+                            let itself = walk.here().folder().and_then(|folder| folder.own_attributes(""));
+                            attributes = itself.map_or(attributes, |(_, itself)| itself);
+                        }
+                        self.sums.begin(&walk.volume(), &attributes);
                         Ok::<(), AccessError>(())
                     };
                     if let Err(error) = look() {

@@ -73,6 +73,15 @@ impl Image {
         tool("e2fsck", &["-f".into(), "-n".into(), self.path().display().to_string()]);
     }
 
+    /// What is in the file system, taken out by `debugfs` into a folder.
+    #[track_caller]
+    pub fn contents(&self) -> TempDir {
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let request = format!("rdump / {}", folder.path().display());
+        tool("debugfs", &["-R".into(), request, self.path().display().to_string()]);
+        folder
+    }
+
     /// Puts bytes at an offset.
     #[track_caller]
     pub fn overwrite(&self, offset: u64, bytes: &[u8]) {

@@ -87,6 +87,73 @@ fn a_file_that_is_not_there() {
 }
 
 #[test]
+fn output_goes_nowhere_without_a_file_system() {
+    for (commands, parts) in [
+        ("echo a > /no/file", ["/no/file", "nothing has that name"]),
+        ("echo a > /dev/file", ["/dev/file", "cannot do this"]),
+        ("echo a > /service", ["/service", ""]),
+        ("pwd >> /no/file", ["/no/file", "nothing has that name"]),
+        ("echo a > x > y", ["`>` cannot stand there", "leave one out"]),
+        ("echo a > x | cat", ["its output goes to the `|`", "last command"]),
+        ("cat < /no/file", ["/no/file", "nothing has that name"]),
+        ("echo < /no/file", ["echo", "reads no standard input"]),
+        ("pwd < /no/file", ["pwd", "reads no input"]),
+    ] {
+        run(commands).refused(&parts);
+    }
+}
+
+#[test]
+fn programs_for_files_say_what_is_wrong_and_go_on() {
+    for (commands, parts) in [
+        ("cp a", ["cp", "at least two paths"]),
+        ("cp /no/a /no/b /no/c", ["/no/c", "a folder that is there"]),
+        ("mv /no/a /no/b", ["/no/a", "nothing has that name"]),
+        ("rm /no/a", ["/no/a", "nothing has that name"]),
+        ("rm -r /", ["rm: /", "no file or folder of a volume"]),
+        ("rm -r /dev/console", ["/dev/console", "stop"]),
+        ("mkdir /dev", ["mkdir: /dev", ""]),
+        ("rmdir /no/a", ["/no/a", "nothing has that name"]),
+        ("ln /no/a /no/b", ["/no/b", ""]),
+        ("touch --time yesterday a", ["`yesterday` is no time", "2026-11-21 03:06:38"]),
+        ("touch /no/a", ["/no/a", "nothing has that name"]),
+        ("head -n -1 a", ["`-1` lines", "0 or more"]),
+        ("tail -c x a", ["`x` is no amount", "64k"]),
+        ("hash -a md5", ["there is no algorithm `md5`", "blake3"]),
+        ("find --type x", ["`x` is no kind", "f for files"]),
+        ("find --size x", ["`x` is no amount", ""]),
+        ("find --newer /no/a", ["/no/a", "nothing has that name"]),
+        ("dd --block-bytes 0", ["16 MiB", ""]),
+        ("dd --from /no/a", ["/no/a", "nothing has that name"]),
+        ("sync /no/a", ["/no/a", "nothing has that name"]),
+        ("du /no/a", ["/no/a", "nothing has that name"]),
+    ] {
+        run(commands).refused(&parts);
+    }
+    let run = run("rm -f /no/a; echo $?; wc /no/a /no/b; echo $?");
+    assert_eq!((run.text().as_str(), run.errors.lines().count()), ("0\n0  0  0  total\n1\n", 2), "{run}");
+}
+
+#[test]
+fn streams_are_cut_and_counted() {
+    assert_eq!(run("echo one two; echo three").text(), "one two\nthree\n");
+    assert_eq!(
+        run("function lines; for n in 1 2 3 4 5; do echo $n; end; end; x=$(lines); echo \"$x\" | tail -n 2")
+            .succeeded(),
+        "4\n5\n"
+    );
+    assert_eq!(run("help | head -n 1").succeeded(), "Commands of the shell:\n");
+    assert_eq!(run("echo one two | wc -w").succeeded(), "2\n");
+    assert_eq!(run("echo abcdef | head -c 3 | tail -c 2").succeeded(), "bc");
+    assert_eq!(run("random 60000 | head -c 50k | wc -c").succeeded(), "51200\n");
+    let blake3 = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85  -\n";
+    assert_eq!(run("echo -n abc | hash -a blake3").succeeded(), blake3);
+    let copied = run("echo -n 0123456789 | dd --block-bytes 2 --skip 1 --count 3 | cat");
+    assert_eq!(copied.text(), "234567", "{copied}");
+    assert!(copied.errors.contains("6 bytes (6 B) copied") && copied.errors.contains("in 3 blocks"), "{copied}");
+}
+
+#[test]
 fn ps_top_and_sysinfo_agree_on_who_runs() {
     let text = run("ps").succeeded();
     for program in ["service-manager", "directory", "console", "shell", "ps"] {

@@ -16,6 +16,7 @@ mod commands;
 mod disks_e2fsprogs;
 mod endings;
 mod fat_dosfstools;
+mod files_e2fsprogs;
 mod kills_e2fsprogs;
 mod mounts_e2fsprogs;
 mod partitions_sfdisk_e2fsprogs;
