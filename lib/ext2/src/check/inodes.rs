@@ -109,7 +109,11 @@ impl<S: BlockSource> Checker<'_, S> {
 
     /// The inode whose blocks are broken on the medium. It has nothing but block numbers.
     async fn check_bad_blocks(&mut self, node: &mut Node) -> Result<(), CheckError> {
-        let stray = node.mode() != 0 || node.links() != 0 || node.attribute_block() != 0 || node.flags() != 0;
+        let stray = node.mode() != 0
+            || node.links() != 0
+            || node.attribute_block() != 0
+            || node.flags() != 0
+            || node.deleted() != 0;
         let owned = node.field(field::OWNER_LOW, 2) != 0 || node.field(field::GROUP_LOW, 2) != 0;
         if (stray || owned) && self.tell(Fault::ReservedInode { inode: node.number }).await? {
             node.bytes.fill(0);

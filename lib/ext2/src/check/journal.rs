@@ -62,8 +62,9 @@ impl<S: BlockSource> Checker<'_, S> {
         let number = |offset| read_u32(&self.superblock, offset);
         let (inode, device) = (number(field::JOURNAL_INODE), number(field::JOURNAL_DEVICE));
         let recover = self.volume.incompatible & INCOMPATIBLE_RECOVER != 0;
+        let elsewhere = device != 0 || self.superblock[field::JOURNAL_UUID..][..16] != [0; 16];
         if !self.volume.has(feature::HAS_JOURNAL) {
-            if (recover || inode != 0 || device != 0) && self.tell(Fault::JournalFields).await? {
+            if (recover || inode != 0 || elsewhere) && self.tell(Fault::JournalFields).await? {
                 self.forget_journal().await?;
             }
             return Ok(false);
@@ -94,6 +95,10 @@ impl<S: BlockSource> Checker<'_, S> {
             return Ok(false);
         };
         self.journal = JOURNAL_INODE;
+        if elsewhere && self.tell(Fault::JournalFields).await? {
+            self.forget_elsewhere();
+            self.write_superblock().await?;
+        }
         match log {
             Some(log) => self.replay(&journal, &log).await.map(|()| true),
             None => self.check_leftovers(&journal).await.map(|()| false),
@@ -237,10 +242,15 @@ impl<S: BlockSource> Checker<'_, S> {
         write_u32(&mut self.superblock, field::COMPATIBLE, self.volume.compatible);
         write_u32(&mut self.superblock, field::INCOMPATIBLE, self.volume.incompatible);
         write_u32(&mut self.superblock, field::JOURNAL_INODE, 0);
-        write_u32(&mut self.superblock, field::JOURNAL_DEVICE, 0);
         self.superblock[field::JOURNAL_BACKUP_KIND] = 0;
         self.superblock[field::JOURNAL_BACKUP..field::JOURNAL_BACKUP + BACKUP_BYTES].fill(0);
-        self.superblock[field::JOURNAL_UUID..field::JOURNAL_UUID + 16].fill(0);
+        self.forget_elsewhere();
         self.write_superblock().await
+    }
+
+    /// Makes the superblock speak of no journal on another disk.
+    fn forget_elsewhere(&mut self) {
+        write_u32(&mut self.superblock, field::JOURNAL_DEVICE, 0);
+        self.superblock[field::JOURNAL_UUID..field::JOURNAL_UUID + 16].fill(0);
     }
 }

@@ -166,6 +166,8 @@ impl Node {
             && self.links() == 0
             && self.sectors() == 0
             && self.size() == 0
+            && self.deleted() == 0
+            && self.flags() == 0
             && self.attribute_block() == 0
             && self.numbers() == [0; BLOCK_NUMBERS]
     }

@@ -41,6 +41,7 @@ const KNOWN_READ_ONLY: u32 =
 mod own {
     pub(crate) const SPARE_DESCRIPTORS: usize = 206;
     pub(crate) const DESCRIPTOR_BYTES: usize = 254;
+    pub(crate) const LOG_GROUPS_PER_FLEX: usize = 372;
     pub(crate) const BACKUP_GROUPS: usize = 588;
 }
 
@@ -97,7 +98,7 @@ pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<F
     }
     let first = device.read(OFFSET, BYTES).await?;
     let error = match examine(&first, disk_bytes) {
-        Ok(volume) => return Ok(Found { bytes: first, volume, backup: None }),
+        Ok(volume) => return outvoted(device, first, volume).await,
         Err(error) => error,
     };
     let uuid = |bytes: &[u8]| -> [u8; 16] { core::array::from_fn(|index| bytes[field::UUID + index]) };
@@ -125,6 +126,56 @@ pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<F
         }
     }
     best.map(|best| best.2).ok_or(error)
+}
+
+/// Features by which the parts of a volume are found and read. Whoever changes them changes the backups, too.
+const LAYOUT_FEATURES: [(usize, u32); 3] = [
+    (field::COMPATIBLE, feature::RESIZE_INODE | feature::SPARSE_SUPER_2),
+    (field::INCOMPATIBLE, INCOMPATIBLE_FILE_TYPE),
+    (field::READ_ONLY_COMPATIBLE, READ_ONLY_SPARSE_SUPER),
+];
+
+/// Compares a superblock that seems good with two backups: where both say the same of the volume's layout and the
+/// first one something else, they are right.
+async fn outvoted<S: BlockSource>(
+    device: &mut Device<'_, S>,
+    first: Vec<u8>,
+    volume: Volume,
+) -> Result<Found, CheckError> {
+    let layout = |bytes: &[u8], volume: &Volume| {
+        let features = LAYOUT_FEATURES.map(|(offset, mask)| read_u32(bytes, offset) & mask);
+        (volume.geometry, features)
+    };
+    let mine = layout(&first, &volume);
+    let geometry = volume.geometry;
+    let mut votes = Vec::new();
+    for group in [1, 3].into_iter().filter(|&group| group < geometry.groups) {
+        let block = u64::from(geometry.group_first(group));
+        let bytes = device.read(block * u64::from(geometry.block_bytes), BYTES).await?;
+        if let Ok(backup) = examine(&bytes, device.bytes()) {
+            votes.push((block, layout(&bytes, &backup), bytes));
+        }
+    }
+    let [(backup, theirs, bytes), (_, other, _)] = &votes[..] else {
+        return Ok(Found { bytes: first, volume, backup: None });
+    };
+    // Where only some groups have backups, those may be of a volume that was here before.
+    if theirs != other || *theirs == mine || matches!(geometry.backups, Backups::Two(_)) {
+        return Ok(Found { bytes: first, volume, backup: None });
+    }
+    let mut mended = first;
+    for offset in [field::INODES_COUNT, field::BLOCKS_COUNT, field::BLOCKS_PER_GROUP, field::INODES_PER_GROUP] {
+        write_u32(&mut mended, offset, read_u32(bytes, offset));
+    }
+    for offset in [field::INODE_SIZE, own::SPARE_DESCRIPTORS] {
+        write_u16(&mut mended, offset, read_u16(bytes, offset));
+    }
+    for (offset, mask) in LAYOUT_FEATURES {
+        let features = read_u32(&mended, offset) & !mask | read_u32(bytes, offset) & mask;
+        write_u32(&mut mended, offset, features);
+    }
+    let volume = examine(&mended, device.bytes())?;
+    Ok(Found { bytes: mended, volume, backup: Some(*backup) })
 }
 
 /// Checks a superblock's numbers against each other and the disk, those without which nothing can be found.
@@ -193,6 +244,12 @@ fn geometry(
     }
     let inodes_per_group =
         within("inodes_per_group", number(field::INODES_PER_GROUP), block_bytes / inode_bytes, bits)?;
+    // Bitmaps are put together from whole bytes.
+    for (field, says) in [("blocks_per_group", blocks_per_group), ("inodes_per_group", inodes_per_group)] {
+        if !says.is_multiple_of(8) {
+            return Err(CheckError::Superblock { field, says: says.into() });
+        }
+    }
     let blocks = within("blocks_count", number(field::BLOCKS_COUNT), first_data_block + 6, u32::MAX)?;
     let groups = (blocks - first_data_block).div_ceil(blocks_per_group);
     let spare = u32::from(read_u16(bytes, own::SPARE_DESCRIPTORS));
@@ -247,10 +304,19 @@ impl<S: BlockSource> Checker<'_, S> {
         if read_u32(&self.superblock, field::RESERVED_BLOCKS) > geometry.blocks / 2 {
             self.expect_wide("r_blocks_count", field::RESERVED_BLOCKS, geometry.blocks / 20).await?;
         }
+        let descriptor_bytes = read_u16(&self.superblock, own::DESCRIPTOR_BYTES);
+        if descriptor_bytes != 0 && (!descriptor_bytes.is_power_of_two() || descriptor_bytes > 1024) {
+            self.expect_narrow("desc_size", own::DESCRIPTOR_BYTES, 0).await?;
+        }
+        // It means nothing without a feature, but others take no larger one.
+        if self.superblock[own::LOG_GROUPS_PER_FLEX] > 31 {
+            let right = read_u16(&self.superblock, own::LOG_GROUPS_PER_FLEX) & 0xff00;
+            self.expect_narrow("log_groups_per_flex", own::LOG_GROUPS_PER_FLEX, right).await?;
+        }
         if volume.revision > 0 {
             self.expect_wide("first_ino", field::FIRST_INODE, volume.first_inode).await?;
-            self.check_small_fields().await?;
         }
+        self.check_small_fields().await?;
         if self.is_first_round() && !self.is_marked() {
             let state = read_u16(&self.superblock, field::STATE);
             if state & STATE_ERRORS != 0 {
@@ -266,10 +332,6 @@ impl<S: BlockSource> Checker<'_, S> {
         let volume = self.volume;
         if !volume.has(feature::RESIZE_INODE) {
             self.expect_narrow("reserved_gdt_blocks", own::SPARE_DESCRIPTORS, 0).await?;
-        }
-        let descriptor_bytes = read_u16(&self.superblock, own::DESCRIPTOR_BYTES);
-        if descriptor_bytes != 0 && (!descriptor_bytes.is_power_of_two() || descriptor_bytes > 1024) {
-            self.expect_narrow("desc_size", own::DESCRIPTOR_BYTES, 0).await?;
         }
         let room = volume.geometry.inode_bytes - inode::BYTES as u32;
         for (name, offset) in

@@ -46,39 +46,49 @@ pub fn debugfs(image: &Path, commands: &str) {
     }
 }
 
-/// All of them.
+/// All of them, of a size with a few groups.
 pub fn samples(place: &Path) -> Vec<Sample> {
+    made(
+        place,
+        "20M",
+        &[
+            ("usual", &["-b", "1024"]),
+            ("4k", &["-b", "4096"]),
+            ("plain", &["-b", "1024", "-r", "0"]),
+            ("journal", &["-b", "1024", "-j"]),
+            ("own", &[]),
+            ("own plain", &[]),
+        ],
+    )
+}
+
+/// Small ones, of which many can be tried.
+pub fn small_samples(place: &Path) -> Vec<Sample> {
+    made(
+        place,
+        "4M",
+        &[
+            ("usual", &["-b", "1024", "-g", "1024", "-N", "512"]),
+            ("2k", &["-b", "2048", "-O", "^resize_inode", "-N", "400"]),
+            ("plain", &["-b", "1024", "-r", "0", "-g", "1024", "-N", "512"]),
+            ("journal", &["-b", "1024", "-j", "-J", "size=1", "-N", "400"]),
+            ("own", &[]),
+        ],
+    )
+}
+
+fn made(place: &Path, size: &str, styles: &[(&str, &[&str])]) -> Vec<Sample> {
     let folder = place.join("content");
     content(&folder);
     let image = place.join("sample");
-    let styles: [(&str, &[&str]); 6] = [
-        ("usual", &["-b", "1024"]),
-        ("4k", &["-b", "4096"]),
-        ("plain", &["-b", "1024", "-r", "0"]),
-        ("journal", &["-b", "1024", "-j"]),
-        ("own", &[]),
-        ("own plain", &[]),
-    ];
     let mut samples = Vec::new();
-    for (name, options) in styles {
+    for &(name, options) in styles {
         if options.is_empty() {
-            let disk = Disk::used(20 << 20);
-            let style = if name == "own" { Style::Usual } else { Style::Plain };
-            let options =
-                MakeOptions { block_bytes: Some(1024), style, uuid: [3; 16], hash_seed: [4; 16], ..Default::default() };
-            complete(make(&disk, &options)).unwrap();
-            disk.save(&image);
-            let mut script = String::from("mkdir folder\nmkdir folder/inner\nmkdir folder/inner/deep\nmkdir big\n");
-            for file in ["file", "small", "other", "empty", "folder/one", "folder/two", "folder/inner/three"] {
-                script += &format!("write {} {file}\n", folder.join(file).display());
-            }
-            script += "ln small folder/again\nsif small links_count 2\nsymlink link small\n";
-            script += &format!("symlink long-link {}small\n", "./".repeat(60));
-            debugfs(&image, &script);
+            make_own(&image, name, &folder);
         } else {
             let mut arguments = vec!["-q", "-F", "-t", "ext2"];
             arguments.extend_from_slice(options);
-            arguments.extend_from_slice(&["-d", folder.to_str().unwrap(), image.to_str().unwrap(), "20M"]);
+            arguments.extend_from_slice(&["-d", folder.to_str().unwrap(), image.to_str().unwrap(), size]);
             let (text, good) = run("mke2fs", &arguments);
             assert!(good, "{text}");
         }
@@ -92,4 +102,21 @@ pub fn samples(place: &Path) -> Vec<Sample> {
         fs::remove_file(&image).unwrap();
     }
     samples
+}
+
+/// A volume that was formatted here and filled by Linux's debugger.
+fn make_own(image: &Path, name: &str, folder: &Path) {
+    let disk = Disk::used(20 << 20);
+    let style = if name == "own" { Style::Usual } else { Style::Plain };
+    let options =
+        MakeOptions { block_bytes: Some(1024), style, uuid: [3; 16], hash_seed: [4; 16], ..Default::default() };
+    complete(make(&disk, &options)).unwrap();
+    disk.save(image);
+    let mut script = String::from("mkdir folder\nmkdir folder/inner\nmkdir folder/inner/deep\nmkdir big\n");
+    for file in ["file", "small", "other", "empty", "folder/one", "folder/two", "folder/inner/three"] {
+        script += &format!("write {} {file}\n", folder.join(file).display());
+    }
+    script += "ln small folder/again\nsif small links_count 2\nsymlink link small\n";
+    script += &format!("symlink long-link {}small\n", "./".repeat(60));
+    debugfs(image, &script);
 }
