@@ -433,6 +433,43 @@ fn what_linux_made_is_changed() {
 }
 
 #[test]
+fn an_index_grows_a_second_level() {
+    if !has_tool("mke2fs") || !has_tool("e2fsck") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let image = place.path().join("image");
+    for hash in ["signed_hash", "unsigned_hash"] {
+        let name = image.to_str().unwrap();
+        run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", "-O", "dir_index", "-N", "64", name, "8M"]);
+        // Which characters are signed is one bit of the superblock's flags.
+        let flags = if hash == "signed_hash" { "1" } else { "2" };
+        run("debugfs", &["-w", "-R", &format!("set_super_value flags {flags}"), name]);
+        let mut world = World::mount(&image);
+        world.folder("many");
+        world.file("file", b"content");
+        let (many, file) = (world.find("many").number, world.find("file").number);
+        let name = |index: usize| format!("{index}-{}", "ä".repeat(120)).into_bytes();
+        for index in 0..1200 {
+            complete(world.volume.link(many, &name(index), file)).unwrap();
+        }
+        for index in (0..1200).step_by(5) {
+            complete(world.volume.unlink(many, &name(index))).unwrap();
+        }
+        for index in 0..1200 {
+            let found = complete(world.volume.find(many, &name(index)));
+            assert_eq!(found, if index % 5 == 0 { Err(ext2::Error::NotFound) } else { Ok(file) });
+        }
+        assert_ne!(world.find("many").flags & 0x1000, 0, "the index is kept");
+        drop(world.unmount());
+        e2fsck(&image);
+        let dump = run("debugfs", &["-R", "htree_dump many", image.to_str().unwrap()]);
+        assert!(dump.contains("Indirect levels: 1"), "{}", &dump[..400]);
+        fs::remove_file(&image).unwrap();
+    }
+}
+
+#[test]
 fn attributes_are_changed() {
     if !has_tool("mke2fs") {
         return;
