@@ -67,7 +67,12 @@ fn a_system_manifest_with_errors() {
     let wrong = [
         (system.clone(), base.replace("\"cat\",", "\"cta\","), "cta", "common.toml"),
         (system.replace("primary = \"shell\"", "primary = \"shlel\""), base.clone(), "shlel", "system.toml"),
-        (system.replace("after = [\"partitions\"]", "after = [\"partitoins\"]"), base.clone(), "partitoins", "system.toml"),
+        (
+            system.replace("after = [\"partitions\"]", "after = [\"partitoins\"]"),
+            base.clone(),
+            "partitoins",
+            "system.toml",
+        ),
         (system.replace("base = \"common\"", "base = \"comon\""), base, "comon", "system.toml"),
     ];
     for (system, base, word, place) in &wrong {
