@@ -16,6 +16,8 @@ use sip::{Deadline, executor};
 type Channel = disk::Imp<states::Ready>;
 
 const AGAIN_AFTER_MS: u64 = 5;
+/// How often a request is asked of a driver that ends at it.
+const ATTEMPTS: u32 = 3;
 
 /// The bytes of a disk.
 pub enum Bytes {
@@ -108,50 +110,59 @@ impl Below {
     }
 
     async fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), DiskError> {
-        let channel = self.channel().await?;
-        let block = ExVec::<u8>::new(target.len()).map_err(|_| DiskError::Exhausted)?;
-        match channel.read(block, offset, target.len() as u32).receive_async().await {
-            disk::ImpReadyAfterRead::ReadDone { data, next } => {
-                self.channel.set(Some(next));
-                target.copy_from_slice(&data);
-                Ok(())
+        for _ in 0..ATTEMPTS {
+            let channel = self.channel().await?;
+            let block = ExVec::<u8>::new(target.len()).map_err(|_| DiskError::Exhausted)?;
+            match channel.read(block, offset, target.len() as u32).receive_async().await {
+                disk::ImpReadyAfterRead::ReadDone { data, next } => {
+                    self.channel.set(Some(next));
+                    target.copy_from_slice(&data);
+                    return Ok(());
+                }
+                disk::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
+                    self.channel.set(Some(next));
+                    return Err(error);
+                }
+                disk::ImpReadyAfterRead::ChannelClosed(_) => {}
             }
-            disk::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
-                self.channel.set(Some(next));
-                Err(error)
-            }
-            disk::ImpReadyAfterRead::ChannelClosed(_) => Err(DiskError::DeviceError),
         }
+        Err(DiskError::DeviceError)
     }
 
     async fn write(&self, offset: u64, source: &[u8]) -> Result<(), DiskError> {
-        let channel = self.channel().await?;
-        let block = ExVec::from_slice(source).map_err(|_| DiskError::Exhausted)?;
-        match channel.write(block, offset, source.len() as u32).receive_async().await {
-            disk::ImpReadyAfterWrite::WriteDone { next, .. } => {
-                self.channel.set(Some(next));
-                Ok(())
+        for _ in 0..ATTEMPTS {
+            let channel = self.channel().await?;
+            let block = ExVec::from_slice(source).map_err(|_| DiskError::Exhausted)?;
+            match channel.write(block, offset, source.len() as u32).receive_async().await {
+                disk::ImpReadyAfterWrite::WriteDone { next, .. } => {
+                    self.channel.set(Some(next));
+                    return Ok(());
+                }
+                disk::ImpReadyAfterWrite::WriteFailed { error, next, .. } => {
+                    self.channel.set(Some(next));
+                    return Err(error);
+                }
+                disk::ImpReadyAfterWrite::ChannelClosed(_) => {}
             }
-            disk::ImpReadyAfterWrite::WriteFailed { error, next, .. } => {
-                self.channel.set(Some(next));
-                Err(error)
-            }
-            disk::ImpReadyAfterWrite::ChannelClosed(_) => Err(DiskError::DeviceError),
         }
+        Err(DiskError::DeviceError)
     }
 
     async fn flush(&self) -> Result<(), DiskError> {
-        match self.channel().await?.flush().receive_async().await {
-            disk::ImpReadyAfterFlush::Flushed { next } => {
-                self.channel.set(Some(next));
-                Ok(())
+        for _ in 0..ATTEMPTS {
+            match self.channel().await?.flush().receive_async().await {
+                disk::ImpReadyAfterFlush::Flushed { next } => {
+                    self.channel.set(Some(next));
+                    return Ok(());
+                }
+                disk::ImpReadyAfterFlush::FlushFailed { error, next } => {
+                    self.channel.set(Some(next));
+                    return Err(error);
+                }
+                disk::ImpReadyAfterFlush::ChannelClosed(_) => {}
             }
-            disk::ImpReadyAfterFlush::FlushFailed { error, next } => {
-                self.channel.set(Some(next));
-                Err(error)
-            }
-            disk::ImpReadyAfterFlush::ChannelClosed(_) => Err(DiskError::DeviceError),
         }
+        Err(DiskError::DeviceError)
     }
 }
 

@@ -1,0 +1,68 @@
+//! Tells the partitions of disks, as their service found them.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::{String, ToString};
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::namespace::{Namespace, block};
+use contracts::partition_manager::{self, PartitionError, states};
+use contracts::pipe_io::Output;
+use contracts::report;
+
+sip::startup!();
+
+/// Where the service of partitions is.
+const PATH: &str = "/service/partitions";
+
+/// Prints what the service reports.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    match ask(&mut namespace, &startup.disk, startup.scan) {
+        Ok(Ok(text)) => {
+            let mut output = Output::new(startup.output);
+            output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
+        }
+        Ok(Err(error)) => {
+            report::error(format_args!("{}: {}", startup.disk, sentence(error)));
+            1
+        }
+        Err(error) => report::path_error(PATH, &error),
+    }
+}
+
+type Client = partition_manager::Imp<states::Ready>;
+
+fn ask(namespace: &mut Namespace, disk: &str, look_again: bool) -> Result<Result<String, PartitionError>, AccessError> {
+    use partition_manager::{ImpReadyAfterDescribe as Described, ImpReadyAfterScan as Scanned};
+    let client: Client = namespace.open(PATH, partition_manager::new_channel, |importer| match importer.receive() {
+        partition_manager::ImpStart::Success { next } => Ok(next),
+        partition_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+        partition_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    })?;
+    let disk = block(disk)?;
+    if look_again {
+        match client.scan(disk).receive() {
+            Scanned::Report { text, .. } => Ok(Ok(text.to_text().to_string())),
+            Scanned::Failed { error, .. } => Ok(Err(error)),
+            Scanned::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    } else {
+        match client.describe(disk).receive() {
+            Described::Report { text, .. } => Ok(Ok(text.to_text().to_string())),
+            Described::Failed { error, .. } => Ok(Err(error)),
+            Described::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+}
+
+fn sentence(error: PartitionError) -> &'static str {
+    match error {
+        PartitionError::NotFound => "no disk has that name; `ls /dev` shows which there are",
+        PartitionError::DeviceError => "the disk cannot be read; its partitions stay as they were",
+        PartitionError::Exhausted => "the service of partitions has no memory left; try again later",
+    }
+}

@@ -1,0 +1,114 @@
+//! Has many writes under way on a disk while somebody kills its driver, writes the same places through the driver's
+//! successor, and looks at what is there when all of the old writes are over.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::disk::{self, states};
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use contracts::{disk_events, report};
+use sip::Deadline;
+use sip::exheap::ExVec;
+
+sip::startup!();
+
+const WRITES: u64 = 32;
+const WRITE_BYTES: usize = 4 << 20;
+const SECTOR_BYTES: usize = 512;
+const OLD: u8 = 0xAA;
+const NEW: u8 = 0xBB;
+/// How long the driver is given to be killed, and to be back.
+const PATIENCE_MS: u64 = 20_000;
+
+type Channel = disk::Imp<states::Ready>;
+type Failed = AccessError;
+
+/// Says `kept` if all that was written last is there.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    match check(&mut namespace, &startup.disk) {
+        Ok(0) => {
+            let mut output = Output::new(startup.output);
+            output.write(b"kept\n").map_or(1, |()| output.finish_with(0))
+        }
+        Ok(lost) => {
+            report::error(format_args!("{lost} of {WRITES} later writes were lost to earlier ones"));
+            1
+        }
+        Err(error) => report::path_error(&startup.disk, &error),
+    }
+}
+
+/// How many of the later writes are not there.
+fn check(namespace: &mut Namespace, path: &str) -> Result<u64, Failed> {
+    let (events, exporter) = disk_events::new_channel()?;
+    let watching = match open(namespace, path)?.notify(exporter).receive() {
+        disk::ImpReadyAfterNotify::Notifying { next } => next,
+        disk::ImpReadyAfterNotify::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+    };
+    let mut under_way = Vec::new();
+    for number in 0..WRITES {
+        let mut block = ExVec::<u8>::new(WRITE_BYTES)?;
+        block.fill(OLD);
+        let offset = number * WRITE_BYTES as u64;
+        under_way.push(open(namespace, path)?.write(block, offset, WRITE_BYTES as u32));
+    }
+    match events.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+        Ok(disk_events::ImpReady::ChannelClosed(_)) => {}
+        _ => return Err(NameError::NotSupported.into()),
+    }
+    drop(watching);
+    let mut channel = open(namespace, path)?;
+    for number in 0..WRITES {
+        let mut block = ExVec::<u8>::new(SECTOR_BYTES)?;
+        block.fill(NEW);
+        channel = match channel.write(block, last_sector(number), SECTOR_BYTES as u32).receive() {
+            disk::ImpReadyAfterWrite::WriteDone { next, .. } => next,
+            disk::ImpReadyAfterWrite::WriteFailed { .. } => return Err(NameError::DeviceError.into()),
+            disk::ImpReadyAfterWrite::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+        };
+    }
+    // Each of these answers comes when its block is home, whatever became of the write.
+    for write in under_way {
+        drop(write.receive());
+    }
+    let mut lost = 0;
+    for number in 0..WRITES {
+        let block = ExVec::<u8>::new(SECTOR_BYTES)?;
+        channel = match channel.read(block, last_sector(number), SECTOR_BYTES as u32).receive() {
+            disk::ImpReadyAfterRead::ReadDone { data, next } => {
+                lost += u64::from(data.iter().any(|&byte| byte != NEW));
+                next
+            }
+            disk::ImpReadyAfterRead::ReadFailed { .. } => return Err(NameError::DeviceError.into()),
+            disk::ImpReadyAfterRead::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+        };
+    }
+    Ok(lost)
+}
+
+/// The last sector of a write, which is written last.
+fn last_sector(number: u64) -> u64 {
+    (number + 1) * WRITE_BYTES as u64 - SECTOR_BYTES as u64
+}
+
+fn open(namespace: &mut Namespace, path: &str) -> Result<Channel, Failed> {
+    let deadline = Deadline::after_ms(PATIENCE_MS);
+    loop {
+        let opened = namespace.open(path, disk::new_channel, |importer| match importer.receive() {
+            disk::ImpStart::Success { next } => Ok(next),
+            disk::ImpStart::Refused { .. } => Err(NameError::DeviceError.into()),
+            disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        });
+        match opened {
+            Err(error) if error.may_pass() && !deadline.has_passed() => {}
+            other => return other,
+        }
+    }
+}
