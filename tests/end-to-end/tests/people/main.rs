@@ -15,6 +15,7 @@ mod bare_virtio_qemu;
 mod commands;
 mod disks_e2fsprogs;
 mod endings;
+mod faulty_disks;
 mod fat_dosfstools;
 mod files_e2fsprogs;
 mod kills_e2fsprogs;
