@@ -31,7 +31,7 @@ fn blank(mebibytes: u64) -> Image {
 fn no_write_of_a_killed_driver_comes_after_those_of_the_next() {
     let image = blank(160);
     let round = "late-writes /dev/disk0 &; sleep 15ms; kill file-disk; wait;";
-    let run = run(image.path(), &round.repeat(3));
+    let run = run(&image.path(), &round.repeat(3));
     run.orderly();
     assert_eq!(run.text(), "kept\n".repeat(3), "{run}");
 }
@@ -42,7 +42,7 @@ fn a_faulty_disk_fails_as_it_is_told() {
     let commands = "fault /check/faulty1 counts; fault /check/faulty0 plan --fail-write 1 --fail-writes 1000000; \
                     format /dev/faulty0 --yes || echo failed; fault /check/faulty0 plan; format /dev/faulty0 --yes && echo done; \
                     fault /check/faulty0 cut 1; fault /check/faulty0 counts; fault /check/faulty0 on";
-    let run = run(image.path(), commands);
+    let run = run(&image.path(), commands);
     run.orderly();
     let text = run.text();
     assert!(text.starts_with("reads 0\nwrites 0\n"), "{run}");
