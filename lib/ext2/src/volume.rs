@@ -159,7 +159,7 @@ impl<S: BlockSource> Volume<S> {
         };
         let volume = Volume(Rc::new(core));
         if volume.read_only_reason().is_none() {
-            volume.0.adopt_orphans().await?;
+            volume.0.adopt_orphans().await;
         }
         Ok(volume)
     }

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::error::Error;
 use crate::inode::InodePlace;
+use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::store::Change;
 use crate::volume::Core;
@@ -62,7 +63,7 @@ impl<S: BlockSource> Core<S> {
     }
 
     /// Takes over the list that is on the disk, and ends what it tells of. What cannot be ended stays on it.
-    pub(crate) async fn adopt_orphans(&self) -> Result<(), Error> {
+    pub(crate) async fn adopt_orphans(&self) {
         let head = self.store.orphan_head();
         let mut chain = Vec::new();
         let mut seen = BTreeSet::new();
@@ -73,15 +74,15 @@ impl<S: BlockSource> Core<S> {
             next = inode.deleted;
         }
         if head != 0 && chain.is_empty() {
-            let change = self.store.begin(1).await?;
-            self.store.set_orphan_head(&change, 0);
-            return Ok(());
+            if let Ok(change) = self.store.begin(1).await {
+                self.store.set_orphan_head(&change, 0);
+            }
+            return;
         }
         *self.orphans.borrow_mut() = chain.iter().rev().map(|&(number, _)| number).collect();
         for (number, links) in chain {
             let _ = if links == 0 { self.release(number).await } else { self.end_cut(number).await };
         }
-        Ok(())
     }
 
     /// Writes everything before the unmount.
@@ -89,16 +90,17 @@ impl<S: BlockSource> Core<S> {
         if self.store.read_only_reason().is_none() {
             let orphans = self.orphans.borrow().clone();
             for number in orphans {
-                self.abandon(number);
+                self.abandon(number).await;
                 let _ = self.release(number).await;
             }
         }
         self.store.unmount().await
     }
 
-    /// Takes an inode without a name from those who have it open.
-    fn abandon(&self, number: u32) {
+    /// Takes an inode without a name from those who have it open, once nobody reads or writes it.
+    async fn abandon(&self, number: u32) {
         let node = self.node(number);
+        let _content = node.content.acquire(Hold::Exclusive).await;
         if self.inodes.borrow_mut().get(number).is_none_or(|inode| inode.links == 0) {
             node.is_gone.set(true);
             self.nodes.borrow_mut().places.remove(&number);
