@@ -13,7 +13,7 @@ use crate::access::AccessError;
 use crate::file_io::{BLOCK_BYTES, OpenFile};
 use crate::namespace::Namespace;
 use crate::pipe;
-use crate::pipe_io::{Input, PipeBroken};
+use crate::pipe_io::{Input, Output, PipeBroken};
 use crate::text::printable;
 use crate::{path, report};
 
@@ -63,6 +63,24 @@ pub struct Feed {
 pub const INPUT_NAME: &str = "-";
 
 impl Feed {
+    /// As [`for_each`](Feed::for_each), with `output` at hand; of several files, a heading comes before each.
+    pub fn for_each_with_heading(
+        self,
+        output: &mut Output,
+        mut each: impl FnMut(&mut Output, Reader) -> Result<(), Trouble>,
+    ) -> Result<i32, NoReader> {
+        let several = self.paths.len() > 1;
+        let mut before = "";
+        self.for_each(|name, reader| {
+            if several {
+                output.write(before.as_bytes())?;
+                output.write(heading(name).as_bytes())?;
+                before = "\n";
+            }
+            each(output, reader)
+        })
+    }
+
     /// Hands each file, by its path as it was given, or standard input to `each`. One that cannot be read is
     /// reported, and the others follow. Gives the exit status.
     pub fn for_each(mut self, mut each: impl FnMut(&str, Reader) -> Result<(), Trouble>) -> Result<i32, NoReader> {
@@ -180,7 +198,7 @@ impl Reader {
 }
 
 /// What stands before the content of one of several files.
-pub fn heading(name: &str) -> String {
+fn heading(name: &str) -> String {
     let shown = if name == INPUT_NAME { String::from("standard input") } else { printable(name.as_bytes()) };
     format!("==> {shown} <==\n")
 }

@@ -8,7 +8,7 @@ mod beginning;
 
 use contracts::access::AccessError;
 use contracts::amount::Part;
-use contracts::feed::{Feed, heading};
+use contracts::feed::Feed;
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
 use contracts::report;
@@ -28,7 +28,6 @@ pub fn main(startup: Startup) -> i32 {
         }
     };
     let mut output = Output::new(startup.output);
-    let several = startup.paths.len() > 1;
     let feed = Feed {
         namespace: Namespace::new(startup.namespace),
         working_folder: startup.working_folder,
@@ -36,13 +35,7 @@ pub fn main(startup: Startup) -> i32 {
         input: startup.input,
         usage: "head PATH...",
     };
-    let mut before = "";
-    let outcome = feed.for_each(|name, mut reader| {
-        if several {
-            output.write(before.as_bytes())?;
-            output.write(heading(name).as_bytes())?;
-            before = "\n";
-        }
+    let outcome = feed.for_each_with_heading(&mut output, |output, mut reader| {
         let mut beginning = Beginning::new(part);
         while !beginning.is_whole()
             && let Some((block, count)) = reader.block()?

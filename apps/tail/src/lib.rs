@@ -11,7 +11,7 @@ mod ending;
 
 use contracts::access::AccessError;
 use contracts::amount::Part;
-use contracts::feed::{Feed, Reader, Trouble, heading};
+use contracts::feed::{Feed, Reader, Trouble};
 use contracts::file_io::{OpenFile, new_block};
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
@@ -32,7 +32,6 @@ pub fn main(startup: Startup) -> i32 {
         }
     };
     let mut output = Output::new(startup.output);
-    let several = startup.paths.len() > 1;
     let feed = Feed {
         namespace: Namespace::new(startup.namespace),
         working_folder: startup.working_folder,
@@ -40,25 +39,17 @@ pub fn main(startup: Startup) -> i32 {
         input: startup.input,
         usage: "tail PATH...",
     };
-    let mut before = "";
     let mut status = 0;
-    let outcome = feed.for_each(|name, mut reader| {
-        if several {
-            output.write(before.as_bytes())?;
-            output.write(heading(name).as_bytes())?;
-            before = "\n";
+    let outcome = feed.for_each_with_heading(&mut output, |output, mut reader| match reader.file() {
+        Some(file) => {
+            let start = start_of(file, part)?;
+            reader.seek(start);
+            print_rest(&mut reader, output)
         }
-        match reader.file() {
-            Some(file) => {
-                let start = start_of(file, part)?;
-                reader.seek(start);
-                print_rest(&mut reader, &mut output)
-            }
-            None => {
-                let printed = print_end_of_input(&mut reader, part, &mut output)?;
-                status = status.max(printed);
-                Ok(())
-            }
+        None => {
+            let printed = print_end_of_input(&mut reader, part, output)?;
+            status = status.max(printed);
+            Ok(())
         }
     });
     outcome.map_or(1, |failed| output.finish_with(failed.max(status)))
