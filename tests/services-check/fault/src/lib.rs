@@ -13,8 +13,13 @@ use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
 use contracts::report;
 use faulty_contract::faulty_disk::{self, FaultCounts, FaultPlan, states};
+use sip::Deadline;
 
 sip::startup!();
+
+/// How long a disk is waited for.
+const PATIENCE_MS: u64 = 5_000;
+const AGAIN_AFTER_MS: u64 = 5;
 
 type Controller = faulty_disk::Imp<states::Ready>;
 
@@ -72,12 +77,22 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
+/// Waits for a disk that is not there yet: the shell starts before the disks of the test's system.
 fn open(namespace: &mut Namespace, path: &str) -> Result<Controller, AccessError> {
-    namespace.open(path, faulty_disk::new_channel, |importer| match importer.receive() {
-        faulty_disk::ImpStart::Success { next } => Ok(next),
-        faulty_disk::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
-        faulty_disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
-    })
+    let deadline = Deadline::after_ms(PATIENCE_MS);
+    loop {
+        let opened = namespace.open(path, faulty_disk::new_channel, |importer| match importer.receive() {
+            faulty_disk::ImpStart::Success { next } => Ok(next),
+            faulty_disk::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+            faulty_disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        });
+        match opened {
+            Err(AccessError::Name(NameError::NotFound)) if !deadline.has_passed() => {
+                sip::time::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS));
+            }
+            other => return other,
+        }
+    }
 }
 
 fn lines(counts: &FaultCounts) -> String {
