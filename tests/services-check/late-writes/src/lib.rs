@@ -1,5 +1,5 @@
-//! Has many writes under way on a disk while somebody kills its driver, writes the same places through the driver's
-//! successor, and looks at what is there when all of the old writes are over.
+//! Has many writes under way on a disk, kills its driver, writes the same places through the driver's successor, and
+//! looks at what is there when all of the old writes are over.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,9 +12,11 @@ use contracts::directory::NameError;
 use contracts::disk::{self, states};
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
+use contracts::processes::select;
 use contracts::{disk_events, report};
 use sip::Deadline;
 use sip::exheap::ExVec;
+use sip::process::{StopReason, stop_any};
 
 sip::startup!();
 
@@ -23,7 +25,11 @@ const WRITE_BYTES: usize = 4 << 20;
 const SECTOR_BYTES: usize = 512;
 const OLD: u8 = 0xAA;
 const NEW: u8 = 0xBB;
-/// How long the driver is given to be killed, and to be back.
+/// The program that drives the disk.
+const DRIVER: &str = "file-disk";
+/// How long the driver has to hand the writes to the machine.
+const HEAD_START_MS: u64 = 1;
+/// How long the driver's end is waited for, and its successor.
 const PATIENCE_MS: u64 = 20_000;
 
 type Channel = disk::Imp<states::Ready>;
@@ -52,13 +58,16 @@ fn check(namespace: &mut Namespace, path: &str) -> Result<u64, Failed> {
         disk::ImpReadyAfterNotify::Notifying { next } => next,
         disk::ImpReadyAfterNotify::ChannelClosed(_) => return Err(AccessError::ServerEnded),
     };
-    let mut under_way = Vec::new();
+    let mut prepared = Vec::new();
     for number in 0..WRITES {
         let mut block = ExVec::<u8>::new(WRITE_BYTES)?;
         block.fill(OLD);
-        let offset = number * WRITE_BYTES as u64;
-        under_way.push(open(namespace, path)?.write(block, offset, WRITE_BYTES as u32));
+        prepared.push((open(namespace, path)?, block, number * WRITE_BYTES as u64));
     }
+    let under_way: Vec<_> =
+        prepared.into_iter().map(|(channel, block, offset)| channel.write(block, offset, WRITE_BYTES as u32)).collect();
+    sip::time::sleep_until(Deadline::after_ms(HEAD_START_MS));
+    kill_driver()?;
     match events.receive_by(Deadline::after_ms(PATIENCE_MS)) {
         Ok(disk_events::ImpReady::ChannelClosed(_)) => {}
         _ => return Err(NameError::NotSupported.into()),
@@ -91,6 +100,13 @@ fn check(namespace: &mut Namespace, path: &str) -> Result<u64, Failed> {
         };
     }
     Ok(lost)
+}
+
+fn kill_driver() -> Result<(), Failed> {
+    for process in select(&sip::diagnostics::processes()?, DRIVER) {
+        stop_any(process.id, StopReason::Requested)?;
+    }
+    Ok(())
 }
 
 /// The last sector of a write, which is written last.
