@@ -259,7 +259,7 @@ impl Generator {
         offset.min(self.life.largest_file - (2 << 20))
     }
 
-    fn content<'a>(model: &'a Model, slot: usize) -> Option<&'a Content> {
+    fn content(model: &Model, slot: usize) -> Option<&Content> {
         model.open_content(slot).ok()
     }
 

@@ -30,11 +30,13 @@ pub struct Mounted {
 
 /// Small caches, so that what is not in them is tried too.
 pub fn small_caches() -> CacheLimits {
-    let mut limits = CacheLimits::default();
-    limits.inode_bytes = 8 << 10;
-    limits.number_bytes = 8 << 10;
-    limits.data_bytes = 256 << 10;
-    limits.line_bytes = 8 << 10;
+    let limits = CacheLimits {
+        inode_bytes: 8 << 10,
+        number_bytes: 8 << 10,
+        data_bytes: 256 << 10,
+        line_bytes: 8 << 10,
+        ..CacheLimits::default()
+    };
     limits
 }
 
@@ -311,7 +313,7 @@ impl Mounted {
             owner: inode.owner,
             group: inode.group,
             links: u32::from(inode.links),
-            modified: Some(inode.modified as u32),
+            modified: Some(inode.modified),
             target,
         })
     }

@@ -45,8 +45,7 @@ fn devices_that_the_firmware_gave_no_addresses_get_some() {
     let path = path(&disk);
     // This firmware boots the kernel and does nothing else.
     let machine = BareMachine::new("qemu").with(&["--disk", &path]).with(&qemu(&["-bios", "qboot.rom"]));
-    let run = machine
-        .run("devices --ranges; hash -a crc32 /fs/disk0/file; kill pci-bus; hash -a crc32 /fs/disk0/file");
+    let run = machine.run("devices --ranges; hash -a crc32 /fs/disk0/file; kill pci-bus; hash -a crc32 /fs/disk0/file");
     run.orderly();
     assert!(run.text().contains("  0x0 ports"), "the firmware has given addresses:\n{run}");
     let sums: Vec<String> = run.text().lines().filter(|line| line.contains("disk0/file")).map(String::from).collect();
