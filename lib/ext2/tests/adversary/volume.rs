@@ -30,14 +30,13 @@ pub struct Mounted {
 
 /// Small caches, so that what is not in them is tried too.
 pub fn small_caches() -> CacheLimits {
-    let limits = CacheLimits {
+    CacheLimits {
         inode_bytes: 8 << 10,
         number_bytes: 8 << 10,
         data_bytes: 256 << 10,
         line_bytes: 8 << 10,
         ..CacheLimits::default()
-    };
-    limits
+    }
 }
 
 /// What an error means for who asked.
