@@ -26,7 +26,6 @@ use crate::systems::{self, Platform, Ready};
 use crate::test::run_machine;
 
 use linux::Linux;
-use report::Row;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
