@@ -35,6 +35,15 @@ pub fn run(arguments: &[OsString]) -> i32 {
     }
 }
 
+/// Puts a file on the disk and has Linux give up what it holds of it in memory; gives the exit status.
+pub fn forget(path: &std::ffi::OsStr) -> i32 {
+    let synced = OpenOptions::new().read(true).write(true).open(path).and_then(|file| file.sync_all().map(|()| file));
+    match synced {
+        Ok(file) if crate::linux::forget(&file) => 0,
+        _ => 1,
+    }
+}
+
 fn try_run(arguments: &[OsString]) -> io::Result<()> {
     let [path, task, numbers @ ..] = arguments else { return Err(io::ErrorKind::InvalidInput.into()) };
     let number = |index: usize| -> io::Result<u64> {

@@ -27,6 +27,13 @@ pub fn sync_volume(file: &std::fs::File) -> bool {
     unsafe { libc::syncfs(std::os::fd::AsRawFd::as_raw_fd(file)) == 0 }
 }
 
+/// Has Linux give up what it holds of this file in memory, which must be on the disk.
+pub fn forget(file: &std::fs::File) -> bool {
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(file);
+    // SAFETY: takes a descriptor, which is open as long as `file` is borrowed, and touches no memory of ours.
+    unsafe { libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED) == 0 }
+}
+
 /// Keeps this thread, and those it creates, on the first processor it may use.
 pub fn pin_to_one_processor() -> Option<()> {
     let bytes = size_of::<libc::cpu_set_t>();

@@ -4,7 +4,7 @@
 //! Where Linux has several ways, the cheapest is measured: a bare system call, both ends on one
 //! processor, the smallest program there can be. As the first program of a virtual machine it measures
 //! the same there, and switches the machine off at the end. With the argument `disk` it does instead what `bench-disk`
-//! does. Deliberately not here: the system's own
+//! does, and with `forget` it drops a file from memory. Deliberately not here: the system's own
 //! figures; they come from SIPs.
 
 mod disk;
@@ -32,8 +32,10 @@ type Bench = fn() -> Option<u64>;
 
 fn main() {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    if let Some(("disk", rest)) = arguments.split_first().and_then(|(first, rest)| Some((first.to_str()?, rest))) {
-        std::process::exit(disk::run(rest));
+    match arguments.split_first() {
+        Some((what, rest)) if what == "disk" => std::process::exit(disk::run(rest)),
+        Some((what, [file])) if what == "forget" => std::process::exit(disk::forget(file)),
+        _ => {}
     }
     let is_first_program = std::process::id() == 1;
     if is_first_program && !linux::mount_proc() {

@@ -121,7 +121,7 @@ impl fmt::Display for Corruption {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "the file system is damaged: {} (block {}): {}; run e2fsck on the disk",
+            "the file system is damaged: {} (block {}): {}; run e2fsck, or here `check --repair`, on the disk",
             self.structure, self.block, self.problem
         )
     }
@@ -296,14 +296,17 @@ impl fmt::Display for Error {
         match self {
             Error::NotExt2 { found, backup: None } => write!(
                 formatter,
-                "this is not an ext2 disk: bytes 1080 and 1081 hold {found:#06x} instead of 0xef53; make one with mke2fs"
+                "this is not an ext2 disk: bytes 1080 and 1081 hold {found:#06x} instead of 0xef53; make one with mke2fs, or here with `format`"
             ),
             Error::NotExt2 { backup: Some((block, block_bytes)), .. } => write!(
                 formatter,
                 "the superblock of this ext2 disk is destroyed, but a backup is at block {block}; run e2fsck -b {block} -B {block_bytes} on the disk"
             ),
             Error::TooSmall(bytes) => {
-                write!(formatter, "this is not an ext2 disk: it has only {bytes} bytes; make one with mke2fs")
+                write!(
+                    formatter,
+                    "this is not an ext2 disk: it has only {bytes} bytes; make one with mke2fs, or here with `format`"
+                )
             }
             Error::Truncated { disk_bytes, volume_bytes } => write!(
                 formatter,
@@ -326,7 +329,10 @@ impl fmt::Display for Error {
             Error::Write(offset, error) => write!(formatter, "the disk could not be written at byte {offset}: {error}"),
             Error::Flush(error) => write!(formatter, "the disk could not be flushed: {error}"),
             Error::Journal(problem) => {
-                write!(formatter, "the journal of the disk cannot be replayed: {problem}; run e2fsck on the disk")
+                write!(
+                    formatter,
+                    "the journal of the disk cannot be replayed: {problem}; run e2fsck, or here `check --repair`, on the disk"
+                )
             }
             Error::ReadOnly(reason) => write!(formatter, "the volume is read only: {reason}"),
             Error::ShutDown => formatter.write_str("the volume was unmounted"),

@@ -3,7 +3,7 @@
 //!
 //! Each task is done by a machine that was just started, and then by Linux on a volume that was just mounted; after
 //! both had their turn, the next round begins, so that what else the host does falls on both. Before each turn the
-//! host forgets its caches, where it may: the first time that a task is done is then cold, the others are warm.
+//! host gives up what it holds of the image in memory: the first time that a task is done is cold, the others are warm.
 //! Both sides print lines `bench NAME NANOSECONDS`. Deliberately not here: the tasks themselves; they are in
 //! `apps/bench-disk` and `benches/linux`, and ask the same of their systems.
 
@@ -97,23 +97,18 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let image = image::path(repository)?;
     let manifest = repository.system_manifest("bench-disk".as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
-    let linux = Linux::new(linux_program(repository)?, &image, repository.output("bench-disk.mount"))?;
-    let cold = linux::drop_caches();
-    if !cold {
-        eprintln!(
-            "sing: the host's caches cannot be dropped, so `cold` is said of the file system alone; root may drop them"
-        );
-    }
+    let program = linux_program(repository)?;
+    let linux = Linux::new(program.clone(), &image, repository.output("bench-disk.mount"))?;
     let mut measured = Measured::default();
     let only = arguments.only.as_deref().unwrap_or("");
     let tasks: Vec<Task> = tasks().into_iter().filter(|task| task.label().contains(only)).collect();
     for round in 1..=arguments.rounds {
         for task in &tasks {
             eprintln!("sing: round {round} of {}: {}", arguments.rounds, task.label());
-            linux::drop_caches();
+            linux::forget(&program, &image)?;
             add(&mut measured.here, task, &measure_here(&ready, &image, task)?);
             if let Some(linux) = &linux {
-                linux::drop_caches();
+                linux::forget(&program, &image)?;
                 add(&mut measured.linux, task, &linux.measure(&image, task)?);
             }
         }

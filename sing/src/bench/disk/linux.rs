@@ -8,8 +8,6 @@ use crate::failure::{Failure, Outcome};
 
 use super::Task;
 
-const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
-
 /// The program that does the tasks, and where the image is mounted for it.
 pub struct Linux {
     program: PathBuf,
@@ -68,9 +66,12 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// Has Linux forget what it holds of files in memory; says whether it did.
-pub fn drop_caches() -> bool {
-    // What is not yet on the disk cannot be forgotten.
-    let synced = Command::new("sync").status().is_ok_and(|status| status.success());
-    synced && std::fs::write(DROP_CACHES, "3").is_ok()
+/// Has the host put the image on its disk and give up what it holds of it in memory, so that who reads it next
+/// finds it cold. Other files stay.
+pub fn forget(program: &Path, image: &Path) -> Outcome<()> {
+    let status = Command::new(program).arg("forget").arg(image).stdin(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(Failure::new(format!("{} cannot be dropped from memory", image.display()))),
+    }
 }
