@@ -61,7 +61,10 @@ struct Shared {
     namespace: RefCell<Namespace>,
     identity: Identity,
     idle: RefCell<Vec<Channel>>,
-    waiting: RefCell<VecDeque<Waker>>,
+    /// Who waits for a channel, in order; each is here until it has one or gives up.
+    waiting: RefCell<VecDeque<(u64, Waker)>>,
+    /// Counts those who asked for a channel.
+    asked: Cell<u64>,
     /// Counts the times that the disk was opened: a channel of an earlier time is of no use.
     opened: Cell<u64>,
     /// Counts the times that it was looked for in vain.
@@ -91,6 +94,7 @@ impl DiskSource {
             identity,
             idle: RefCell::new(idle),
             waiting: RefCell::new(VecDeque::new()),
+            asked: Cell::new(0),
             opened: Cell::new(1),
             missed: Cell::new(0),
             state: Cell::new(State::Open),
@@ -115,6 +119,7 @@ impl Shared {
 
     /// A channel that nobody uses, and when it was opened; `None` if the driver has ended and does not come back.
     async fn acquire(self: &Rc<Shared>) -> Option<(Channel, u64)> {
+        let place = Place::new(self);
         let missed = self.missed.get();
         loop {
             if self.missed.get() != missed {
@@ -127,7 +132,7 @@ impl Shared {
                 }
                 State::Open if !self.idle.borrow().is_empty() => Poll::Ready(self.idle.borrow_mut().pop()),
                 _ => {
-                    self.waiting.borrow_mut().push_back(context.waker().clone());
+                    place.wait(context.waker());
                     Poll::Pending
                 }
             })
@@ -161,10 +166,7 @@ impl Shared {
     fn release(&self, channel: Channel, opened: u64) {
         if opened == self.opened.get() && self.state.get() == State::Open {
             self.idle.borrow_mut().push(channel);
-            let next = self.waiting.borrow_mut().pop_front();
-            if let Some(next) = next {
-                next.wake();
-            }
+            self.wake_next();
         }
     }
 
@@ -179,9 +181,48 @@ impl Shared {
         self.wake_all();
     }
 
+    fn wake_next(&self) {
+        let next = self.waiting.borrow().front().map(|(_, waker)| waker.clone());
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+
     fn wake_all(&self) {
-        let waiting = core::mem::take(&mut *self.waiting.borrow_mut());
+        let waiting: Vec<Waker> = self.waiting.borrow().iter().map(|(_, waker)| waker.clone()).collect();
         waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A place among those who wait for a channel. One task may have several. Whoever leaves wakes the next if there is
+/// a channel for it: several may have come back since the first in the row was woken.
+struct Place<'a> {
+    shared: &'a Shared,
+    number: u64,
+}
+
+impl<'a> Place<'a> {
+    fn new(shared: &'a Shared) -> Place<'a> {
+        let number = shared.asked.get();
+        shared.asked.set(number + 1);
+        Place { shared, number }
+    }
+
+    fn wait(&self, waker: &Waker) {
+        let mut waiting = self.shared.waiting.borrow_mut();
+        match waiting.iter_mut().find(|(number, _)| *number == self.number) {
+            Some((_, own)) => own.clone_from(waker),
+            None => waiting.push_back((self.number, waker.clone())),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.shared.waiting.borrow_mut().retain(|(number, _)| *number != self.number);
+        if !self.shared.idle.borrow().is_empty() {
+            self.shared.wake_next();
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{self as unix, FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
@@ -17,6 +18,10 @@ use crate::noise::noise;
 use crate::operation::{Facts, Operation, Outcome, SLOTS, Sort, many_name, shown_name};
 use crate::tools::{ImageFile, tool};
 use crate::volume::{same_bytes, same_facts, same_names};
+
+/// How often a command is tried of which others may be in the way.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// An image that Linux has mounted, until this is dropped.
 pub struct LinuxMount {
@@ -34,6 +39,21 @@ pub fn may_mount() -> bool {
     may
 }
 
+/// Runs a command of which others may be in the way for a moment: loop devices are taken by whoever asks first, and a
+/// mount is busy while somebody looks through all of them.
+fn patiently(mut command: Command) -> Result<(), String> {
+    let mut said = String::new();
+    for _ in 0..ATTEMPTS {
+        let output = command.output().map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        said = String::from_utf8_lossy(&output.stderr).into_owned();
+        std::thread::sleep(PAUSE);
+    }
+    Err(said)
+}
+
 impl LinuxMount {
     pub fn mount(image: &Image) -> Result<LinuxMount, String> {
         let mount = LinuxMount {
@@ -48,12 +68,13 @@ impl LinuxMount {
     fn attach(&self) -> Result<(), String> {
         let mut command = tool("mount");
         command.args(["-t", "ext2", "-o", "loop"]).arg(self.file.path()).arg(self.place.path());
-        let output = command.output().map_err(|error| error.to_string())?;
-        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+        patiently(command)
     }
 
     fn detach(&self) -> bool {
-        tool("umount").arg(self.place.path()).output().is_ok_and(|output| output.status.success())
+        let mut command = tool("umount");
+        command.arg(self.place.path());
+        patiently(command).is_ok()
     }
 
     /// Unmounts, and gives what is in the image then.
