@@ -4,7 +4,6 @@
 //! Whoever opens the disk again looks at what it has become before anything is asked of it. Deliberately
 //! not here: what is asked, and asking it again.
 
-use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -60,7 +59,7 @@ pub enum Step {
 pub struct Way {
     most: usize,
     idle: RefCell<Vec<Channel>>,
-    waiting: RefCell<VecDeque<Waker>>,
+    waiting: RefCell<Vec<Waker>>,
     /// Channels of this opening, idle or in use.
     open: Cell<usize>,
     opening: Cell<u64>,
@@ -75,7 +74,7 @@ impl Way {
         Way {
             most,
             idle: RefCell::new(Vec::new()),
-            waiting: RefCell::new(VecDeque::new()),
+            waiting: RefCell::new(Vec::new()),
             open: Cell::new(0),
             opening: Cell::new(0),
             missed: Cell::new(0),
@@ -111,7 +110,7 @@ impl Way {
                 }
                 State::Opening => {}
             }
-            self.waiting.borrow_mut().push_back(context.waker().clone());
+            self.waiting.borrow_mut().push(context.waker().clone());
             Poll::Pending
         })
         .await
@@ -150,10 +149,8 @@ impl Way {
     pub fn release(&self, channel: Channel, opening: u64) {
         if self.is_current(opening) {
             self.idle.borrow_mut().push(channel);
-            let next = self.waiting.borrow_mut().pop_front();
-            if let Some(next) = next {
-                next.wake();
-            }
+            // The first in the row may be one who waits no more, and would wake nobody else.
+            self.wake_all();
         }
     }
 

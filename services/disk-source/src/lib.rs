@@ -13,7 +13,6 @@ extern crate alloc;
 mod fat_source;
 mod opening;
 
-use alloc::collections::VecDeque;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -61,7 +60,7 @@ struct Shared {
     namespace: RefCell<Namespace>,
     shape: Shape,
     idle: RefCell<Vec<Channel>>,
-    waiting: RefCell<VecDeque<Waker>>,
+    waiting: RefCell<Vec<Waker>>,
     /// Counts the times that the disk was opened: a channel of an earlier time is of no use.
     opened: Cell<u64>,
     /// Counts the times that it was looked for in vain.
@@ -94,7 +93,7 @@ impl DiskSource {
             namespace,
             shape,
             idle: RefCell::new(idle),
-            waiting: RefCell::new(VecDeque::new()),
+            waiting: RefCell::new(Vec::new()),
             opened: Cell::new(1),
             missed: Cell::new(0),
             state: Cell::new(State::Open),
@@ -235,7 +234,7 @@ impl Shared {
                 }
                 State::Open if !self.idle.borrow().is_empty() => Poll::Ready(self.idle.borrow_mut().pop()),
                 _ => {
-                    self.waiting.borrow_mut().push_back(context.waker().clone());
+                    self.waiting.borrow_mut().push(context.waker().clone());
                     Poll::Pending
                 }
             })
@@ -269,10 +268,8 @@ impl Shared {
     fn release(&self, channel: Channel, opened: u64) {
         if opened == self.opened.get() && self.state.get() == State::Open {
             self.idle.borrow_mut().push(channel);
-            let next = self.waiting.borrow_mut().pop_front();
-            if let Some(next) = next {
-                next.wake();
-            }
+            // The first in the row may be one who waits no more, and would wake nobody else.
+            self.wake_all();
         }
     }
 
