@@ -352,7 +352,10 @@ fn a_person_writes_into_a_file_and_changes_their_mind() {
     terminal.press("\x03");
     terminal.wait_for("[130] /fs/disk0> ");
     terminal.press("dd --from /dev/disk0 --to copy --block-bytes 1 \r");
+    // The prompt may be drawn twice; what is typed next must not be the program's.
+    terminal.wait_for("--block-bytes 1");
     terminal.press("\x03");
+    terminal.wait_for("^C");
     terminal.wait_for("[130] /fs/disk0> ");
     terminal.press("rm copy; exit 0\r");
     assert_eq!(terminal.end(), Some(0));
