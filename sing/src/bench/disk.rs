@@ -147,6 +147,8 @@ fn measure_here(ready: &Ready, image: &Path, task: &Task) -> Outcome<Figures> {
     );
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).arg("--disk").arg(image);
+    // One client and its server take turns, as on Linux's side, which is one thread.
+    command.args(["--processors", "1"]);
     command.arg("--parameter").arg(format!("commands={commands}"));
     let way = format!("run --system bench-disk --disk {} -c '{commands}'", image.display());
     let figures = printed_figures(run_machine(command, LIMIT)?, &way)?;
