@@ -97,6 +97,8 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let image = image::path(repository)?;
     let manifest = repository.system_manifest("bench-disk".as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
+    // An earlier run may have been cut off.
+    mend(&image)?;
     let program = linux_program(repository)?;
     let linux = Linux::new(program.clone(), &image, repository.output("bench-disk.mount"))?;
     let mut measured = Measured::default();
