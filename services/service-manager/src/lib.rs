@@ -20,6 +20,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use contracts::directory::{self, ProviderScope};
 use contracts::namespace::Namespace;
@@ -42,6 +43,9 @@ pub struct Manager {
     pub registry: Registry,
     /// The namespace, once the directory service runs.
     names: Mutex<Option<Namespace>>,
+    /// The directory service, and whether people were told that it ended.
+    directory: Mutex<Option<Arc<Child>>>,
+    is_directory_told: AtomicBool,
 }
 
 impl Manager {
@@ -53,10 +57,22 @@ impl Manager {
     /// Ends all services in reverse boot order, and then the machine. Only the first call counts.
     pub fn power_off(&self, exit_status: i32) {
         if self.end_services() {
+            // Who ended for want of names may be quicker here than who watches the directory service.
+            let directory = self.directory.lock().clone();
+            if let Some(Ok(end)) = directory.map(|child| child.wait_until(Deadline::PASSED)) {
+                self.tell_directory_end(&format!("{end}"));
+            }
             // An exit status has eight bits on the host; what does not fit is still a failure.
             let status = u8::try_from(exit_status).unwrap_or(1);
             let refused = sip::device::power_off(status);
             report::error(format_args!("the machine could not be ended: {}", refused.text()));
+        }
+    }
+
+    /// Tells people once that the directory service ended.
+    fn tell_directory_end(&self, end: &str) {
+        if !self.is_directory_told.swap(true, Ordering::AcqRel) {
+            report::error(format_args!("the directory service ended ({end}); without names nothing can go on"));
         }
     }
 
@@ -131,7 +147,13 @@ fn boot() -> Result<i32, String> {
         return Err(String::from("the system manifest needs exactly one instance that provides `/`"));
     };
     let registry = Registry::new(&others).map_err(said)?;
-    let manager = Arc::new(Manager { machine, registry, names: Mutex::new(None) });
+    let manager = Arc::new(Manager {
+        machine,
+        registry,
+        directory: Mutex::new(None),
+        is_directory_told: AtomicBool::new(false),
+        names: Mutex::new(None),
+    });
     let mut namespace = start_directory(&manager, directory)?;
     *manager.names.lock() = namespace.open_directory("").ok();
     let provider = register_self(&mut namespace);
@@ -159,7 +181,8 @@ fn start_directory(manager: &Arc<Manager>, index: usize) -> Result<Namespace, St
     let manifest = manager.machine.program(program).ok_or_else(|| format!("`{program}` is not installed"))?;
     let wired =
         wiring::wire(&manager.machine, instance, manifest, None).map_err(|reason| format!("{program}: {reason}"))?;
-    let child = wired.child.start().map_err(said)?;
+    let child = Arc::new(wired.child.start().map_err(said)?);
+    *manager.directory.lock() = Some(child.clone());
     let root = wired.root.ok_or_else(|| format!("{program} has no endpoint for its first client"))?;
     let endpoint = match root.receive() {
         directory::ImpStart::Success { next } => next,
@@ -171,7 +194,7 @@ fn start_directory(manager: &Arc<Manager>, index: usize) -> Result<Namespace, St
     let watching = manager.clone();
     let watch = move || {
         let end = child.wait().map_or_else(|status| String::from(status.text()), |epitaph| format!("{epitaph}"));
-        report::error(format_args!("the directory service ended ({end}); without names nothing can go on"));
+        watching.tell_directory_end(&end);
         watching.power_off(1);
     };
     let _watch = sip::thread::spawn(watch).map_err(said)?;
