@@ -1,5 +1,9 @@
 //! Reserved address space: the three arenas, guards and giving memory back.
 //!
+//! Memory is asked of the host in large pages where blocks and heaps lie close together, because otherwise a fault
+//! for each 4 KiB costs a file system more than the copy of the bytes; stacks are asked for in small ones, because
+//! of a slot of 256 KiB a small SIP touches a few KiB. The price is the rest of large pages that are not full.
+//!
 //! Key type: [`Reservation`]. Neighbours: `image` maps into the image arena. Deliberately not here:
 //! who owns which page; that is the kernel's.
 
@@ -46,7 +50,10 @@ pub(crate) struct Reservation {
 /// What may be done with an arena.
 #[derive(Clone, Copy)]
 enum Access {
-    ReadWrite,
+    /// In small pieces far from each other: a SIP that touches one page costs one page.
+    Stacks,
+    /// In heaps and blocks that lie close together: whoever touches one page will soon touch those beside it.
+    Memory,
     None,
 }
 
@@ -61,12 +68,12 @@ impl Reservation {
         };
         let layout = Layout {
             images: reserve("image", IMAGES_BYTES, IMAGES_LEAST_BYTES, Access::None)?,
-            stacks: reserve("stack", stacks_most, STACKS_LEAST_BYTES, Access::ReadWrite)?,
+            stacks: reserve("stack", stacks_most, STACKS_LEAST_BYTES, Access::Stacks)?,
             memory: reserve(
                 "memory",
                 memory_bytes.unwrap_or(MEMORY_BYTES),
                 memory_bytes.unwrap_or(MEMORY_LEAST_BYTES),
-                Access::ReadWrite,
+                Access::Memory,
             )?,
             memory_is_clear: true,
         };
@@ -144,7 +151,7 @@ fn reserve(name: &'static str, most_bytes: usize, least_bytes: usize, access: Ac
 
 fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
     let protection = match access {
-        Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+        Access::Stacks | Access::Memory => libc::PROT_READ | libc::PROT_WRITE,
         Access::None => libc::PROT_NONE,
     };
     // A stack slot's size of room before and after: the first for alignment, the second so that no
@@ -156,10 +163,13 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // Without huge pages a SIP that touches one page costs one page. A host without them refuses this
-    // advice, which is then not needed either.
+    let advice = match access {
+        Access::Memory => libc::MADV_HUGEPAGE,
+        Access::Stacks | Access::None => libc::MADV_NOHUGEPAGE,
+    };
+    // A host without huge pages refuses this advice, which is then not needed either.
     // SAFETY: the range is the mapping just made.
-    unsafe { libc::madvise(start, whole, libc::MADV_NOHUGEPAGE) };
+    unsafe { libc::madvise(start, whole, advice) };
     let base = start.expose_provenance().next_multiple_of(STACK_SLOT_BYTES);
     Ok(Arena { base, bytes })
 }
