@@ -5,7 +5,7 @@
 //! [`directory_page`] (pages of names), [`path`], [`text`] (numbers and tables for people), [`report`] (errors),
 //! [`access`], [`programs`], [`random`]; for programs that work on files: [`feed`] (files or standard input, block by
 //! block), [`file_writer`], [`trail`] and [`walk`] (through trees), [`copying`], [`removing`], [`volume`] (which
-//! volume), [`volume_managers`], [`amount`]. Deliberately not here: anything that only one program does.
+//! volume), [`volume_managers`], [`amount`]; for drivers of networks: [`packets`]. Deliberately not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,9 +18,12 @@ sip::contracts!(
     "directory.contract",
     "disk.contract",
     "disk_events.contract",
+    "dns.contract",
     "entropy.contract",
     "file.contract",
     "file_system.contract",
+    "http_exchange.contract",
+    "ip_configuration.contract",
     "namespace_events.contract",
     "nic_device.contract",
     "nic_events.contract",
@@ -30,7 +33,14 @@ sip::contracts!(
     "service_events.contract",
     "service_manager.contract",
     "service_provider.contract",
-    "volume_manager.contract"
+    "tcp.contract",
+    "tcp_connection.contract",
+    "tcp_listener.contract",
+    "tcp_writer.contract",
+    "udp.contract",
+    "udp_socket.contract",
+    "volume_manager.contract",
+    "web_application.contract"
 );
 
 pub mod access;
@@ -42,6 +52,7 @@ pub mod file_io;
 pub mod file_writer;
 pub mod listing;
 pub mod namespace;
+pub mod packets;
 pub mod path;
 pub mod pipe_io;
 pub mod processes;

@@ -64,7 +64,7 @@ impl Interface {
     /// Opens the interface at a path.
     pub fn open(namespace: &mut Namespace, path: &str) -> Result<Interface, LinkError> {
         Ok(namespace.open(path, nic_device::new_channel, |importer| match importer.receive() {
-            nic_device::ImpStart::DeviceInfo { mac_address, mtu, link_bits_per_s, next } => {
+            nic_device::ImpStart::DeviceInfo { mac_address, mtu, link_bits_per_s, features: _, next } => {
                 Ok(Interface { mac: mac_address, mtu, link_bits_per_s, endpoint: next })
             }
             nic_device::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),

@@ -1,10 +1,12 @@
 //! The client's conversation, and what it is told of meanwhile.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use contracts::Packet;
 use contracts::nic_device::{self, ExpIoConfigureBegin, ExpIoConfigured, ExpIoRunning, states};
 use contracts::nic_events::{self, NicEventType};
+use contracts::packets::{self, Filled};
 use sip::executor;
 use sip::exheap::{ExBox, ExVec};
 use sip::hardware::DmaBlock;
@@ -41,7 +43,7 @@ pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &De
         Ok((_, None)) => return,
         Err(trouble) => give_up(&trouble),
     };
-    let ready = client.device_info(description.mac, description.mtu, description.link_bits_per_s);
+    let ready = client.device_info(description.mac, description.mtu, description.link_bits_per_s, 0);
     let mut client = Client {
         number,
         system: system.clone(),
@@ -111,9 +113,35 @@ impl Client {
                     Some(buffer) => next.transmitted_packet(buffer),
                     None => next.no_packet(),
                 },
+                ExpIoRunning::Exchange { given, most, next } => match self.exchange(given, most as usize) {
+                    Some(taken) => next.exchanged(taken),
+                    None => return,
+                },
                 ExpIoRunning::ChannelClosed(_) => return,
             };
         }
+    }
+
+    /// Takes what the client gives and answers with what there is for it; nothing when not even the answer finds
+    /// memory, which ends the conversation.
+    fn exchange(&self, given: ExVec<Packet>, most: usize) -> Option<ExVec<Packet>> {
+        let mut back = Vec::new();
+        for (record, buffer) in packets::unpack(given) {
+            let refused = match record.length {
+                0 => self.give(buffer),
+                length => self.send(buffer, length as usize),
+            };
+            if let Err((buffer, _)) = refused {
+                back.push((packets::empty(), buffer));
+            }
+        }
+        while back.len() < most {
+            let Some((record, buffer)) = self.next_received().or_else(|| Some((packets::empty(), self.sent()?))) else {
+                break;
+            };
+            back.push((record, buffer));
+        }
+        packets::pack(back.into_iter())
     }
 
     fn give(&self, buffer: ExVec<u8>) -> Result<(), (ExVec<u8>, i32)> {
@@ -147,13 +175,18 @@ impl Client {
     }
 
     fn received(&self) -> Option<ExBox<Packet>> {
+        let (record, buffer) = self.next_received()?;
+        // A packet for which there is no memory is lost, as packets are.
+        let mut packet = ExBox::new(record).ok()?;
+        packet.attach(buffer).ok()?;
+        Some(packet)
+    }
+
+    fn next_received(&self) -> Option<Filled> {
         let Received { memory, bytes, received_ns } =
             self.device.with(|nic| nic.of_client(self.number)?.take_received())?;
         let length = u32::try_from(bytes).ok()?;
-        // A packet for which there is no memory is lost, as packets are.
-        let mut packet = ExBox::new(Packet { received_ns, length, reserved: 0 }).ok()?;
-        packet.attach(memory.end()).ok()?;
-        Some(packet)
+        Some((Packet { received_ns, ..packets::sent(length) }, memory.end()))
     }
 
     fn sent(&self) -> Option<ExVec<u8>> {

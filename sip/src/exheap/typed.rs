@@ -93,6 +93,18 @@ impl<T: Plain> ExVec<T> {
     }
 }
 
+impl<T: Plain> ExVec<T> {
+    /// Makes `child` a part of this block: it moves and ends with it. The position it has there.
+    pub fn attach<B: Block>(&mut self, child: B) -> Result<usize, (ExBlock, Status)> {
+        self.block.attach(child.into_block())
+    }
+
+    /// Takes the part that was attached last out again; `None` if there is none.
+    pub fn detach(&mut self) -> Result<Option<ExBlock>, Status> {
+        self.block.detach()
+    }
+}
+
 impl ExVec<u8> {
     /// The bytes as text, what is not UTF-8 replaced.
     pub fn to_text(&self) -> String {
