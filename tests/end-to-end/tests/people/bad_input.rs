@@ -241,7 +241,7 @@ fn no_permission_to_kill() {
     // The same image with a manifest that gives it no permissions.
     let system =
         reseal(&hosted(), "kill", &Doctor::Resealed(&|manifest: &mut Manifest, _| manifest.permissions.clear()));
-    let run = boot(&system, "kill pong");
+    let run = boot(&system, "kill answer");
     run.refused(&["kill"]);
 }
 

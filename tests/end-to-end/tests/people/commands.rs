@@ -192,10 +192,10 @@ fn a_contract_is_shown_as_a_diagram() {
 
 #[test]
 fn services_are_stopped_and_started() {
-    let text = run("stop pong; services; start pong; services").succeeded();
+    let text = run("stop answer; services; start answer; services").succeeded();
     let states: Vec<&str> = text
         .lines()
-        .filter(|line| line.starts_with("pong "))
+        .filter(|line| line.starts_with("answer "))
         .filter_map(|line| line.split_whitespace().nth(2))
         .collect();
     assert_eq!(states, ["stopped", "running"], "{text}");
@@ -215,9 +215,9 @@ fn a_process_is_killed_and_its_end_is_logged() {
 
 #[test]
 fn a_killed_service_is_back_at_once_and_counts_its_restarts() {
-    let text = run("ping; kill pong; sleep 200ms; ping; services").succeeded();
-    let pong = text.lines().find(|line| line.starts_with("pong ")).unwrap_or_default();
-    let words: Vec<&str> = pong.split_whitespace().collect();
+    let text = run("knock; kill answer; sleep 200ms; knock; services").succeeded();
+    let answer = text.lines().find(|line| line.starts_with("answer ")).unwrap_or_default();
+    let words: Vec<&str> = answer.split_whitespace().collect();
     assert!(words.len() > 4 && words[2] == "running" && words[4] == "1", "{text}");
 }
 

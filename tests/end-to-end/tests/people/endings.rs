@@ -30,9 +30,9 @@ fn crash_at_once(image: &mut Vec<u8>) {
     panic!("the begin of the program cannot be written over");
 }
 
-/// The hosted system with a service `pong` that crashes as soon as it runs.
+/// The hosted system with a service `answer` that crashes as soon as it runs.
 #[track_caller]
-fn with_crashing_pong(backoff_ms: u32, limit: Option<u32>, commands: &str) -> Run {
+fn with_crashing_answer(backoff_ms: u32, limit: Option<u32>, commands: &str) -> Run {
     let doctor = |manifest: &mut Manifest, image: &mut Vec<u8>| {
         crash_at_once(image);
         manifest.supervision.restart = Restart::Always;
@@ -40,29 +40,29 @@ fn with_crashing_pong(backoff_ms: u32, limit: Option<u32>, commands: &str) -> Ru
         manifest.supervision.backoff_max_ms = 10_000;
         manifest.supervision.limit = limit;
     };
-    let run = boot(&reseal(&hosted(), "pong", &Doctor::Resealed(&doctor)), commands);
+    let run = boot(&reseal(&hosted(), "answer", &Doctor::Resealed(&doctor)), commands);
     run.orderly();
     run
 }
 
-/// State and number of restarts of `pong`, as `services` shows them.
+/// State and number of restarts of `answer`, as `services` shows them.
 #[track_caller]
-fn pong(run: &Run) -> (String, u32) {
+fn answer(run: &Run) -> (String, u32) {
     let text = run.text();
-    let line = text.lines().find(|line| line.starts_with("pong ")).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("answer ")).unwrap_or_default();
     // A state may be two words; columns are two blanks apart.
     let words: Vec<&str> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
-    assert!(words.len() > 4, "`services` has no line of pong:\n{run}");
+    assert!(words.len() > 4, "`services` has no line of answer:\n{run}");
     (words[2].into(), words[4].parse().unwrap_or_else(|_| panic!("no number of restarts in `{line}`:\n{run}")))
 }
 
 #[test]
 fn a_service_that_crashes_is_given_up_after_its_limit() {
-    let run = with_crashing_pong(1, Some(3), "sleep 500ms; services; echo the rest works");
-    let (state, restarts) = pong(&run);
-    assert!(state != "running" && restarts == 3, "pong is {state} after {restarts} restarts:\n{run}");
+    let run = with_crashing_answer(1, Some(3), "sleep 500ms; services; echo the rest works");
+    let (state, restarts) = answer(&run);
+    assert!(state != "running" && restarts == 3, "answer is {state} after {restarts} restarts:\n{run}");
     assert!(run.text().ends_with("the rest works\n") && run.status == Some(0), "{run}");
-    let said = run.errors.lines().any(|line| line.starts_with("service-manager: ") && line.contains("pong"));
+    let said = run.errors.lines().any(|line| line.starts_with("service-manager: ") && line.contains("answer"));
     assert!(said, "nobody is told:\n{run}");
     assert!(run.errors.lines().count() < 12, "the person is told too often:\n{run}");
 }
@@ -70,15 +70,15 @@ fn a_service_that_crashes_is_given_up_after_its_limit() {
 #[test]
 fn each_restart_waits_longer_than_the_one_before() {
     // 100 + 200 + 400 ms lie within the second; 800 more do not.
-    let run = with_crashing_pong(100, None, "sleep 1200ms; services");
-    let (_, restarts) = pong(&run);
+    let run = with_crashing_answer(100, None, "sleep 1200ms; services");
+    let (_, restarts) = answer(&run);
     assert!((2..=4).contains(&restarts), "{restarts} restarts in 1.2 s:\n{run}");
 }
 
 #[test]
 fn what_needs_a_service_that_is_given_up_says_so() {
-    let run = with_crashing_pong(1, Some(1), "sleep 300ms; ping");
-    assert!(run.status != Some(0) && run.errors.lines().any(|line| line.starts_with("ping: ")), "{run}");
+    let run = with_crashing_answer(1, Some(1), "sleep 300ms; knock");
+    assert!(run.status != Some(0) && run.errors.lines().any(|line| line.starts_with("knock: ")), "{run}");
 }
 
 #[test]

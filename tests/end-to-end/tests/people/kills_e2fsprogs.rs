@@ -40,7 +40,7 @@ fn one_clear_error(victim: &str) {
     assert!(said[0].contains("/fs/disk0/large") && said[0].contains("ended in the middle"), "{run}");
     let text = run.text();
     assert!(text.contains("small\n") && !text.contains("not "), "the next `cat` has to work:\n{run}");
-    for unaware in ["directory", "console", "service-manager", "sleep", "pong"] {
+    for unaware in ["directory", "console", "service-manager", "sleep", "answer"] {
         assert!(said_by(&run, unaware).is_empty(), "{unaware} has no part in this:\n{run}");
         let alive = text.lines().any(|line| line.split_whitespace().nth(2) == Some(unaware));
         assert!(alive, "{unaware} does not run any more:\n{run}");

@@ -9,7 +9,7 @@ extern crate alloc;
 use alloc::vec::Vec;
 
 use contracts::report;
-use ping_pong_contract::ping_pong::{Exp, Imp, new_channel, states};
+use knock_answer_contract::knock_answer::{Exp, Imp, new_channel, states};
 use sip::Deadline;
 use sip::exheap::ExVec;
 use sip::process::{self, Child};

@@ -1,7 +1,7 @@
-//! A provider for tests: answers pings, and fails in the way that its parameter or a ping tells it.
+//! A provider for tests: answers knocks, and fails in the way that its parameter or a knock tells it.
 //!
-//! A ping's text may be an order: `where` is answered with the rest of the path that the client came by,
-//! `exit` ends the process with the ping's number as status, `panic` panics. Deliberately not here: any
+//! A knock's text may be an order: `where` is answered with the rest of the path that the client came by,
+//! `exit` ends the process with the knock's number as status, `panic` panics. Deliberately not here: any
 //! check; the runner looks at what becomes of clients.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -12,7 +12,7 @@ use alloc::string::String;
 
 use contracts::namespace::block;
 use contracts::service_provider::{self, ConnectError, ExpReady, StartError};
-use ping_pong_contract::ping_pong::{self, states};
+use knock_answer_contract::knock_answer::{self, states};
 use sip::Deadline;
 
 sip::startup!();
@@ -53,7 +53,7 @@ async fn accept(mut clients: Clients) {
     loop {
         clients = match clients.receive_async().await {
             ExpReady::Connect { path, rest, endpoint, next } => {
-                match endpoint.downcast::<ping_pong::Exp<states::Start>>() {
+                match endpoint.downcast::<knock_answer::Exp<states::Start>>() {
                     Ok(client) => {
                         let rest = path.get(rest as usize..).unwrap_or_default();
                         sip::executor::spawn(serve(client, String::from_utf8_lossy(rest).into_owned()));
@@ -67,20 +67,20 @@ async fn accept(mut clients: Clients) {
     }
 }
 
-async fn serve(client: ping_pong::Exp<states::Start>, rest: String) {
+async fn serve(client: knock_answer::Exp<states::Start>, rest: String) {
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
-            ping_pong::ExpReady::Ping { number, text, next } => match &*text {
+            knock_answer::ExpReady::Knock { number, text, next } => match &*text {
                 b"exit" => sip::process::exit(number as i32),
                 b"panic" => panic!("as it was told to"),
                 b"where" => {
                     let Ok(answer) = block(&rest) else { return };
-                    next.pong(number, answer)
+                    next.answer(number, answer)
                 }
-                _ => next.pong(number, text),
+                _ => next.answer(number, text),
             },
-            ping_pong::ExpReady::ChannelClosed(_) => return,
+            knock_answer::ExpReady::ChannelClosed(_) => return,
         };
     }
 }

@@ -7,7 +7,7 @@ use contracts::access::AccessError;
 use contracts::directory::{NameError, ProviderScope};
 use contracts::namespace::{Namespace, block};
 use contracts::service_provider;
-use ping_pong_contract::ping_pong::{self, ImpReadyAfterPing, ImpStart, states};
+use knock_answer_contract::knock_answer::{self, ImpReadyAfterKnock, ImpStart, states};
 use sip::process::{Child, StopReason, create};
 use sip::{Deadline, Status};
 
@@ -15,22 +15,22 @@ use sip::{Deadline, Status};
 pub(crate) const PATIENCE_MS: u64 = 10_000;
 
 /// A connected endpoint.
-pub(crate) type Pinger = ping_pong::Imp<states::Ready>;
+pub(crate) type Knocker = knock_answer::Imp<states::Ready>;
 
 /// Connects to the provider at a path, without trying again.
-pub(crate) fn connect(namespace: &mut Namespace, path: &str) -> Result<Pinger, AccessError> {
-    let (importer, exporter) = ping_pong::new_channel()?;
+pub(crate) fn connect(namespace: &mut Namespace, path: &str) -> Result<Knocker, AccessError> {
+    let (importer, exporter) = knock_answer::new_channel()?;
     namespace.bind(path, exporter)?;
     opened(importer)
 }
 
 /// Connects, and waits for a provider that is being started again.
-pub(crate) fn reconnect(namespace: &mut Namespace, path: &str) -> Result<Pinger, String> {
-    namespace.open(path, ping_pong::new_channel, opened).map_err(|error| format!("{path}: {error}"))
+pub(crate) fn reconnect(namespace: &mut Namespace, path: &str) -> Result<Knocker, String> {
+    namespace.open(path, knock_answer::new_channel, opened).map_err(|error| format!("{path}: {error}"))
 }
 
 /// What the provider says first.
-pub(crate) fn opened(importer: ping_pong::Imp<states::Start>) -> Result<Pinger, AccessError> {
+pub(crate) fn opened(importer: knock_answer::Imp<states::Start>) -> Result<Knocker, AccessError> {
     match importer.receive_by(Deadline::after_ms(PATIENCE_MS)) {
         Ok(ImpStart::Success { next }) => Ok(next),
         Ok(ImpStart::ChannelClosed(_)) => Err(AccessError::ServerEnded),
@@ -38,19 +38,19 @@ pub(crate) fn opened(importer: ping_pong::Imp<states::Start>) -> Result<Pinger, 
     }
 }
 
-/// The text that a ping is answered with, and the endpoint to go on with.
-pub(crate) fn ping(pinger: Pinger, number: u32, text: &str) -> Result<(String, Pinger), AccessError> {
-    match pinger.ping(number, block(text)?).receive_by(Deadline::after_ms(PATIENCE_MS)) {
-        Ok(ImpReadyAfterPing::Pong { number: same, text, next }) if same == number => Ok((text.to_text(), next)),
-        Ok(ImpReadyAfterPing::Pong { .. }) => Err(AccessError::System(Status::WrongState)),
-        Ok(ImpReadyAfterPing::ChannelClosed(_)) => Err(AccessError::ServerEnded),
+/// The text that a knock is answered with, and the endpoint to go on with.
+pub(crate) fn knock(knocker: Knocker, number: u32, text: &str) -> Result<(String, Knocker), AccessError> {
+    match knocker.knock(number, block(text)?).receive_by(Deadline::after_ms(PATIENCE_MS)) {
+        Ok(ImpReadyAfterKnock::Answer { number: same, text, next }) if same == number => Ok((text.to_text(), next)),
+        Ok(ImpReadyAfterKnock::Answer { .. }) => Err(AccessError::System(Status::WrongState)),
+        Ok(ImpReadyAfterKnock::ChannelClosed(_)) => Err(AccessError::ServerEnded),
         Err(_) => Err(AccessError::System(Status::TimedOut)),
     }
 }
 
 /// Where the provider sees a client that came by this path.
 pub(crate) fn rest_of(namespace: &mut Namespace, path: &str) -> Result<String, String> {
-    let answer = connect(namespace, path).and_then(|pinger| ping(pinger, 1, "where"));
+    let answer = connect(namespace, path).and_then(|knocker| knock(knocker, 1, "where"));
     answer.map(|(rest, _)| rest).map_err(|error| format!("{path}: {error}"))
 }
 
@@ -91,7 +91,7 @@ impl Provider {
     /// Starts one, and gives what a directory is to be given. `held` is an endpoint that it keeps.
     pub(crate) fn unregistered(
         act: &str,
-        held: Option<Pinger>,
+        held: Option<Knocker>,
     ) -> Result<(Provider, service_provider::Imp<service_provider::states::Ready>), String> {
         let say = |status: Status| format!("a provider cannot be started: {}", status.text());
         let (importer, exporter) = service_provider::new_channel().map_err(say)?;

@@ -7,10 +7,10 @@ use contracts::access::AccessError;
 use contracts::directory::{ImpReadyAfterBind, NameError, ProviderScope};
 use contracts::file;
 use contracts::namespace::{Namespace, block};
-use ping_pong_contract::ping_pong;
+use knock_answer_contract::knock_answer;
 use sip::{Deadline, Status};
 
-use crate::client::{PATIENCE_MS, Provider, connect, opened, ping, refused, rest_of, same};
+use crate::client::{PATIENCE_MS, Provider, connect, knock, opened, refused, rest_of, same};
 use crate::names::said;
 use crate::{Outcome, Test, check};
 
@@ -32,15 +32,15 @@ pub(crate) const TESTS: &[Test] = &[
 
 fn register_and_bind(namespace: &mut Namespace) -> Outcome {
     let provider = Provider::start(namespace, "serve", "/check/one", ProviderScope::Name)?;
-    let pinger = connect(namespace, "/check/one").map_err(said)?;
-    let (answer, pinger) = ping(pinger, 7, "hello").map_err(said)?;
+    let knocker = connect(namespace, "/check/one").map_err(said)?;
+    let (answer, knocker) = knock(knocker, 7, "hello").map_err(said)?;
     check!(answer == "hello", "the answer is `{answer}`");
     refused(namespace, "/check/one/below", NameError::NotADirectory)?;
     namespace.deregister("/check/one").map_err(said)?;
     refused(namespace, "/check/one", NameError::NotFound)?;
     // Who has it goes on: but this provider ends with its registration.
     provider.ended()?;
-    let ended = ping(pinger, 8, "hello").map(drop);
+    let ended = knock(knocker, 8, "hello").map(drop);
     check!(ended == Err(AccessError::ServerEnded), "{ended:?} after the end");
     Ok(())
 }
@@ -82,16 +82,16 @@ fn wrong_contract(namespace: &mut Namespace) -> Outcome {
 
 fn death(namespace: &mut Namespace) -> Outcome {
     let first = Provider::start(namespace, "serve", "/check/d", ProviderScope::Name)?;
-    let pinger = connect(namespace, "/check/d").map_err(said)?;
+    let knocker = connect(namespace, "/check/d").map_err(said)?;
     first.kill()?;
-    let answer = ping(pinger, 1, "hello").map(drop);
+    let answer = knock(knocker, 1, "hello").map(drop);
     check!(answer == Err(AccessError::ServerEnded), "a client of the dead: {answer:?}");
     for _ in 0..3 {
         refused(namespace, "/check/d", NameError::Unavailable)?;
     }
     let second = Provider::start(namespace, "serve", "/check/d", ProviderScope::Name)?;
-    let pinger = connect(namespace, "/check/d").map_err(said)?;
-    drop(ping(pinger, 2, "hello").map_err(said)?);
+    let knocker = connect(namespace, "/check/d").map_err(said)?;
+    drop(knock(knocker, 2, "hello").map_err(said)?);
     // Registered again while the one before lives: it is let go.
     let third = Provider::start(namespace, "serve", "/check/d", ProviderScope::Subtree)?;
     second.ended()?;
@@ -111,10 +111,10 @@ fn many_clients(namespace: &mut Namespace) -> Outcome {
         views.push(namespace.open_directory("/check").map_err(said)?);
     }
     let mut answered = Vec::new();
-    for (number, pinger) in clients.into_iter().enumerate() {
-        let (answer, pinger) = ping(pinger, number as u32, "hello").map_err(said)?;
+    for (number, knocker) in clients.into_iter().enumerate() {
+        let (answer, knocker) = knock(knocker, number as u32, "hello").map_err(said)?;
         check!(answer == "hello", "client {number}: `{answer}`");
-        answered.push(pinger);
+        answered.push(knocker);
     }
     for view in &mut views {
         view.own_attributes("c").map_err(said)?;
@@ -131,7 +131,7 @@ fn client_death(namespace: &mut Namespace) -> Outcome {
         let (client, _ready) = Provider::unregistered("serve", Some(held))?;
         let mine = connect(namespace, "/check/v").map_err(said)?;
         client.kill()?;
-        drop(ping(mine, 3, "still here").map_err(said)?);
+        drop(knock(mine, 3, "still here").map_err(said)?);
     }
     namespace.deregister("/check/v").map_err(said)?;
     provider.ended()
@@ -143,15 +143,15 @@ type Binding = contracts::directory::Imp<contracts::directory::states::ReadyAfte
 fn begin(
     namespace: &mut Namespace,
     path: &str,
-) -> Result<(Binding, ping_pong::Imp<ping_pong::states::Start>), alloc::string::String> {
+) -> Result<(Binding, knock_answer::Imp<knock_answer::states::Start>), alloc::string::String> {
     let text = |status: Status| status.text().to_string();
     let view = namespace.open_directory("").map_err(said)?.into_endpoint().ok_or("no endpoint")?;
-    let (importer, exporter) = ping_pong::new_channel().map_err(text)?;
+    let (importer, exporter) = knock_answer::new_channel().map_err(text)?;
     Ok((view.bind(block(path).map_err(text)?, exporter), importer))
 }
 
 /// The endpoint of a bind under way went down with its provider, and both ends say so.
-fn went_down(binding: Binding, importer: ping_pong::Imp<ping_pong::states::Start>) -> Outcome {
+fn went_down(binding: Binding, importer: knock_answer::Imp<knock_answer::states::Start>) -> Outcome {
     match binding.receive_by(Deadline::after_ms(PATIENCE_MS)) {
         Ok(ImpReadyAfterBind::Failed { error: NameError::Unavailable, .. }) => {}
         Ok(ImpReadyAfterBind::Bound { .. }) => return Err("it was bound to the dead".to_string()),

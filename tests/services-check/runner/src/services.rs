@@ -11,7 +11,7 @@ use contracts::services::{self, ServiceTrouble, list, start, stop, text};
 use sip::process::StopReason;
 use sip::{Deadline, Status};
 
-use crate::client::{PATIENCE_MS, connect, ping, reconnect};
+use crate::client::{PATIENCE_MS, connect, knock, reconnect};
 use crate::names::said;
 use crate::{Outcome, Test, check};
 
@@ -75,8 +75,8 @@ fn wait_restarted(namespace: &mut Namespace, name: &str, before: u64) -> Result<
 
 /// Sends an order that the provider does not survive.
 fn order_end(namespace: &mut Namespace, path: &str, status: u32, order: &str) -> Outcome {
-    let pinger = reconnect(namespace, path)?;
-    check!(ping(pinger, status, order).is_err(), "{path} survived `{order}`");
+    let knocker = reconnect(namespace, path)?;
+    check!(knock(knocker, status, order).is_err(), "{path} survived `{order}`");
     Ok(())
 }
 
@@ -175,13 +175,13 @@ fn hopeless(namespace: &mut Namespace) -> Outcome {
 fn rebind(namespace: &mut Namespace) -> Outcome {
     for _ in 0..20 {
         let before = wait_for(namespace, "check-on-failure", RUNNING)?;
-        let pinger = reconnect(namespace, "/check/check-on-failure")?;
+        let knocker = reconnect(namespace, "/check/check-on-failure")?;
         let stopped = sip::process::stop_any(before.process, StopReason::Requested);
         stopped.map_err(|status| status.text().to_string())?;
-        check!(ping(pinger, 1, "hello").is_err(), "the dead answers");
+        check!(knock(knocker, 1, "hello").is_err(), "the dead answers");
         // Who waits is connected without further ado.
-        let pinger = reconnect(namespace, "/check/check-on-failure")?;
-        drop(ping(pinger, 2, "hello").map_err(said)?);
+        let knocker = reconnect(namespace, "/check/check-on-failure")?;
+        drop(knock(knocker, 2, "hello").map_err(said)?);
     }
     Ok(())
 }

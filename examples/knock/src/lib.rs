@@ -1,4 +1,4 @@
-//! A client of a contract of its own: sends pings and says how long an answer took.
+//! A client of a contract of its own: sends knocks and says how long an answer took.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,13 +12,13 @@ use contracts::namespace::{Namespace, block};
 use contracts::pipe_io::Output;
 use contracts::report;
 use contracts::text::{count, duration};
-use ping_pong_contract::ping_pong::{self, ImpReadyAfterPing, ImpStart};
+use knock_answer_contract::knock_answer::{self, ImpReadyAfterKnock, ImpStart};
 
 sip::startup!();
 
-const PATH: &str = "/service/pong";
+const PATH: &str = "/service/answer";
 
-/// Binds to pong, sends the pings and prints one line.
+/// Binds to the service, sends the knocks and prints one line.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let rounds = u32::try_from(startup.rounds).unwrap_or(1).max(1);
@@ -29,23 +29,23 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 fn play(namespace: &mut Namespace, rounds: u32) -> Result<String, AccessError> {
-    let mut pong = namespace.open(PATH, ping_pong::new_channel, |importer| match importer.receive() {
+    let mut service = namespace.open(PATH, knock_answer::new_channel, |importer| match importer.receive() {
         ImpStart::Success { next } => Ok(next),
         ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
     })?;
     // The same block goes there and back all the time: nothing is copied.
-    let mut text = block("ping")?;
+    let mut text = block("knock")?;
     let (start_ns, start_cycles) = (sip::time::monotonic(), sip::debug::cycles());
     for number in 0..rounds {
-        match pong.ping(number, text).receive() {
-            ImpReadyAfterPing::Pong { text: same, next, .. } => {
+        match service.knock(number, text).receive() {
+            ImpReadyAfterKnock::Answer { text: same, next, .. } => {
                 text = same;
-                pong = next;
+                service = next;
             }
-            ImpReadyAfterPing::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+            ImpReadyAfterKnock::ChannelClosed(_) => return Err(AccessError::ServerEnded),
         }
     }
     let cycles = sip::debug::cycles().saturating_sub(start_cycles) / u64::from(rounds);
     let each_ns = sip::time::monotonic().saturating_sub(start_ns) / u64::from(rounds);
-    Ok(format!("{} pings, {} each ({} cycles)\n", count(rounds.into()), duration(each_ns), count(cycles)))
+    Ok(format!("{} knocks, {} each ({} cycles)\n", count(rounds.into()), duration(each_ns), count(cycles)))
 }

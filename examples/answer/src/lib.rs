@@ -4,11 +4,11 @@
 
 extern crate alloc;
 
-use ping_pong_contract::ping_pong::{Exp, ExpReady, states};
+use knock_answer_contract::knock_answer::{Exp, ExpReady, states};
 
 sip::startup!();
 
-/// Serves whoever binds to `/service/pong`.
+/// Serves whoever binds to `/service/answer`.
 pub fn main(startup: Startup) -> i32 {
     let clients = startup.clients.ready();
     match sip::executor::block_on(contracts::provider::accept(clients, serve)) {
@@ -21,7 +21,7 @@ async fn serve(client: Exp<states::Start>) {
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
-            ExpReady::Ping { number, text, next } => next.pong(number, text),
+            ExpReady::Knock { number, text, next } => next.answer(number, text),
             ExpReady::ChannelClosed(_) => return,
         };
     }
