@@ -5,7 +5,8 @@
 //! [`directory_page`] (pages of names), [`path`], [`text`] (numbers and tables for people), [`report`] (errors),
 //! [`access`], [`programs`], [`random`]; for programs that work on files: [`feed`] (files or standard input, block by
 //! block), [`file_writer`], [`trail`] and [`walk`] (through trees), [`copying`], [`removing`], [`volume`] (which
-//! volume), [`volume_managers`], [`amount`]; for drivers of networks: [`packets`]. Deliberately not here: anything that only one program does.
+//! volume), [`volume_managers`], [`amount`]; for networks: [`net_address`] (addresses as text), [`net`] (connections and names), [`ip_client`]
+//! (configuration), [`packets`] for drivers. Deliberately not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -50,8 +51,11 @@ pub mod directory_page;
 pub mod feed;
 pub mod file_io;
 pub mod file_writer;
+pub mod ip_client;
 pub mod listing;
 pub mod namespace;
+pub mod net;
+pub mod net_address;
 pub mod packets;
 pub mod path;
 pub mod pipe_io;
