@@ -1,0 +1,109 @@
+//! What a program needs to answer requests of a web server, as a child process of it.
+//!
+//! [`serve`] takes requests and has each answered by an asynchronous function, many at a time on one thread. The
+//! function gets an [`Exchange`] and can only end by answering it: [`Answered`] comes from nowhere else. Neighbours:
+//! the contracts `WebApplication` and `HttpExchange` below, `web-message` for the texts. Deliberately not here: HTTP
+//! itself and the limits on what clients may do, which are the server's.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod exchange;
+mod reply;
+
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+use core::future::{Future, poll_fn};
+use core::task::{Poll, Waker};
+
+use contracts::report;
+use contracts::web_application::{Exp, ExpReady, states};
+use sip::executor;
+
+pub use exchange::{Answer, Answered, BodyError, Exchange, Gone};
+pub use reply::Reply;
+pub use web_message as message;
+
+/// Requests that an application works on at a time; while there are so many, it takes no other.
+pub const MOST_UNDER_WAY: usize = 64;
+
+/// Says that the application is ready and has each request answered by `answer`, until the server closes the
+/// channel. Gives the exit status for `main`.
+pub fn serve<A, F>(application: Exp<states::Start>, answer: A) -> i32
+where
+    A: Fn(Exchange) -> F + 'static,
+    F: Future<Output = Result<Answered, Gone>> + 'static,
+{
+    match executor::block_on(accept(application, Rc::new(answer))) {
+        Ok(()) => 0,
+        Err(status) => {
+            report::error(format_args!("requests cannot be waited for: {}", status.text()));
+            1
+        }
+    }
+}
+
+async fn accept<A, F>(application: Exp<states::Start>, answer: Rc<A>)
+where
+    A: Fn(Exchange) -> F + 'static,
+    F: Future<Output = Result<Answered, Gone>> + 'static,
+{
+    let under_way = Rc::new(UnderWay::default());
+    let mut application = application.ready();
+    loop {
+        under_way.room().await;
+        let ExpReady::Serve { head, exchange, next } = application.receive_async().await else { return };
+        let place = Place::new(&under_way);
+        let answer = Rc::clone(&answer);
+        executor::spawn(async move {
+            let _place = place;
+            match Exchange::new(&head, exchange) {
+                // Who answered, and whether there still was somebody to hear it, makes no difference here.
+                Ok(exchange) => drop(answer(exchange).await),
+                Err(error) => report::error(format_args!("a request of the server cannot be read: {error}")),
+            }
+        });
+        application = next.taken();
+    }
+}
+
+/// How many requests are worked on, and who waits for one of them to end.
+#[derive(Default)]
+struct UnderWay {
+    count: Cell<usize>,
+    waiting: RefCell<Option<Waker>>,
+}
+
+impl UnderWay {
+    /// Waits until another request may be taken.
+    async fn room(&self) {
+        poll_fn(|context| {
+            if self.count.get() < MOST_UNDER_WAY {
+                return Poll::Ready(());
+            }
+            self.waiting.replace(Some(context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// One request that is worked on; counted until it is dropped.
+struct Place(Rc<UnderWay>);
+
+impl Place {
+    fn new(under_way: &Rc<UnderWay>) -> Place {
+        under_way.count.set(under_way.count.get() + 1);
+        Place(Rc::clone(under_way))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.count.set(self.0.count.get() - 1);
+        if let Some(waiting) = self.0.waiting.take() {
+            waiting.wake();
+        }
+    }
+}
