@@ -5,7 +5,10 @@
 
 mod check_dosfstools;
 mod damaged;
+mod disk;
 mod faults_dosfstools;
+mod fuzzed;
 mod operations_dosfstools;
 mod random_dosfstools;
 mod support;
+mod trial;

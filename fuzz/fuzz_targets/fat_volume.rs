@@ -1,0 +1,11 @@
+//! A FAT volume that the bytes damage, and everything that can be done with one.
+#![no_main]
+
+#[path = "../../lib/fat/tests/volumes/disk.rs"]
+mod disk;
+#[path = "../../lib/fat/tests/volumes/fuzzed.rs"]
+mod fuzzed;
+#[path = "../../lib/fat/tests/volumes/trial.rs"]
+mod trial;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzed::run(bytes));
