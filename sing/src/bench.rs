@@ -16,6 +16,7 @@ pub mod initramfs;
 pub mod linux_guest;
 pub mod pairs;
 pub mod table;
+pub mod web;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -54,6 +55,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Pairs => pairs::bench(repository, arguments),
         BenchSubject::Boot => boot::bench(repository, arguments),
         BenchSubject::Disk => disk::bench(repository, arguments),
+        BenchSubject::Web => web::bench(repository, arguments),
     }
 }
 

@@ -239,10 +239,10 @@ pub struct BenchArguments {
     /// Write the figures here as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// How often the disk is measured; medians are shown
+    /// How often disk and web are measured; medians are shown
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
-    /// Measure of the disk only what has this in its name
+    /// Measure of disk or web only what has this in its name
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
     /// Write charts of the disk's figures into this folder, as SVG
@@ -261,6 +261,8 @@ pub enum BenchSubject {
     Boot,
     /// Files of an ext2 disk, beside Linux with the same disk
     Disk,
+    /// Requests to the web server, beside nginx with the same files
+    Web,
 }
 
 /// `sing check`.

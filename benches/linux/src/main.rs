@@ -4,12 +4,16 @@
 //! Where Linux has several ways, the cheapest is measured: a bare system call, both ends on one
 //! processor, the smallest program there can be. As the first program of a virtual machine it measures
 //! the same there, and switches the machine off at the end. With the argument `disk` it does instead what `bench-disk`
-//! does, and with `forget` it drops a file from memory. Deliberately not here: the system's own
+//! does, and with `forget` it drops a file from memory. With `web` it answers what is dynamic behind nginx, and with `guest` it
+//! starts nginx in a virtual machine. Deliberately not here: the system's own
 //! figures; they come from SIPs.
 
 mod disk;
+mod guest;
+mod interface;
 mod linux;
 mod smallest_program;
+mod web;
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -35,6 +39,11 @@ fn main() {
     match arguments.split_first() {
         Some((what, rest)) if what == "disk" => std::process::exit(disk::run(rest)),
         Some((what, [file])) if what == "forget" => std::process::exit(disk::forget(file)),
+        Some((what, [socket, files])) if what == "web" => std::process::exit(web::serve(socket, files)),
+        Some((what, [address])) if what == "guest" => match address.to_str().and_then(|text| text.parse().ok()) {
+            Some(address) => std::process::exit(guest::serve(address)),
+            None => eprintln!("bench-linux: {} is no address", address.display()),
+        },
         _ => {}
     }
     let is_first_program = std::process::id() == 1;

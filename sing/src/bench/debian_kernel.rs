@@ -10,6 +10,17 @@ use crate::repository::{Repository, write_whole};
 
 /// The package that always depends on the newest kernel.
 const NEWEST: &str = "linux-image-cloud-amd64";
+/// Modules that a network card of virtio needs, in the order in which they are loaded.
+const NETWORK_MODULES: [&str; 8] = [
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci",
+    "net/core/failover",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
+];
 /// How the packages of one kernel are called, before its version.
 const PREFIX: &str = "linux-image-";
 
@@ -34,6 +45,27 @@ pub fn find(repository: &Repository, given: Option<&Path>) -> Outcome<PathBuf> {
     fetch(&folder)
 }
 
+/// The folder with the fetched kernel's modules for a network card of virtio, whose names are in the order in which
+/// they are loaded.
+///
+/// # Errors
+/// They cannot be fetched.
+pub fn network_modules(repository: &Repository) -> Outcome<PathBuf> {
+    let kernel = find(repository, None)?;
+    let place = modules_beside(&kernel);
+    if !place.is_dir() {
+        // It was fetched before anybody asked for modules.
+        fetch(&repository.output("bench"))?;
+    }
+    Ok(place)
+}
+
+/// `modules-VERSION` beside `vmlinuz-VERSION`.
+fn modules_beside(kernel: &Path) -> PathBuf {
+    let name = kernel.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
+    kernel.with_file_name(name.replace("vmlinuz-", "modules-"))
+}
+
 const OWN: &str = "give a Linux kernel for x86-64 with --linux-kernel FILE";
 
 fn fetched_before(folder: &Path) -> Option<PathBuf> {
@@ -54,12 +86,14 @@ fn fetch(folder: &Path) -> Outcome<PathBuf> {
     eprintln!("sing: fetching Debian's {package} to compare with");
     let download = folder.join("download");
     std::fs::create_dir_all(&download).map_err(|error| Failure::file("make the folder", &download, &error))?;
-    let fetched = apt_get(&["download", &package], &download).and_then(|()| unpack(&download, &package));
+    let path = folder.join(format!("vmlinuz-{}", version(&package)));
+    let fetched = apt_get(&["download", &package], &download).and_then(|()| {
+        unpack_modules(&download, &package, &modules_beside(&path))?;
+        unpack(&download, &package, &format!("./boot/vmlinuz-{}", version(&package)))
+    });
     // What was unpacked is kept; the rest only takes room.
     let _ = std::fs::remove_dir_all(&download);
-    let kernel = fetched?;
-    let path = folder.join(format!("vmlinuz-{}", version(&package)));
-    write_whole(&path, &kernel)?;
+    write_whole(&path, &fetched?)?;
     Ok(path)
 }
 
@@ -95,8 +129,18 @@ fn apt_get(arguments: &[&str], folder: &Path) -> Outcome<()> {
         .remedy(format!("see whether the network is there, or {OWN}")))
 }
 
-/// The kernel in the package that lies in the folder.
-fn unpack(folder: &Path, package: &str) -> Outcome<Vec<u8>> {
+fn unpack_modules(folder: &Path, package: &str, place: &Path) -> Outcome<()> {
+    std::fs::create_dir_all(place).map_err(|error| Failure::file("make the folder", place, &error))?;
+    for (turn, module) in NETWORK_MODULES.iter().enumerate() {
+        let member = format!("./lib/modules/{}/kernel/{module}.ko", version(package));
+        let name = module.rsplit('/').next().unwrap_or(module);
+        write_whole(&place.join(format!("{turn:02}-{name}.ko")), &unpack(folder, package, &member)?)?;
+    }
+    Ok(())
+}
+
+/// A file in the package that lies in the folder.
+fn unpack(folder: &Path, package: &str, member: &str) -> Outcome<Vec<u8>> {
     let files = std::fs::read_dir(folder).map_err(|error| Failure::file("read the folder", folder, &error))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
     let file = files.flatten().map(|entry| entry.path()).find(is_package);
@@ -111,8 +155,7 @@ fn unpack(folder: &Path, package: &str) -> Outcome<Vec<u8>> {
         .spawn()
         .map_err(cannot)?;
     let archive = reader.stdout.take().map_or_else(Stdio::null, Stdio::from);
-    let member = format!("./boot/vmlinuz-{}", version(package));
-    let kernel = Command::new("tar").args(["-xO", &member]).stdin(archive).output().map_err(cannot);
+    let kernel = Command::new("tar").args(["-xO", member]).stdin(archive).output().map_err(cannot);
     // Once tar has ended, nobody needs the rest of the archive.
     let _ = reader.wait();
     let kernel = kernel?;

@@ -12,23 +12,45 @@ const CONSOLE: (u32, u32) = (5, 1);
 
 /// An archive of what one program needs that runs as the first and only one.
 pub fn of_one_program(program: &[u8]) -> Vec<u8> {
-    let mut archive = Archive::default();
-    archive.add("dev", DIRECTORY | 0o755, (0, 0), &[]);
-    archive.add("proc", DIRECTORY | 0o755, (0, 0), &[]);
-    archive.add("tmp", DIRECTORY | 0o1777, (0, 0), &[]);
-    archive.add("dev/console", CHARACTER_DEVICE | 0o600, CONSOLE, &[]);
-    archive.add("init", REGULAR | 0o755, (0, 0), program);
-    archive.add("TRAILER!!!", 0, (0, 0), &[]);
-    archive.bytes
+    Archive::of(program).end()
 }
 
+/// An archive that grows.
 #[derive(Default)]
-struct Archive {
+pub struct Archive {
     bytes: Vec<u8>,
     files: u32,
 }
 
 impl Archive {
+    /// With the first program and what Linux needs to start it.
+    pub fn of(program: &[u8]) -> Archive {
+        let mut archive = Archive::default();
+        for folder in ["dev", "proc", "sys"] {
+            archive.folder(folder);
+        }
+        archive.add("tmp", DIRECTORY | 0o1777, (0, 0), &[]);
+        archive.add("dev/console", CHARACTER_DEVICE | 0o600, CONSOLE, &[]);
+        archive.file("init", program);
+        archive
+    }
+
+    /// Adds a folder; what lies in it comes after it.
+    pub fn folder(&mut self, name: &str) {
+        self.add(name, DIRECTORY | 0o755, (0, 0), &[]);
+    }
+
+    /// Adds a file that all may read and execute.
+    pub fn file(&mut self, name: &str, content: &[u8]) {
+        self.add(name, REGULAR | 0o755, (0, 0), content);
+    }
+
+    /// The whole archive.
+    pub fn end(mut self) -> Vec<u8> {
+        self.add("TRAILER!!!", 0, (0, 0), &[]);
+        self.bytes
+    }
+
     fn add(&mut self, name: &str, mode: u32, (major, minor): (u32, u32), content: &[u8]) {
         self.files += 1;
         let (name_bytes, content_bytes) = (name.len() as u32 + 1, content.len() as u32);
@@ -76,7 +98,7 @@ mod tests {
     fn the_archive_holds_the_program_and_ends_as_it_must() {
         let files = read(&of_one_program(b"12345"));
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["dev", "proc", "tmp", "dev/console", "init", "TRAILER!!!"]);
-        assert_eq!(files[4].1, b"12345");
+        assert_eq!(names, ["dev", "proc", "sys", "tmp", "dev/console", "init", "TRAILER!!!"]);
+        assert_eq!(files[5].1, b"12345");
     }
 }

@@ -52,7 +52,10 @@ pub fn measure(repository: &Repository, kernel: Option<&Path>, more: &[&str]) ->
 }
 
 /// The measuring program, with all that it needs in it.
-fn program(repository: &Repository) -> Outcome<Vec<u8>> {
+///
+/// # Errors
+/// It cannot be built.
+pub fn program(repository: &Repository) -> Outcome<Vec<u8>> {
     let mut command = cargo::command();
     // The target is named, though it is the host's own: so that the flags leave build scripts alone.
     command.args(["build", "--release", "--package", "bench-linux", "--target", cargo::TARGET, "--manifest-path"]);

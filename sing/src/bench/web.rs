@@ -1,0 +1,157 @@
+//! `sing bench web`: how many requests a second the web server answers, beside nginx with the same files and the same
+//! client, in the same run.
+//!
+//! Each side serves alone, on one processor of the host, while the client asks from another: so requests a second are
+//! those of one processor, and what counts is their number for each second of processor time used. After both had
+//! their turn the next round begins, so that what else the host does falls on both. On a bare machine Linux runs in the
+//! same QEMU, and the processor time is QEMU's. Deliberately not here: what is
+//! asked for (`files`).
+
+mod client;
+mod files;
+mod guest;
+mod here;
+mod nginx;
+mod processes;
+mod report;
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use crate::bench::linux_program;
+use crate::command_line::{BenchArguments, MachineName};
+use crate::failure::{Failure, Outcome};
+use crate::repository::{Repository, write_whole};
+
+use clap::ValueEnum as _;
+
+use client::Seen;
+use files::Mix;
+use guest::Guest;
+use here::Here;
+use nginx::Nginx;
+
+/// How long one side is asked in a round.
+const SECONDS: u32 = 8;
+/// Before it counts: caches fill, applications start.
+const WARM_UP_SECONDS: u32 = 2;
+const SERVERS_PROCESSOR: &str = "0";
+const CLIENTS_PROCESSOR: &str = "1";
+
+/// What one side did in one round.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// As the client saw it.
+    pub seen: Seen,
+    /// Processor time used meanwhile by the servers, seconds of each second.
+    pub processors: f64,
+}
+
+impl Turn {
+    /// Requests for each second of processor time.
+    pub fn for_each_processor(&self) -> f64 {
+        self.seen.requests_per_s / self.processors.max(0.01)
+    }
+}
+
+/// The turns of both sides with one mix.
+pub struct Measured {
+    /// What was asked for.
+    pub mix: Mix,
+    /// This system's.
+    pub here: Vec<Turn>,
+    /// nginx's.
+    pub linux: Vec<Turn>,
+}
+
+/// `sing bench web`. Returns 1 when something could not be measured; a missed target is no failure, but is shown.
+///
+/// # Errors
+/// The files cannot be written, or a server or the client not be run.
+pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
+    if !client::is_here() {
+        return Err(Failure::new("this host has no wrk, the client").remedy("`apt-get install wrk`"));
+    }
+    let folder = repository.output("bench/web");
+    let served = folder.join("files");
+    std::fs::create_dir_all(&served).map_err(|error| Failure::file("make the folder", &served, &error))?;
+    files::write(&served)?;
+    let sides = Sides { repository, arguments, folder: folder.clone(), served };
+    let only = arguments.only.as_deref().unwrap_or("");
+    let mut measured = Vec::new();
+    for mix in Mix::ALL.into_iter().filter(|mix| mix.name().contains(only)) {
+        let script = folder.join(format!("{mix:?}.lua"));
+        client::write_script(&script, &files::requests(mix))?;
+        measured.push((Measured { mix, here: Vec::new(), linux: Vec::new() }, script));
+    }
+    for round in 1..=arguments.rounds {
+        eprintln!("sing: round {round} of {}", arguments.rounds);
+        let port = free_port()?;
+        let here = sides.here(port)?;
+        for (one, script) in &mut measured {
+            one.here.push(turn(script, port, here.as_ref())?);
+        }
+        drop(here);
+        let port = free_port()?;
+        let Some(linux) = sides.linux(port)? else { continue };
+        for (one, script) in &mut measured {
+            one.linux.push(turn(script, port, linux.as_ref())?);
+        }
+    }
+    let measured: Vec<Measured> = measured.into_iter().map(|(one, _)| one).collect();
+    print!("{}", report::table(&measured));
+    if let Some(path) = &arguments.json {
+        write_whole(path, report::json_list(&measured).as_bytes())?;
+    }
+    Ok(u8::from(measured.iter().any(|one| one.here.is_empty())))
+}
+
+/// A server while it runs; it ends when this is dropped.
+trait Server {
+    /// Seconds of processor time used so far.
+    fn processor_seconds(&self) -> f64;
+}
+
+/// Starts either side on the machine that is measured.
+struct Sides<'a> {
+    repository: &'a Repository,
+    arguments: &'a BenchArguments,
+    folder: PathBuf,
+    served: PathBuf,
+}
+
+impl Sides<'_> {
+    fn here(&self, port: u16) -> Outcome<Box<dyn Server>> {
+        let machine = self.arguments.machine.to_possible_value().map(|value| value.get_name().to_string());
+        let machine = machine.unwrap_or_default();
+        let started = Here::start(&self.served, &self.folder.join("here.log"), port, SERVERS_PROCESSOR, &machine)?;
+        Ok(Box::new(started))
+    }
+
+    /// None where this host has no nginx.
+    fn linux(&self, port: u16) -> Outcome<Option<Box<dyn Server>>> {
+        if self.arguments.machine == MachineName::Hosted {
+            let behind = linux_program(self.repository)?;
+            let folder = self.folder.join("nginx");
+            let started = Nginx::start(&folder, &self.served, &behind, port, SERVERS_PROCESSOR)?;
+            return Ok(started.map(|nginx| Box::new(nginx) as Box<dyn Server>));
+        }
+        let kernel = self.arguments.linux_kernel.as_deref();
+        let started = Guest::start(self.repository, kernel, &self.served, port, SERVERS_PROCESSOR)?;
+        Ok(started.map(|guest| Box::new(guest) as Box<dyn Server>))
+    }
+}
+
+fn turn(script: &Path, port: u16, server: &dyn Server) -> Outcome<Turn> {
+    let address = format!("http://127.0.0.1:{port}/");
+    client::ask(CLIENTS_PROCESSOR, script, &address, WARM_UP_SECONDS)?;
+    let before = server.processor_seconds();
+    let seen = client::ask(CLIENTS_PROCESSOR, script, &address, SECONDS)?;
+    Ok(Turn { seen, processors: (server.processor_seconds() - before) / f64::from(SECONDS) })
+}
+
+/// A port that nobody has at present.
+fn free_port() -> Outcome<u16> {
+    let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    address.map(|address| address.port()).map_err(|error| Failure::new(format!("this host has no free port: {error}")))
+}

@@ -1,0 +1,61 @@
+//! Processor time of processes and all they started (Linux, proc(5)).
+
+use std::path::Path;
+
+/// Ticks in a second of the times in /proc (USER_HZ, the same on every Linux of this architecture).
+const TICKS_PER_S: f64 = 100.0;
+
+/// A process as /proc tells.
+struct Process {
+    number: u32,
+    parent: u32,
+    ticks: u64,
+}
+
+/// Seconds of processor time that a process and all its descendants that are alive have used.
+pub fn processor_seconds(root: u32) -> f64 {
+    let all = processes(Path::new("/proc"));
+    let mut family = vec![root];
+    let mut ticks = 0;
+    while let Some(number) = family.pop() {
+        ticks += all.iter().find(|process| process.number == number).map_or(0, |process| process.ticks);
+        family.extend(all.iter().filter(|process| process.parent == number).map(|process| process.number));
+    }
+    ticks as f64 / TICKS_PER_S
+}
+
+fn processes(folder: &Path) -> Vec<Process> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            process(number, &std::fs::read_to_string(entry.path().join("stat")).ok()?)
+        })
+        .collect()
+}
+
+/// The name stands in brackets and may hold anything, so what counts begins behind the last bracket.
+fn process(number: u32, stat: &str) -> Option<Process> {
+    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
+    let parent = fields.get(1)?.parse().ok()?;
+    let ticks = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(Process { number, parent, ticks: ticks(11)? + ticks(12)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_behind_any_name() {
+        let stat = "7 (a b) c) S 3 7 7 0 -1 4194560 1 0 0 0 25 17 0 0 20 0 1 0 5 6 7";
+        let process = process(7, stat).expect("a process");
+        assert_eq!((process.number, process.parent, process.ticks), (7, 3, 42));
+    }
+
+    #[test]
+    fn the_time_of_this_process_is_known() {
+        assert!(processor_seconds(std::process::id()) >= 0.0);
+        assert_eq!(processor_seconds(0x7fff_ffff), 0.0);
+    }
+}
