@@ -42,6 +42,16 @@ impl Lock {
     pub(crate) fn acquire(&self, hold: Hold) -> Acquire {
         Acquire { lock: self.clone(), hold, ticket: None }
     }
+
+    /// Holds the lock if nobody has to wait for that, neither the caller nor who waits already.
+    pub(crate) fn try_acquire(&self, hold: Hold) -> Option<Guard> {
+        let mut state = self.0.borrow_mut();
+        if !state.waiting.is_empty() || !state.is_free_for(hold) {
+            return None;
+        }
+        state.take(hold);
+        Some(Guard { lock: self.clone(), hold })
+    }
 }
 
 impl State {
@@ -165,6 +175,19 @@ mod tests {
         assert!(poll(late.as_mut()).is_none());
         drop(written);
         assert!(poll(late.as_mut()).is_some());
+    }
+
+    #[test]
+    fn who_will_not_wait_keeps_nobody_waiting() {
+        let lock = Lock::default();
+        let reader = lock.try_acquire(Hold::Shared).unwrap();
+        assert!(lock.try_acquire(Hold::Shared).is_some());
+        assert!(lock.try_acquire(Hold::Exclusive).is_none());
+        let mut writer = pin!(lock.acquire(Hold::Exclusive));
+        assert!(poll(writer.as_mut()).is_none());
+        assert!(lock.try_acquire(Hold::Shared).is_none());
+        drop(reader);
+        assert!(poll(writer.as_mut()).is_some());
     }
 
     #[test]

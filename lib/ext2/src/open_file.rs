@@ -2,6 +2,7 @@
 
 use alloc::rc::Rc;
 use core::cell::Cell;
+use core::ops::Range;
 
 use crate::error::Error;
 use crate::inode::Node;
@@ -34,6 +35,14 @@ struct Reading {
     ahead: u64,
     /// Bytes to read ahead next; 0 while reading is not sequential.
     window: u64,
+    /// Where the request ends that is read.
+    request_end: u64,
+}
+
+/// A request to read, and the part of it that is being read.
+struct Request {
+    part: Range<u64>,
+    end: u64,
 }
 
 impl<S: BlockSource> Volume<S> {
@@ -75,22 +84,50 @@ impl<S: BlockSource> Core<S> {
         Ok(wanted)
     }
 
-    /// Has the disk load a part of a file that will be wanted. What cannot be read now shows when it is. Waits at
-    /// most for a table, which is wanted as well.
-    async fn read_ahead(&self, inode: &Inode, start: u64, end: u64) {
+    /// Has the disk load a part of a file that will be wanted, without waiting for anything. The content of `node`,
+    /// whose inode this is, is held.
+    fn read_ahead(self: &Rc<Self>, node: &Node, inode: &Inode, part: Range<u64>) {
         let block_bytes = self.block_bytes();
-        let (mut logical, end) = (start / block_bytes, end.min(inode.size).div_ceil(block_bytes));
+        let end = part.end.min(inode.size).div_ceil(block_bytes);
+        let mut logical = part.start / block_bytes;
         for _ in 0..MOST_RUNS_AHEAD {
             if logical >= end {
                 return;
             }
-            let Ok(run) = self.run(inode, logical, end - logical).await else { return };
-            if let Run::Blocks { first, blocks } = run {
-                // Not more than a table has.
-                self.store.read_ahead(first, blocks as u32);
-            }
-            logical += run.blocks();
+            logical += match self.known_run(inode, logical, end - logical) {
+                Some(Ok(run)) => self.load_soon(run),
+                // What cannot be read now shows when it is.
+                Some(Err(_)) => return,
+                None => return self.read_ahead_of_tables(node, inode, logical..end),
+            };
         }
+    }
+
+    /// The same from a block on whose table has to be read first.
+    fn read_ahead_of_tables(self: &Rc<Self>, node: &Node, inode: &Inode, blocks: Range<u64>) {
+        // The inode stays as it is while the content is held; who waits to change it comes first.
+        let Some(content) = node.content.try_acquire(Hold::Shared) else { return };
+        let (core, inode) = (Rc::clone(self), *inode);
+        self.store.source().spawn(async move {
+            let _content = content;
+            let mut logical = blocks.start;
+            for _ in 0..MOST_RUNS_AHEAD {
+                if logical >= blocks.end {
+                    return;
+                }
+                let Ok(run) = core.run(&inode, logical, blocks.end - logical).await else { return };
+                logical += core.load_soon(run);
+            }
+        });
+    }
+
+    /// Has the disk load a run. Gives its blocks.
+    fn load_soon(&self, run: Run) -> u64 {
+        if let Run::Blocks { first, blocks } = run {
+            // Not more than a table has.
+            self.store.read_ahead(first, blocks as u32);
+        }
+        run.blocks()
     }
 }
 
@@ -120,33 +157,49 @@ impl<S: BlockSource> OpenFile<S> {
         if inode.kind != Kind::File {
             return Err(Error::NotAFile);
         }
-        if let Some((start, end)) = self.note_reading(&inode, offset, buffer.len() as u64) {
-            self.core.read_ahead(&inode, start, end).await;
+        let most_ahead = self.core.store.limits().read_ahead_bytes;
+        // The disk is at work on the next part of a large request while one is copied.
+        let part_bytes = if most_ahead == 0 { buffer.len() } else { most_ahead.div_ceil(2) };
+        let request_end = offset.saturating_add(buffer.len() as u64);
+        let mut done = 0;
+        for part in buffer.chunks_mut(part_bytes.max(1)) {
+            let start = offset.saturating_add(done as u64);
+            let request = Request { part: start..start.saturating_add(part.len() as u64), end: request_end };
+            if let Some(ahead) = self.note_reading(&inode, request, most_ahead as u64) {
+                self.core.read_ahead(&self.node, &inode, ahead);
+            }
+            let wanted = part.len();
+            let bytes = self.core.read_content(&inode, start, part).await?;
+            done += bytes;
+            if bytes < wanted {
+                break;
+            }
         }
-        self.core.read_content(&inode, offset, buffer).await
+        Ok(done)
     }
 
-    /// Notes a read. Gives what to read ahead, if it is time.
-    fn note_reading(&self, inode: &Inode, offset: u64, bytes: u64) -> Option<(u64, u64)> {
-        let most = self.core.store.limits().read_ahead_bytes as u64;
-        let end = offset.saturating_add(bytes);
+    /// Notes that a part of a request is read. Gives what to read ahead, if it is time.
+    fn note_reading(&self, inode: &Inode, request: Request, most: u64) -> Option<Range<u64>> {
+        let Request { part, end: request_end } = request;
         let mut reading = self.reading.get();
-        if offset != reading.next || bytes == 0 {
-            self.reading.set(Reading { next: end, ahead: end, window: 0 });
-            return None;
+        let is_next = part.start == reading.next;
+        if !is_next {
+            reading = Reading { next: part.end, ahead: part.end, window: 0, request_end };
         }
-        reading.next = end;
-        let mut wanted = None;
+        // A request that goes on where the one before ended, and all of its parts.
+        let is_sequential = is_next && (reading.window > 0 || request_end != reading.request_end);
+        reading.next = part.end;
+        reading.request_end = request_end;
+        let start = reading.ahead.max(part.end);
         // Before half of what was read ahead is left, the next part is asked for.
-        let is_due = reading.ahead.saturating_sub(end) <= reading.window / 2;
-        if end < inode.size && is_due && most > 0 {
+        if is_sequential && start - part.end <= reading.window / 2 {
             reading.window = (reading.window * 2).clamp(FIRST_WINDOW.min(most), most);
-            let start = reading.ahead.max(end);
             reading.ahead = start.saturating_add(reading.window);
-            wanted = Some((start, reading.ahead));
         }
+        // The rest of the request is wanted in any case.
+        reading.ahead = reading.ahead.max(start).max(request_end.min(part.end.saturating_add(most)));
         self.reading.set(reading);
-        wanted
+        (part.end < inode.size && start < reading.ahead && most > 0).then_some(start..reading.ahead)
     }
 
     /// Writes bytes at an offset. What lies between the end of the file and there reads as zeros.

@@ -76,6 +76,10 @@ impl Steps {
     }
 }
 
+fn at_least_one(blocks: u64) -> usize {
+    usize::try_from(blocks).unwrap_or(usize::MAX).max(1)
+}
+
 impl<S: BlockSource> Core<S> {
     pub(crate) fn block_bytes(&self) -> u64 {
         self.superblock.block_bytes.into()
@@ -88,13 +92,33 @@ impl<S: BlockSource> Core<S> {
     /// The run of at most `most` blocks that begins with this block of a file. It ends where the table does at the
     /// latest.
     pub(crate) async fn run(&self, inode: &Inode, logical: u64, most: u64) -> Result<Run, Error> {
-        let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
+        match self.known_run(inode, logical, most) {
+            Some(run) => run,
+            None => {
+                let leaf = self.load_leaf(inode, logical, self.window(logical)).await?;
+                self.run_in(&leaf, inode, logical, most)
+            }
+        }
+    }
+
+    /// The same where no table has to be read for it.
+    pub(crate) fn known_run(&self, inode: &Inode, logical: u64, most: u64) -> Option<Result<Run, Error>> {
         if logical < DIRECT_BLOCKS as u64 {
             let numbers = &inode.blocks[logical as usize..DIRECT_BLOCKS];
-            let numbers = &numbers[..most.min(numbers.len())];
-            return self.run_of(numbers, Structure::Inode(inode.number), inode.home_block);
+            let numbers = &numbers[..at_least_one(most).min(numbers.len())];
+            return Some(self.run_of(numbers, Structure::Inode(inode.number), inode.home_block));
         }
-        let leaf = self.leaf(inode, logical).await?;
+        let leaf = self.numbers.borrow_mut().get((inode.number, self.window(logical)))?;
+        Some(self.run_in(&leaf, inode, logical, most))
+    }
+
+    /// Which of the leaf tables has this block, which is not one of the direct ones.
+    fn window(&self, logical: u64) -> u64 {
+        (logical - DIRECT_BLOCKS as u64) / self.per_block()
+    }
+
+    fn run_in(&self, leaf: &Leaf, inode: &Inode, logical: u64, most: u64) -> Result<Run, Error> {
+        let most = at_least_one(most);
         // Smaller than a table's 1024 numbers.
         let within = ((logical - DIRECT_BLOCKS as u64) % self.per_block()) as usize;
         if leaf.block == 0 {
@@ -107,7 +131,7 @@ impl<S: BlockSource> Core<S> {
 
     /// The leaf table for this block of the file, which is not one of the direct ones.
     async fn leaf(&self, inode: &Inode, logical: u64) -> Result<Leaf, Error> {
-        let window = (logical - DIRECT_BLOCKS as u64) / self.per_block();
+        let window = self.window(logical);
         let cached = self.numbers.borrow_mut().get((inode.number, window));
         match cached {
             Some(leaf) => Ok(leaf),
