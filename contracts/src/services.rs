@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use sip::Deadline;
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
@@ -13,6 +14,9 @@ use crate::service_manager::{self, ServiceError, ServiceRecord, states};
 
 /// Where the service manager is.
 pub const PATH: &str = "/service/manager";
+
+/// How often who waits for the system's start looks whether to go on waiting, in milliseconds.
+const LOOK_MS: u64 = 50;
 
 /// Why the service manager did not do what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +77,22 @@ pub fn list(namespace: &mut Namespace) -> Result<Vec<ServiceRecord>, ServiceTrou
             }
             service_manager::ImpReadyAfterList::ChannelClosed(_) => return Err(AccessError::ServerEnded.into()),
         }
+    }
+}
+
+/// Waits until the system's start is over: each service runs, or is known not to. Looks now and then whether the wait
+/// `is_given_up`; then it is false.
+pub fn await_start(namespace: &mut Namespace, mut is_given_up: impl FnMut() -> bool) -> Result<bool, ServiceTrouble> {
+    let mut waiting = open(namespace)?.await_start();
+    loop {
+        waiting = match waiting.receive_by(Deadline::after_ms(LOOK_MS)) {
+            Ok(service_manager::ImpReadyAfterAwaitStart::Started { .. }) => return Ok(true),
+            Ok(service_manager::ImpReadyAfterAwaitStart::ChannelClosed(_)) => {
+                return Err(AccessError::ServerEnded.into());
+            }
+            Err(_) if is_given_up() => return Ok(false),
+            Err(waiting) => waiting,
+        };
     }
 }
 

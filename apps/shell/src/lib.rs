@@ -35,9 +35,10 @@ use crate::shell::Shell;
 use crate::sink::Sink;
 use crate::terminal::Terminal;
 
-/// The first word of the note that a shell leaves when it is ready for its first command; with it ends the
-/// start of a system.
+/// The first word of the note that a shell leaves when it is ready to take commands: a person sees the prompt.
 const READY: u64 = 1;
+/// That of the note when the system's start is over and the first command runs.
+const FIRST_COMMAND: u64 = 2;
 
 sip::startup!();
 
@@ -47,15 +48,26 @@ pub fn main(startup: Startup) -> i32 {
         (None, Some(output)) => Sink::Pipe(Arc::new(Mutex::new(Some(Output::new(output))))),
         _ => Sink::Console,
     };
+    // A shell without a console was started by another one, so the system's start is over.
+    let is_first = startup.console.is_some();
     let terminal = Terminal::new(startup.console);
     let namespace = Namespace::new(startup.namespace);
     let mut positionals = vec![startup.script.clone().unwrap_or_else(|| String::from("shell"))];
     positionals.extend(startup.arguments);
     let mut shell = Shell::new(namespace, terminal, sink, startup.working_folder);
     sip::debug::note(READY, 0);
+    if is_first {
+        shell.expect_start();
+    }
     let status = match (startup.commands, startup.script) {
-        (Some(commands), _) => shell.run_text("commands", &commands, positionals),
-        (None, Some(script)) => shell.run_file(&script, positionals),
+        (Some(commands), _) => {
+            shell.await_start();
+            shell.run_text("commands", &commands, positionals)
+        }
+        (None, Some(script)) => {
+            shell.await_start();
+            shell.run_file(&script, positionals)
+        }
         (None, None) => shell.converse(positionals),
     };
     shell.finish(status)

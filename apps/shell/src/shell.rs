@@ -12,6 +12,7 @@ use contracts::console::LineKind;
 use contracts::file_writer::Existing;
 use contracts::namespace::Namespace;
 use contracts::path;
+use contracts::services;
 use sip::Deadline;
 
 use crate::builtins;
@@ -76,6 +77,8 @@ pub struct Shell {
     sinks: Vec<Sink>,
     folder: String,
     interactive: bool,
+    /// Whether the system's start may still be under way.
+    starting: bool,
     status: i32,
     jobs_made: usize,
 }
@@ -92,9 +95,31 @@ impl Shell {
             sinks: Vec::from([sink]),
             folder,
             interactive: false,
+            starting: false,
             status: 0,
             jobs_made: 0,
         }
+    }
+
+    /// The system is just being started: the first command is to wait for the end of that.
+    pub fn expect_start(&mut self) {
+        self.starting = true;
+    }
+
+    /// Waits for the end of the system's start, so that a command finds all that it would find later; false if a
+    /// person gave that up.
+    pub fn await_start(&mut self) -> bool {
+        if !self.starting {
+            return true;
+        }
+        let interrupt = Arc::clone(&self.interrupt);
+        // Without a service manager there is nothing to wait for.
+        if let Ok(false) = services::await_start(&mut self.namespace, || interrupt.is_pressed()) {
+            return false;
+        }
+        self.starting = false;
+        sip::debug::note(crate::FIRST_COMMAND, 0);
+        true
     }
 
     /// Runs a text of commands; its status.
@@ -144,7 +169,11 @@ impl Shell {
                     text.clear();
                     continue;
                 }
-                Answer::EndOfInput if text.is_empty() => return self.status,
+                Answer::EndOfInput if text.is_empty() => {
+                    // Services end in order where they have begun.
+                    self.await_start();
+                    return self.status;
+                }
                 // What is unfinished gets its error.
                 Answer::EndOfInput => {}
                 Answer::Unreachable(error) => {
@@ -157,6 +186,10 @@ impl Shell {
                 }
             }
             let script = core::mem::take(&mut text);
+            if !self.await_start() {
+                self.status = STATUS_INTERRUPTED;
+                continue;
+            }
             match interpreter.run(self, "line", script.trim_end_matches('\n')) {
                 Flow::Exit(status) => return status,
                 other => self.status = status_of(other),

@@ -97,8 +97,8 @@ struct Need {
     firm: bool,
 }
 
-/// The order in which the instances start: each after those it needs, otherwise in the order of the
-/// system manifest. `programs` finds a program's manifest by name.
+/// The order in which the instances start: each after those it needs, first the primary instance and those it needs,
+/// otherwise in the order of the system manifest. `programs` finds a program's manifest by name.
 ///
 /// An instance needs the providers of the paths that its endpoints are bound to, those it `requires` and those
 /// it comes `after`.
@@ -111,12 +111,16 @@ pub fn boot_order<'m>(
     for index in 0..system.instances.len() {
         needs.push(needs_of(system, &programs, index)?);
     }
+    let first = needed_by_primary(system, &needs);
+    let mut wish: Vec<usize> = (0..needs.len()).collect();
+    // Stable: among those of one kind the manifest's order stays.
+    wish.sort_by_key(|&index| !first[index]);
     let mut order = Vec::new();
     let mut started = vec![false; needs.len()];
     while order.len() < needs.len() {
         let ready = |patient: bool| {
             let met = |need: &Need| started[need.instance] || !(patient || need.firm);
-            (0..needs.len()).find(|&index| !started[index] && needs[index].iter().all(met))
+            wish.iter().copied().find(|&index| !started[index] && needs[index].iter().all(met))
         };
         let Some(index) = ready(true).or_else(|| ready(false)) else {
             return Err(OrderError::Cycle { instances: cycle(&needs, &started) });
@@ -125,6 +129,19 @@ pub fn boot_order<'m>(
         order.push(index);
     }
     Ok(order)
+}
+
+/// For each instance, whether the primary instance is it or needs it, directly or not.
+fn needed_by_primary(system: &SystemManifest, needs: &[Vec<Need>]) -> Vec<bool> {
+    let mut needed = vec![false; needs.len()];
+    let is_primary = |instance: &Instance| system.primary.as_ref() == Some(&instance.name);
+    let mut open: Vec<usize> = system.instances.iter().position(is_primary).into_iter().collect();
+    while let Some(index) = open.pop() {
+        if !core::mem::replace(&mut needed[index], true) {
+            open.extend(needs[index].iter().map(|need| need.instance));
+        }
+    }
+    needed
 }
 
 fn needs_of<'m>(

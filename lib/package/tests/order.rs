@@ -98,6 +98,15 @@ fn providers_start_first_otherwise_the_order_of_the_file_stays() {
 }
 
 #[test]
+fn the_primary_instance_and_what_it_needs_start_first() {
+    let mut case = usual();
+    case.system.primary = Some("shell".into());
+    assert_eq!(case.order(), Ok(vec!["console", "directory", "shell", "disk", "ext2"]));
+    case.system.instances[0].after.push("ext2".into());
+    assert_eq!(case.order(), Ok(vec!["disk", "ext2", "console", "directory", "shell"]));
+}
+
+#[test]
 fn a_requirement_counts_like_an_endpoint() {
     let mut case = usual();
     case.system.instances[2].requires.push("console".into());

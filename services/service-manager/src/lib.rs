@@ -54,7 +54,7 @@ impl Manager {
         self.machine.system().primary.as_deref() == Some(&instance.name)
     }
 
-    /// Ends all services in reverse boot order, and then the machine. Only the first call counts.
+    /// Ends the primary instance, then all services in reverse boot order, and then the machine. Only the first call counts.
     pub fn power_off(&self, exit_status: i32) {
         if self.end_services() {
             // Who ended for want of names may be quicker here than who watches the directory service.
@@ -88,7 +88,12 @@ impl Manager {
     fn end_services(&self) -> bool {
         let first = self.registry.begin_closing();
         if first {
-            for position in (0..self.registry.service_count()).rev() {
+            let is_primary =
+                |&position: &usize| self.is_primary(self.machine.instance(self.registry.service(position).instance));
+            // What the primary instance started uses the services, so it ends before them.
+            let (primary, others): (Vec<usize>, Vec<usize>) =
+                (0..self.registry.service_count()).rev().partition(is_primary);
+            for position in primary.into_iter().chain(others) {
                 if let Some(child) = self.registry.child(position) {
                     self.end(position, &child, StopReason::Shutdown);
                 }
@@ -160,6 +165,7 @@ fn boot() -> Result<i32, String> {
     let booting = manager.clone();
     let boot = move || {
         start_services(&booting, &mut namespace);
+        booting.registry.start_is_over();
         // The directory service ends with this endpoint, the one of its first client.
         sip::thread::sleep(sip::Deadline::NEVER);
         drop(namespace);
@@ -221,6 +227,9 @@ fn register_self(namespace: &mut Namespace) -> Option<OwnProvider> {
 /// machine cannot run are left out: by then the buses among those before them have said what there is.
 fn start_services(manager: &Arc<Manager>, namespace: &mut Namespace) {
     for position in 0..manager.registry.service_count() {
+        if manager.registry.is_closing() {
+            return;
+        }
         let services = manager.registry.list();
         let absent = |instance| services.iter().any(|service| service.instance == instance && service.absent);
         if !manager.machine.can_run(services[position].instance, absent) {

@@ -7,6 +7,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+
 use contracts::service_manager::{ServiceError, ServiceState};
 use sip::process::Child;
 use sip::sync::{Event, Mutex};
@@ -51,6 +54,8 @@ struct Inner {
     changes: Vec<Change>,
     listening: bool,
     closing: bool,
+    /// Who waits for the end of the system's start; `None` once it is over.
+    start_awaited: Option<Vec<Waker>>,
 }
 
 /// All services.
@@ -79,7 +84,8 @@ impl Registry {
         let events = || instances.iter().map(|_| Event::manual()).collect::<Result<Vec<_>, _>>();
         let commands = instances.iter().map(|_| Event::auto()).collect::<Result<Vec<_>, _>>()?;
         let services = instances.iter().map(service).collect();
-        let inner = Inner { services, changes: Vec::new(), listening: false, closing: false };
+        let inner =
+            Inner { services, changes: Vec::new(), listening: false, closing: false, start_awaited: Some(Vec::new()) };
         Ok(Registry { inner: Mutex::new(inner), commands, settled: events()? })
     }
 
@@ -227,6 +233,29 @@ impl Registry {
             ServiceState::Stopped => !service.wanted,
             ServiceState::Failed => true,
         }
+    }
+
+    /// The system's start is over: each service runs, or is known not to.
+    pub fn start_is_over(&self) {
+        let waiting = self.inner.lock().start_awaited.take();
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// Waits for the end of the system's start.
+    pub async fn await_start(&self) {
+        poll_fn(|context| match &mut self.inner.lock().start_awaited {
+            Some(waiting) => {
+                waiting.push(context.waker().clone());
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        })
+        .await;
+    }
+
+    /// Whether nothing is started any more.
+    pub fn is_closing(&self) -> bool {
+        self.inner.lock().closing
     }
 
     /// From now on nothing is started any more; true the first time.

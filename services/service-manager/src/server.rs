@@ -145,6 +145,10 @@ async fn serve(server: Rc<Server>, mut client: Client) {
                 }
                 Err(error) => next.failed(error),
             },
+            ExpReady::AwaitStart { next } => {
+                registry.await_start().await;
+                next.started()
+            }
             ExpReady::ChannelClosed(_) => return,
         };
     }

@@ -14,7 +14,7 @@ use sip::{Deadline, executor};
 
 use crate::Manager;
 use crate::claims::Claim;
-use crate::places;
+use crate::{look, places};
 
 /// Where disks are looked for.
 const DISKS: &str = "/dev";
@@ -49,6 +49,9 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
     let mount = |disk: String| {
         let manager = Rc::clone(manager);
         executor::spawn(async move {
+            if !look::is_own(&manager, &disk).await {
+                return;
+            }
             let point = places::point_of(&disk);
             let mounted = manager.mount(disk.as_bytes(), point.as_bytes(), MountAccess::WriteIfPossible).await;
             match mounted {

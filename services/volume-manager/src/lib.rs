@@ -4,7 +4,7 @@
 //! format and check is a child, too, so that no error in what a disk carries reaches the manager. Key types:
 //! [`Manager`], `mounts` (the life of a mounted volume), `claims` (who uses which disk and mount point, over all
 //! managers), `tools` (format and check), `boot`, `server` (clients), `child` (making programs). Deliberately not
-//! here: any knowledge of what is on a disk.
+//! here: any knowledge of what is on a disk, but for the few bytes at boot that `volume-kind` looks at.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ extern crate alloc;
 mod boot;
 mod child;
 mod claims;
+mod look;
 mod mounts;
 mod places;
 mod server;
