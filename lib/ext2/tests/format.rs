@@ -4,10 +4,11 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
-use ext2::format::{Attributes, File, Folder, FormatError, Link, Node, Options, format};
+use ext2::format::{Attributes, File, Folder, Foreign, FormatError, ImageSink, Link, Node, Options, format};
 use ext2::{Kind, MemoryDisk, MountOptions, Volume, complete};
 use support::{content, has_tool, mount, names, noise, read, resolve, run};
 
@@ -184,5 +185,77 @@ fn what_cannot_be_built_is_said() {
     for extents in [overlapping, beyond] {
         let node = Node::File(File { attributes: Attributes::readable(0), size: 20, extents });
         assert_eq!(refused(small, folder([(b"f".to_vec(), node)])), FormatError::Content(b"f".to_vec()));
+    }
+}
+
+/// A sink beside which the content of foreign files lies.
+struct WithSources {
+    image: Vec<u8>,
+    sources: Vec<Vec<u8>>,
+}
+
+impl ImageSink for WithSources {
+    type Error = std::convert::Infallible;
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Self::Error> {
+        self.image.write_at(offset, bytes)
+    }
+
+    fn copy(&mut self, key: usize, from: Range<u64>, offset: u64) -> Result<(), Self::Error> {
+        let bytes = &self.sources[key][from.start as usize..from.end as usize];
+        self.image.write_at(offset, bytes)
+    }
+}
+
+#[test]
+fn foreign_files_are_copied_by_the_sink_to_where_their_own_would_lie() {
+    for block_bytes in [1024, 4096] {
+        let sizes = sizes();
+        let sources: Vec<Vec<u8>> = sizes.iter().map(|&size| noise(size as u64, size)).collect();
+        let named = |index: usize| format!("file-{index}").into_bytes();
+        let own = sources.iter().enumerate().map(|(key, bytes)| (named(key), file(bytes.clone())));
+        let expected = build(&options(block_bytes, 64 << 20), &folder(own));
+        let foreign = sources.iter().enumerate().map(|(key, bytes)| {
+            let size = bytes.len() as u64;
+            let extents = std::iter::once(0..size).filter(|all| !all.is_empty()).collect();
+            (named(key), Node::Foreign(Foreign { attributes: Attributes::readable(MADE), size, key, extents }))
+        });
+        let root = folder(foreign);
+        let mut sink = WithSources { image: Vec::new(), sources: sources.clone() };
+        format(&options(block_bytes, 64 << 20), &root, &mut sink).expect("room for all");
+        sink.image.resize(expected.len(), 0);
+        assert!(sink.image == expected, "blocks of {block_bytes} bytes");
+    }
+}
+
+#[test]
+fn holes_of_foreign_files_take_no_room_and_blocks_are_copied_once() {
+    let size = 5 << 20;
+    let mut source = vec![0; size];
+    source[5000..6000].fill(1);
+    source[6050..7000].fill(2);
+    source[4 << 20..][..10].fill(3);
+    let foreign = Foreign {
+        attributes: Attributes::readable(MADE),
+        size: size as u64,
+        key: 0,
+        extents: vec![5000..6000, 6050..7000, 4 << 20..(4 << 20) + 10],
+    };
+    let root = folder([(b"sparse".to_vec(), Node::Foreign(foreign.clone()))]);
+    let mut sink = WithSources { image: Vec::new(), sources: vec![source.clone()] };
+    let built = format(&options(1024, 8 << 20), &root, &mut sink).expect("room for it");
+    sink.image.resize(built.volume_bytes as usize, 0);
+    let empty = format(&options(1024, 8 << 20), &folder([]), &mut Vec::new()).expect("room");
+    // Four blocks, of which the first two extents share one, and two indirect ones on the way to the last.
+    assert_eq!(empty.free_blocks - built.free_blocks, 4 + 2);
+    let volume = complete(Volume::mount(MemoryDisk::new(sink.image), MountOptions::default())).expect("a volume");
+    assert!(content(&volume, "sparse") == source);
+    let overlapping = vec![5..10, 9..12];
+    let backwards = vec![Range { start: 10, end: 5 }, 6..7];
+    let too_far = vec![0..5, 6..size as u64 + 1];
+    for extents in [overlapping, backwards, too_far] {
+        let wrong = folder([(b"x".to_vec(), Node::Foreign(Foreign { extents, ..foreign.clone() }))]);
+        let refused = format(&options(1024, 8 << 20), &wrong, &mut Vec::new());
+        assert_eq!(refused, Err(FormatError::Content(b"x".to_vec())));
     }
 }

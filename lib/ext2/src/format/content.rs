@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::layout::{INODE_BYTES, Writer};
-use super::{Attributes, File, Folder, FormatError, ImageSink, Link, Node, check_name};
+use super::{Attributes, File, Folder, Foreign, FormatError, ImageSink, Link, Node, check_name};
 use crate::ROOT_INODE;
 use crate::fresh::{self, EXTRA_BYTES};
 use crate::geometry::FIRST_INODE;
@@ -20,6 +20,7 @@ const PERMISSION_BITS: u16 = 0o7777;
 enum Source<'a> {
     Folder(&'a Folder),
     File(&'a File),
+    Foreign(&'a Foreign),
     Link(&'a Link),
 }
 
@@ -27,7 +28,7 @@ impl Source<'_> {
     /// The kind's number in a folder's entry, and its bits in the mode.
     fn kind(self) -> (u8, u16) {
         match self {
-            Source::File(_) => (1, 0o100_000),
+            Source::File(_) | Source::Foreign(_) => (1, 0o100_000),
             Source::Folder(_) => (2, 0o040_000),
             Source::Link(_) => (7, 0o120_000),
         }
@@ -39,6 +40,7 @@ impl<'a> From<&'a Node> for Source<'a> {
         match node {
             Node::Folder(folder) => Source::Folder(folder),
             Node::File(file) => Source::File(file),
+            Node::Foreign(file) => Source::Foreign(file),
             Node::Link(link) => Source::Link(link),
         }
     }
@@ -117,6 +119,7 @@ impl<'a> Plan<'a> {
                     (&folder.attributes, size, 2 + folders as u16, finished)
                 }
                 Source::File(file) => (&file.attributes, file.size, 1, write_file(writer, item.name, file)?),
+                Source::Foreign(file) => (&file.attributes, file.size, 1, write_foreign(writer, item.name, file)?),
                 Source::Link(link) => {
                     (&link.attributes, link.target.len() as u64, 1, write_link(writer, item.name, link)?)
                 }
@@ -209,6 +212,65 @@ fn write_file<S: ImageSink>(
     mapper.finish(writer)
 }
 
+/// Blocks of a foreign file that lie one after the other, in it and in the image.
+struct Run {
+    logical: u64,
+    block: u32,
+    count: u32,
+}
+
+impl Run {
+    /// Whether this block comes next in both.
+    fn goes_on_with(&self, logical: u64, block: u32) -> bool {
+        self.logical + u64::from(self.count) == logical && self.block.checked_add(self.count) == Some(block)
+    }
+
+    fn copy<S: ImageSink>(self, writer: &mut Writer<'_, S>, file: &Foreign) -> Result<(), FormatError<S::Error>> {
+        let block_bytes = u64::from(writer.layout.block_bytes);
+        let start = self.logical * block_bytes;
+        let end = (start + u64::from(self.count) * block_bytes).min(file.size);
+        writer.copy(file.key, start..end, self.block)
+    }
+}
+
+fn write_foreign<S: ImageSink>(
+    writer: &mut Writer<'_, S>,
+    name: &[u8],
+    file: &Foreign,
+) -> Result<Finished, FormatError<S::Error>> {
+    let block_bytes = u64::from(writer.layout.block_bytes);
+    let wrong = || FormatError::Content(name.to_vec());
+    if file.size > largest_file(block_bytes) {
+        return Err(wrong());
+    }
+    let mut mapper = Mapper::new(block_bytes as usize);
+    let mut run: Option<Run> = None;
+    let (mut least, mut next_logical) = (0, 0);
+    for extent in &file.extents {
+        if extent.start < least || extent.end < extent.start || extent.end > file.size {
+            return Err(wrong());
+        }
+        least = extent.end;
+        // The block in which the extent before ended has been copied whole.
+        for logical in next_logical.max(extent.start / block_bytes)..extent.end.div_ceil(block_bytes) {
+            let block = mapper.place(writer, logical)?;
+            match &mut run {
+                Some(run) if run.goes_on_with(logical, block) => run.count += 1,
+                _ => {
+                    if let Some(run) = run.replace(Run { logical, block, count: 1 }) {
+                        run.copy(writer, file)?;
+                    }
+                }
+            }
+            next_logical = logical + 1;
+        }
+    }
+    if let Some(run) = run {
+        run.copy(writer, file)?;
+    }
+    mapper.finish(writer)
+}
+
 /// Bytes that three levels of indirect blocks reach, and that an inode's count of sectors can hold.
 fn largest_file(block_bytes: u64) -> u64 {
     let numbers = block_bytes / 4;
@@ -275,10 +337,16 @@ impl Mapper {
         logical: u64,
         bytes: &[u8],
     ) -> Result<(), FormatError<S::Error>> {
+        let block = self.place(writer, logical)?;
+        writer.write_block(block, bytes)
+    }
+
+    /// The block that is to hold this position of the file.
+    fn place<S: ImageSink>(&mut self, writer: &mut Writer<'_, S>, logical: u64) -> Result<u32, FormatError<S::Error>> {
         if logical < DIRECT_BLOCKS as u64 {
             let block = self.allocate(writer)?;
             self.numbers[logical as usize] = block;
-            return writer.write_block(block, bytes);
+            return Ok(block);
         }
         let mut index = logical - DIRECT_BLOCKS as u64;
         let (mut depth, mut reach) = (1, self.per_block);
@@ -309,7 +377,7 @@ impl Mapper {
         }
         let block = self.allocate(writer)?;
         self.set(depth - 1, index % self.per_block, block);
-        writer.write_block(block, bytes)
+        Ok(block)
     }
 
     fn set(&mut self, level: usize, index: u64, block: u32) {

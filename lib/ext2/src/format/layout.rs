@@ -2,6 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::{Built, FormatError, ImageSink, Options};
 use crate::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER};
@@ -61,6 +62,12 @@ impl<'a, S: ImageSink> Writer<'a, S> {
 
     pub(super) fn write_block(&mut self, block: u32, bytes: &[u8]) -> Result<(), FormatError<S::Error>> {
         self.write_at(u64::from(block) * u64::from(self.layout.block_bytes), bytes)
+    }
+
+    /// Has the sink copy bytes of a foreign file to where this block begins.
+    pub(super) fn copy(&mut self, key: usize, from: Range<u64>, block: u32) -> Result<(), FormatError<S::Error>> {
+        let offset = u64::from(block) * u64::from(self.layout.block_bytes);
+        self.sink.copy(key, from, offset).map_err(FormatError::Sink)
     }
 
     pub(super) fn write_inode(&mut self, number: u32, bytes: &[u8]) -> Result<(), FormatError<S::Error>> {

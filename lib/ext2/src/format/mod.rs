@@ -5,7 +5,7 @@
 //! other. The image is written once from front to back apart from its metadata; what is not written
 //! is zero, so that a sparse host file stays sparse.
 //!
-//! Not here: reading host folders, changing an existing volume.
+//! Not here: reading host folders (a [`Foreign`] file is only a number here), changing an existing volume.
 
 mod content;
 mod layout;
@@ -14,6 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
+use core::ops::Range;
 
 use crate::wire::directory::LONGEST_NAME;
 
@@ -24,6 +25,13 @@ pub trait ImageSink {
 
     /// Writes bytes at a byte offset.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Self::Error>;
+
+    /// Copies these bytes of the [`Foreign`] file with this key to a byte offset. For a sink that knows no such files
+    /// there is nothing to copy, and they are zero.
+    fn copy(&mut self, key: usize, from: Range<u64>, offset: u64) -> Result<(), Self::Error> {
+        let _ = (key, from, offset);
+        Ok(())
+    }
 }
 
 /// A vector grows to hold what is written; its end may be short of the image's by zeros.
@@ -62,6 +70,8 @@ pub enum Node {
     Folder(Folder),
     /// A file.
     File(File),
+    /// A file whose content the sink fetches.
+    Foreign(Foreign),
     /// A symbolic link.
     Link(Link),
 }
@@ -84,6 +94,20 @@ pub struct File {
     pub size: u64,
     /// Bytes by the offset at which they begin, none reaching into the next; between them, holes.
     pub extents: BTreeMap<u64, Vec<u8>>,
+}
+
+/// A file whose content never passes through here: the sink is told which bytes of it go where, so that large ones
+/// take no memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What the sink knows it by.
+    pub key: usize,
+    /// Where it has content, in ascending order; between them, holes.
+    pub extents: Vec<Range<u64>>,
 }
 
 /// A symbolic link.
