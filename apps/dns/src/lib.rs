@@ -1,0 +1,37 @@
+//! Tells the addresses of names.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::ToString;
+
+use contracts::dns::AddressFamily;
+use contracts::namespace::Namespace;
+use contracts::net::resolve;
+use contracts::pipe_io::Output;
+use contracts::report;
+use contracts::text::{Align, Table};
+
+sip::startup!();
+
+/// Prints a line for each address; of one name the addresses alone.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let family = match (startup.ipv4, startup.ipv6) {
+        (true, false) => AddressFamily::Version4,
+        (false, true) => AddressFamily::Version6,
+        _ => AddressFamily::Any,
+    };
+    let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
+    let mut status = 0;
+    for name in &startup.names {
+        match resolve(&mut namespace, name, family) {
+            Ok(addresses) if startup.names.len() == 1 => addresses.iter().for_each(|one| table.row([one.to_string()])),
+            Ok(addresses) => addresses.iter().for_each(|one| table.row([name.clone(), one.to_string()])),
+            Err(error) => status = report::path_error(name, &error),
+        }
+    }
+    let mut output = Output::new(startup.output);
+    output.write(table.body().as_bytes()).map_or(1, |()| output.finish_with(status))
+}

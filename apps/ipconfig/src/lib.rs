@@ -1,0 +1,166 @@
+//! Shows and changes network interfaces, their addresses and the name servers.
+//!
+//! Key module: `page` (what is shown). Deliberately not here: routes; `route` has them.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod page;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use contracts::InterfaceRecord;
+use contracts::ip_client::IpStack;
+use contracts::namespace::Namespace;
+use contracts::net::NetError;
+use contracts::net_address::{AddressError, Network, parse_address};
+use contracts::pipe_io::Output;
+use contracts::report;
+use contracts::text::padded;
+use sip::exheap::ExVec;
+
+sip::startup!();
+
+/// Changes what is asked for, or shows what there is.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let changes = match Changes::read(startup.add, startup.remove, startup.dhcp, &startup.dns) {
+        Ok(changes) => changes,
+        Err((text, problem)) => {
+            report::error(format_args!("{text}: {problem}"));
+            return 2;
+        }
+    };
+    let mut stack = match IpStack::open(&mut namespace) {
+        Ok(stack) => stack,
+        Err(error) => return report::path_error(contracts::net::IP, &error),
+    };
+    let done = if changes.is_empty() {
+        show(&mut stack, startup.interface.as_deref()).map(Some)
+    } else {
+        changes.make(&mut stack, startup.interface.as_deref()).map(|()| None)
+    };
+    let mut output = Output::new(startup.output);
+    match done {
+        Ok(text) => {
+            let text = text.unwrap_or_default();
+            output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
+        }
+        Err(Trouble { what, error }) => report::path_error(&what, &error),
+    }
+}
+
+/// What could not be done, and why.
+struct Trouble {
+    what: String,
+    error: NetError,
+}
+
+impl Trouble {
+    fn about(what: &str) -> impl Fn(NetError) -> Trouble + use<> {
+        let what = String::from(what);
+        move |error| Trouble { what: what.clone(), error }
+    }
+}
+
+/// What a person wants to have changed.
+struct Changes {
+    add: Option<Network>,
+    remove: Option<Network>,
+    dhcp: Option<bool>,
+    servers: Vec<contracts::HostAddress>,
+}
+
+impl Changes {
+    /// Reads them. An error is the text that makes no sense, and why.
+    fn read(
+        add: Option<String>,
+        remove: Option<String>,
+        dhcp: Option<String>,
+        servers: &[String],
+    ) -> Result<Changes, (String, String)> {
+        let said = |text: &str, error: AddressError| (String::from(text), alloc::format!("{error}"));
+        let network = |text: Option<String>| {
+            text.map(|text| Network::parse(&text).map_err(|error| said(&text, error))).transpose()
+        };
+        let dhcp = match dhcp.as_deref() {
+            None => None,
+            Some("on") => Some(true),
+            Some("off") => Some(false),
+            Some(other) => return Err((other.into(), "write `--dhcp on` or `--dhcp off`".into())),
+        };
+        let mut found = Vec::new();
+        for text in servers {
+            found.push(parse_address(text).map_err(|error| said(text, error))?.into());
+        }
+        Ok(Changes { add: network(add)?, remove: network(remove)?, dhcp, servers: found })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.add.is_none() && self.remove.is_none() && self.dhcp.is_none() && self.servers.is_empty()
+    }
+
+    fn make(self, stack: &mut IpStack, interface: Option<&str>) -> Result<(), Trouble> {
+        if self.add.is_some() || self.remove.is_some() || self.dhcp.is_some() {
+            let record = chosen(stack, interface)?;
+            let about = Trouble::about(&padded(&record.name));
+            if let Some(on) = self.dhcp {
+                stack.set_dhcp(record.number, on).map_err(about)?;
+            }
+            if let Some(address) = self.remove {
+                let address = as_it_is(stack, record.number, address)?;
+                let text = alloc::format!("{address}");
+                stack.remove_address(record.number, address).map_err(Trouble::about(&text))?;
+            }
+            if let Some(address) = self.add {
+                let text = alloc::format!("{address}");
+                stack.add_address(record.number, address).map_err(Trouble::about(&text))?;
+            }
+        }
+        if !self.servers.is_empty() {
+            let about = Trouble::about("the name servers");
+            let servers = ExVec::from_slice(&self.servers).map_err(|status| about(status.into()))?;
+            stack.set_name_servers(servers).map_err(about)?;
+        }
+        Ok(())
+    }
+}
+
+/// An address that is to be taken away, with the bits that it has: a person need not write them.
+fn as_it_is(stack: &mut IpStack, interface: u32, address: Network) -> Result<Network, Trouble> {
+    let addresses = stack.addresses().map_err(Trouble::about("the addresses"))?;
+    let mut of_interface = addresses.iter().filter(|record| record.interface == interface);
+    let found = of_interface.find(|record| contracts::net_address::from_bytes(record.address) == address.address);
+    Ok(found.map_or(address, |record| Network::new(record.address, record.prefix_bits)))
+}
+
+/// The interface that was named, or the only one there is that can be changed.
+fn chosen(stack: &mut IpStack, name: Option<&str>) -> Result<InterfaceRecord, Trouble> {
+    let interfaces = stack.interfaces().map_err(Trouble::about("the interfaces"))?;
+    let not_found =
+        |what: &str| Trouble { what: what.into(), error: contracts::ip_configuration::IpError::NotFound.into() };
+    if let Some(name) = name {
+        return interfaces.into_iter().find(|record| padded(&record.name) == name).ok_or_else(|| not_found(name));
+    }
+    let mut others = interfaces.into_iter().filter(|record| !page::is_loopback(record));
+    match (others.next(), others.next()) {
+        (Some(record), None) => Ok(record),
+        _ => Err(not_found("name the interface")),
+    }
+}
+
+fn show(stack: &mut IpStack, name: Option<&str>) -> Result<String, Trouble> {
+    let mut interfaces = stack.interfaces().map_err(Trouble::about("the interfaces"))?;
+    if let Some(name) = name {
+        let record = chosen(stack, Some(name))?;
+        interfaces.retain(|other| other.number == record.number);
+    }
+    let addresses = stack.addresses().map_err(Trouble::about("the addresses"))?;
+    let servers = match name {
+        None => stack.name_servers().map_err(Trouble::about("the name servers"))?,
+        Some(_) => Vec::new(),
+    };
+    Ok(page::render(&interfaces, &addresses, &servers))
+}

@@ -1,0 +1,153 @@
+//! Asks a host whether it is there (ICMP echo), and tells how long the answers take.
+//!
+//! Key module: `tally` (what came of the requests). The network stack sends and waits; this asks it.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod tally;
+
+use alloc::format;
+use alloc::string::String;
+use core::net::IpAddr;
+use core::time::Duration;
+
+use contracts::dns::AddressFamily;
+use contracts::ip_client::IpStack;
+use contracts::ip_configuration::IpError;
+use contracts::namespace::Namespace;
+use contracts::net::{NetError, resolve};
+use contracts::pipe_io::{Output, PipeBroken};
+use contracts::report;
+use contracts::text::duration;
+use sip::Deadline;
+
+use tally::Tally;
+
+sip::startup!();
+
+/// Most bytes of a request: what fits into one packet of the largest size with the headers of IPv6 and ICMP.
+const MOST_BYTES: i64 = 65_535 - 40 - 8;
+
+/// Asks, prints a line for each request, and sums up.
+pub fn main(startup: Startup) -> i32 {
+    let plan = match Plan::new(startup.count, startup.size, startup.interval, startup.wait) {
+        Ok(plan) => plan,
+        Err(problem) => {
+            report::error(format_args!("{problem}"));
+            return 2;
+        }
+    };
+    let mut namespace = Namespace::new(startup.namespace);
+    let family = match (startup.ipv4, startup.ipv6) {
+        (true, false) => AddressFamily::Version4,
+        (false, true) => AddressFamily::Version6,
+        _ => AddressFamily::Any,
+    };
+    let found = resolve(&mut namespace, &startup.host, family);
+    let address = match found.map(|addresses| addresses.first().copied()) {
+        Ok(Some(address)) => address,
+        Ok(None) => return report::path_error(&startup.host, &NetError::Dns(contracts::dns::DnsError::NotFound)),
+        Err(error) => return report::path_error(&startup.host, &error),
+    };
+    let mut stack = match IpStack::open(&mut namespace) {
+        Ok(stack) => stack,
+        Err(error) => return report::path_error(contracts::net::IP, &error),
+    };
+    let mut output = Output::new(startup.output);
+    let mut tally = Tally::default();
+    match plan.carry_out(&mut stack, address, &mut output, &mut tally) {
+        Ok(()) => {
+            let summary = format!("{tally}\n");
+            let status = i32::from(tally.answered() == 0);
+            output.write(summary.as_bytes()).map_or(1, |()| output.finish_with(status))
+        }
+        Err(Ending::Stack(error)) => {
+            // What was printed before is still shown.
+            output.finish_with(1);
+            report::path_error(&startup.host, &error)
+        }
+        Err(Ending::Output) => 1,
+    }
+}
+
+/// Why asking ended early.
+enum Ending {
+    /// The stack cannot ask.
+    Stack(NetError),
+    /// Nobody reads what is printed.
+    Output,
+}
+
+impl From<PipeBroken> for Ending {
+    fn from(_: PipeBroken) -> Ending {
+        Ending::Output
+    }
+}
+
+struct Plan {
+    /// `None`: until it is ended.
+    count: Option<u64>,
+    bytes: u32,
+    interval: Duration,
+    wait_ms: u32,
+}
+
+impl Plan {
+    fn new(count: i64, bytes: i64, interval: Duration, wait: Duration) -> Result<Plan, String> {
+        let count = u64::try_from(count).map_err(|_| format!("`--count {count}`: write a number from 0 on"))?;
+        let in_range = u32::try_from(bytes).ok().filter(|_| bytes <= MOST_BYTES);
+        let bytes = in_range.ok_or_else(|| format!("`--size {bytes}`: write a number from 0 to {MOST_BYTES}"))?;
+        let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).clamp(1, u32::MAX - 1);
+        Ok(Plan { count: (count > 0).then_some(count), bytes, interval, wait_ms })
+    }
+
+    fn carry_out(
+        &self,
+        stack: &mut IpStack,
+        address: IpAddr,
+        output: &mut Output,
+        tally: &mut Tally,
+    ) -> Result<(), Ending> {
+        let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
+        output.write(format!("asking {address} with {} bytes\n", self.bytes).as_bytes())?;
+        let mut number: u64 = 0;
+        while self.count.is_none_or(|count| number < count) {
+            number += 1;
+            let next = Deadline::after_ns(interval_ns);
+            let line = self.ask(stack, address, number, tally)?;
+            output.write(line.as_bytes())?;
+            output.flush()?;
+            if self.count.is_none_or(|count| number < count) {
+                sip::time::sleep_until(next);
+            }
+        }
+        Ok(())
+    }
+
+    /// One request; the line that tells what came of it.
+    fn ask(&self, stack: &mut IpStack, address: IpAddr, number: u64, tally: &mut Tally) -> Result<String, Ending> {
+        // The number in the packet begins anew after 65,535.
+        let sequence = (number & 0xffff) as u16;
+        match stack.ping(address, self.bytes, sequence, self.wait_ms) {
+            Ok(pong) => {
+                tally.note(Some(pong.round_trip_ns));
+                let hops = match pong.hops_left {
+                    0 => String::new(),
+                    hops => format!(", {hops} hops left"),
+                };
+                Ok(format!("{number}: {} answers after {}{hops}\n", pong.address, duration(pong.round_trip_ns)))
+            }
+            Err(NetError::Ip(IpError::TimedOut)) => {
+                tally.note(None);
+                Ok(format!("{number}: no answer within {}\n", duration(u64::from(self.wait_ms) * 1_000_000)))
+            }
+            Err(NetError::Ip(IpError::Unreachable)) => {
+                tally.note(None);
+                Ok(format!("{number}: there is no way to {address}\n"))
+            }
+            Err(error) => Err(Ending::Stack(error)),
+        }
+    }
+}

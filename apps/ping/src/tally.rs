@@ -1,0 +1,102 @@
+//! What came of a series of requests.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use contracts::text::{count, duration};
+
+/// Round trips that are kept for the median; of a longer series it is that of the last ones.
+const MOST_KEPT: usize = 10_000;
+
+/// Requests and answers so far.
+#[derive(Default)]
+pub struct Tally {
+    sent: u64,
+    answered: u64,
+    least_ns: Option<u64>,
+    most_ns: u64,
+    /// The last round trips, in a ring.
+    kept_ns: Vec<u64>,
+}
+
+impl Tally {
+    /// Notes a request and how long its answer took, if one came.
+    pub fn note(&mut self, round_trip_ns: Option<u64>) {
+        self.sent += 1;
+        let Some(taken) = round_trip_ns else { return };
+        let place = usize::try_from(self.answered).unwrap_or(0) % MOST_KEPT;
+        match self.kept_ns.get_mut(place) {
+            Some(kept) => *kept = taken,
+            None => self.kept_ns.push(taken),
+        }
+        self.answered += 1;
+        self.least_ns = Some(self.least_ns.map_or(taken, |least| least.min(taken)));
+        self.most_ns = self.most_ns.max(taken);
+    }
+
+    /// How many answers came.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    fn median_ns(&self) -> u64 {
+        let mut sorted = self.kept_ns.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+    }
+}
+
+/// `4 asked, 4 answered, 0 lost (0 %); least 0.1 ms, median 0.2 ms, most 0.3 ms`.
+impl fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lost = self.sent - self.answered;
+        let percent = (lost * 100).checked_div(self.sent).unwrap_or(0);
+        write!(
+            formatter,
+            "{} asked, {} answered, {} lost ({percent} %)",
+            count(self.sent),
+            count(self.answered),
+            count(lost)
+        )?;
+        match self.least_ns {
+            None => Ok(()),
+            Some(least) => write!(
+                formatter,
+                "; least {}, median {}, most {}",
+                duration(least),
+                duration(self.median_ns()),
+                duration(self.most_ns)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn a_series_is_summed_up() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.to_string(), "0 asked, 0 answered, 0 lost (0 %)");
+        for taken in [Some(300_000), None, Some(100_000), Some(200_000)] {
+            tally.note(taken);
+        }
+        assert_eq!(
+            tally.to_string(),
+            "4 asked, 3 answered, 1 lost (25 %); least 100.0 us, median 200.0 us, most 300.0 us"
+        );
+    }
+
+    #[test]
+    fn a_long_series_takes_no_more_room() {
+        let mut tally = Tally::default();
+        for taken in 0..3 * MOST_KEPT as u64 {
+            tally.note(Some(taken));
+        }
+        assert_eq!((tally.kept_ns.len(), tally.answered()), (MOST_KEPT, 3 * MOST_KEPT as u64));
+        assert_eq!(tally.least_ns, Some(0));
+    }
+}

@@ -1,0 +1,227 @@
+//! Shows and changes the ways to other networks.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use contracts::ip_client::{IpStack, route_flags};
+use contracts::ip_configuration::IpError;
+use contracts::namespace::Namespace;
+use contracts::net::{IP, NetError};
+use contracts::net_address::{Network, from_bytes, is_unspecified, parse_address, to_bytes};
+use contracts::pipe_io::Output;
+use contracts::report;
+use contracts::text::{Align, Table, padded};
+use contracts::{InterfaceRecord, RouteRecord};
+
+sip::startup!();
+
+/// Shows the routes, or adds or removes one.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let wanted = Wanted {
+        network: startup.network.as_deref(),
+        gateway: startup.gateway.as_deref(),
+        interface: startup.interface.as_deref(),
+    };
+    let Some(action) = Action::new(&startup.action, wanted.network) else {
+        report::error(format_args!(
+            "`{}`: write `route`, `route add NETWORK GATEWAY` or `route remove NETWORK`",
+            startup.action
+        ));
+        return 2;
+    };
+    let stack = IpStack::open(&mut namespace).map_err(|error| (IP.to_string(), error));
+    let done = stack.and_then(|mut stack| match action {
+        Action::List => list(&mut stack),
+        Action::Add(network) => wanted.add(&mut stack, network).map(|()| String::new()),
+        Action::Remove(network) => wanted.remove(&mut stack, network).map(|()| String::new()),
+    });
+    match done {
+        Ok(text) => {
+            let mut output = Output::new(startup.output);
+            output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
+        }
+        Err((what, error)) => report::path_error(&what, &error),
+    }
+}
+
+enum Action<'a> {
+    List,
+    Add(&'a str),
+    Remove(&'a str),
+}
+
+impl<'a> Action<'a> {
+    fn new(word: &str, network: Option<&'a str>) -> Option<Action<'a>> {
+        match (word, network) {
+            ("list", None) => Some(Action::List),
+            ("add", Some(network)) => Some(Action::Add(network)),
+            ("remove", Some(network)) => Some(Action::Remove(network)),
+            _ => None,
+        }
+    }
+}
+
+/// What could not be done, and why.
+type Trouble = (String, NetError);
+
+/// A route as a person names it.
+struct Wanted<'a> {
+    network: Option<&'a str>,
+    gateway: Option<&'a str>,
+    interface: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    fn add(&self, stack: &mut IpStack, network: &str) -> Result<(), Trouble> {
+        let network_text = network;
+        let network = parse_network(network)?;
+        let gateway = self.gateway.map(parse_gateway).transpose()?;
+        // `default` is of IPv4 by itself; a gateway of IPv6 makes it one of IPv6.
+        let is_version_6 = gateway.unwrap_or(network.address).is_ipv6();
+        let is_default = network.prefix_bits == 0;
+        if !is_default && gateway.is_some_and(|gateway| gateway.is_ipv6() != network.address.is_ipv6()) {
+            return Err((network_text.into(), IpError::BadAddress.into()));
+        }
+        let interface = self.interface_number(stack)?;
+        let route = RouteRecord {
+            network: if is_default { [0; 16] } else { to_bytes(network.address) },
+            gateway: gateway.map_or([0; 16], to_bytes),
+            prefix_bits: network.prefix_bits.into(),
+            interface,
+            flags: if is_version_6 { route_flags::VERSION_6 } else { 0 },
+            reserved: 0,
+        };
+        stack.add_route(route).map_err(|error| (network_text.into(), error))
+    }
+
+    fn remove(&self, stack: &mut IpStack, network: &str) -> Result<(), Trouble> {
+        let wanted = parse_network(network)?;
+        let gateway = self.gateway.map(parse_gateway).transpose()?;
+        let number = self.interface.map(|_| self.interface_number(stack)).transpose()?;
+        let routes = stack.routes().map_err(|error| (String::from("the routes"), error))?;
+        let mut matching = routes.into_iter().filter(|route| {
+            network_of(route) == wanted
+                && gateway.is_none_or(|gateway| from_bytes(route.gateway) == gateway)
+                && number.is_none_or(|number| route.interface == number)
+        });
+        let route = matching.next().ok_or_else(|| (network.to_string(), IpError::NotFound.into()))?;
+        stack.remove_route(route).map_err(|error| (network.into(), error))
+    }
+
+    /// The number of the interface that was named; 0 where none was.
+    fn interface_number(&self, stack: &mut IpStack) -> Result<u32, Trouble> {
+        let Some(name) = self.interface else { return Ok(0) };
+        let interfaces = stack.interfaces().map_err(|error| (name.to_string(), error))?;
+        let found = interfaces.iter().find(|record| padded(&record.name) == name);
+        found.map(|record| record.number).ok_or_else(|| (name.into(), IpError::NotFound.into()))
+    }
+}
+
+fn parse_network(text: &str) -> Result<Network, Trouble> {
+    Network::parse(text).map(Network::masked).map_err(|error| (text.into(), error.into()))
+}
+
+fn parse_gateway(text: &str) -> Result<core::net::IpAddr, Trouble> {
+    parse_address(text).map_err(|error| (text.into(), error.into()))
+}
+
+/// The network of a route. All zero stands for all networks, of the kind that the flags tell.
+fn network_of(route: &RouteRecord) -> Network {
+    let network = if is_unspecified(route.network) && route.flags & route_flags::VERSION_6 == 0 {
+        to_bytes(core::net::Ipv4Addr::UNSPECIFIED.into())
+    } else {
+        route.network
+    };
+    Network::new(network, route.prefix_bits)
+}
+
+fn list(stack: &mut IpStack) -> Result<String, Trouble> {
+    let routes = stack.routes().map_err(|error| (String::from("the routes"), error))?;
+    let interfaces = stack.interfaces().map_err(|error| (String::from("the interfaces"), error))?;
+    Ok(render(&routes, &interfaces))
+}
+
+fn render(routes: &[RouteRecord], interfaces: &[InterfaceRecord]) -> String {
+    let columns = ["NETWORK", "GATEWAY", "INTERFACE", "FROM"].map(|name| (name, Align::Left));
+    let mut table = Table::new(&columns);
+    for route in routes {
+        let network = match network_of(route) {
+            network if network.prefix_bits == 0 => {
+                if network.address.is_ipv4() {
+                    "default".into()
+                } else {
+                    "default (IPv6)".into()
+                }
+            }
+            network => network.to_string(),
+        };
+        let gateway =
+            if is_unspecified(route.gateway) { String::from("-") } else { from_bytes(route.gateway).to_string() };
+        let interface = interfaces.iter().find(|record| record.number == route.interface);
+        let interface = interface.map_or_else(|| format!("{}", route.interface), |record| padded(&record.name));
+        let from = match route.flags {
+            flags if flags & route_flags::DHCP != 0 => "DHCP",
+            flags if flags & route_flags::LINK != 0 => "its address",
+            _ => "a person",
+        };
+        table.row([network, gateway, interface, from.into()]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use contracts::text::pad;
+
+    use super::*;
+
+    fn route(network: &str, gateway: [u8; 16], flags: u32) -> RouteRecord {
+        let network = Network::parse(network).expect("a network");
+        let address = if network.prefix_bits == 0 { [0; 16] } else { to_bytes(network.address) };
+        RouteRecord {
+            network: address,
+            gateway,
+            prefix_bits: network.prefix_bits.into(),
+            interface: 1,
+            flags,
+            reserved: 0,
+        }
+    }
+
+    #[test]
+    fn routes_are_shown_with_where_they_come_from() {
+        let gateway = to_bytes("10.0.2.2".parse().expect("an address"));
+        let interface = InterfaceRecord {
+            name: pad("net0"),
+            number: 1,
+            mtu: 1500,
+            mac_address: [0; 6],
+            flags: 0,
+            addresses: 0,
+            reserved: 0,
+            link_bits_per_s: 0,
+            received_packets: 0,
+            received_bytes: 0,
+            sent_packets: 0,
+            sent_bytes: 0,
+            dropped_packets: 0,
+        };
+        let routes = [
+            route("default", gateway, route_flags::DHCP),
+            route("10.0.2.0/24", [0; 16], route_flags::LINK),
+            route("::/0", to_bytes("fe80::1".parse().expect("an address")), route_flags::VERSION_6),
+        ];
+        assert_eq!(
+            render(&routes, &[interface]),
+            "NETWORK         GATEWAY   INTERFACE  FROM\n\
+             default         10.0.2.2  net0       DHCP\n\
+             10.0.2.0/24     -         net0       its address\n\
+             default (IPv6)  fe80::1   net0       a person\n"
+        );
+    }
+}
