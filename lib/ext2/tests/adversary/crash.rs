@@ -29,10 +29,10 @@ const SHORT: Effort = Effort { subsets: 1, e2fsck_once_in: 60, again_once_in: 40
 const LONG: Effort = Effort { subsets: 4, e2fsck_once_in: 1, again_once_in: 5 };
 
 /// A disk's story, and what there should have been at each moment of it.
-struct Story {
-    recording: Recording,
-    history: History,
-    limits: CacheLimits,
+pub struct Story {
+    pub recording: Recording,
+    pub history: History,
+    pub limits: CacheLimits,
 }
 
 /// Small volumes, on which a journal of 1024 blocks has room.
@@ -44,7 +44,7 @@ const SMALL: [Format; 5] = [
     Format { mebibytes: 8, ..FORMATS[4] },
 ];
 
-const QUIET_LIFE: Life = Life {
+pub const QUIET_LIFE: Life = Life {
     content_bytes: 1 << 20,
     large_writes: 15,
     large_bytes: 120 << 10,
@@ -56,7 +56,7 @@ const QUIET_LIFE: Life = Life {
 };
 
 /// Records a life. Operations that are many are done one by one, as each happens as a whole alone.
-fn record(
+pub fn record(
     format: &Format,
     limits: CacheLimits,
     late: Option<u64>,
@@ -173,7 +173,7 @@ impl Story {
     }
 }
 
-fn mount(disk: &TestDisk, limits: CacheLimits) -> Result<Mounted, String> {
+pub fn mount(disk: &TestDisk, limits: CacheLimits) -> Result<Mounted, String> {
     Mounted::mount(disk.clone(), limits).map_err(|error| format!("mounting: {error:?}"))
 }
 

@@ -6,6 +6,7 @@
 //! [`generator`] draws them from a seed; [`player`] plays them.
 
 mod crash;
+mod crash_in_place;
 mod disk;
 mod faults;
 mod generator;

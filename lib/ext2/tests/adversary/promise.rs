@@ -75,6 +75,40 @@ impl History {
         Err(error.unwrap_or_else(|| self.explain(possible, &found.names)))
     }
 
+    /// Whether no sync was under way at this place: what is on the medium is as after the last one, beside what was
+    /// written in files since.
+    pub fn is_quiet(&self, place: usize) -> bool {
+        match self.moments.iter().position(|moment| moment.synced && moment.place > place) {
+            Some(next) => next.checked_sub(1).is_some_and(|before| self.moments[before].place >= place),
+            None => true,
+        }
+    }
+
+    /// Whether the content of every file is somewhere that was synced and is the same since.
+    pub fn check_survivors(&self, place: usize, mounted: &Mounted) -> Result<(), String> {
+        let possible = &self.moments[self.possible(place)];
+        let found = mounted.disk().run(found_names(mounted))?;
+        let mut contents = Vec::new();
+        for (path, number) in &found.inodes {
+            if found.names[path].sort == Sort::File {
+                contents.push(mounted.disk().run(mounted.content(*number))?);
+            }
+        }
+        let mut survivors = named_files(&possible[0].model);
+        for moment in &possible[1..] {
+            let others = named_files(&moment.model);
+            survivors.retain(|number, content| others.get(number) == Some(content));
+        }
+        for (number, content) in survivors {
+            let bytes = content.read(0, content.size as usize);
+            // A check takes away files that have no block.
+            if bytes.iter().any(|byte| *byte != 0) && !contents.contains(&bytes) {
+                return Err(format!("the content of node {number}, {} bytes, is nowhere", content.size));
+            }
+        }
+        Ok(())
+    }
+
     async fn check_files(
         &self,
         moment: usize,
@@ -132,6 +166,15 @@ fn is_one_of(bytes: &[u8], versions: &[&Content]) -> Result<(), String> {
 
 fn shown(path: &Path) -> String {
     format!("/{}", path.iter().map(|name| shown_name(name)).collect::<Vec<_>>().join("/"))
+}
+
+/// Files that have a name, by their nodes.
+fn named_files(model: &Model) -> BTreeMap<usize, &Content> {
+    let content = |number: usize| match &model.node(number).kind {
+        Kind::File(content) => Some((number, content)),
+        _ => None,
+    };
+    model.walk().into_iter().filter_map(|(_, number)| content(number)).collect()
 }
 
 fn digest(names: &Names) -> u64 {

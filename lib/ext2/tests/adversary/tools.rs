@@ -115,13 +115,22 @@ pub fn check_clean_file(path: &Path) -> Result<(), String> {
 
 /// Mends what can be mended without asking, as a system does when it starts. It must be all.
 pub fn preen(image: &Image) -> Result<Image, String> {
+    mend(image, "-p")
+}
+
+/// Mends everything, as somebody does who answers every question with yes.
+pub fn mend_all(image: &Image) -> Result<Image, String> {
+    mend(image, "-fy")
+}
+
+fn mend(image: &Image, how: &str) -> Result<Image, String> {
     let file = ImageFile::of(image);
-    let output = tool("e2fsck").arg("-p").arg(file.path()).output().expect("e2fsck starts");
+    let output = tool("e2fsck").arg(how).arg(file.path()).output().expect("e2fsck starts");
     match output.status.code() {
         Some(0 | 1) => {}
-        status => return Err(format!("e2fsck -p ends with {status:?}:\n{}", words(&output))),
+        status => return Err(format!("e2fsck {how} ends with {status:?}:\n{}", words(&output))),
     }
-    check_clean_file(&file.path()).map_err(|error| format!("after e2fsck -p said {}: {error}", words(&output)))?;
+    check_clean_file(&file.path()).map_err(|error| format!("after e2fsck {how} said {}: {error}", words(&output)))?;
     Ok(file.load())
 }
 
