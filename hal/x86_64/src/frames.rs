@@ -2,12 +2,15 @@
 //!
 //! Lock-free, because a page fault takes a frame wherever it strikes: a stack may grow while the
 //! kernel, on that very stack, is in here. Free frames are a stack of their own (Treiber), linked
-//! through their first word; frames that were never used are counted off ranges.
+//! through their first word; frames that were never used are counted off ranges. The run for images serves the
+//! kernel as well: images are given its pages from the start on, and the kernel, once there are no other frames,
+//! from the end on.
 //! Deliberately not here: memory of SIPs and blocks, which is one run that the kernel divides.
 
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::paging;
 use crate::regions::Region;
 
 /// Bytes of a frame.
@@ -35,13 +38,24 @@ static FRESH: [Fresh; MOST_RANGES] = [const { Fresh { next: AtomicU64::new(0), e
 /// frame which was taken and put back in between is noticed.
 static FREE: AtomicU64 = AtomicU64::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Where the run for images begins.
+static IMAGES: AtomicU64 = AtomicU64::new(0);
+/// Which of its pages are free. Low 32 bits: the number of the first, which follows those of images. High 32 bits: the
+/// number of the first behind them, which the kernel has.
+static IMAGES_FREE: AtomicU64 = AtomicU64::new(0);
 
-/// How many frames are left to SIPs.
+/// How many frames are left to SIPs' stacks.
 pub(crate) fn spare() -> usize {
-    left().saturating_sub(RESERVED_FRAMES)
+    left().saturating_sub(kept())
 }
 
-/// How many frames are left, those for the kernel alone among them.
+/// Frames that SIPs' stacks may not take.
+fn kept() -> usize {
+    let (first, end) = images_free(IMAGES_FREE.load(Ordering::Relaxed));
+    RESERVED_FRAMES + (end - first) as usize
+}
+
+/// How many frames are left, those for images and for the kernel alone among them.
 pub(crate) fn left() -> usize {
     COUNT.load(Ordering::Relaxed)
 }
@@ -59,14 +73,69 @@ pub(crate) unsafe fn add(region: Region) {
     COUNT.fetch_add(count, Ordering::Relaxed);
 }
 
+/// Takes the run for images into use.
+///
+/// # Safety
+/// As for [`add`], but for the mapping: nothing of it is mapped, and there are page tables of single pages for it.
+/// Called once, by one processor.
+pub(crate) unsafe fn add_images(region: Region) {
+    let count = region.bytes() / FRAME_BYTES as u64;
+    IMAGES.store(region.start, Ordering::Relaxed);
+    IMAGES_FREE.store(count << 32, Ordering::Release);
+    COUNT.fetch_add(count as usize, Ordering::Relaxed);
+}
+
+fn images_free(value: u64) -> (u64, u64) {
+    (value & u64::from(u32::MAX), value >> 32)
+}
+
+/// Gives the pages of the run for images that lie below the address `end` to images. False if the kernel has some of
+/// them, because memory had run out.
+pub(crate) fn give_to_images(end: usize) -> bool {
+    let wanted = (end as u64).saturating_sub(IMAGES.load(Ordering::Relaxed)).div_ceil(FRAME_BYTES as u64);
+    let mut value = IMAGES_FREE.load(Ordering::Acquire);
+    loop {
+        let (first, free_end) = images_free(value);
+        if wanted <= first {
+            return true;
+        }
+        let count = (wanted - first) as usize;
+        let less = |left: usize| left.checked_sub(count);
+        if wanted > free_end || COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
+            return false;
+        }
+        let new = free_end << 32 | wanted;
+        match IMAGES_FREE.compare_exchange(value, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return true,
+            Err(current) => {
+                COUNT.fetch_add(count, Ordering::Release);
+                value = current;
+            }
+        }
+    }
+}
+
+/// The last free page of the run for images, as a frame for good.
+fn from_images() -> Option<usize> {
+    let less = |value: u64| {
+        let (first, end) = images_free(value);
+        (first < end).then(|| (end - 1) << 32 | first)
+    };
+    let before = IMAGES_FREE.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).ok()?;
+    let (_, end) = images_free(before);
+    let address = IMAGES.load(Ordering::Relaxed) as usize + (end as usize - 1) * FRAME_BYTES;
+    paging::map_frame(address);
+    Some(address)
+}
+
 /// A frame that reads as zero and is the caller's; its address.
 pub(crate) fn take(who: For) -> Option<usize> {
-    let least = if who == For::Sip { RESERVED_FRAMES } else { 0 };
+    let least = if who == For::Sip { kept() } else { 0 };
     let less = |count: usize| (count > least).then(|| count - 1);
     COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
     // The count says that there is one: it is given back after the frame is.
     loop {
-        if let Some(address) = pop().or_else(fresh) {
+        if let Some(address) = pop().or_else(fresh).or_else(from_images) {
             // SAFETY: the frame came off a list, so it is ours; it is identity-mapped memory (`add`).
             unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u64>(address), 0, FRAME_BYTES / 8) };
             return Some(address);

@@ -168,6 +168,8 @@ unsafe fn take_memory(handover: Handover, firmware: Firmware, largest: PageSize)
     map_all().map_err(|NoFrame| NO_FRAMES)?;
     // SAFETY: the tables map the kernel, the boot stack in its data, and all that is used from here on.
     unsafe { paging::activate() };
+    // SAFETY: memory that is nobody else's, of which nothing is mapped and for which there are tables.
+    unsafe { frames::add_images(Region { start: images, end: images + image_bytes }) };
     for region in free.iter().filter(|region| region.end > REACHABLE) {
         // SAFETY: as above; mapped by now.
         unsafe { frames::add(region) };
@@ -299,6 +301,10 @@ impl Machine for Bare {
             if segment.bytes.is_empty() || !inside || !segment.address.is_multiple_of(FRAME_BYTES) {
                 return Err(MapError);
             }
+        }
+        let end = segments.iter().map(|segment| segment.address + segment.bytes.len()).max();
+        if !end.is_none_or(frames::give_to_images) {
+            return Err(MapError);
         }
         for segment in segments {
             let access = if segment.executable { Access::Execute } else { Access::Read };

@@ -326,6 +326,13 @@ pub(crate) unsafe fn map_image_page(page: usize, bytes: &[u8], access: Access, n
     Ok(())
 }
 
+/// Maps one page where it is, to be written; for a range of [`reserve_small`].
+pub(crate) fn map_frame(page: usize) {
+    if let Some(entry) = existing_entry(page) {
+        entry.store(page as u64 | Access::Write.bits(), Ordering::Release);
+    }
+}
+
 /// Makes a page table of single pages cover an empty range, so that its pages can be mapped one by one.
 pub(crate) fn reserve_small(start: u64, end: u64) -> Result<(), NoFrame> {
     for address in (start as usize..end as usize).step_by(PageSize::Large.bytes()) {
