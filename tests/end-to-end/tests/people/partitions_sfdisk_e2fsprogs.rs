@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 
 /// A disk of this size with a table as `sfdisk` is told in `script`.
 #[track_caller]
-fn disk(mebibytes: u64, script: &str) -> Image {
+pub(crate) fn disk(mebibytes: u64, script: &str) -> Image {
     let image = Image::empty();
     File::options()
         .write(true)
@@ -35,20 +35,21 @@ fn disk(mebibytes: u64, script: &str) -> Image {
 
 /// Puts an ext2 volume with what is in `folder` into the partition that begins at a sector.
 #[track_caller]
-fn fill(image: &Image, first_sector: u64, folder: &Path) {
+pub(crate) fn fill(image: &Image, first_sector: u64, folder: &Path) {
     let volume = Image::of(folder, Format { mebibytes: 16, ..Format::default() });
     let bytes = fs::read(volume.path()).expect("the volume can be read");
     let file = File::options().write(true).open(image.path()).expect("the disk can be opened");
     file.write_all_at(&bytes, first_sector * SECTOR_BYTES).expect("the disk can be written");
 }
 
-fn folder(text: &str) -> tempfile::TempDir {
+pub(crate) fn folder(text: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     fs::write(folder.path().join("text"), format!("{text}\n")).expect("a file can be written");
     folder
 }
 
-const GPT: &str = "label: gpt\nstart=2048, size=32768, type=L\nstart=40960, size=32768, type=L, name=\"second\"\n";
+pub(crate) const GPT: &str =
+    "label: gpt\nstart=2048, size=32768, type=L\nstart=40960, size=32768, type=L, name=\"second\"\n";
 
 /// A GPT disk of two volumes, with the bytes of a file that takes a while to read in the second.
 fn gpt() -> (Image, Vec<u8>) {
@@ -138,4 +139,33 @@ fn the_service_of_partitions_is_killed_under_a_cat() {
 #[test]
 fn the_disk_driver_is_killed_under_a_cat_from_a_partition() {
     killed_under_a_cat("file-disk");
+}
+
+#[test]
+fn a_disk_is_refused_while_one_of_its_partitions_is_mounted() {
+    let image = disk(64, GPT);
+    fill(&image, 2048, folder("first").path());
+    let refused = |commands: &str, parts: &[&str]| Machine::new().disk(image.path()).run(commands).refused(parts);
+    let partition = ["/dev/disk0: its partition /dev/disk0p1 is mounted at /fs/disk0p1", "umount /fs/disk0p1"];
+    refused("mount disk0 /fs/whole", &partition);
+    refused("format disk0 --yes", &partition);
+    refused("check disk0", &partition);
+}
+
+/// A volume over the whole disk that leaves room for a table, and a table that calls a part of it a partition.
+#[test]
+fn a_partition_is_refused_while_its_disk_is_mounted() {
+    let image = disk(64, "label: dos\nstart=8192, size=8192, type=83\n");
+    let table = fs::read(image.path()).expect("the disk can be read")[..512].to_vec();
+    fill(&image, 0, folder("whole").path());
+    image.overwrite(0, &table);
+    let commands = "mount disk0 /fs/whole && cat /fs/whole/text; mount disk0p1 /fs/part || echo refused; \
+        format disk0p1 --yes || echo refused; umount /fs/whole && format disk0p1 --yes && mount disk0p1";
+    let run = Machine::new().disk(image.path()).run(commands);
+    run.orderly();
+    let text = run.text();
+    assert!(text.starts_with("/dev/disk0 is at /fs/whole (ext2)\nwhole\nrefused\nrefused\n"), "{run}");
+    assert!(text.ends_with("/dev/disk0p1 is at /fs/disk0p1 (ext2)\n"), "{run}");
+    let whole = "/dev/disk0p1: /dev/disk0, which it is a part of, is mounted at /fs/whole; unmount it first (`umount /fs/whole`)";
+    assert_eq!(run.errors.matches(whole).count(), 2, "{run}");
 }
