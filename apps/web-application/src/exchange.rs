@@ -17,6 +17,8 @@ const PIECE_BYTES: u32 = 64 * 1024;
 #[must_use = "dropped without an answer, the client is told that the application failed"]
 pub struct Exchange {
     head: RequestHead,
+    /// The head as it came.
+    head_block: ExVec<u8>,
     /// None when the server has closed it.
     channel: Option<Imp<states::Ready>>,
 }
@@ -25,7 +27,8 @@ pub struct Exchange {
 #[derive(Debug)]
 pub struct Answered(());
 
-/// Nobody hears the answer: the client or the server is gone, or the server refused the answer's head.
+/// Nobody hears the answer, or not all of it: the client or the server is gone, the server refused the answer's head,
+/// or the application cut it off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone(());
 
@@ -59,8 +62,8 @@ impl BodyError {
 }
 
 impl Exchange {
-    pub(crate) fn new(head: &[u8], channel: Imp<states::Ready>) -> Result<Exchange, HeadError> {
-        Ok(Exchange { head: RequestHead::parse(head)?, channel: Some(channel) })
+    pub(crate) fn new(head: ExVec<u8>, channel: Imp<states::Ready>) -> Result<Exchange, HeadError> {
+        Ok(Exchange { head: RequestHead::parse(&head)?, head_block: head, channel: Some(channel) })
     }
 
     /// What is asked for.
@@ -125,12 +128,13 @@ impl Exchange {
         }
     }
 
-    /// Hands the channel itself to `work`, which may do all that the contract `HttpExchange` allows.
+    /// Hands the request as it came and its channel to `work`, which may do all that the contract `HttpExchange`
+    /// allows, or let another program do it.
     pub async fn by_hand<F: Future<Output = ()>>(
         self,
-        work: impl FnOnce(Imp<states::Ready>) -> F,
+        work: impl FnOnce(ExVec<u8>, Imp<states::Ready>) -> F,
     ) -> Result<Answered, Gone> {
-        work(self.channel.ok_or(Gone(()))?).await;
+        work(self.head_block, self.channel.ok_or(Gone(()))?).await;
         Ok(Answered(()))
     }
 }
@@ -155,6 +159,11 @@ impl Answer {
             Done { next } => Ok(Answer { channel: next }),
             Failed { .. } | ChannelClosed(_) => Err(Gone(())),
         }
+    }
+
+    /// Ends the answer before it is whole, for the client to see.
+    pub fn cut_off(self) -> Gone {
+        Gone(())
     }
 
     /// The answer is whole.

@@ -29,7 +29,7 @@ pub use web_message as message;
 pub const MOST_UNDER_WAY: usize = 64;
 
 /// Says that the application is ready and has each request answered by `answer`, until the server closes the
-/// channel. Gives the exit status for `main`.
+/// channel and the last one is answered. Gives the exit status for `main`.
 pub fn serve<A, F>(application: Exp<states::Start>, answer: A) -> i32
 where
     A: Fn(Exchange) -> F + 'static,
@@ -52,13 +52,13 @@ where
     let under_way = Rc::new(UnderWay::default());
     let mut application = application.ready();
     loop {
-        under_way.room().await;
-        let ExpReady::Serve { head, exchange, next } = application.receive_async().await else { return };
+        under_way.fewer_than(MOST_UNDER_WAY).await;
+        let ExpReady::Serve { head, exchange, next } = application.receive_async().await else { break };
         let place = Place::new(&under_way);
         let answer = Rc::clone(&answer);
         executor::spawn(async move {
             let _place = place;
-            match Exchange::new(&head, exchange) {
+            match Exchange::new(head, exchange) {
                 // Who answered, and whether there still was somebody to hear it, makes no difference here.
                 Ok(exchange) => drop(answer(exchange).await),
                 Err(error) => report::error(format_args!("a request of the server cannot be read: {error}")),
@@ -66,6 +66,9 @@ where
         });
         application = next.taken();
     }
+    // The server wants nothing more; what it was promised is still done. Where it is gone itself, so are the channels
+    // of its requests, and they end soon.
+    under_way.fewer_than(1).await;
 }
 
 /// How many requests are worked on, and who waits for one of them to end.
@@ -76,10 +79,10 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    /// Waits until another request may be taken.
-    async fn room(&self) {
+    /// Waits until there are so few.
+    async fn fewer_than(&self, count: usize) {
         poll_fn(|context| {
-            if self.count.get() < MOST_UNDER_WAY {
+            if self.count.get() < count {
                 return Poll::Ready(());
             }
             self.waiting.replace(Some(context.waker().clone()));

@@ -1,0 +1,260 @@
+//! Files of the namespace, for many tasks at once.
+//!
+//! Files that were read a moment ago stay open, as most requests are for few of them. Where the process that serves
+//! them ends in the middle, they are opened again and the read is repeated.
+//! Deliberately not here: what is in the files.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use contracts::access::AccessError;
+use contracts::directory::{self, NameError};
+use contracts::file::{self, FileError};
+use contracts::namespace::{PATIENCE_MS, block};
+use sip::channel::TypedEndpoint;
+use sip::executor::sleep_until;
+use sip::exheap::ExVec;
+use sip::time::monotonic;
+use sip::{Deadline, Status};
+
+use crate::turns::Turns;
+
+/// Bytes that are read at a time.
+pub const PIECE_BYTES: usize = 64 * 1024;
+
+/// How long an open file is used: what has its name may have changed.
+const OPEN_NS: u64 = 1_000_000_000;
+
+/// Files that stay open.
+const MOST_OPEN: usize = 128;
+
+/// How long to wait before an ended server is looked for again, at first and at most.
+const RETRY_MS: (u64, u64) = (2, 50);
+
+type Folder = directory::Imp<directory::states::Ready>;
+type Channel = file::Imp<file::states::Ready>;
+
+/// All files that the application reaches.
+pub struct Files {
+    names: Turns<Option<Folder>>,
+    open: RefCell<Vec<Open>>,
+}
+
+struct Open {
+    path: String,
+    channel: Channel,
+    bytes: u64,
+    since_ns: u64,
+}
+
+/// A file that is read.
+pub struct OpenFile<'a> {
+    files: &'a Files,
+    open: Open,
+}
+
+impl Files {
+    /// The files below this folder; without one there are none.
+    pub fn new(names: Option<Folder>) -> Files {
+        Files { names: Turns::new(names), open: RefCell::default() }
+    }
+
+    /// Opens a file to be read.
+    pub async fn open(&self, path: &str) -> Result<OpenFile<'_>, AccessError> {
+        let open = match self.take_open(path) {
+            Some(open) => open,
+            None => self.open_anew(path).await?,
+        };
+        Ok(OpenFile { files: self, open })
+    }
+
+    fn take_open(&self, path: &str) -> Option<Open> {
+        let mut all = self.open.borrow_mut();
+        let now = monotonic();
+        all.retain(|open| now.saturating_sub(open.since_ns) < OPEN_NS);
+        let index = all.iter().position(|open| open.path == path)?;
+        Some(all.swap_remove(index))
+    }
+
+    /// Opens a file, waiting for a server that is just being started again.
+    async fn open_anew(&self, path: &str) -> Result<Open, AccessError> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let mut pause_ms = RETRY_MS.0;
+        loop {
+            match self.try_open(path).await {
+                Err(error) if error.may_pass() && !deadline.has_passed() => {
+                    sleep_until(Deadline::after_ms(pause_ms)).await;
+                    pause_ms = (pause_ms * 2).min(RETRY_MS.1);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_open(&self, path: &str) -> Result<Open, AccessError> {
+        let (importer, exporter) = file::new_channel()?;
+        self.bind(path, exporter).await?;
+        let channel = opened(importer).await?;
+        match channel.get_attributes().receive_async().await {
+            file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => {
+                Ok(Open { path: path.to_string(), channel: next, bytes: attributes.size_bytes, since_ns: monotonic() })
+            }
+            file::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Opens the folder at this path, or the namespace itself, for its own requests or for another program.
+    pub async fn open_folder(&self, path: &str) -> Result<Folder, AccessError> {
+        let (importer, exporter) = directory::new_channel()?;
+        self.bind(path, exporter).await?;
+        match importer.receive_async().await {
+            directory::ImpStart::Success { next } => Ok(next),
+            directory::ImpStart::Refused { error, .. } => Err(error.into()),
+            directory::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Opens a file to be appended to, and makes it where it is not there. Gives its bytes as well.
+    pub async fn open_to_append(&self, path: &str) -> Result<(Channel, u64), AccessError> {
+        let (folder, name) = contracts::path::split_last(path).ok_or(NameError::BadPath)?;
+        let folder = self.open_folder(folder).await?;
+        let (importer, exporter) = file::new_channel()?;
+        let permissions = contracts::file_writer::NEW_PERMISSIONS;
+        let mode = directory::CreateMode::OpenExisting;
+        match folder.create_file(block(name)?, permissions, mode, exporter).receive_async().await {
+            directory::ImpReadyAfterCreateFile::Done { .. } => {}
+            directory::ImpReadyAfterCreateFile::Failed { error, .. } => return Err(error.into()),
+            directory::ImpReadyAfterCreateFile::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+        }
+        match opened(importer).await?.get_attributes().receive_async().await {
+            file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => Ok((next, attributes.size_bytes)),
+            file::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    async fn bind<E: TypedEndpoint>(&self, path: &str, exporter: E) -> Result<(), AccessError> {
+        let path = block(path)?;
+        let mut turn = self.names.take().await;
+        let names = turn.value().ok_or(Status::Closed)?;
+        let folder = names.take().ok_or(NameError::NotFound)?;
+        match folder.bind(path, exporter).receive_async().await {
+            directory::ImpReadyAfterBind::Bound { next } => {
+                *names = Some(next);
+                Ok(())
+            }
+            directory::ImpReadyAfterBind::NotBound { error, next, .. }
+            | directory::ImpReadyAfterBind::Failed { error, next } => {
+                *names = Some(next);
+                Err(error.into())
+            }
+            directory::ImpReadyAfterBind::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+}
+
+async fn opened(importer: file::Imp<file::states::Start>) -> Result<Channel, AccessError> {
+    match importer.receive_async().await {
+        file::ImpStart::Success { next } => Ok(next),
+        file::ImpStart::Refused { error, .. } => Err(error.into()),
+        file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    }
+}
+
+impl OpenFile<'_> {
+    /// Its bytes when it was opened.
+    pub fn bytes(&self) -> u64 {
+        self.open.bytes
+    }
+
+    /// Reads from the byte `offset` on, at most `most` bytes: a block, and how many of its bytes were read.
+    pub async fn read(self, offset: u64, most: usize) -> Result<(Self, ExVec<u8>, usize), AccessError> {
+        let OpenFile { files, open: Open { path, mut channel, mut bytes, mut since_ns } } = self;
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        loop {
+            let room = ExVec::new(most)?;
+            match channel.read(room, offset, u32::try_from(most).unwrap_or(u32::MAX)).receive_async().await {
+                file::ImpReadyAfterRead::ReadDone { data, count, next } => {
+                    let count = (count as usize).min(data.len());
+                    let open = Open { path, channel: next, bytes, since_ns };
+                    return Ok((OpenFile { files, open }, data, count));
+                }
+                file::ImpReadyAfterRead::ReadFailed { error, .. } if error != FileError::Unavailable => {
+                    return Err(error.into());
+                }
+                _ if deadline.has_passed() => return Err(AccessError::ServerEnded),
+                _ => {
+                    let again = files.open_anew(&path).await?;
+                    if again.bytes != bytes {
+                        // It is another file now, and a part of it would not fit what was read before.
+                        return Err(AccessError::ServerEnded);
+                    }
+                    (channel, bytes, since_ns) = (again.channel, again.bytes, again.since_ns);
+                }
+            }
+        }
+    }
+
+    /// Keeps it open for the next request.
+    pub fn keep(self) {
+        let mut all = self.files.open.borrow_mut();
+        if all.len() < MOST_OPEN {
+            all.push(self.open);
+        }
+    }
+}
+
+/// The path of a file that a client asks for, below the root of the files. `None` if it leads elsewhere or is none.
+pub fn below(root: &str, asked: &str) -> Option<String> {
+    let asked = asked.trim_start_matches('/');
+    let is_name = |part: &str| !part.is_empty() && part.len() <= 255 && !part.starts_with('.');
+    if asked.len() > 1024 || asked.chars().any(char::is_control) || !asked.split('/').all(is_name) {
+        return None;
+    }
+    Some(format!("{}/{asked}", root.trim_end_matches('/')))
+}
+
+/// The status with which a client is told.
+pub fn status_of(error: AccessError) -> u16 {
+    match error {
+        AccessError::Name(
+            NameError::NotFound | NameError::NotADirectory | NameError::IsADirectory | NameError::BadPath,
+        )
+        | AccessError::Name(NameError::WrongContract | NameError::TooManyLinks)
+        | AccessError::File(FileError::NotFound | FileError::NotADirectory | FileError::IsADirectory)
+        | AccessError::File(FileError::NotAFile | FileError::BadPath | FileError::TooManyLinks) => 404,
+        AccessError::Name(NameError::NotPermitted) | AccessError::File(FileError::NotPermitted) => 403,
+        AccessError::Name(NameError::NoSpace) | AccessError::File(FileError::NoSpace) => 507,
+        error if error.may_pass() => 503,
+        AccessError::Name(NameError::Exhausted) | AccessError::File(FileError::Exhausted) | AccessError::System(_) => {
+            503
+        }
+        _ => 500,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_the_root() {
+        assert_eq!(below("/fs/disk0", "dir00000/class0_1").as_deref(), Some("/fs/disk0/dir00000/class0_1"));
+        assert_eq!(below("/fs/disk0/", "//a").as_deref(), Some("/fs/disk0/a"));
+        for asked in ["", "/", "..", "a/../b", "a/..", "./a", "a//b", "a/", ".hidden", "a\0b", "a\nb"] {
+            assert_eq!(below("/fs/disk0", asked), None, "{asked:?}");
+        }
+        assert_eq!(below("/", &"x/".repeat(600)), None);
+        assert_eq!(below("/", &"x".repeat(256)), None);
+    }
+
+    #[test]
+    fn a_client_hears_whose_fault_it_is() {
+        assert_eq!(status_of(NameError::NotFound.into()), 404);
+        assert_eq!(status_of(NameError::NotPermitted.into()), 403);
+        assert_eq!(status_of(AccessError::ServerEnded), 503);
+        assert_eq!(status_of(FileError::DeviceError.into()), 500);
+        assert_eq!(status_of(FileError::NoSpace.into()), 507);
+    }
+}

@@ -1,0 +1,115 @@
+//! The log of what is posted: in a file, or in memory where there is none.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+
+use contracts::access::AccessError;
+use contracts::file;
+use sip::Status;
+use sip::exheap::ExVec;
+use sip::time::wall;
+
+use crate::files::Files;
+use crate::record::{LINE_BYTES, Posted};
+use crate::turns::Turns;
+
+/// Lines that are kept in memory; later ones push the first ones out.
+const MOST_LINES: usize = 32 * 1024;
+
+/// The log.
+pub struct Log {
+    path: Option<String>,
+    state: Turns<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Lines that were written in all; unknown until the file is opened.
+    count: Option<u64>,
+    file: Option<file::Imp<file::states::Ready>>,
+    lines: VecDeque<String>,
+}
+
+impl Log {
+    /// A log in the file at this path, or in memory.
+    pub fn new(path: Option<&str>) -> Log {
+        Log { path: path.map(String::from), state: Turns::new(State::default()) }
+    }
+
+    /// The path of its file.
+    pub fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    /// Adds a line. Lines are written one after the other, each as a whole.
+    pub async fn add(&self, files: &Files, posted: &Posted, cookie: u32) -> Result<u64, AccessError> {
+        let mut turn = self.state.take().await;
+        let state = turn.value().ok_or(Status::Closed)?;
+        let Some(path) = &self.path else {
+            let count = state.count.unwrap_or(0) + 1;
+            if state.lines.len() == MOST_LINES {
+                state.lines.pop_front();
+            }
+            state.lines.push_back(line(posted, count, cookie));
+            state.count = Some(count);
+            return Ok(count);
+        };
+        let is_new = state.file.is_none();
+        match state.append(files, path, posted, cookie).await {
+            // The file was opened for an earlier line, and whoever serves it may have ended since: another one does now.
+            Err(error) if error.may_pass() && !is_new => state.append(files, path, posted, cookie).await,
+            other => other,
+        }
+    }
+
+    /// Empties the log.
+    pub async fn reset(&self, files: &Files) -> Result<(), AccessError> {
+        let mut turn = self.state.take().await;
+        let state = turn.value().ok_or(Status::Closed)?;
+        *state = State::default();
+        let Some(path) = &self.path else { return Ok(()) };
+        let (file, _) = files.open_to_append(path).await?;
+        match file.set_size(0).receive_async().await {
+            file::ImpReadyAfterSetSize::Done { .. } => Ok(()),
+            file::ImpReadyAfterSetSize::Failed { error, .. } => Err(error.into()),
+            file::ImpReadyAfterSetSize::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// The lines in memory, of a log without a file.
+    pub async fn lines(&self) -> String {
+        let mut turn = self.state.take().await;
+        let mut text = String::new();
+        for line in turn.value().iter().flat_map(|state| &state.lines) {
+            text.push_str(line);
+        }
+        text
+    }
+}
+
+impl State {
+    async fn append(&mut self, files: &Files, path: &str, posted: &Posted, cookie: u32) -> Result<u64, AccessError> {
+        let (file, count) = match (self.file.take(), self.count) {
+            (Some(file), Some(count)) => (file, count),
+            _ => {
+                let (file, bytes) = files.open_to_append(path).await?;
+                (file, bytes / LINE_BYTES as u64)
+            }
+        };
+        let count = count + 1;
+        let data = ExVec::from_slice(line(posted, count, cookie).as_bytes())?;
+        let bytes = data.len() as u32;
+        match file.append(data, bytes).receive_async().await {
+            file::ImpReadyAfterAppend::Appended { next, .. } => {
+                (self.file, self.count) = (Some(next), Some(count));
+                Ok(count)
+            }
+            file::ImpReadyAfterAppend::WriteFailed { error, .. } => Err(error.into()),
+            file::ImpReadyAfterAppend::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+}
+
+fn line(posted: &Posted, count: u64, cookie: u32) -> String {
+    posted.line(count, wall() / 1_000_000_000, sip::process::id(), cookie)
+}
