@@ -1,0 +1,50 @@
+//! Addresses of the internet as text.
+
+use core::fmt::{self, Write};
+use core::net::{IpAddr, Ipv6Addr};
+
+use contracts::SocketAddress;
+
+/// Letters of the longest address.
+const MOST_LETTERS: usize = 45;
+
+/// The text of an address, without memory of its own.
+#[derive(Clone, Copy)]
+pub(crate) struct AddressText {
+    letters: [u8; MOST_LETTERS],
+    used: u8,
+}
+
+impl AddressText {
+    /// The address of a client, without its port; one of IPv4 as that.
+    pub(crate) fn of(address: &SocketAddress) -> AddressText {
+        let mut text = AddressText { letters: [0; MOST_LETTERS], used: 0 };
+        // There is room for any.
+        let _ = write!(text, "{}", address.ip());
+        text
+    }
+
+    /// The text.
+    pub(crate) fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.letters[..usize::from(self.used)]).unwrap_or("")
+    }
+}
+
+impl Write for AddressText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let used = usize::from(self.used);
+        let room = self.letters.get_mut(used..used + text.len()).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.used += text.len() as u8;
+        Ok(())
+    }
+}
+
+/// The address that a person wrote; the empty text is any address.
+pub(crate) fn parse(text: &str, port: u16) -> Option<SocketAddress> {
+    let address = match text {
+        "" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        _ => text.parse().ok()?,
+    };
+    Some(SocketAddress::new(address, port))
+}

@@ -1,0 +1,417 @@
+//! Sending answers: heads, pages and files.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+
+use http::answer::HeadWriter;
+use http::page;
+use http::range::ByteRange;
+use sip::exheap::ExVec;
+
+use crate::Server;
+use crate::blocks::PIECE_BYTES;
+use crate::cache::Entry;
+use crate::plan::Content;
+use crate::store::{FileChannel, StoreError, of_file};
+use crate::wire::{Gone, Wire};
+
+/// Bytes of a head without what an application says.
+const HEAD_BYTES: usize = 1024;
+/// Contents up to here are read in one piece and sent with the head, and kept for the next who asks.
+const WHOLE_BYTES: u64 = 64 << 10;
+/// What goes between the parts of an answer with several ranges. Content that holds it would have to be searched
+/// for it; that it does is less likely than that it is damaged on the way.
+const BOUNDARY: &str = "7b0f26f7e6a34c1d9d5a8e0f1c2b3a49";
+
+/// What was sent, for the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) status: u16,
+    pub(crate) content_bytes: u64,
+    /// Whether the connection can go on.
+    pub(crate) goes_on: bool,
+}
+
+/// An answer could not be sent to its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub(crate) status: u16,
+}
+
+/// How an answer is to be given.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) is_head: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) minor_version: u8,
+}
+
+/// The status line and the fields that all answers have.
+pub(crate) fn begin_head(server: &Server, head: &mut HeadWriter<'_>, status: u16, manner: Manner) {
+    head.status(status);
+    head.put(b"server: singularity\r\ndate: ");
+    head.put(&server.date());
+    if !manner.keep_alive {
+        head.put(b"\r\nconnection: close\r\n");
+    } else if manner.minor_version == 0 {
+        head.put(b"\r\nconnection: keep-alive\r\n");
+    } else {
+        head.put(b"\r\n");
+    }
+}
+
+/// Sends a page that tells of a status. `fields` are further ones, each with its line's end.
+pub(crate) async fn send_page(
+    server: &Server,
+    wire: &mut Wire,
+    manner: Manner,
+    status: u16,
+    explanation: &str,
+    fields: &str,
+) -> Result<Sent, Cut> {
+    let page = page::status(status, explanation);
+    send_text(server, wire, manner, status, &page, fields).await
+}
+
+/// Sends a page of HTML.
+pub(crate) async fn send_text(
+    server: &Server,
+    wire: &mut Wire,
+    manner: Manner,
+    status: u16,
+    page: &str,
+    fields: &str,
+) -> Result<Sent, Cut> {
+    let cut = Cut { status };
+    let content: &[u8] = if manner.is_head { b"" } else { page.as_bytes() };
+    let small = HEAD_BYTES + fields.len() + content.len();
+    let mut block = match server.blocks.take(small) {
+        Ok(block) => block,
+        Err(_) => ExVec::new(small).map_err(|_| cut)?,
+    };
+    let mut head = HeadWriter::new(&mut block);
+    begin_head(server, &mut head, status, manner);
+    head.put(fields.as_bytes());
+    head.put(b"content-type: text/html; charset=utf-8\r\n");
+    head.number_field("content-length", page.len() as u64);
+    head.put(b"\r\n");
+    head.put(content);
+    let count = head.finish().ok_or(cut)?;
+    let block = wire.write(block, 0, count).await.map_err(|Gone| cut)?;
+    server.blocks.give(block);
+    Ok(Sent { status, content_bytes: content.len() as u64, goes_on: manner.keep_alive })
+}
+
+/// Sends an answer that is a head alone.
+pub(crate) async fn send_head(
+    server: &Server,
+    wire: &mut Wire,
+    manner: Manner,
+    status: u16,
+    fields: &[u8],
+) -> Result<Sent, Cut> {
+    let cut = Cut { status };
+    let mut block = server.blocks.take(HEAD_BYTES + fields.len()).map_err(|_| cut)?;
+    let mut head = HeadWriter::new(&mut block);
+    begin_head(server, &mut head, status, manner);
+    head.put(fields);
+    head.put(b"\r\n");
+    let count = head.finish().ok_or(cut)?;
+    let block = wire.write(block, 0, count).await.map_err(|Gone| cut)?;
+    server.blocks.give(block);
+    Ok(Sent { status, content_bytes: 0, goes_on: manner.keep_alive })
+}
+
+/// Sends what is asked for of an open file.
+pub(crate) async fn send_file(
+    server: &Server,
+    wire: &mut Wire,
+    manner: Manner,
+    entry: &Rc<Entry>,
+    content: Content,
+) -> Result<Sent, Cut> {
+    let size = entry.attributes.size_bytes;
+    match content {
+        Content::Nothing(304) => send_head(server, wire, manner, 304, &entry.fields).await,
+        Content::Nothing(416) => {
+            let field = format!("content-range: bytes */{size}\r\n");
+            send_page(server, wire, manner, 416, "", &field).await
+        }
+        Content::Nothing(status) => send_page(server, wire, manner, status, "", "").await,
+        Content::Whole => send_part(server, wire, manner, entry, None).await,
+        Content::Part(part) => send_part(server, wire, manner, entry, Some(part)).await,
+        Content::Parts(parts) => send_parts(server, wire, manner, entry, &parts).await,
+    }
+}
+
+/// Writes the head of an answer with all of a file, or one part of it.
+fn file_head(
+    server: &Server,
+    manner: Manner,
+    entry: &Entry,
+    part: Option<ByteRange>,
+) -> Result<(ExVec<u8>, usize), StoreError> {
+    let mut block = server.blocks.take(HEAD_BYTES).map_err(|_| StoreError::Unavailable)?;
+    let mut head = HeadWriter::new(&mut block);
+    let size = entry.attributes.size_bytes;
+    match part {
+        None => {
+            begin_head(server, &mut head, 200, manner);
+            head.number_field("content-length", size);
+        }
+        Some(part) => {
+            begin_head(server, &mut head, 206, manner);
+            head.number_field("content-length", part.length);
+            put_content_range(&mut head, part, size);
+        }
+    }
+    head.put(&entry.fields);
+    head.put(b"\r\n");
+    let count = head.finish().ok_or(StoreError::Failed)?;
+    Ok((block, count))
+}
+
+fn put_content_range(head: &mut HeadWriter<'_>, part: ByteRange, size: u64) {
+    head.put(b"content-range: bytes ");
+    head.put_number(part.start);
+    head.put(b"-");
+    head.put_number(part.start + part.length - 1);
+    head.put(b"/");
+    head.put_number(size);
+    head.put(b"\r\n");
+}
+
+async fn send_part(
+    server: &Server,
+    wire: &mut Wire,
+    manner: Manner,
+    entry: &Rc<Entry>,
+    part: Option<ByteRange>,
+) -> Result<Sent, Cut> {
+    let status = if part.is_some() { 206 } else { 200 };
+    let cut = Cut { status };
+    let range = part.unwrap_or(ByteRange { start: 0, length: entry.attributes.size_bytes });
+    if manner.is_head || range.length == 0 {
+        let (block, count) = file_head(server, manner, entry, part).map_err(|_| cut)?;
+        server.blocks.give(wire.write(block, 0, count).await.map_err(|Gone| cut)?);
+        return Ok(Sent { status, content_bytes: 0, goes_on: manner.keep_alive });
+    }
+    let sent = Sent { status, content_bytes: range.length, goes_on: manner.keep_alive };
+    if entry.attributes.size_bytes <= WHOLE_BYTES {
+        let block = match whole(server, entry).await {
+            Ok(block) => block,
+            Err(error) => return send_trouble(server, wire, manner, error).await,
+        };
+        let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
+        // The file has at most WHOLE_BYTES.
+        let data = (block, range.start as usize, range.length as usize);
+        let (head, block) = wire.write_two(head, data).await.map_err(|Gone| cut)?;
+        server.blocks.give(head);
+        if let Some(block) = server.cache.give_warm(entry, block, server.now_ns()) {
+            server.blocks.give(block);
+        }
+        return Ok(sent);
+    }
+    let mut reader = Reader::new(server, entry, range);
+    reader.ask().await.map_err(|_| cut)?;
+    let first = match reader.next().await {
+        Ok(first) => first,
+        Err(error) => return send_trouble(server, wire, manner, error).await,
+    };
+    let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
+    send_pieces(server, wire, Some(head), reader, first).await.map_err(|Gone| cut)?;
+    Ok(sent)
+}
+
+/// Sends what a reader gives, from its first piece on, which goes out with `head`.
+async fn send_pieces(
+    server: &Server,
+    wire: &mut Wire,
+    mut head: Option<(ExVec<u8>, usize)>,
+    mut reader: Reader<'_>,
+    first: (ExVec<u8>, usize),
+) -> Result<(), Gone> {
+    if !reader.is_done() {
+        wire.send_at_once().await?;
+    }
+    let (mut block, mut count) = first;
+    loop {
+        let is_last = reader.is_done();
+        if !is_last {
+            // The next piece is read while this one is sent.
+            reader.ask().await.map_err(|_| Gone)?;
+        }
+        let sent = match head.take() {
+            Some(head) => {
+                let (head, block) = wire.write_two(head, (block, 0, count)).await?;
+                server.blocks.give(head);
+                block
+            }
+            None => wire.write(block, 0, count).await?,
+        };
+        server.blocks.give(sent);
+        if is_last {
+            return Ok(());
+        }
+        (block, count) = reader.next().await.map_err(|_| Gone)?;
+    }
+}
+
+/// Sends several parts (RFC 9110, section 14.6).
+async fn send_parts(
+    server: &Server,
+    wire: &mut Wire,
+    manner: Manner,
+    entry: &Rc<Entry>,
+    parts: &[ByteRange],
+) -> Result<Sent, Cut> {
+    let cut = Cut { status: 206 };
+    let size = entry.attributes.size_bytes;
+    let heads: alloc::vec::Vec<String> = parts
+        .iter()
+        .map(|part| {
+            let last = part.start + part.length - 1;
+            format!(
+                "\r\n--{BOUNDARY}\r\ncontent-type: {}\r\ncontent-range: bytes {}-{last}/{size}\r\n\r\n",
+                entry.content_type, part.start
+            )
+        })
+        .collect();
+    let end = format!("\r\n--{BOUNDARY}--\r\n");
+    let length = heads.iter().map(|head| head.len() as u64).sum::<u64>()
+        + parts.iter().map(|part| part.length).sum::<u64>()
+        + end.len() as u64;
+    let mut before = server.blocks.take(2 * HEAD_BYTES).map_err(|_| cut)?;
+    let mut head = HeadWriter::new(&mut before);
+    begin_head(server, &mut head, 206, manner);
+    head.number_field("content-length", length);
+    head.put(b"content-type: multipart/byteranges; boundary=");
+    head.put(BOUNDARY.as_bytes());
+    head.put(b"\r\n");
+    // The type of the content is told with each part.
+    let rest = entry.fields.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    head.put(&entry.fields[rest..]);
+    head.put(b"\r\n");
+    let mut used = head.finish().ok_or(cut)?;
+    wire.send_at_once().await.map_err(|Gone| cut)?;
+    for (part, text) in parts.iter().zip(&heads) {
+        let room = before.get_mut(used..used + text.len()).ok_or(cut)?;
+        room.copy_from_slice(text.as_bytes());
+        used += text.len();
+        let mut reader = Reader::new(server, entry, *part);
+        reader.ask().await.map_err(|_| cut)?;
+        let first = reader.next().await.map_err(|_| cut)?;
+        send_pieces(server, wire, Some((before, used)), reader, first).await.map_err(|Gone| cut)?;
+        before = server.blocks.take(2 * HEAD_BYTES).map_err(|_| cut)?;
+        used = 0;
+    }
+    before[..end.len()].copy_from_slice(end.as_bytes());
+    server.blocks.give(wire.write(before, 0, end.len()).await.map_err(|Gone| cut)?);
+    Ok(Sent { status: 206, content_bytes: length, goes_on: manner.keep_alive })
+}
+
+/// Tells the client why a file cannot be sent.
+pub(crate) async fn send_trouble(
+    server: &Server,
+    wire: &mut Wire,
+    manner: Manner,
+    error: StoreError,
+) -> Result<Sent, Cut> {
+    match error {
+        StoreError::NotFound | StoreError::IsFolder => send_page(server, wire, manner, 404, "", "").await,
+        StoreError::NotPermitted => send_page(server, wire, manner, 403, "", "").await,
+        StoreError::Unavailable => {
+            let explanation = "the files are not there at present; try again soon";
+            send_page(server, wire, manner, 503, explanation, "retry-after: 1\r\n").await
+        }
+        StoreError::Failed => send_page(server, wire, manner, 500, "the file cannot be read", "").await,
+    }
+}
+
+/// A block with the whole content of a file at its start.
+async fn whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, StoreError> {
+    if let Some(block) = server.cache.take_warm(entry) {
+        return Ok(block);
+    }
+    let mut reader = Reader::new(server, entry, ByteRange { start: 0, length: entry.attributes.size_bytes });
+    reader.ask().await?;
+    Ok(reader.next().await?.0)
+}
+
+/// Reads a part of a file piece by piece, the next one while the one before is sent.
+struct Reader<'a> {
+    server: &'a Server,
+    entry: Rc<Entry>,
+    offset: u64,
+    end: u64,
+    asked: Option<(contracts::file::Imp<contracts::file::states::ReadyAfterRead>, usize)>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(server: &'a Server, entry: &Rc<Entry>, range: ByteRange) -> Reader<'a> {
+        Reader { server, entry: entry.clone(), offset: range.start, end: range.start + range.length, asked: None }
+    }
+
+    /// Whether all was given.
+    fn is_done(&self) -> bool {
+        self.offset == self.end
+    }
+
+    /// Asks for the next piece, without waiting for it.
+    async fn ask(&mut self) -> Result<(), StoreError> {
+        let channel = match self.entry.take_channel() {
+            Some(channel) => channel,
+            None => self.open().await?,
+        };
+        self.ask_on(channel)
+    }
+
+    fn ask_on(&mut self, channel: FileChannel) -> Result<(), StoreError> {
+        let count = (self.end - self.offset).min(PIECE_BYTES as u64) as usize;
+        let block = self.server.blocks.take(count).map_err(|_| StoreError::Unavailable)?;
+        self.asked = Some((channel.read(block, self.offset, count as u32), count));
+        Ok(())
+    }
+
+    /// The piece that was asked for: its block and how long it is. Where the file system ended meanwhile, the file is
+    /// opened again once, and must be what it was.
+    async fn next(&mut self) -> Result<(ExVec<u8>, usize), StoreError> {
+        use contracts::file::ImpReadyAfterRead as Answer;
+        let mut may_open = true;
+        loop {
+            let (channel, count) = self.asked.take().ok_or(StoreError::Failed)?;
+            match channel.receive_async().await {
+                Answer::ReadDone { data, count: read, next } => {
+                    self.entry.give_channel(next);
+                    if read as usize != count || data.len() < count {
+                        self.server.cache.forget(&self.entry);
+                        return Err(StoreError::Failed);
+                    }
+                    self.offset += count as u64;
+                    return Ok((data, count));
+                }
+                Answer::ReadFailed { error, .. } if of_file(error) != StoreError::Unavailable || !may_open => {
+                    return Err(of_file(error));
+                }
+                Answer::ChannelClosed(_) if !may_open => return Err(StoreError::Unavailable),
+                Answer::ReadFailed { .. } | Answer::ChannelClosed(_) => {
+                    may_open = false;
+                    self.server.cache.forget(&self.entry);
+                    let channel = self.open().await?;
+                    self.ask_on(channel)?;
+                }
+            }
+        }
+    }
+
+    /// One more channel to the file.
+    async fn open(&self) -> Result<FileChannel, StoreError> {
+        let opened = self.server.store.open_file(&self.entry.path).await?;
+        if !self.entry.is_same(&opened.attributes) {
+            self.server.cache.forget(&self.entry);
+            return Err(StoreError::Failed);
+        }
+        Ok(opened.channel)
+    }
+}

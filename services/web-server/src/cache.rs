@@ -1,0 +1,234 @@
+//! Files that are open, for as long as what is known of them can be believed.
+//!
+//! Key types: [`Cache`], [`Entry`]. After [`VALID_NS`] a file is opened again by its path, so whoever changes it, or
+//! puts another in its place, waits no longer than that to see it served. Whole small files that were read in that
+//! time are kept in the blocks in which they are sent.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use contracts::file::FileAttributes;
+use http::conditional::Validators;
+use http::{content_type, date};
+use sip::exheap::ExVec;
+
+use crate::store::{FileChannel, Opened};
+
+/// How long what is known of a file is believed.
+const VALID_NS: u64 = 1_000_000_000;
+/// A file that was changed at most so many seconds ago may change again without its time telling it.
+const UNSETTLED_S: i64 = 2;
+const WAYS: usize = 4;
+const SETS: usize = 512;
+/// Channels to one file that are kept while nobody reads.
+const MOST_CHANNELS: usize = 8;
+/// Bytes of contents that are kept.
+const MOST_WARM_BYTES: usize = 16 << 20;
+/// Blocks with the content of one file that are kept.
+const MOST_WARM_BLOCKS: usize = 64;
+
+/// An open file.
+pub(crate) struct Entry {
+    /// Its path in the served folder, with `/` in front.
+    pub(crate) path: Box<str>,
+    /// What was known of it when it was opened.
+    pub(crate) attributes: FileAttributes,
+    /// The fields of an answer that tell of it, as they are sent.
+    pub(crate) fields: Box<[u8]>,
+    /// What kind of content it has.
+    pub(crate) content_type: &'static str,
+    etag: Box<[u8]>,
+    opened_ns: u64,
+    /// Whether requests to come may find it.
+    is_cached: Cell<bool>,
+    channels: RefCell<Vec<FileChannel>>,
+    warm: RefCell<Vec<ExVec<u8>>>,
+}
+
+impl Entry {
+    /// A file as it was just opened. `wall_s` is the time of day in seconds since 1970-01-01 00:00 UTC.
+    pub(crate) fn new(path: &str, opened: Opened, now_ns: u64, wall_s: i64) -> Entry {
+        let Opened { channel, attributes } = opened;
+        let weak = if (wall_s - attributes.modified_s).abs() <= UNSETTLED_S { "W/" } else { "" };
+        let etag = format!("{weak}\"{:x}-{:x}-{:x}\"", attributes.node, attributes.modified_s, attributes.size_bytes);
+        let content_type = content_type::of(path);
+        let mut fields = Vec::with_capacity(192);
+        for (name, value) in [
+            ("content-type", content_type.as_bytes()),
+            ("last-modified", &date::header(attributes.modified_s)),
+            ("etag", etag.as_bytes()),
+            ("accept-ranges", b"bytes"),
+        ] {
+            fields.extend_from_slice(name.as_bytes());
+            fields.extend_from_slice(b": ");
+            fields.extend_from_slice(value);
+            fields.extend_from_slice(b"\r\n");
+        }
+        Entry {
+            path: path.into(),
+            attributes,
+            fields: fields.into(),
+            content_type,
+            etag: etag.into_bytes().into(),
+            opened_ns: now_ns,
+            is_cached: Cell::new(false),
+            channels: RefCell::new(Vec::from([channel])),
+            warm: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// What a conditional request is judged by.
+    pub(crate) fn validators(&self) -> Validators<'_> {
+        Validators { etag: &self.etag, modified_s: self.attributes.modified_s }
+    }
+
+    /// A channel to read on, if one is free.
+    pub(crate) fn take_channel(&self) -> Option<FileChannel> {
+        self.channels.borrow_mut().pop()
+    }
+
+    /// Gives a channel back.
+    pub(crate) fn give_channel(&self, channel: FileChannel) {
+        let mut channels = self.channels.borrow_mut();
+        if self.is_cached.get() && channels.len() < MOST_CHANNELS {
+            channels.push(channel);
+        }
+    }
+
+    /// Whether an opened file is this one, as it is.
+    pub(crate) fn is_same(&self, other: &FileAttributes) -> bool {
+        let mine = &self.attributes;
+        (mine.node, mine.size_bytes, mine.modified_s) == (other.node, other.size_bytes, other.modified_s)
+    }
+}
+
+struct Slot {
+    hash: u64,
+    used: u64,
+    entry: Rc<Entry>,
+}
+
+/// The open files.
+pub(crate) struct Cache {
+    sets: RefCell<Vec<Vec<Slot>>>,
+    clock: Cell<u64>,
+    warm_bytes: Cell<usize>,
+}
+
+impl Cache {
+    /// Without a file.
+    pub(crate) fn new() -> Cache {
+        let sets = (0..SETS).map(|_| Vec::new()).collect();
+        Cache { sets: RefCell::new(sets), clock: Cell::new(0), warm_bytes: Cell::new(0) }
+    }
+
+    /// The file at a path, if it was opened not long ago.
+    pub(crate) fn find(&self, path: &str, now_ns: u64) -> Option<Rc<Entry>> {
+        let hash = hash(path.as_bytes());
+        let mut sets = self.sets.borrow_mut();
+        let set = &mut sets[hash as usize % SETS];
+        let index = set.iter().position(|slot| slot.hash == hash && *slot.entry.path == *path)?;
+        if now_ns.saturating_sub(set[index].entry.opened_ns) > VALID_NS {
+            let old = set.swap_remove(index).entry;
+            self.cool(&old);
+            return None;
+        }
+        set[index].used = self.tick();
+        Some(set[index].entry.clone())
+    }
+
+    /// Takes a file in; of a set that is full, the one that was asked for longest ago goes.
+    pub(crate) fn insert(&self, entry: &Rc<Entry>) {
+        let hash = hash(entry.path.as_bytes());
+        let mut sets = self.sets.borrow_mut();
+        let set = &mut sets[hash as usize % SETS];
+        let slot = Slot { hash, used: self.tick(), entry: entry.clone() };
+        entry.is_cached.set(true);
+        let same = set.iter().position(|slot| slot.hash == hash && slot.entry.path == entry.path);
+        let oldest = || set.iter().enumerate().min_by_key(|(_, slot)| slot.used).map(|(index, _)| index);
+        let replaced = if same.is_none() && set.len() < WAYS { None } else { same.or_else(oldest) };
+        match replaced {
+            None => set.push(slot),
+            Some(index) => {
+                let old = core::mem::replace(&mut set[index], slot).entry;
+                self.cool(&old);
+            }
+        }
+    }
+
+    /// Takes a file out: what was known of it is wrong.
+    pub(crate) fn forget(&self, entry: &Entry) {
+        let hash = hash(entry.path.as_bytes());
+        let mut sets = self.sets.borrow_mut();
+        sets[hash as usize % SETS].retain(|slot| slot.hash != hash || slot.entry.path != entry.path);
+        self.cool(entry);
+    }
+
+    /// Closes the files that are believed in no more.
+    pub(crate) fn sweep(&self, now_ns: u64) {
+        for set in self.sets.borrow_mut().iter_mut() {
+            set.retain(|slot| {
+                let is_valid = now_ns.saturating_sub(slot.entry.opened_ns) <= VALID_NS;
+                if !is_valid {
+                    self.cool(&slot.entry);
+                }
+                is_valid
+            });
+        }
+    }
+
+    /// A block that holds the whole content of a file.
+    pub(crate) fn take_warm(&self, entry: &Entry) -> Option<ExVec<u8>> {
+        let block = entry.warm.borrow_mut().pop()?;
+        self.warm_bytes.set(self.warm_bytes.get() - block.len());
+        Some(block)
+    }
+
+    /// Keeps a block that holds the whole content of a file, or gives it back.
+    pub(crate) fn give_warm(&self, entry: &Entry, block: ExVec<u8>, now_ns: u64) -> Option<ExVec<u8>> {
+        let bytes = self.warm_bytes.get() + block.len();
+        let mut warm = entry.warm.borrow_mut();
+        let is_old = now_ns.saturating_sub(entry.opened_ns) > VALID_NS;
+        if is_old || !entry.is_cached.get() || bytes > MOST_WARM_BYTES || warm.len() >= MOST_WARM_BLOCKS {
+            return Some(block);
+        }
+        warm.push(block);
+        self.warm_bytes.set(bytes);
+        None
+    }
+
+    /// Frees what an entry that is in the cache no more holds.
+    fn cool(&self, entry: &Entry) {
+        entry.is_cached.set(false);
+        entry.channels.borrow_mut().clear();
+        while let Some(block) = self.take_warm(entry) {
+            drop(block);
+        }
+    }
+
+    fn tick(&self) -> u64 {
+        let tick = self.clock.get() + 1;
+        self.clock.set(tick);
+        tick
+    }
+}
+
+/// FNV-1a, eight bytes at a time where there are as many. Who finds paths that collide only makes the server open
+/// those again.
+fn hash(bytes: &[u8]) -> u64 {
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(PRIME).rotate_left(29);
+    }
+    for byte in chunks.remainder() {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+    }
+    hash ^ hash >> 32
+}

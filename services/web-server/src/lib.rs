@@ -1,0 +1,167 @@
+//! A web server: the files of a folder over HTTP/1.1.
+//!
+//! All that is known of HTTP is in the library `http`; here are the channels. Every connection is a task on one
+//! thread. [`listener`] takes connections, [`connection`] serves one, [`plan`] judges a request, [`answers`] sends;
+//! [`store`] is the way to the file system, [`cache`] the files that are open, [`wire`] and [`input`] the two
+//! directions of a connection, [`blocks`] what is used again. The content of a file is read into a block, and that
+//! block is lent to the network stack: no byte of it is copied here. Deliberately not here: TLS.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod address;
+mod answers;
+mod blocks;
+mod cache;
+mod connection;
+mod input;
+mod listener;
+mod log;
+mod plan;
+mod store;
+mod turn;
+mod wire;
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use core::cell::{Cell, RefCell};
+use core::time::Duration;
+
+use contracts::report;
+use sip::{Deadline, executor, time};
+
+use blocks::Blocks;
+use cache::Cache;
+use log::AccessLog;
+use store::Store;
+
+sip::startup!();
+
+/// How often what is due now and then is done.
+const HOUSEKEEPING_MS: u64 = 1000;
+
+/// Bounds of what a client may use.
+struct Limits {
+    connections: usize,
+    header_bytes: usize,
+    header_time_ms: u32,
+    keep_alive_time_ms: u32,
+    write_time_ms: u32,
+}
+
+/// What all connections share.
+struct Server {
+    root_path: String,
+    tcp_path: String,
+    limits: Limits,
+    store: Store,
+    cache: Cache,
+    blocks: Blocks,
+    log: AccessLog,
+    /// The path of the request that is looked at.
+    scratch: RefCell<String>,
+    connections: Cell<usize>,
+    date: Cell<(i64, [u8; http::date::HEADER_BYTES])>,
+}
+
+/// Serves for as long as it is let.
+pub fn main(startup: Startup) -> i32 {
+    let port = u16::try_from(startup.port).ok();
+    let Some(address) = port.and_then(|port| address::parse(&startup.address, port)) else {
+        report::error(format_args!("`{}` and {} are no address and port", startup.address, startup.port));
+        return 2;
+    };
+    let limits = Limits {
+        connections: usize::try_from(startup.connections).unwrap_or(1).max(1),
+        header_bytes: usize::try_from(startup.header_bytes).unwrap_or(0).clamp(1024, 1 << 20),
+        header_time_ms: milliseconds(startup.header_time),
+        keep_alive_time_ms: milliseconds(startup.keep_alive_time),
+        write_time_ms: milliseconds(startup.write_time),
+    };
+    let server = Rc::new(Server {
+        store: Store::new(startup.namespace, &startup.root),
+        root_path: startup.root,
+        tcp_path: startup.tcp,
+        limits,
+        cache: Cache::new(),
+        blocks: Blocks::default(),
+        log: AccessLog::new(&startup.log),
+        scratch: RefCell::new(String::new()),
+        connections: Cell::new(0),
+        date: Cell::new((-1, http::date::header(0))),
+    });
+    let served = executor::block_on(async {
+        executor::spawn(keep_house(server.clone()));
+        executor::spawn(log::write_regularly(server.clone()));
+        listener::run(server, address).await;
+    });
+    match served {
+        Ok(()) => 0,
+        Err(status) => {
+            report::error(format_args!("cannot wait for clients: {}", status.text()));
+            1
+        }
+    }
+}
+
+/// A time limit as the contracts have it. The greatest number would be for ever.
+fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(wire::FOR_EVER).clamp(1, wire::FOR_EVER - 1)
+}
+
+async fn keep_house(server: Rc<Server>) {
+    loop {
+        executor::sleep_until(Deadline::after_ms(HOUSEKEEPING_MS)).await;
+        server.cache.sweep(server.now_ns());
+    }
+}
+
+impl Server {
+    fn now_ns(&self) -> u64 {
+        time::monotonic()
+    }
+
+    /// Seconds since 1970-01-01 00:00 UTC.
+    fn wall_s(&self) -> i64 {
+        (time::wall() / 1_000_000_000) as i64
+    }
+
+    /// The date as a header field has it.
+    fn date(&self) -> [u8; http::date::HEADER_BYTES] {
+        let now = self.wall_s();
+        let (second, text) = self.date.get();
+        if second == now {
+            return text;
+        }
+        let text = http::date::header(now);
+        self.date.set((now, text));
+        text
+    }
+
+    /// Whether most of the connections that there may be are there: then none is kept that is not asked on.
+    fn is_crowded(&self) -> bool {
+        self.connections.get() >= self.limits.connections - self.limits.connections / 8
+    }
+
+    /// Waits until one more connection may be taken.
+    async fn has_room(&self) {
+        while self.connections.get() >= self.limits.connections {
+            executor::sleep_until(Deadline::after_ms(1)).await;
+        }
+    }
+
+    /// Counts a connection until the guard ends.
+    fn enter(self: Rc<Server>) -> Entered {
+        self.connections.set(self.connections.get() + 1);
+        Entered(self)
+    }
+}
+
+struct Entered(Rc<Server>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.0.connections.set(self.0.connections.get() - 1);
+    }
+}

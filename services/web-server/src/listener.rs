@@ -1,0 +1,96 @@
+//! Taking connections.
+
+use alloc::rc::Rc;
+
+use contracts::tcp_listener;
+use contracts::{SocketAddress, report, tcp};
+use sip::{Deadline, executor};
+
+use crate::Server;
+use crate::address::AddressText;
+use crate::connection;
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+const FIRST_PAUSE_MS: u64 = 2;
+const LONGEST_PAUSE_MS: u64 = 100;
+
+type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
+
+/// Takes connections for as long as the process lives. When the network stack ends, listens again at the one that
+/// takes its place.
+pub(crate) async fn run(server: Rc<Server>, address: SocketAddress) {
+    let mut pause_ms = FIRST_PAUSE_MS;
+    let mut told = None;
+    loop {
+        match listen(&server, address).await {
+            // The stack's channel is kept: it may end what belongs to it.
+            Ok((_stack, listener, local)) => {
+                report::error(format_args!("serving {} at port {}", server.root_path, local.port));
+                pause_ms = FIRST_PAUSE_MS;
+                told = None;
+                accept(&server, listener).await;
+            }
+            Err(reason) => {
+                if told != Some(reason) {
+                    report::error(format_args!("cannot take connections: {reason}"));
+                    told = Some(reason);
+                }
+            }
+        }
+        executor::sleep_until(Deadline::after_ms(pause_ms)).await;
+        pause_ms = (pause_ms * 2).min(LONGEST_PAUSE_MS);
+    }
+}
+
+async fn listen(
+    server: &Server,
+    address: SocketAddress,
+) -> Result<(tcp::Imp<tcp::states::Ready>, Listener, SocketAddress), &'static str> {
+    let (importer, exporter) = tcp::new_channel().map_err(|status| status.text())?;
+    let bound = server.store.bind_in_namespace(&server.tcp_path, exporter).await;
+    bound.map_err(|_| "there is no network stack")?;
+    let stack = match importer.receive_async().await {
+        tcp::ImpStart::Success { next } => next,
+        tcp::ImpStart::Refused { error, .. } => return Err(words(error)),
+        tcp::ImpStart::ChannelClosed(_) => return Err("the network stack has ended"),
+    };
+    match stack.listen(address, BACKLOG).receive_async().await {
+        tcp::ImpReadyAfterListen::Listening { listener, local, next } => Ok((next, listener, local)),
+        tcp::ImpReadyAfterListen::Failed { error, .. } => Err(words(error)),
+        tcp::ImpReadyAfterListen::ChannelClosed(_) => Err("the network stack has ended"),
+    }
+}
+
+/// Takes connections until the listener ends.
+async fn accept(server: &Rc<Server>, mut listener: Listener) {
+    loop {
+        server.has_room().await;
+        listener = match listener.accept().receive_async().await {
+            tcp_listener::ImpReadyAfterAccept::Accepted { connection, remote, next, .. } => {
+                let server = server.clone();
+                let guard = server.clone().enter();
+                executor::spawn(async move {
+                    connection::serve(server, connection, AddressText::of(&remote)).await;
+                    drop(guard);
+                });
+                next
+            }
+            tcp_listener::ImpReadyAfterAccept::Failed { next, .. } => {
+                executor::sleep_until(Deadline::after_ms(FIRST_PAUSE_MS)).await;
+                next
+            }
+            tcp_listener::ImpReadyAfterAccept::ChannelClosed(_) => return,
+        };
+    }
+}
+
+fn words(error: tcp::TcpError) -> &'static str {
+    match error {
+        tcp::TcpError::NotPermitted => "that port is not for this program",
+        tcp::TcpError::BadAddress => "the address is not one of this machine",
+        tcp::TcpError::AddressInUse => "somebody else takes connections there",
+        tcp::TcpError::Exhausted => "the network stack has no room left",
+        _ => "the network stack failed",
+    }
+}

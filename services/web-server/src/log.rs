@@ -1,0 +1,167 @@
+//! The access log: a line for each answer, gathered here and written now and then.
+//!
+//! A log that cannot be written stops nobody: lines wait up to [`MOST_WAITING_BYTES`], and what comes then is counted
+//! and not kept.
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::ops::Range;
+
+use contracts::file::ImpReadyAfterAppend;
+use contracts::report;
+use http::access_log::{self, Line};
+use http::date;
+use sip::{Deadline, executor};
+
+use crate::Server;
+use crate::address::AddressText;
+use crate::answers::Sent;
+use crate::blocks::PIECE_BYTES;
+use crate::plan::Noted;
+use crate::store::FileChannel;
+
+/// How often lines are written.
+const PAUSE_MS: u64 = 500;
+/// How long it is waited before a log that could not be written is tried again.
+const LONG_PAUSE_MS: u64 = 2000;
+const MOST_WAITING_BYTES: usize = 1 << 20;
+
+/// Lines that are on their way to the file.
+pub(crate) struct AccessLog {
+    path: String,
+    waiting: RefCell<Vec<u8>>,
+    /// Lines that were not kept.
+    lost: Cell<u64>,
+    date: Cell<(i64, [u8; date::LOG_BYTES])>,
+}
+
+impl AccessLog {
+    /// A log to the file at this path of the namespace; without a path, none.
+    pub(crate) fn new(path: &str) -> AccessLog {
+        AccessLog {
+            path: String::from(path),
+            waiting: RefCell::new(Vec::new()),
+            lost: Cell::new(0),
+            date: Cell::new((0, date::log(0))),
+        }
+    }
+
+    /// Notes an answer. `head` are the bytes that `noted` speaks of.
+    pub(crate) fn note(&self, server: &Server, address: &AddressText, head: &[u8], noted: Option<&Noted>, sent: Sent) {
+        if self.path.is_empty() {
+            return;
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() > MOST_WAITING_BYTES {
+            self.lost.set(self.lost.get() + 1);
+            return;
+        }
+        let bytes = |range: &Range<u32>| head.get(range.start as usize..range.end as usize).unwrap_or(&[]);
+        let text = |range: &Range<u32>| core::str::from_utf8(bytes(range)).unwrap_or("");
+        let line = Line {
+            address: address.as_str(),
+            date: &self.date(server.wall_s()),
+            request: noted.map(|noted| (text(&noted.method), text(&noted.target), noted.minor_version)),
+            status: sent.status,
+            content_bytes: sent.content_bytes,
+            referer: noted.and_then(|noted| noted.referer.as_ref()).map(bytes),
+            user_agent: noted.and_then(|noted| noted.user_agent.as_ref()).map(bytes),
+        };
+        access_log::push(&mut waiting, &line);
+    }
+
+    fn date(&self, now: i64) -> [u8; date::LOG_BYTES] {
+        let (second, text) = self.date.get();
+        if second == now {
+            return text;
+        }
+        let text = date::log(now);
+        self.date.set((now, text));
+        text
+    }
+}
+
+/// Writes what waits, as long as the process lives.
+pub(crate) async fn write_regularly(server: Rc<Server>) {
+    let log = &server.log;
+    if log.path.is_empty() {
+        return;
+    }
+    let mut open: Option<FileChannel> = None;
+    let mut has_told = false;
+    loop {
+        executor::sleep_until(Deadline::after_ms(PAUSE_MS)).await;
+        if log.waiting.borrow().is_empty() {
+            continue;
+        }
+        let written = match open.take() {
+            Some(file) => write(&server, file).await,
+            None => match server.store.open_log(&log.path).await {
+                Ok(file) => write(&server, file).await,
+                Err(_) => None,
+            },
+        };
+        open = written;
+        if open.is_some() {
+            has_told = false;
+            continue;
+        }
+        if !has_told {
+            report::error(format_args!("{} cannot be written; it is tried again", log.path));
+            has_told = true;
+        }
+        executor::sleep_until(Deadline::after_ms(LONG_PAUSE_MS)).await;
+    }
+}
+
+/// Appends what waits; the file if that was done. What was not written waits on, as far as there is room.
+async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
+    let log = &server.log;
+    let lines = core::mem::take(&mut *log.waiting.borrow_mut());
+    let mut rest = lines.as_slice();
+    while !rest.is_empty() {
+        let (piece, later) = rest.split_at(rest.len().min(PIECE_BYTES));
+        let Ok(mut block) = server.blocks.take(piece.len()) else { break };
+        block[..piece.len()].copy_from_slice(piece);
+        match file.append(block, piece.len() as u32).receive_async().await {
+            ImpReadyAfterAppend::Appended { data, next, .. } => {
+                server.blocks.give(data);
+                file = next;
+                rest = later;
+            }
+            ImpReadyAfterAppend::WriteFailed { written, .. } => {
+                keep(log, rest.get(written as usize..).unwrap_or(&[]));
+                return None;
+            }
+            ImpReadyAfterAppend::ChannelClosed(_) => {
+                keep(log, rest);
+                return None;
+            }
+        }
+    }
+    let lost = log.lost.replace(0);
+    if lost > 0 {
+        report::error(format_args!("{}: {lost} lines had no room and are not in it", log.path));
+    }
+    keep(log, rest);
+    // The memory of the lines is used again.
+    if log.waiting.borrow().is_empty() && lines.capacity() <= MOST_WAITING_BYTES {
+        let mut lines = lines;
+        lines.clear();
+        *log.waiting.borrow_mut() = lines;
+    }
+    Some(file)
+}
+
+/// Puts lines back in front of those that came meanwhile.
+fn keep(log: &AccessLog, lines: &[u8]) {
+    if lines.is_empty() {
+        return;
+    }
+    let mut waiting = log.waiting.borrow_mut();
+    let mut all = Vec::from(lines);
+    all.extend_from_slice(&waiting);
+    *waiting = all;
+}

@@ -1,0 +1,161 @@
+//! What a request is answered with: judged at once, from its head and what is known of files.
+//!
+//! Key types: [`Plan`], [`Action`]; [`make`] reads the head. Deliberately not here: anything that waits.
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use http::conditional::{self, Verdict};
+use http::range::{self, ByteRange, Ranges};
+use http::request::{self, Framing, Method, Rejection, Request};
+use http::target;
+
+use crate::Server;
+use crate::cache::Entry;
+
+/// The name of the file that is served for a folder.
+pub(crate) const INDEX: &str = "index.html";
+
+/// Where in the head the words of the log line are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noted {
+    pub(crate) method: Range<u32>,
+    pub(crate) target: Range<u32>,
+    pub(crate) referer: Option<Range<u32>>,
+    pub(crate) user_agent: Option<Range<u32>>,
+    pub(crate) minor_version: u8,
+}
+
+/// What of a file is sent.
+pub(crate) enum Content {
+    /// All of it.
+    Whole,
+    /// A part.
+    Part(ByteRange),
+    /// Several parts.
+    Parts(Vec<ByteRange>),
+    /// 304, 412 and 416: nothing.
+    Nothing(u16),
+}
+
+/// What is done about a request.
+pub(crate) enum Action {
+    /// An open file is sent.
+    Send(Rc<Entry>, Content),
+    /// The file at this path has to be opened first.
+    Open(String),
+    /// It is told what can be asked.
+    Options,
+    /// 405.
+    NotAllowed,
+    /// A page that tells of a status.
+    Page(u16, &'static str),
+}
+
+/// What becomes of a request.
+pub(crate) struct Plan {
+    pub(crate) noted: Noted,
+    pub(crate) head_bytes: usize,
+    pub(crate) framing: Framing,
+    pub(crate) keep_alive: bool,
+    pub(crate) expects_continue: bool,
+    pub(crate) is_head: bool,
+    pub(crate) minor_version: u8,
+    pub(crate) action: Action,
+}
+
+/// Reads the head of a request at the start of `bytes`; `None` if it is not whole. `opened` is the file that was
+/// opened because the same head asked for it.
+pub(crate) fn make(server: &Server, bytes: &[u8], opened: Option<Rc<Entry>>) -> Result<Option<Plan>, Rejection> {
+    let mut space = request::header_space();
+    let Some(request) = request::parse(bytes, &mut space, server.limits.header_bytes)? else {
+        return Ok(None);
+    };
+    let action = action(server, &request, opened);
+    Ok(Some(Plan {
+        noted: note(bytes, &request),
+        head_bytes: request.head_bytes,
+        framing: request.framing,
+        keep_alive: request.keep_alive,
+        expects_continue: request.expects_continue,
+        is_head: request.method == Method::Head,
+        minor_version: request.minor_version,
+        action,
+    }))
+}
+
+fn action(server: &Server, request: &Request<'_, '_>, opened: Option<Rc<Entry>>) -> Action {
+    if let Some(entry) = opened {
+        return select(server, request, entry);
+    }
+    if request.path == "*" {
+        return Action::Options;
+    }
+    let mut path = server.scratch.borrow_mut();
+    if target::decode(request.path, &mut path).is_err() {
+        return Action::Page(400, "the path names nothing that could be here");
+    }
+    match request.method {
+        Method::Get | Method::Head => {}
+        Method::Options => return Action::Options,
+        Method::Other => return Action::Page(501, "this method is not known here"),
+        _ => return Action::NotAllowed,
+    }
+    if target::is_hidden(&path) {
+        return Action::Page(404, "");
+    }
+    if path.ends_with('/') {
+        path.push_str(INDEX);
+    }
+    match server.cache.find(&path, server.now_ns()) {
+        Some(entry) => select(server, request, entry),
+        None => Action::Open(path.clone()),
+    }
+}
+
+/// What of an open file is asked for.
+fn select(server: &Server, request: &Request<'_, '_>, entry: Rc<Entry>) -> Action {
+    let now = server.wall_s();
+    let content = match conditional::judge(request, entry.validators(), now) {
+        Verdict::NotModified => Content::Nothing(304),
+        Verdict::Failed => Content::Nothing(412),
+        Verdict::Serve if request.method == Method::Get => match request.header("range") {
+            Some(range) if conditional::range_applies(request, entry.validators(), now) => {
+                match range::parse(range, entry.attributes.size_bytes) {
+                    Ranges::Whole => Content::Whole,
+                    Ranges::One(part) => Content::Part(part),
+                    Ranges::Many(parts) => Content::Parts(parts),
+                    Ranges::NotSatisfiable => Content::Nothing(416),
+                }
+            }
+            _ => Content::Whole,
+        },
+        Verdict::Serve => Content::Whole,
+    };
+    Action::Send(entry, content)
+}
+
+fn note(bytes: &[u8], request: &Request<'_, '_>) -> Noted {
+    let mut noted = Noted {
+        method: place(bytes, request.method_text.as_bytes()),
+        target: place(bytes, request.target.as_bytes()),
+        minor_version: request.minor_version,
+        ..Noted::default()
+    };
+    for (name, value) in request.headers() {
+        match name.len() {
+            7 if name.eq_ignore_ascii_case("referer") => noted.referer = Some(place(bytes, value)),
+            10 if name.eq_ignore_ascii_case("user-agent") => noted.user_agent = Some(place(bytes, value)),
+            _ => {}
+        }
+    }
+    noted
+}
+
+/// Where `part`, which is a part of `bytes`, lies in it. A head is shorter than 4 GiB.
+fn place(bytes: &[u8], part: &[u8]) -> Range<u32> {
+    let start = (part.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize) as u32;
+    start..start.wrapping_add(part.len() as u32)
+}

@@ -1,0 +1,311 @@
+//! The folder that is served, through the file system's contracts, for many tasks at once.
+//!
+//! Key types: [`Store`], [`Opened`], [`FileChannel`]. When the file system ends and is started again, the folder is
+//! bound again; a question waits a little for that. Deliberately not here: what is kept of a file, which is
+//! [`crate::cache`]'s.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use contracts::directory::{self, CreateMode, NameError, NodeKind};
+use contracts::file::{self, FileAttributes, FileError};
+use contracts::file_writer::NEW_PERMISSIONS;
+use contracts::{directory_page, path};
+use http::listing::Name;
+use sip::channel::TypedEndpoint;
+use sip::exheap::ExVec;
+use sip::{Deadline, executor};
+
+use crate::turn::Turns;
+
+/// How long a question waits for a file system that is just being started again, in milliseconds.
+const PATIENCE_MS: u64 = 500;
+const RETRY_MS: u64 = 2;
+/// Names that a listing shows at most.
+const MOST_NAMES: usize = 2000;
+
+/// One of the channels to a file.
+pub(crate) type FileChannel = file::Imp<file::states::Ready>;
+
+type Folder = directory::Imp<directory::states::Ready>;
+
+/// Why something was not opened or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreError {
+    /// Nothing that can be served has that name.
+    NotFound,
+    /// The server may not.
+    NotPermitted,
+    /// It is a folder.
+    IsFolder,
+    /// The file system is not there at present, or has no memory left.
+    Unavailable,
+    /// The file system cannot read it.
+    Failed,
+}
+
+/// A file that was opened just now.
+pub(crate) struct Opened {
+    /// A channel to it.
+    pub(crate) channel: FileChannel,
+    /// What was known of it then.
+    pub(crate) attributes: FileAttributes,
+}
+
+/// The folder that is served, and the namespace that it is found in.
+pub(crate) struct Store {
+    path: String,
+    namespace: Shared,
+    root: Shared,
+}
+
+/// A folder that several tasks ask, one at a time; none while it is not open.
+#[derive(Default)]
+struct Shared {
+    folder: RefCell<Option<Folder>>,
+    turns: Turns,
+}
+
+impl Store {
+    /// The folder at `path`, which need not be there yet.
+    pub(crate) fn new(namespace: Folder, path: &str) -> Store {
+        Store {
+            path: String::from(path),
+            namespace: Shared { folder: RefCell::new(Some(namespace)), turns: Turns::default() },
+            root: Shared::default(),
+        }
+    }
+
+    /// Opens the file at a path of the served folder.
+    pub(crate) async fn open_file(&self, path: &str) -> Result<Opened, StoreError> {
+        let patience = Deadline::after_ms(PATIENCE_MS);
+        loop {
+            match self.try_open_file(path).await {
+                Err(StoreError::Unavailable) if !patience.has_passed() => wait_a_little().await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_open_file(&self, path: &str) -> Result<Opened, StoreError> {
+        let (importer, exporter) = file::new_channel().map_err(|_| StoreError::Unavailable)?;
+        self.bind(path, exporter).await?;
+        let channel = match importer.receive_async().await {
+            file::ImpStart::Success { next } => next,
+            file::ImpStart::Refused { error, .. } => return Err(of_file(error)),
+            file::ImpStart::ChannelClosed(_) => return Err(StoreError::Unavailable),
+        };
+        match channel.get_attributes().receive_async().await {
+            file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => {
+                Ok(Opened { channel: next, attributes })
+            }
+            file::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(StoreError::Unavailable),
+        }
+    }
+
+    /// The names in the folder at a path of the served folder, and whether there are more than are told.
+    pub(crate) async fn list(&self, path: &str) -> Result<(Vec<Name>, bool), StoreError> {
+        let (importer, exporter) = directory::new_channel().map_err(|_| StoreError::Unavailable)?;
+        self.bind(path, exporter).await?;
+        let mut folder = opened(importer).await?;
+        let mut names: Vec<(Name, NodeKind)> = Vec::new();
+        let mut cursor = 0;
+        let mut left_out = false;
+        let mut page = new_page()?;
+        while !left_out {
+            let asked = folder.enumerate(block("")?, cursor, page);
+            let (filled, bytes, next_cursor, more, next) = match asked.receive_async().await {
+                directory::ImpReadyAfterEnumerate::Page { page, bytes, cursor, more, next } => {
+                    (page, bytes, cursor, more, next)
+                }
+                directory::ImpReadyAfterEnumerate::NotEnumerated { error, .. } => return Err(of_name(error)),
+                directory::ImpReadyAfterEnumerate::ChannelClosed(_) => return Err(StoreError::Unavailable),
+            };
+            let used = (bytes as usize).min(filled.len());
+            for entry in directory_page::entries(&filled[..used]) {
+                left_out |= !add_name(&mut names, &entry);
+            }
+            folder = next;
+            page = filled;
+            // A server whose cursor stands still would keep this here for ever.
+            if !more || next_cursor == cursor {
+                break;
+            }
+            cursor = next_cursor;
+        }
+        let mut told = Vec::with_capacity(names.len());
+        for (name, kind) in names {
+            let (name, next) = with_attributes(folder, name, kind).await?;
+            told.push(name);
+            folder = next;
+        }
+        Ok((told, left_out))
+    }
+
+    /// Connects the exporting end of a channel to what has that path in the served folder.
+    async fn bind<E: TypedEndpoint>(&self, path: &str, exporter: E) -> Result<(), StoreError> {
+        let path = path.trim_start_matches('/');
+        if !path::is_valid(path) {
+            return Err(StoreError::NotFound);
+        }
+        let _turn = self.root.turns.take().await;
+        let kept = self.root.folder.borrow_mut().take();
+        let root = match kept {
+            Some(root) => root,
+            // A root that is not there may come: nothing is known to be missing before.
+            None => self.open_folder(&self.path).await.map_err(|_| StoreError::Unavailable)?,
+        };
+        let (root, bound) = bind(root, path, exporter).await?;
+        *self.root.folder.borrow_mut() = Some(root);
+        bound
+    }
+
+    /// Connects the exporting end of a channel to what has that path in the namespace.
+    pub(crate) async fn bind_in_namespace<E: TypedEndpoint>(&self, path: &str, exporter: E) -> Result<(), StoreError> {
+        let _turn = self.namespace.turns.take().await;
+        let namespace = self.namespace.folder.borrow_mut().take().ok_or(StoreError::Unavailable)?;
+        let (namespace, bound) = bind(namespace, path, exporter).await?;
+        *self.namespace.folder.borrow_mut() = Some(namespace);
+        bound
+    }
+
+    /// Opens a folder of the namespace.
+    async fn open_folder(&self, path: &str) -> Result<Folder, StoreError> {
+        let (importer, exporter) = directory::new_channel().map_err(|_| StoreError::Unavailable)?;
+        self.bind_in_namespace(path, exporter).await?;
+        opened(importer).await
+    }
+
+    /// Opens the file at a path of the namespace to be appended to; makes it, and the folder that it is in, where
+    /// they are not there.
+    pub(crate) async fn open_log(&self, path: &str) -> Result<FileChannel, StoreError> {
+        let (folder_path, name) = path::split_last(path).ok_or(StoreError::IsFolder)?;
+        let folder = match self.open_folder(folder_path).await {
+            Err(StoreError::NotFound) => {
+                self.make_folder(folder_path).await?;
+                self.open_folder(folder_path).await?
+            }
+            opened => opened?,
+        };
+        let (importer, exporter) = file::new_channel().map_err(|_| StoreError::Unavailable)?;
+        let asked = folder.create_file(block(name)?, NEW_PERMISSIONS, CreateMode::OpenExisting, exporter);
+        match asked.receive_async().await {
+            directory::ImpReadyAfterCreateFile::Done { .. } => {}
+            directory::ImpReadyAfterCreateFile::Failed { error, .. } => return Err(of_name(error)),
+            directory::ImpReadyAfterCreateFile::ChannelClosed(_) => return Err(StoreError::Unavailable),
+        }
+        match importer.receive_async().await {
+            file::ImpStart::Success { next } => Ok(next),
+            file::ImpStart::Refused { error, .. } => Err(of_file(error)),
+            file::ImpStart::ChannelClosed(_) => Err(StoreError::Unavailable),
+        }
+    }
+
+    async fn make_folder(&self, path: &str) -> Result<(), StoreError> {
+        let (parent, name) = path::split_last(path).ok_or(StoreError::NotFound)?;
+        let parent = self.open_folder(parent).await?;
+        match parent.create_directory(block(name)?).receive_async().await {
+            directory::ImpReadyAfterCreateDirectory::Done { .. } => Ok(()),
+            directory::ImpReadyAfterCreateDirectory::Failed { error, .. } => Err(of_name(error)),
+            directory::ImpReadyAfterCreateDirectory::ChannelClosed(_) => Err(StoreError::Unavailable),
+        }
+    }
+}
+
+/// Waits a little before something is tried again.
+async fn wait_a_little() {
+    executor::sleep_until(Deadline::after_ms(RETRY_MS)).await;
+}
+
+async fn bind<E: TypedEndpoint>(
+    folder: Folder,
+    path: &str,
+    exporter: E,
+) -> Result<(Folder, Result<(), StoreError>), StoreError> {
+    match folder.bind(block(path)?, exporter).receive_async().await {
+        directory::ImpReadyAfterBind::Bound { next } => Ok((next, Ok(()))),
+        directory::ImpReadyAfterBind::NotBound { error, next, .. }
+        | directory::ImpReadyAfterBind::Failed { error, next } => Ok((next, Err(of_name(error)))),
+        directory::ImpReadyAfterBind::ChannelClosed(_) => Err(StoreError::Unavailable),
+    }
+}
+
+async fn opened(importer: directory::Imp<directory::states::Start>) -> Result<Folder, StoreError> {
+    match importer.receive_async().await {
+        directory::ImpStart::Success { next } => Ok(next),
+        directory::ImpStart::Refused { error, .. } => Err(of_name(error)),
+        directory::ImpStart::ChannelClosed(_) => Err(StoreError::Unavailable),
+    }
+}
+
+fn block(text: &str) -> Result<ExVec<u8>, StoreError> {
+    ExVec::from_slice(text.as_bytes()).map_err(|_| StoreError::Unavailable)
+}
+
+fn new_page() -> Result<ExVec<u8>, StoreError> {
+    ExVec::new(directory_page::PAGE_BYTES).map_err(|_| StoreError::Unavailable)
+}
+
+/// Takes a name into a listing, unless it is not served; false if there is no room for it.
+fn add_name(names: &mut Vec<(Name, NodeKind)>, entry: &directory_page::Entry<'_>) -> bool {
+    let Ok(name) = core::str::from_utf8(entry.name) else { return true };
+    if name.is_empty()
+        || name.starts_with('.')
+        || !matches!(entry.kind, NodeKind::Directory | NodeKind::File | NodeKind::Link | NodeKind::Mount)
+    {
+        return true;
+    }
+    if names.len() == MOST_NAMES {
+        return false;
+    }
+    let is_folder = matches!(entry.kind, NodeKind::Directory | NodeKind::Mount);
+    names.push((Name { name: String::from(name), is_folder, size_bytes: None, modified_s: None }, entry.kind));
+    true
+}
+
+/// Asks for size and time of a name.
+async fn with_attributes(folder: Folder, mut name: Name, kind: NodeKind) -> Result<(Name, Folder), StoreError> {
+    match folder.get_attributes(block(&name.name)?).receive_async().await {
+        directory::ImpReadyAfterGetAttributes::Attributes { attributes, next, .. } => {
+            // Size and time of a link are its own.
+            if kind != NodeKind::Link {
+                name.size_bytes = Some(attributes.size_bytes);
+                name.modified_s = Some(attributes.modified_s);
+            }
+            Ok((name, next))
+        }
+        // A name that went away meanwhile is told without them.
+        directory::ImpReadyAfterGetAttributes::Failed { next, .. } => Ok((name, next)),
+        directory::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(StoreError::Unavailable),
+    }
+}
+
+fn of_name(error: NameError) -> StoreError {
+    match error {
+        NameError::NotFound
+        | NameError::NotADirectory
+        | NameError::BadPath
+        | NameError::TooManyLinks
+        | NameError::WrongContract => StoreError::NotFound,
+        NameError::NotPermitted => StoreError::NotPermitted,
+        NameError::IsADirectory => StoreError::IsFolder,
+        NameError::Unavailable | NameError::Exhausted => StoreError::Unavailable,
+        _ => StoreError::Failed,
+    }
+}
+
+/// What an error of a file means here.
+pub(crate) fn of_file(error: FileError) -> StoreError {
+    match error {
+        FileError::NotFound
+        | FileError::NotADirectory
+        | FileError::NotAFile
+        | FileError::BadPath
+        | FileError::TooManyLinks => StoreError::NotFound,
+        FileError::NotPermitted => StoreError::NotPermitted,
+        FileError::IsADirectory => StoreError::IsFolder,
+        FileError::Unavailable | FileError::Exhausted => StoreError::Unavailable,
+        _ => StoreError::Failed,
+    }
+}

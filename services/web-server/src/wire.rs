@@ -1,0 +1,123 @@
+//! A connection to a client, message by message.
+
+use contracts::tcp_connection::{self, Imp, states};
+use sip::exheap::ExVec;
+
+/// A timeout that never comes.
+pub(crate) const FOR_EVER: u32 = u32::MAX;
+
+/// The connection is gone, or serves nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// What a read gave.
+pub(crate) enum Read {
+    /// So many bytes at the start of the block.
+    Data(ExVec<u8>, usize),
+    /// Nothing, in the time that was given.
+    Nothing,
+    /// The client has finished.
+    End,
+}
+
+/// The way to one client.
+pub(crate) struct Wire {
+    endpoint: Option<Imp<states::Ready>>,
+    write_time_ms: u32,
+    sends_at_once: bool,
+}
+
+impl Wire {
+    /// Over an accepted connection. Writing fails when the client takes nothing for `write_time_ms`.
+    pub(crate) fn new(endpoint: Imp<states::Ready>, write_time_ms: u32) -> Wire {
+        Wire { endpoint: Some(endpoint), write_time_ms, sends_at_once: false }
+    }
+
+    /// Waits for bytes.
+    pub(crate) async fn read(&mut self, most: u32, timeout_ms: u32) -> Result<Read, Gone> {
+        use tcp_connection::ImpReadyAfterRead as Answer;
+        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        let (read, next) = match endpoint.read(most, timeout_ms).receive_async().await {
+            Answer::Data { data, count, next } => {
+                let count = (count as usize).min(data.len());
+                (Read::Data(data, count), next)
+            }
+            Answer::NoData { next } => (Read::Nothing, next),
+            Answer::EndOfData { next } => (Read::End, next),
+            Answer::Failed { .. } | Answer::ChannelClosed(_) => return Err(Gone),
+        };
+        self.endpoint = Some(next);
+        Ok(read)
+    }
+
+    /// Sends a part of a block and gives it back.
+    pub(crate) async fn write(&mut self, block: ExVec<u8>, from: usize, count: usize) -> Result<ExVec<u8>, Gone> {
+        use tcp_connection::ImpReadyAfterWrite as Answer;
+        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        // Blocks are shorter than 4 GiB.
+        let asked = endpoint.write(block, from as u32, count as u32, self.write_time_ms);
+        match asked.receive_async().await {
+            Answer::Written { data, next } => {
+                self.endpoint = Some(next);
+                Ok(data)
+            }
+            Answer::WriteFailed { .. } | Answer::ChannelClosed(_) => Err(Gone),
+        }
+    }
+
+    /// Sends the start of one block and a part of another, in one go, and gives them back.
+    pub(crate) async fn write_two(
+        &mut self,
+        head: (ExVec<u8>, usize),
+        data: (ExVec<u8>, usize, usize),
+    ) -> Result<(ExVec<u8>, ExVec<u8>), Gone> {
+        use tcp_connection::ImpReadyAfterWriteTwo as Answer;
+        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        let (head, head_count) = head;
+        let (data, from, count) = data;
+        let asked = endpoint.write_two(head, head_count as u32, data, from as u32, count as u32, self.write_time_ms);
+        match asked.receive_async().await {
+            Answer::WrittenTwo { head, data, next } => {
+                self.endpoint = Some(next);
+                Ok((head, data))
+            }
+            Answer::WriteTwoFailed { .. } | Answer::ChannelClosed(_) => Err(Gone),
+        }
+    }
+
+    /// Small pieces are sent at once from here on: an answer goes out in several.
+    pub(crate) async fn send_at_once(&mut self) -> Result<(), Gone> {
+        use tcp_connection::ImpReadyAfterSetOptions as Answer;
+        if self.sends_at_once {
+            return Ok(());
+        }
+        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        match endpoint.set_options(true, 0).receive_async().await {
+            // Where it cannot be set, pieces come later.
+            Answer::Done { next } | Answer::Failed { next, .. } => self.endpoint = Some(next),
+            Answer::ChannelClosed(_) => return Err(Gone),
+        }
+        self.sends_at_once = true;
+        Ok(())
+    }
+
+    /// Nothing more will be written.
+    pub(crate) async fn finish(&mut self) -> Result<(), Gone> {
+        use tcp_connection::ImpReadyAfterFinish as Answer;
+        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        match endpoint.finish().receive_async().await {
+            Answer::Done { next } => {
+                self.endpoint = Some(next);
+                Ok(())
+            }
+            Answer::Failed { .. } | Answer::ChannelClosed(_) => Err(Gone),
+        }
+    }
+
+    /// Ends the connection so that the client sees that it is cut.
+    pub(crate) async fn abort(&mut self) {
+        if let Some(endpoint) = self.endpoint.take() {
+            drop(endpoint.abort().receive_async().await);
+        }
+    }
+}
