@@ -46,7 +46,7 @@ pub enum Command {
 }
 
 /// `sing run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RunArguments {
     /// System manifest: a file, or the name of one in systems/ [default: hosted, or bare on a bare machine]
     #[arg(long, value_name = "FILE")]
@@ -72,6 +72,15 @@ pub struct RunArguments {
     /// Give a bare machine a network card
     #[arg(long)]
     pub net: bool,
+    /// Serve this folder, or what is on this disk image, over HTTP
+    #[arg(long, value_name = "FOLDER_OR_IMAGE")]
+    pub web: Option<PathBuf>,
+    /// Port of this host that is served [default: 8080]
+    #[arg(long, value_name = "N", requires = "web", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Connect the machine's network card to this TAP interface of the host
+    #[arg(long, value_name = "NAME")]
+    pub tap: Option<String>,
     /// A further argument for QEMU, which runs bare machines
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub qemu: Vec<std::ffi::OsString>,
@@ -92,6 +101,7 @@ pub enum MachineName {
     /// A process of this host
     Hosted,
     /// A PC with PCI, in QEMU
+    #[value(alias = "q35")]
     Qemu,
     /// QEMU's machine of few devices, which starts fastest
     Microvm,

@@ -30,6 +30,7 @@ pub mod programs;
 pub mod progress;
 pub mod repository;
 pub mod run;
+pub mod site;
 pub mod source_words;
 pub mod systems;
 pub mod terminal;

@@ -1,5 +1,5 @@
-//! The progress line of a build: on a terminal, a bar that is drawn over itself; elsewhere one
-//! sentence, and only when the build takes long.
+//! The progress line of a build or of copying: on a terminal, a bar that is drawn over itself; elsewhere one
+//! sentence, and only when it takes long.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
@@ -11,9 +11,14 @@ const QUIET: Duration = Duration::from_millis(400);
 const QUIET_IN_A_LOG: Duration = Duration::from_secs(5);
 const BAR_CELLS: usize = 24;
 
-/// The progress of one build. Writes to standard error alone.
+/// Bytes that are shown as one.
+const MEBIBYTE: u64 = 1 << 20;
+
+/// The progress of one build, or of copying. Writes to standard error alone.
 pub struct Progress {
     what: String,
+    /// What is said of it where no bar can be drawn.
+    sentence: String,
     expected: usize,
     done: BTreeSet<String>,
     started: Instant,
@@ -24,10 +29,21 @@ pub struct Progress {
 impl Progress {
     /// Progress towards `expected` parts of `what`.
     pub fn new(what: &str, expected: usize) -> Progress {
+        Progress::with(what, expected, format!("building {what}; the first time takes a few minutes"))
+    }
+
+    /// Progress of copying so many bytes of `what`.
+    pub fn of_copying(what: &str, bytes: u64) -> Progress {
+        let expected = usize::try_from(bytes.div_ceil(MEBIBYTE)).unwrap_or(usize::MAX);
+        Progress::with(what, expected, format!("copying {what}, {expected} MiB"))
+    }
+
+    fn with(what: &str, expected: usize, sentence: String) -> Progress {
         let on_terminal =
             std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
         Progress {
             what: what.to_string(),
+            sentence,
             expected,
             done: BTreeSet::new(),
             started: Instant::now(),
@@ -39,18 +55,27 @@ impl Progress {
     /// One part is ready.
     pub fn step(&mut self, name: &str) {
         self.done.insert(name.to_string());
+        self.show(self.done.len(), name);
+    }
+
+    /// So many bytes are copied by now.
+    pub fn copied(&mut self, bytes: u64) {
+        self.show(usize::try_from(bytes / MEBIBYTE).unwrap_or(usize::MAX), "MiB");
+    }
+
+    fn show(&mut self, done: usize, name: &str) {
         let elapsed = self.started.elapsed();
         if self.on_terminal && elapsed > QUIET {
             self.shown = true;
-            self.draw(name);
+            self.draw(done, name);
         } else if !self.on_terminal && elapsed > QUIET_IN_A_LOG && !self.shown {
             self.shown = true;
-            eprintln!("sing: building {}; the first time takes a few minutes", self.what);
+            eprintln!("sing: {}", self.sentence);
         }
     }
 
-    fn draw(&self, name: &str) {
-        let line = bar(&self.what, self.done.len(), self.expected, name);
+    fn draw(&self, done: usize, name: &str) {
+        let line = bar(&self.what, done, self.expected, name);
         let mut out = std::io::stderr().lock();
         // Progress that cannot be shown is no reason to stop building.
         let _ = write!(out, "\r\x1b[2K{line}");
@@ -70,7 +95,7 @@ impl Progress {
 /// The line itself, at most 79 columns.
 fn bar(what: &str, done: usize, expected: usize, name: &str) -> String {
     let expected = expected.max(done).max(1);
-    let filled = done * BAR_CELLS / expected;
+    let filled = done.saturating_mul(BAR_CELLS) / expected;
     let bar: String = (0..BAR_CELLS).map(|cell| if cell < filled { '#' } else { '-' }).collect();
     let line = format!("{what} [{bar}] {done}/{expected} {name}");
     line.chars().take(79).collect()

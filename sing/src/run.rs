@@ -12,6 +12,7 @@ use crate::command_line::{MachineName, RunArguments};
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
+use crate::site;
 use crate::systems::{self, Platform, Ready};
 
 /// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status
@@ -20,6 +21,13 @@ use crate::systems::{self, Platform, Ready};
 /// # Errors
 /// The system does not build, a disk is not there, or the machine cannot be started.
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
+    let Some(web) = &arguments.web else { return start(repository, arguments) };
+    let site = site::prepare(repository, web, arguments)?;
+    eprintln!("sing: {}", site.announcement);
+    start(repository, &site.arguments)
+}
+
+fn start(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     match arguments.machine {
         None | Some(MachineName::Hosted) => run_hosted(repository, arguments),
         Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, arguments),
@@ -103,6 +111,9 @@ fn machine_command(ready: &Ready, disks: &[PathBuf], arguments: &RunArguments) -
     }
     if let Some(processors) = arguments.processors {
         command.arg("--processors").arg(processors.to_string());
+    }
+    if let Some(tap) = &arguments.tap {
+        command.arg("--tap").arg(tap);
     }
     if let Some(commands) = &arguments.commands {
         let mut parameter = OsString::from("commands=");

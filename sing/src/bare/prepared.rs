@@ -9,11 +9,12 @@ use tempfile::NamedTempFile;
 
 use crate::bare::boot;
 use crate::bare::disk::{Disk, DiskLock};
-use crate::bare::qemu::{self, Hardware, Kind};
+use crate::bare::qemu::{self, Hardware, Kind, Network};
 use crate::bare::{acceleration, terminal};
 use crate::command_line::{Acceleration, Pages, RunArguments};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
+use crate::site;
 use crate::systems::{self, Platform};
 
 /// Memory of a machine for which nothing is said.
@@ -74,7 +75,7 @@ impl Prepared {
             mebibytes: arguments.mem.map_or(MEBIBYTES, |size| size.mebibytes),
             kvm,
             disks,
-            network: arguments.net,
+            network: network(arguments),
             kernel: ready.machine,
             boot_image: boot_image.path().into(),
             more: more_words(arguments),
@@ -85,6 +86,14 @@ impl Prepared {
 
 fn cannot_write(error: std::io::Error) -> Failure {
     Failure::new(format!("the boot image cannot be written: {error}")).remedy("see whether the disk is full")
+}
+
+fn network(arguments: &RunArguments) -> Option<Network> {
+    match (&arguments.tap, arguments.port) {
+        (Some(name), _) => Some(Network::Tap(name.clone())),
+        (None, Some(host_port)) => Some(Network::Forwarded { host_port, guest_port: site::GUEST_PORT }),
+        (None, None) => arguments.net.then_some(Network::User),
+    }
 }
 
 /// As many processors as the host has, up to a number that is enough for a person.

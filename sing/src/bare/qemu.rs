@@ -29,6 +29,35 @@ fn has_small_firmware() -> bool {
     prefix.is_some_and(|prefix| prefix.join("share/qemu").join(SMALL_FIRMWARE).is_file())
 }
 
+/// What a machine's network card is connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Network {
+    /// A network that QEMU makes up, from which the host's can be reached.
+    User,
+    /// The same; a port of this host leads to one of the machine.
+    Forwarded {
+        /// The port of this host, at its loopback address.
+        host_port: u16,
+        /// The port of the machine.
+        guest_port: u16,
+    },
+    /// A TAP interface of the host.
+    Tap(String),
+}
+
+impl Network {
+    /// QEMU's word for it.
+    fn backend(&self) -> String {
+        match self {
+            Network::User => "user,id=net0".into(),
+            Network::Forwarded { host_port, guest_port } => {
+                format!("user,id=net0,hostfwd=tcp:127.0.0.1:{host_port}-:{guest_port}")
+            }
+            Network::Tap(name) => format!("tap,id=net0,ifname={name},script=no,downscript=no"),
+        }
+    }
+}
+
 /// A machine to be started.
 #[derive(Debug, Clone)]
 pub struct Hardware {
@@ -42,8 +71,8 @@ pub struct Hardware {
     pub kvm: bool,
     /// Its disks.
     pub disks: Vec<Disk>,
-    /// Whether it has a network card.
-    pub network: bool,
+    /// Its network card, if it has one.
+    pub network: Option<Network>,
     /// The kernel, without symbols.
     pub kernel: PathBuf,
     /// What the kernel is handed.
@@ -107,8 +136,8 @@ impl Hardware {
             words.add(&format!("-device virtio-blk-{bus},drive=disk{number}{modern}"));
         }
         words.add(&format!("-device virtio-rng-{bus}{modern}"));
-        if self.network {
-            words.add(&format!("-netdev user,id=net0 -device virtio-net-{bus},netdev=net0{modern}"));
+        if let Some(network) = &self.network {
+            words.add(&format!("-netdev {} -device virtio-net-{bus},netdev=net0{modern}", network.backend()));
         }
         Ok(())
     }
@@ -145,7 +174,7 @@ pub fn with_path(before: &str, path: &Path, after: &str) -> Outcome<OsString> {
 mod tests {
     use super::*;
 
-    fn line(kind: Kind, network: bool) -> String {
+    fn line(kind: Kind, network: Option<Network>) -> String {
         let hardware = Hardware {
             kind,
             processors: 3,
@@ -166,7 +195,7 @@ mod tests {
 
     #[test]
     fn disks_are_in_order_and_commas_in_their_names_are_doubled() {
-        let line = line(Kind::Q35, false);
+        let line = line(Kind::Q35, None);
         assert!(line.contains("-drive if=none,id=disk0,format=raw,file=a,,b.img,readonly=on -device virtio-blk-pci,drive=disk0,disable-legacy=on"), "{line}");
         assert!(line.contains("file=c.img -device virtio-blk-pci,drive=disk1"), "{line}");
         assert!(line.contains("-smp 3 -m 64M") && line.ends_with(" -s"), "{line}");
@@ -174,8 +203,12 @@ mod tests {
 
     #[test]
     fn a_network_card_is_there_only_when_asked_for() {
-        assert!(!line(Kind::Microvm, false).contains("net"));
-        assert!(line(Kind::Microvm, true).contains("-device virtio-net-device,netdev=net0"));
-        assert!(line(Kind::Q35, true).contains("-device virtio-net-pci,netdev=net0,disable-legacy=on"));
+        assert!(!line(Kind::Microvm, None).contains("net"));
+        assert!(line(Kind::Microvm, Some(Network::User)).contains("-device virtio-net-device,netdev=net0"));
+        assert!(line(Kind::Q35, Some(Network::User)).contains("-device virtio-net-pci,netdev=net0,disable-legacy=on"));
+        let forwarded = line(Kind::Q35, Some(Network::Forwarded { host_port: 8080, guest_port: 80 }));
+        assert!(forwarded.contains("-netdev user,id=net0,hostfwd=tcp:127.0.0.1:8080-:80 -device"), "{forwarded}");
+        let tap = line(Kind::Microvm, Some(Network::Tap("tap7".into())));
+        assert!(tap.contains("-netdev tap,id=net0,ifname=tap7,script=no,downscript=no -device"), "{tap}");
     }
 }
