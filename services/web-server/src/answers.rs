@@ -17,7 +17,7 @@ use crate::store::{FileChannel, StoreError, of_file};
 use crate::wire::{Gone, Wire};
 
 /// Bytes of a head without what an application says.
-const HEAD_BYTES: usize = 1024;
+pub(crate) const HEAD_BYTES: usize = 1024;
 /// Contents up to here are read in one piece and sent with the head, and kept for the next who asks.
 const WHOLE_BYTES: u64 = 64 << 10;
 /// What goes between the parts of an answer with several ranges. Content that holds it would have to be searched

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use contracts::tcp_connection;
 use http::body::BodyReader;
@@ -14,6 +15,7 @@ use crate::Server;
 use crate::address::AddressText;
 use crate::answers::{self, Cut, Manner, Sent};
 use crate::cache::Entry;
+use crate::exchange::{self, Content};
 use crate::input::{Input, More};
 use crate::plan::{self, Action, Noted, Plan};
 use crate::store::StoreError;
@@ -36,6 +38,14 @@ enum Head {
     None,
 }
 
+/// Where the head of a request that was answered is.
+enum HeadPlace {
+    /// At the start of the input, so many bytes.
+    Input(usize),
+    /// Here: what followed it was consumed, and it, too.
+    Kept(Vec<u8>),
+}
+
 /// Serves a client until it or the server has enough.
 pub(crate) async fn serve(
     server: Rc<Server>,
@@ -46,7 +56,7 @@ pub(crate) async fn serve(
     let mut input = Input::default();
     let mut is_first = true;
     loop {
-        let (noted, manner, outcome) = match next_head(&server, &mut wire, &mut input, is_first).await {
+        let (noted, manner, outcome) = match next_head(&server, &mut wire, &mut input, &address, is_first).await {
             Ok(Head::Whole(plan)) => {
                 let manner = manner(&server, &plan);
                 let noted = plan.noted.clone();
@@ -56,22 +66,29 @@ pub(crate) async fn serve(
             Ok(Head::Rejected(rejection)) => {
                 let manner = Manner { is_head: false, keep_alive: false, minor_version: 1 };
                 let sent = answers::send_page(&server, &mut wire, manner, rejection.status, rejection.reason, "").await;
-                (None, manner, sent.map(|sent| (sent, 0)))
+                (None, manner, sent.map(|sent| (sent, HeadPlace::Input(0))))
             }
             Ok(Head::None) | Err(Gone) => break,
         };
         is_first = false;
         match outcome {
-            Ok((sent, head_bytes)) => {
-                log(&server, &address, &input, noted.as_ref(), sent);
-                input.consume(head_bytes);
+            Ok((sent, place)) => {
+                let head = match &place {
+                    HeadPlace::Input(_) => input.bytes(),
+                    HeadPlace::Kept(head) => head,
+                };
+                server.log.note(&server, &address, head, noted.as_ref(), sent);
+                if let HeadPlace::Input(head_bytes) = place {
+                    input.consume(head_bytes);
+                }
                 if !sent.goes_on || !manner.keep_alive {
                     linger(&mut wire, &mut input).await;
                     break;
                 }
             }
             Err(Cut { status }) => {
-                log(&server, &address, &input, noted.as_ref(), Sent { status, content_bytes: 0, goes_on: false });
+                let sent = Sent { status, content_bytes: 0, goes_on: false };
+                server.log.note(&server, &address, cut_head(&input, noted.as_ref()), noted.as_ref(), sent);
                 wire.abort().await;
                 break;
             }
@@ -87,15 +104,22 @@ fn manner(server: &Server, plan: &Plan) -> Manner {
         Framing::Length(length) => length <= MOST_IGNORED_BYTES && !plan.expects_continue,
         Framing::Chunked => !plan.expects_continue,
     };
+    let is_read = matches!(plan.action, Action::Application(..));
     Manner {
         is_head: plan.is_head,
-        keep_alive: plan.keep_alive && is_short && !server.is_crowded(),
+        keep_alive: plan.keep_alive && (is_short || is_read) && !server.is_crowded(),
         minor_version: plan.minor_version,
     }
 }
 
 /// Waits for the head of the next request.
-async fn next_head(server: &Server, wire: &mut Wire, input: &mut Input, is_first: bool) -> Result<Head, Gone> {
+async fn next_head(
+    server: &Server,
+    wire: &mut Wire,
+    input: &mut Input,
+    address: &AddressText,
+    is_first: bool,
+) -> Result<Head, Gone> {
     let limits = &server.limits;
     if input.bytes().is_empty() {
         let idle_ms = match (is_first, server.is_crowded()) {
@@ -107,7 +131,7 @@ async fn next_head(server: &Server, wire: &mut Wire, input: &mut Input, is_first
             return Ok(Head::None);
         }
     }
-    match plan::make(server, input.bytes(), None) {
+    match plan::make(server, input.bytes(), address.as_str(), None) {
         Ok(Some(plan)) => return Ok(Head::Whole(plan)),
         Ok(None) => {}
         Err(rejection) => return Ok(Head::Rejected(rejection)),
@@ -117,7 +141,7 @@ async fn next_head(server: &Server, wire: &mut Wire, input: &mut Input, is_first
     let mut finder = EndFinder::default();
     loop {
         if finder.found(input.bytes()) || input.bytes().len() >= limits.header_bytes {
-            match plan::make(server, input.bytes(), None) {
+            match plan::make(server, input.bytes(), address.as_str(), None) {
                 Ok(Some(plan)) => return Ok(Head::Whole(plan)),
                 Err(rejection) => return Ok(Head::Rejected(rejection)),
                 // Empty lines in front of the request look like its end.
@@ -140,27 +164,70 @@ async fn next_head(server: &Server, wire: &mut Wire, input: &mut Input, is_first
     }
 }
 
-/// Answers a request. Gives how many bytes of the input are its head; what content follows it was passed over.
+/// Answers a request. Where content follows its head, that was read or passed over then.
 async fn answer(
     server: &Rc<Server>,
     wire: &mut Wire,
     input: &mut Input,
     manner: Manner,
     plan: Plan,
-) -> Result<(Sent, usize), Cut> {
-    let sent = match plan.action {
-        Action::Send(entry, content) => answers::send_file(server, wire, manner, &entry, content).await,
+) -> Result<(Sent, HeadPlace), Cut> {
+    match plan.action {
+        Action::Send(entry, content) if plan.framing == Framing::None => {
+            let sent = answers::send_file(server, wire, manner, &entry, content).await?;
+            Ok((sent, HeadPlace::Input(plan.head_bytes)))
+        }
         // What happens seldom has its state apart, so that each connection is small.
-        action => Box::pin(answer_slowly(server, wire, input, manner, action)).await,
-    }?;
-    if plan.framing == Framing::None || !sent.goes_on {
-        return Ok((sent, plan.head_bytes));
+        Action::Application(..) => Box::pin(ask_application(server, wire, input, manner, plan)).await,
+        _ => Box::pin(answer_slowly(server, wire, input, manner, plan)).await,
     }
-    let passed_over = Box::pin(pass_over(server, wire, input, plan.head_bytes, plan.framing)).await;
-    Ok((Sent { goes_on: passed_over, ..sent }, 0))
+}
+
+/// Lets an application answer.
+async fn ask_application(
+    server: &Rc<Server>,
+    wire: &mut Wire,
+    input: &mut Input,
+    manner: Manner,
+    plan: Plan,
+) -> Result<(Sent, HeadPlace), Cut> {
+    let Action::Application(index, told) = plan.action else { return Err(Cut { status: 500 }) };
+    let application = server.applications.get(index).ok_or(Cut { status: 500 })?;
+    let Ok(reader) = BodyReader::new(plan.framing, server.limits.body_bytes) else {
+        let manner = Manner { keep_alive: false, ..manner };
+        let sent = answers::send_page(server, wire, manner, 413, "", "").await?;
+        return Ok((sent, HeadPlace::Input(plan.head_bytes)));
+    };
+    let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
+    input.consume(plan.head_bytes);
+    let mut content = Content::new(input, reader, plan.expects_continue);
+    let sent = exchange::answer(server, wire, manner, application, &told, &mut content).await?;
+    let reader = content.reader;
+    let goes_on = sent.goes_on && pass_over(server, wire, input, reader).await;
+    Ok((Sent { goes_on, ..sent }, HeadPlace::Kept(head)))
 }
 
 async fn answer_slowly(
+    server: &Rc<Server>,
+    wire: &mut Wire,
+    input: &mut Input,
+    manner: Manner,
+    plan: Plan,
+) -> Result<(Sent, HeadPlace), Cut> {
+    let sent = answer_without_content(server, wire, input, manner, plan.action).await?;
+    if plan.framing == Framing::None || !sent.goes_on {
+        return Ok((sent, HeadPlace::Input(plan.head_bytes)));
+    }
+    let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
+    input.consume(plan.head_bytes);
+    let goes_on = match BodyReader::new(plan.framing, MOST_IGNORED_BYTES) {
+        Ok(reader) => pass_over(server, wire, input, reader).await,
+        Err(_) => false,
+    };
+    Ok((Sent { goes_on, ..sent }, HeadPlace::Kept(head)))
+}
+
+async fn answer_without_content(
     server: &Rc<Server>,
     wire: &mut Wire,
     input: &Input,
@@ -170,6 +237,7 @@ async fn answer_slowly(
     match action {
         Action::Send(entry, content) => answers::send_file(server, wire, manner, &entry, content).await,
         Action::Open(path) => open_and_send(server, wire, input, manner, &path).await,
+        Action::Application(..) => Err(Cut { status: 500 }),
         Action::Options => {
             let fields = b"allow: GET, HEAD, OPTIONS\r\ncontent-length: 0\r\n";
             answers::send_head(server, wire, manner, 200, fields).await
@@ -200,7 +268,7 @@ async fn open_and_send(
     };
     let entry = Rc::new(Entry::new(path, opened, server.now_ns(), server.wall_s()));
     server.cache.insert(&entry);
-    match plan::make(server, input.bytes(), Some(entry)) {
+    match plan::make(server, input.bytes(), "", Some(entry)) {
         Ok(Some(Plan { action: Action::Send(entry, content), .. })) => {
             answers::send_file(server, wire, manner, &entry, content).await
         }
@@ -223,10 +291,9 @@ async fn send_listing(server: &Server, wire: &mut Wire, manner: Manner, path: &s
     }
 }
 
-/// Passes over the head of a request and the content that follows it. False if it is too long or makes no sense.
-async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, head_bytes: usize, framing: Framing) -> bool {
-    input.consume(head_bytes);
-    let Ok(mut reader) = BodyReader::new(framing, MOST_IGNORED_BYTES) else { return false };
+/// Passes over the rest of a request's content. False if it is too long or makes no sense.
+async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, mut reader: BodyReader) -> bool {
+    let mut passed = 0;
     let deadline = Deadline::after_ms(server.limits.header_time_ms.into());
     while !reader.has_ended() {
         if input.bytes().is_empty()
@@ -235,8 +302,14 @@ async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, head_byt
             return false;
         }
         match reader.next(input.bytes()) {
-            Ok(piece) => input.consume(piece.consumed),
+            Ok(piece) => {
+                input.consume(piece.consumed);
+                passed += piece.consumed as u64;
+            }
             Err(_) => return false,
+        }
+        if passed > MOST_IGNORED_BYTES {
+            return reader.has_ended();
         }
     }
     true
@@ -259,6 +332,9 @@ async fn linger(wire: &mut Wire, input: &mut Input) {
     }
 }
 
-fn log(server: &Server, address: &AddressText, input: &Input, noted: Option<&Noted>, sent: Sent) {
-    server.log.note(server, address, input.bytes(), noted, sent);
+/// The head of a request whose answer was cut, as far as it is still there: where content was read, it is not.
+fn cut_head<'i>(input: &'i Input, noted: Option<&Noted>) -> &'i [u8] {
+    let bytes = input.bytes();
+    let is_there = noted.is_some_and(|noted| bytes.get(..noted.method.end as usize).is_some());
+    if is_there { bytes } else { &[] }
 }

@@ -1,9 +1,10 @@
-//! A web server: the files of a folder over HTTP/1.1.
+//! A web server: the files of a folder, and what applications answer, over HTTP/1.1.
 //!
 //! All that is known of HTTP is in the library `http`; here are the channels. Every connection is a task on one
 //! thread. [`listener`] takes connections, [`connection`] serves one, [`plan`] judges a request, [`answers`] sends;
 //! [`store`] is the way to the file system, [`cache`] the files that are open, [`wire`] and [`input`] the two
-//! directions of a connection, [`blocks`] what is used again. The content of a file is read into a block, and that
+//! directions of a connection, [`blocks`] what is used again; [`applications`] are child processes
+//! that answer for a path, [`exchange`] is one request to one. The content of a file is read into a block, and that
 //! block is lent to the network stack: no byte of it is copied here. Deliberately not here: TLS.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -12,10 +13,13 @@ extern crate alloc;
 
 mod address;
 mod answers;
+mod applications;
 mod blocks;
 mod cache;
 mod connection;
+mod exchange;
 mod input;
+mod limited;
 mod listener;
 mod log;
 mod plan;
@@ -25,12 +29,14 @@ mod wire;
 
 use alloc::rc::Rc;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
 
 use contracts::report;
 use sip::{Deadline, executor, time};
 
+use applications::Application;
 use blocks::Blocks;
 use cache::Cache;
 use log::AccessLog;
@@ -45,6 +51,8 @@ const HOUSEKEEPING_MS: u64 = 1000;
 struct Limits {
     connections: usize,
     header_bytes: usize,
+    body_bytes: u64,
+    application_time_ms: u32,
     header_time_ms: u32,
     keep_alive_time_ms: u32,
     write_time_ms: u32,
@@ -59,6 +67,7 @@ struct Server {
     cache: Cache,
     blocks: Blocks,
     log: AccessLog,
+    applications: Vec<Application>,
     /// The path of the request that is looked at.
     scratch: RefCell<String>,
     connections: Cell<usize>,
@@ -75,11 +84,21 @@ pub fn main(startup: Startup) -> i32 {
     let limits = Limits {
         connections: usize::try_from(startup.connections).unwrap_or(1).max(1),
         header_bytes: usize::try_from(startup.header_bytes).unwrap_or(0).clamp(1024, 1 << 20),
+        body_bytes: u64::try_from(startup.body_bytes).unwrap_or(0),
+        application_time_ms: milliseconds(startup.application_time),
         header_time_ms: milliseconds(startup.header_time),
         keep_alive_time_ms: milliseconds(startup.keep_alive_time),
         write_time_ms: milliseconds(startup.write_time),
     };
+    let applications = match applications::parse_all(&startup.applications) {
+        Ok(applications) => applications,
+        Err(text) => {
+            report::error(format_args!("`{text}` is not of the form `/path=program`"));
+            return 2;
+        }
+    };
     let server = Rc::new(Server {
+        applications,
         store: Store::new(startup.namespace, &startup.root),
         root_path: startup.root,
         tcp_path: startup.tcp,
@@ -94,6 +113,9 @@ pub fn main(startup: Startup) -> i32 {
     let served = executor::block_on(async {
         executor::spawn(keep_house(server.clone()));
         executor::spawn(log::write_regularly(server.clone()));
+        for index in 0..server.applications.len() {
+            executor::spawn(applications::run(server.clone(), index));
+        }
         listener::run(server, address).await;
     });
     match served {

@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use http::application;
 use http::conditional::{self, Verdict};
 use http::range::{self, ByteRange, Ranges};
 use http::request::{self, Framing, Method, Rejection, Request};
@@ -46,6 +47,8 @@ pub(crate) enum Action {
     Send(Rc<Entry>, Content),
     /// The file at this path has to be opened first.
     Open(String),
+    /// The application with this number answers; what it is told.
+    Application(usize, Vec<u8>),
     /// It is told what can be asked.
     Options,
     /// 405.
@@ -66,14 +69,20 @@ pub(crate) struct Plan {
     pub(crate) action: Action,
 }
 
-/// Reads the head of a request at the start of `bytes`; `None` if it is not whole. `opened` is the file that was
+/// Reads the head of a request at the start of `bytes`; `None` if it is not whole. `address` is the
+/// client's. `opened` is the file that was
 /// opened because the same head asked for it.
-pub(crate) fn make(server: &Server, bytes: &[u8], opened: Option<Rc<Entry>>) -> Result<Option<Plan>, Rejection> {
+pub(crate) fn make(
+    server: &Server,
+    bytes: &[u8],
+    address: &str,
+    opened: Option<Rc<Entry>>,
+) -> Result<Option<Plan>, Rejection> {
     let mut space = request::header_space();
     let Some(request) = request::parse(bytes, &mut space, server.limits.header_bytes)? else {
         return Ok(None);
     };
-    let action = action(server, &request, opened);
+    let action = action(server, &request, address, opened);
     Ok(Some(Plan {
         noted: note(bytes, &request),
         head_bytes: request.head_bytes,
@@ -86,7 +95,7 @@ pub(crate) fn make(server: &Server, bytes: &[u8], opened: Option<Rc<Entry>>) -> 
     }))
 }
 
-fn action(server: &Server, request: &Request<'_, '_>, opened: Option<Rc<Entry>>) -> Action {
+fn action(server: &Server, request: &Request<'_, '_>, address: &str, opened: Option<Rc<Entry>>) -> Action {
     if let Some(entry) = opened {
         return select(server, request, entry);
     }
@@ -96,6 +105,11 @@ fn action(server: &Server, request: &Request<'_, '_>, opened: Option<Rc<Entry>>)
     let mut path = server.scratch.borrow_mut();
     if target::decode(request.path, &mut path).is_err() {
         return Action::Page(400, "the path names nothing that could be here");
+    }
+    for (index, application) in server.applications.iter().enumerate() {
+        if let Some(rest) = application.rest_of(&path) {
+            return Action::Application(index, told(request, rest, address));
+        }
     }
     match request.method {
         Method::Get | Method::Head => {}
@@ -113,6 +127,13 @@ fn action(server: &Server, request: &Request<'_, '_>, opened: Option<Rc<Entry>>)
         Some(entry) => select(server, request, entry),
         None => Action::Open(path.clone()),
     }
+}
+
+/// What an application is told of a request.
+fn told(request: &Request<'_, '_>, path: &str, address: &str) -> Vec<u8> {
+    let mut head = Vec::with_capacity(request.head_bytes + 64);
+    application::request_head(request, path, address, &mut head);
+    head
 }
 
 /// What of an open file is asked for.

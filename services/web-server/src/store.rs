@@ -28,7 +28,7 @@ const MOST_NAMES: usize = 2000;
 /// One of the channels to a file.
 pub(crate) type FileChannel = file::Imp<file::states::Ready>;
 
-type Folder = directory::Imp<directory::states::Ready>;
+pub(crate) type Folder = directory::Imp<directory::states::Ready>;
 
 /// Why something was not opened or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Opens a folder of the namespace.
-    async fn open_folder(&self, path: &str) -> Result<Folder, StoreError> {
+    pub(crate) async fn open_folder(&self, path: &str) -> Result<Folder, StoreError> {
         let (importer, exporter) = directory::new_channel().map_err(|_| StoreError::Unavailable)?;
         self.bind_in_namespace(path, exporter).await?;
         opened(importer).await

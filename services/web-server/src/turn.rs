@@ -84,3 +84,32 @@ impl Drop for Wait<'_> {
         }
     }
 }
+
+/// Says to one task that there is something to do.
+#[derive(Default)]
+pub(crate) struct Signal {
+    is_set: Cell<bool>,
+    waiting: RefCell<Option<Waker>>,
+}
+
+impl Signal {
+    /// Lets the wait that is or comes next end.
+    pub(crate) fn set(&self) {
+        self.is_set.set(true);
+        if let Some(waker) = self.waiting.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Waits until it is set.
+    pub(crate) async fn wait(&self) {
+        core::future::poll_fn(|context| {
+            if self.is_set.replace(false) {
+                return Poll::Ready(());
+            }
+            *self.waiting.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}

@@ -1,0 +1,283 @@
+//! Programs that answer requests: child processes of the server, one for each path that one answers for.
+//!
+//! A task for each program hands requests over and starts the program where it does not run. One that crashes costs
+//! the requests it had under way an answer with 502; one that takes too long is ended, at the price of 504. The next
+//! request starts it again, unless it failed many times in a row: then requests are refused for a while. Deliberately
+//! not here: what is said over a request's own channel, which is [`crate::exchange`]'s.
+
+use alloc::collections::VecDeque;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use contracts::web_application::{self, ImpReadyAfterServe, ImpStart};
+use contracts::{http_exchange, report};
+use sip::exheap::ExVec;
+use sip::process::{self, Child, StopReason};
+use sip::{Deadline, executor};
+
+use crate::Server;
+use crate::limited::limited;
+use crate::turn::Signal;
+
+/// How long a program may take to say that it is ready.
+const START_MS: u64 = 2000;
+/// Ends without an answer in a row from which on the program is not started at once.
+const FAILURES_FOR_PAUSE: u32 = 8;
+const FIRST_PAUSE_MS: u64 = 100;
+const LONGEST_PAUSE_MS: u64 = 5000;
+/// Requests that wait to be handed over.
+const MOST_WAITING: usize = 256;
+/// Slots and parameters of a program's manifest.
+const APPLICATION_SLOT: usize = 0;
+const NAMESPACE_SLOT: usize = 1;
+const OPTIONS: usize = 0;
+
+type Endpoint = web_application::Imp<web_application::states::Ready>;
+
+/// What is known of a request that was handed over, or waits to be.
+#[derive(Default)]
+pub(crate) struct Progress {
+    /// Number of the child that it was sent to; 0: none yet.
+    pub(crate) child: Cell<u64>,
+    /// Whether the child took it.
+    pub(crate) is_taken: Cell<bool>,
+}
+
+struct Waiting {
+    head: ExVec<u8>,
+    exchange: http_exchange::Imp<http_exchange::states::Ready>,
+    progress: Rc<Progress>,
+}
+
+/// Why a request was not taken up.
+pub(crate) enum Refusal {
+    /// The program fails again and again: it is tried again in so many seconds.
+    Failing(u64),
+    /// There are too many requests, or no memory.
+    Busy,
+}
+
+/// A program that answers for a path and what lies below it.
+pub(crate) struct Application {
+    prefix: String,
+    program: String,
+    options: String,
+    waiting: RefCell<VecDeque<Waiting>>,
+    signal: Signal,
+    child: RefCell<Option<Rc<Child>>>,
+    /// Number of the child that runs or ran last.
+    number: Cell<u64>,
+    /// That child was ended because it took too long.
+    was_stopped: Cell<bool>,
+    has_answered: Cell<bool>,
+    failures: Cell<u32>,
+    paused_until: Cell<Deadline>,
+    has_namespace_slot: Cell<bool>,
+}
+
+impl Application {
+    /// What a person wrote: `/path=program`, and options behind a space.
+    pub(crate) fn parse(text: &str) -> Option<Application> {
+        let (prefix, program) = text.split_once('=')?;
+        let (program, options) = program.split_once(' ').unwrap_or((program, ""));
+        let prefix = prefix.trim_end_matches('/');
+        if !prefix.starts_with('/') && !prefix.is_empty() || program.is_empty() {
+            return None;
+        }
+        Some(Application {
+            prefix: String::from(prefix),
+            program: String::from(program),
+            options: String::from(options.trim()),
+            waiting: RefCell::new(VecDeque::new()),
+            signal: Signal::default(),
+            child: RefCell::new(None),
+            number: Cell::new(0),
+            was_stopped: Cell::new(false),
+            has_answered: Cell::new(false),
+            failures: Cell::new(0),
+            paused_until: Cell::new(Deadline::PASSED),
+            has_namespace_slot: Cell::new(true),
+        })
+    }
+
+    /// How specific its path is.
+    pub(crate) fn depth(&self) -> usize {
+        self.prefix.len()
+    }
+
+    /// The rest of a decoded path, if it answers for that.
+    pub(crate) fn rest_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        match path.strip_prefix(&*self.prefix)? {
+            "" => Some("/"),
+            rest => rest.starts_with('/').then_some(rest),
+        }
+    }
+
+    /// Queues a request: the server's end of its channel.
+    pub(crate) fn submit(
+        &self,
+        head: &[u8],
+        progress: &Rc<Progress>,
+    ) -> Result<http_exchange::Exp<http_exchange::states::Ready>, Refusal> {
+        if !self.paused_until.get().has_passed() {
+            let left_ns = self.paused_until.get().as_ns().saturating_sub(sip::time::monotonic());
+            return Err(Refusal::Failing(left_ns.div_ceil(1_000_000_000).max(1)));
+        }
+        if self.waiting.borrow().len() >= MOST_WAITING {
+            return Err(Refusal::Busy);
+        }
+        let head = ExVec::from_slice(head).map_err(|_| Refusal::Busy)?;
+        let (importer, exporter) = http_exchange::new_channel().map_err(|_| Refusal::Busy)?;
+        self.waiting.borrow_mut().push_back(Waiting { head, exchange: importer, progress: progress.clone() });
+        self.signal.set();
+        Ok(exporter)
+    }
+
+    /// A request was answered to its end.
+    pub(crate) fn note_answer(&self) {
+        self.has_answered.set(true);
+        self.failures.set(0);
+    }
+
+    /// A request took too long: ends the child that has it, or keeps it waiting.
+    pub(crate) fn stop(&self, progress: &Progress) {
+        let number = progress.child.get();
+        if (number == 0 || number == self.number.get())
+            && let Some(child) = self.child.borrow_mut().take()
+        {
+            self.was_stopped.set(true);
+            // One that has ended meanwhile needs no stopping.
+            let _ = child.stop(StopReason::Requested);
+            report::error(format_args!("{} took too long and was ended", self.program));
+        }
+    }
+
+    /// Whether the child that had a request was ended because it took too long.
+    pub(crate) fn was_stopped(&self, progress: &Progress) -> bool {
+        progress.child.get() == self.number.get() && self.was_stopped.get()
+    }
+
+    fn pause_if_failing(&self) {
+        if self.has_answered.get() {
+            return;
+        }
+        let failures = self.failures.get() + 1;
+        self.failures.set(failures);
+        if failures >= FAILURES_FOR_PAUSE {
+            let doublings = (failures - FAILURES_FOR_PAUSE).min(16);
+            let pause_ms = (FIRST_PAUSE_MS << doublings).min(LONGEST_PAUSE_MS);
+            self.paused_until.set(Deadline::after_ms(pause_ms));
+        }
+    }
+}
+
+/// Hands requests over to an application, for as long as the process lives.
+pub(crate) async fn run(server: Rc<Server>, index: usize) {
+    let Some(application) = server.applications.get(index) else { return };
+    loop {
+        while application.waiting.borrow().is_empty() {
+            application.signal.wait().await;
+        }
+        application.has_answered.set(false);
+        match start(&server, application).await {
+            Ok((child, endpoint)) => {
+                application.number.set(application.number.get() + 1);
+                application.was_stopped.set(false);
+                *application.child.borrow_mut() = Some(child.clone());
+                hand_over(application, endpoint).await;
+                application.child.borrow_mut().take();
+                end(application, &child).await;
+            }
+            Err(reason) => {
+                report::error(format_args!("{} cannot be started: {reason}", application.program));
+                // Their channels close: they are not taken.
+                application.waiting.borrow_mut().clear();
+            }
+        }
+        application.pause_if_failing();
+    }
+}
+
+/// Hands over until the child ends.
+async fn hand_over(application: &Application, mut endpoint: Endpoint) {
+    loop {
+        let is_running = || application.child.borrow().as_ref().is_some_and(|child| is_alive(child));
+        while application.waiting.borrow().is_empty() {
+            application.signal.wait().await;
+        }
+        if !is_running() {
+            return;
+        }
+        let Some(Waiting { head, exchange, progress }) = application.waiting.borrow_mut().pop_front() else {
+            continue;
+        };
+        progress.child.set(application.number.get());
+        endpoint = match endpoint.serve(head, exchange).receive_async().await {
+            ImpReadyAfterServe::Taken { next } => next,
+            ImpReadyAfterServe::ChannelClosed(_) => return,
+        };
+        progress.is_taken.set(true);
+    }
+}
+
+fn is_alive(child: &Child) -> bool {
+    child.wait_until(Deadline::PASSED).is_err()
+}
+
+async fn start(server: &Server, application: &Application) -> Result<(Rc<Child>, Endpoint), String> {
+    let said = |status: sip::Status| String::from(status.text());
+    let (importer, exporter) = web_application::new_channel().map_err(said)?;
+    let mut child = process::create(&application.program).map_err(|error| error.reason)?;
+    if application.has_namespace_slot.get() {
+        let namespace = server.store.open_folder("/").await.map_err(|_| String::from("there is no namespace"))?;
+        child = match child.endpoint(NAMESPACE_SLOT, namespace) {
+            Ok(child) => child,
+            Err(_) => {
+                application.has_namespace_slot.set(false);
+                process::create(&application.program).map_err(|error| error.reason)?
+            }
+        };
+    }
+    if !application.options.is_empty() {
+        child = child.parameter(OPTIONS, &application.options).map_err(said)?;
+    }
+    let child = Rc::new(child.endpoint(APPLICATION_SLOT, exporter).and_then(Child::start).map_err(said)?);
+    match limited(Deadline::after_ms(START_MS), importer.receive_async()).await {
+        Some(ImpStart::Ready { next }) => Ok((child, next)),
+        ended => {
+            end(application, &child).await;
+            Err(String::from(if ended.is_some() { "it ended before it was ready" } else { "it was not ready in time" }))
+        }
+    }
+}
+
+/// Ends a child that serves no more, and tells people why it does not.
+async fn end(application: &Application, child: &Child) {
+    // One that has ended by itself needs no stopping; its own end is told, if it has come by now.
+    let mut ended = child.wait_until(Deadline::PASSED);
+    if ended.is_err() {
+        executor::sleep_until(Deadline::after_ms(1)).await;
+        ended = child.wait_until(Deadline::PASSED);
+    }
+    match ended {
+        Ok(epitaph) if !application.was_stopped.get() => {
+            report::error(format_args!("{} ended: {epitaph}", application.program));
+        }
+        Ok(_) => {}
+        Err(_) => {
+            let _ = child.stop(StopReason::Requested);
+        }
+    }
+}
+
+/// The applications that a person named, the most specific ones first.
+pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Application>, &str> {
+    let mut applications = Vec::with_capacity(texts.len());
+    for text in texts {
+        applications.push(Application::parse(text).ok_or(text.as_str())?);
+    }
+    applications.sort_by_key(|application| core::cmp::Reverse(application.depth()));
+    Ok(applications)
+}

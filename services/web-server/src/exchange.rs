@@ -1,0 +1,344 @@
+//! One request that an application answers, over the request's own channel.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+use contracts::http_exchange::{Exp, ExpAnswering, ExpReady, states};
+use http::answer::{self, HeadWriter};
+use http::application;
+use http::body::BodyReader;
+use sip::Deadline;
+use sip::exheap::ExVec;
+
+use crate::Server;
+use crate::answers::{self, Cut, Manner, Sent};
+use crate::applications::{Application, Progress, Refusal};
+use crate::input::{Input, More};
+use crate::limited::limited;
+use crate::wire::{Gone, Wire};
+
+/// How often a request is handed over anew that no child took.
+const MOST_TRIES: u32 = 3;
+/// Bytes in front of a chunk: the end of the one before, its size in hexadecimal, the line's end.
+const CHUNK_HEAD_BYTES: usize = 32;
+/// Bytes that are given to an application at once.
+const MOST_PIECE_BYTES: usize = 64 << 10;
+/// A client must send content at this many bytes a millisecond at least, after the time that a head may take.
+const SLOWEST_BYTES_PER_MS: u64 = 1;
+
+/// A request's content, and how it is asked for.
+pub(crate) struct Content<'a> {
+    /// Where it comes from.
+    pub(crate) input: &'a mut Input,
+    /// Which bytes of that it is.
+    pub(crate) reader: BodyReader,
+    /// The client waits to be told to send it.
+    pub(crate) is_awaited: bool,
+    started: Deadline,
+    received: u64,
+}
+
+impl<'a> Content<'a> {
+    /// Content behind a head that was consumed.
+    pub(crate) fn new(input: &'a mut Input, reader: BodyReader, is_awaited: bool) -> Content<'a> {
+        Content { input, reader, is_awaited, started: Deadline::after_ns(0), received: 0 }
+    }
+
+    /// Whether another request can follow an answer that is given now.
+    fn lets_go_on(&self) -> bool {
+        self.reader.has_ended() || !self.is_awaited
+    }
+
+    /// The next piece; empty at the end.
+    async fn next(&mut self, server: &Server, wire: &mut Wire, most: u32) -> Result<(ExVec<u8>, usize), ()> {
+        loop {
+            if self.reader.has_ended() {
+                return Ok((ExVec::new(0).map_err(drop)?, 0));
+            }
+            if self.is_awaited {
+                self.is_awaited = false;
+                const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+                let mut block = server.blocks.take(CONTINUE.len()).map_err(drop)?;
+                block[..CONTINUE.len()].copy_from_slice(CONTINUE);
+                server.blocks.give(wire.write(block, 0, CONTINUE.len()).await.map_err(drop)?);
+            }
+            if self.input.bytes().is_empty() {
+                let allowed_ms = u64::from(server.limits.header_time_ms) + self.received / SLOWEST_BYTES_PER_MS;
+                let spent_ms = (sip::time::monotonic() - self.started.as_ns()) / 1_000_000;
+                let left_ms = allowed_ms.saturating_sub(spent_ms).min(server.limits.header_time_ms.into());
+                if left_ms == 0 || self.input.read(wire, left_ms as u32).await != Ok(More::Data) {
+                    return Err(());
+                }
+            }
+            let bytes = self.input.bytes();
+            let most = bytes.len().min(most as usize).clamp(1, MOST_PIECE_BYTES);
+            let looked_at = &bytes[..most.min(bytes.len())];
+            let piece = self.reader.next(looked_at).map_err(drop)?;
+            let count = piece.data.len();
+            let block = if count > 0 { Some(ExVec::from_slice(&looked_at[piece.data]).map_err(drop)?) } else { None };
+            self.input.consume(piece.consumed);
+            if let Some(block) = block {
+                self.received += count as u64;
+                return Ok((block, count));
+            }
+        }
+    }
+}
+
+/// Has a request answered. `head` is what the application is told of it.
+pub(crate) async fn answer(
+    server: &Server,
+    wire: &mut Wire,
+    manner: Manner,
+    application: &Application,
+    head: &[u8],
+    content: &mut Content<'_>,
+) -> Result<Sent, Cut> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let progress = Rc::new(Progress::default());
+        let exchange = match application.submit(head, &progress) {
+            Ok(exchange) => exchange,
+            Err(Refusal::Failing(seconds)) => {
+                let field = alloc::format!("retry-after: {seconds}\r\n");
+                let explanation = "the application fails; it is tried again soon";
+                return answers::send_page(server, wire, manner, 503, explanation, &field).await;
+            }
+            Err(Refusal::Busy) => {
+                return answers::send_page(server, wire, manner, 503, "", "retry-after: 1\r\n").await;
+            }
+        };
+        let mut talk = Talk { server, wire: &mut *wire, manner, application, progress, content: &mut *content };
+        match talk.until_answer(exchange).await {
+            Ok(sent) => {
+                application.note_answer();
+                return Ok(sent);
+            }
+            Err(Failure::NotTaken) if tries < MOST_TRIES => {}
+            Err(Failure::NotTaken | Failure::Broken) => {
+                return answers::send_page(server, wire, manner, 502, "the application failed", "").await;
+            }
+            Err(Failure::TooSlow) => {
+                return answers::send_page(server, wire, manner, 504, "the application took too long", "").await;
+            }
+            Err(Failure::Cut(cut)) => return Err(cut),
+        }
+    }
+}
+
+/// Why there is no answer.
+enum Failure {
+    /// No child took the request.
+    NotTaken,
+    /// The child ended, or answered what is no answer.
+    Broken,
+    /// The time was over.
+    TooSlow,
+    /// A part of the answer was sent, and no more will be; or the client is gone.
+    Cut(Cut),
+}
+
+struct Talk<'t, 'c> {
+    server: &'t Server,
+    wire: &'t mut Wire,
+    manner: Manner,
+    application: &'t Application,
+    progress: Rc<Progress>,
+    content: &'t mut Content<'c>,
+}
+
+impl Talk<'_, '_> {
+    fn deadline(&self) -> Deadline {
+        Deadline::after_ms(self.server.limits.application_time_ms.into())
+    }
+
+    async fn until_answer(&mut self, mut exchange: Exp<states::Ready>) -> Result<Sent, Failure> {
+        loop {
+            let Some(event) = limited(self.deadline(), exchange.receive_async()).await else {
+                self.application.stop(&self.progress);
+                return Err(Failure::TooSlow);
+            };
+            match event {
+                ExpReady::ReadBody { most, next } => {
+                    exchange = match self.content.next(self.server, self.wire, most).await {
+                        Ok((_, 0)) => next.end_of_body(),
+                        Ok((block, count)) => next.body(block, count as u32),
+                        Err(()) => next.body_failed(),
+                    };
+                }
+                ExpReady::Reply { status, head, body, count, next } => {
+                    let Some(fields) = checked(status, &head).filter(|_| count as usize <= body.len()) else {
+                        drop(next.failed());
+                        return Err(Failure::Broken);
+                    };
+                    self.keep_alive_if_possible();
+                    let sent = self.reply(status, &fields, body, count as usize).await;
+                    match &sent {
+                        Ok(_) => drop(next.done()),
+                        Err(_) => drop(next.failed()),
+                    }
+                    return sent.map_err(|Gone| Failure::Cut(Cut { status }));
+                }
+                ExpReady::Begin { status, head, next } => {
+                    let Some(fields) = checked(status, &head) else {
+                        drop(next.failed());
+                        return Err(Failure::Broken);
+                    };
+                    self.keep_alive_if_possible();
+                    if self.begin(status, &fields).await.is_err() {
+                        drop(next.failed());
+                        return Err(Failure::Cut(Cut { status }));
+                    }
+                    let content_bytes = self.stream(next.done(), status).await;
+                    let content_bytes = content_bytes.map_err(|Gone| Failure::Cut(Cut { status }))?;
+                    return Ok(Sent { status, content_bytes, goes_on: self.goes_on_after_stream(status) });
+                }
+                ExpReady::ChannelClosed(_) if !self.progress.is_taken.get() => return Err(Failure::NotTaken),
+                ExpReady::ChannelClosed(_) if self.application.was_stopped(&self.progress) => {
+                    return Err(Failure::TooSlow);
+                }
+                ExpReady::ChannelClosed(_) => return Err(Failure::Broken),
+            }
+        }
+    }
+
+    /// A client that was never told to send its content may send it or not: where the next request begins is open.
+    fn keep_alive_if_possible(&mut self) {
+        self.manner.keep_alive &= self.content.lets_go_on();
+    }
+
+    async fn reply(&mut self, status: u16, fields: &[u8], body: ExVec<u8>, count: usize) -> Result<Sent, Gone> {
+        let has_content = answer::has_content(status);
+        let mut block = self.head_block(fields)?;
+        let mut head = HeadWriter::new(&mut block);
+        answers::begin_head(self.server, &mut head, status, self.manner);
+        if has_content {
+            head.number_field("content-length", count as u64);
+        }
+        head.put(fields);
+        head.put(b"\r\n");
+        let head_bytes = head.finish().ok_or(Gone)?;
+        let goes_on = self.manner.keep_alive;
+        if !has_content || self.manner.is_head || count == 0 {
+            self.server.blocks.give(self.wire.write(block, 0, head_bytes).await?);
+            return Ok(Sent { status, content_bytes: 0, goes_on });
+        }
+        let (block, _) = self.wire.write_two((block, head_bytes), (body, 0, count)).await?;
+        self.server.blocks.give(block);
+        Ok(Sent { status, content_bytes: count as u64, goes_on })
+    }
+
+    fn head_block(&self, fields: &[u8]) -> Result<ExVec<u8>, Gone> {
+        self.server.blocks.take(answers::HEAD_BYTES + fields.len()).map_err(|_| Gone)
+    }
+
+    fn is_chunked(&self) -> bool {
+        self.manner.minor_version > 0
+    }
+
+    fn has_body(&self, status: u16) -> bool {
+        answer::has_content(status) && !self.manner.is_head
+    }
+
+    /// Without chunks the end of the connection is the end of the content.
+    fn goes_on_after_stream(&self, status: u16) -> bool {
+        self.manner.keep_alive && (self.is_chunked() || !self.has_body(status))
+    }
+
+    async fn begin(&mut self, status: u16, fields: &[u8]) -> Result<(), Gone> {
+        self.manner.keep_alive = self.goes_on_after_stream(status);
+        let mut block = self.head_block(fields)?;
+        let mut head = HeadWriter::new(&mut block);
+        answers::begin_head(self.server, &mut head, status, self.manner);
+        if answer::has_content(status) && self.is_chunked() {
+            head.put(b"transfer-encoding: chunked\r\n");
+        }
+        head.put(fields);
+        head.put(b"\r\n");
+        let head_bytes = head.finish().ok_or(Gone)?;
+        self.wire.send_at_once().await?;
+        self.server.blocks.give(self.wire.write(block, 0, head_bytes).await?);
+        Ok(())
+    }
+
+    /// Sends the pieces of an answer until its end.
+    async fn stream(&mut self, mut exchange: Exp<states::Answering>, status: u16) -> Result<u64, Gone> {
+        let mut content_bytes = 0;
+        loop {
+            let Some(event) = limited(self.deadline(), exchange.receive_async()).await else {
+                self.application.stop(&self.progress);
+                return Err(Gone);
+            };
+            match event {
+                ExpAnswering::Write { data, count, next } => {
+                    let count = count as usize;
+                    if count > data.len() {
+                        drop(next.failed());
+                        return Err(Gone);
+                    }
+                    if self.has_body(status) && count > 0 {
+                        if self.send_piece(data, count).await.is_err() {
+                            drop(next.failed());
+                            return Err(Gone);
+                        }
+                        content_bytes += count as u64;
+                    }
+                    exchange = next.done();
+                }
+                ExpAnswering::End { next } => {
+                    let ended = self.end_stream(status).await;
+                    match ended {
+                        Ok(()) => drop(next.done()),
+                        Err(Gone) => drop(next.failed()),
+                    }
+                    return ended.map(|()| content_bytes);
+                }
+                ExpAnswering::ChannelClosed(_) => return Err(Gone),
+            }
+        }
+    }
+
+    async fn send_piece(&mut self, mut data: ExVec<u8>, count: usize) -> Result<(), Gone> {
+        if !self.is_chunked() {
+            return self.wire.write(data, 0, count).await.map(drop);
+        }
+        let mut before = self.server.blocks.take(CHUNK_HEAD_BYTES).map_err(|_| Gone)?;
+        let mut head = HeadWriter::new(&mut before);
+        head.put_hex(count as u64);
+        head.put(b"\r\n");
+        let used = head.finish().ok_or(Gone)?;
+        // The line's end behind the chunk goes where there is room for it in the application's block, which is the
+        // server's now; else it is sent by itself.
+        let end = data.get_mut(count..count + 2).map(|end| end.copy_from_slice(b"\r\n"));
+        let sent = if end.is_some() { count + 2 } else { count };
+        let (mut before, _) = self.wire.write_two((before, used), (data, 0, sent)).await?;
+        if end.is_none() {
+            before[..2].copy_from_slice(b"\r\n");
+            before = self.wire.write(before, 0, 2).await?;
+        }
+        self.server.blocks.give(before);
+        Ok(())
+    }
+
+    async fn end_stream(&mut self, status: u16) -> Result<(), Gone> {
+        if !self.is_chunked() || !self.has_body(status) {
+            return Ok(());
+        }
+        const END: &[u8] = b"0\r\n\r\n";
+        let mut block = self.server.blocks.take(END.len()).map_err(|_| Gone)?;
+        block[..END.len()].copy_from_slice(END);
+        self.server.blocks.give(self.wire.write(block, 0, END.len()).await?);
+        Ok(())
+    }
+}
+
+/// The fields of an application's answer as they are sent, if its head makes sense.
+fn checked(status: u16, head: &[u8]) -> Option<Vec<u8>> {
+    if !application::is_status(status) {
+        return None;
+    }
+    let mut fields = Vec::with_capacity(head.len() + 32);
+    application::answer_head(head, &mut fields).ok()?;
+    Some(fields)
+}
