@@ -2,7 +2,7 @@
 //!
 //! Key types: [`AbiTable`] (the functions), [`Status`] (their errors), [`ThreadBlock`] (the words a
 //! thread shares with the kernel), [`Automaton`] (a contract as the kernel's monitor reads it).
-//! Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata.
+//! [`sockets`] and [`packets`] say what the requests to two kinds of devices mean. Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata.
 //! Deliberately not here: any code that follows a pointer. Everything that crosses the ABI is a
 //! value; an address or a handle is a claim that the kernel checks.
 #![no_std]
@@ -12,7 +12,11 @@ extern crate alloc;
 
 mod automaton;
 mod epitaph;
+#[macro_use]
+mod numbered;
+pub mod packets;
 mod records;
+pub mod sockets;
 mod status;
 mod table;
 mod thread_block;

@@ -1,25 +1,6 @@
 //! Plain records that the diagnostics functions fill a caller's block with, and numbers that name
 //! kinds and states in them.
 
-macro_rules! numbered {
-    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $item_doc:literal])+ $item:ident = $number:literal, $text:literal;)* }) => {
-        $(#[doc = $doc])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u64)]
-        pub enum $name { $($(#[doc = $item_doc])+ $item = $number,)* }
-        impl $name {
-            /// The one with this number, if there is one.
-            pub const fn from_number(number: u64) -> Option<$name> {
-                match number { $($number => Some($name::$item),)* _ => None }
-            }
-            /// A word for people.
-            pub const fn text(self) -> &'static str {
-                match self { $($name::$item => $text,)* }
-            }
-        }
-    };
-}
-
 numbered! {
     /// Where a SIP is in its life.
     ProcessState {
@@ -71,6 +52,10 @@ numbered! {
         Disk = 1, "disk";
         /// Registers and interrupts; what they mean is the driver's business.
         Hardware = 2, "hardware";
+        /// The host's own sockets; see [`sockets`](crate::sockets).
+        Sockets = 3, "sockets";
+        /// A link of Ethernet packets; see [`packets`](crate::packets).
+        Packets = 4, "packets";
     }
 }
 

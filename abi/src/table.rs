@@ -123,10 +123,10 @@ macro_rules! for_each_function {
             group "Hardware access" {
                 #[doc = "Opens the device at this index of the manifest's device list. One SIP has a device at a time."]
                 fn device_open(index) -> "device";
-                #[doc = "Tells of a device: word 0 a DeviceKind, word 1 its size in bytes (disk), word 2 flags: bit 0 read only, bit 1 a person's terminal, word 3 columns, word 4 rows, word 5 how many ranges of registers it has, word 6 how many interrupts."]
+                #[doc = "Tells of a device: word 0 a DeviceKind, word 1 its size in bytes (disk), word 2 flags: bit 0 read only, bit 1 a person's terminal, word 3 columns, word 4 rows (of packets, word 1 the hardware address, word 2 what the device does for its user, word 3 the MTU), word 5 how many ranges of registers it has, word 6 how many interrupts."]
                 fn device_describe(device) -> "0";
-                #[doc = "Asks a device for an operation (a DeviceOperation) at a byte offset with `bytes` bytes of the block, from its start. The block belongs to the device until device_complete gives it back. Completed at once when the machine can: the value is then 1, else 0."]
-                fn device_submit(device, operation, offset, block, bytes) -> "1 if it is complete already";
+                #[doc = "Asks a device for an operation (a DeviceOperation) at a byte offset with `bytes` bytes of the block, from byte `first` of it on. What the offset of sockets and packets means is their own. The block belongs to the device until device_complete gives it back. Completed at once when the machine can: the value is then 1, else 0."]
+                fn device_submit(device, operation, offset, block, first, bytes) -> "1 if it is complete already";
                 #[doc = "Waits until `deadline` for a finished operation: the value is the block's handle, word 0 its address, word 1 its length, word 2 the bytes done, word 3 a Status."]
                 fn device_complete(device, deadline) -> "block";
                 #[doc = "Closes a device; operations that have not begun are dropped."]

@@ -1,4 +1,4 @@
-//! Consoles and disks of the machine's own: who has one open, and the operations under way.
+//! Devices of the machine's own (consoles, disks, sockets, packets): who has one open, and the operations under way.
 //!
 //! Who owns the block of an operation: the device, from submit until `device_complete` hands it back.
 //! What if the SIP dies here: its console is free for the next one at once, its disk when the machine is done
@@ -39,6 +39,8 @@ pub struct Device {
 #[derive(Default)]
 struct Inner {
     owner: Option<ProcessRef>,
+    /// The machine is told that the last owner is gone; nobody opens it meanwhile.
+    closing: bool,
     requests: Vec<Option<Request>>,
     done: VecDeque<Done>,
     waiters: Waiters,
@@ -114,7 +116,7 @@ pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     // A write that the last owner left behind must not reach the disk after what the next one writes. What is
     // read from a console may never come, and changes nothing.
     let is_unsettled = matches!(device.kind, DeviceKind::Disk { .. }) && inner.is_at_work();
-    if inner.owner.is_some() || is_unsettled {
+    if inner.owner.is_some() || inner.closing || is_unsettled {
         return Err(Status::Busy);
     }
     inner.owner = Some(caller);
@@ -134,21 +136,28 @@ pub fn opened(number: u32, opening: u32, owner: ProcessRef) -> Option<OpenDevice
 pub fn describe(open: OpenDevice, buffer: MessageBuffer) {
     let device = open.device;
     let (columns, rows) = machine().console_size(device.number);
-    let (kind, bytes, flags) = match device.kind {
-        DeviceKind::Console { terminal } => (abi::DeviceKind::Console, 0, u64::from(terminal) << 1),
-        DeviceKind::Disk { bytes, read_only } => (abi::DeviceKind::Disk, bytes, u64::from(read_only)),
+    let size = [u64::from(columns), u64::from(rows)];
+    let words = match device.kind {
+        DeviceKind::Console { terminal } => (abi::DeviceKind::Console, 0, u64::from(terminal) << 1, size),
+        DeviceKind::Disk { bytes, read_only } => (abi::DeviceKind::Disk, bytes, u64::from(read_only), size),
+        DeviceKind::Sockets => (abi::DeviceKind::Sockets, 0, 0, [0; 2]),
+        DeviceKind::Packets { mac_address: [a, b, c, d, e, f], mtu, features } => {
+            let address = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+            (abi::DeviceKind::Packets, address, features, [u64::from(mtu), 0])
+        }
     };
-    buffer.write_words(&[kind as u64, bytes, flags, u64::from(columns), u64::from(rows)]);
+    let (kind, bytes, flags, [third, fourth]) = words;
+    buffer.write_words(&[kind as u64, bytes, flags, third, fourth]);
 }
 
-/// Hands a block to the device for an operation; whether it is complete already.
+/// Hands a block to the device for an operation on its bytes from `first` on; whether it is complete already.
 pub fn submit(
     caller: ProcessRef,
     open: OpenDevice,
     operation: u64,
     offset: u64,
     handle: u64,
-    bytes: u64,
+    (first, bytes): (u64, u64),
 ) -> Result<bool, Status> {
     let operation = match DeviceOperation::from_number(operation).ok_or(Status::BadArgument)? {
         DeviceOperation::Read => hal_api::DeviceOperation::Read,
@@ -156,7 +165,7 @@ pub fn submit(
         DeviceOperation::Flush => hal_api::DeviceOperation::Flush,
     };
     let block = claims::block(handle)?;
-    if bytes > block.size() as u64 {
+    if first.checked_add(bytes).is_none_or(|end| end > block.size() as u64) {
         return Err(Status::BadArgument);
     }
     let device = open.device;
@@ -185,7 +194,7 @@ pub fn submit(
         token: (device.number as u64) << 32 | slot as u64,
         operation,
         offset,
-        address: block.address.load(Ordering::Relaxed),
+        address: block.address.load(Ordering::Relaxed) + first as usize,
         bytes: bytes as usize,
     };
     match machine().device_submit(request) {
@@ -297,17 +306,25 @@ pub fn close(open: OpenDevice) -> Result<(), Status> {
     let mut inner = open.lock()?;
     let done = give_up(&mut inner);
     drop(inner);
+    settle(open.device, done);
     open.owner.count_device(false);
-    for done in done {
-        exheap::dispose(done.block);
-    }
     Ok(())
 }
 
 fn give_up(inner: &mut Inner) -> VecDeque<Done> {
     inner.owner = None;
+    inner.closing = true;
     inner.waiters.wake_all();
     core::mem::take(&mut inner.done)
+}
+
+/// Tells the machine, without the lock, as it may complete operations; then the next one may open the device.
+fn settle(device: &Device, done: VecDeque<Done>) {
+    machine().device_closed(device.number);
+    device.inner.lock().closing = false;
+    for done in done {
+        exheap::dispose(done.block);
+    }
 }
 
 /// Closes all devices of a SIP that is being ended.
@@ -319,9 +336,7 @@ pub fn close_all(process: ProcessRef) {
         }
         let done = give_up(&mut inner);
         drop(inner);
+        settle(device, done);
         process.count_device(false);
-        for done in done {
-            exheap::dispose(done.block);
-        }
     }
 }

@@ -1,9 +1,11 @@
-//! Devices that the manifest lists: a console or a disk.
+//! Devices that the manifest lists: a console, a disk, the host's sockets, a link of packets.
 //!
 //! A request takes a block with it; the block comes back with the [`Completion`]. Deliberately not
 //! here: what the bytes mean.
 
-pub use abi::{DeviceKind, DeviceOperation};
+use core::ops::Range;
+
+pub use abi::{DeviceKind, DeviceOperation, packets, sockets};
 
 use crate::exheap::{Block, ExBlock, ExVec, Lendable};
 use crate::raw::{self, value as kernel};
@@ -39,6 +41,8 @@ pub struct Completion {
     pub block: ExVec<u8>,
     /// Bytes done. A console's read of 0 bytes is the end of its input.
     pub bytes: usize,
+    /// What the device answered, of one whose answers mean more than bytes ([`abi::sockets`], [`abi::packets`]).
+    pub answer: u64,
     /// How it went.
     pub result: Result<(), Status>,
 }
@@ -92,13 +96,26 @@ impl Device {
         block: impl Lendable<ExVec<u8>>,
         bytes: usize,
     ) -> Result<bool, SubmitError> {
+        self.submit_part(operation, offset, block, 0..bytes)
+    }
+
+    /// As [`submit`](Device::submit), for bytes in the middle of the block.
+    pub fn submit_part(
+        &self,
+        operation: DeviceOperation,
+        offset: u64,
+        block: impl Lendable<ExVec<u8>>,
+        part: Range<usize>,
+    ) -> Result<bool, SubmitError> {
         let block = block.into_loan();
-        if bytes > block.byte_count() {
+        if part.start > part.end || part.end > block.byte_count() {
             return Err(SubmitError::new(block, Status::BadArgument));
         }
-        let handle = block.handle();
+        let (first, bytes) = (part.start as u64, part.len() as u64);
+        let operation = operation as u64;
         // SAFETY: on success the block's value is forgotten, until device_complete gives it back.
-        match unsafe { raw::device_submit(self.handle, operation as u64, offset, handle, bytes as u64) }.into_result() {
+        let answer = unsafe { raw::device_submit(self.handle, operation, offset, block.handle(), first, bytes) };
+        match answer.into_result() {
             Ok(complete) => {
                 block.forget();
                 Ok(complete != 0)
@@ -111,13 +128,16 @@ impl Device {
     pub fn complete(&self, deadline: Deadline) -> Result<Completion, Status> {
         // SAFETY: the block becomes owned by the value made here.
         let handle = unsafe { raw::device_complete(self.handle, deadline.as_ns()) }.into_result()?;
-        let bytes = thread_block::message_word(2) as usize;
+        let answer = thread_block::message_word(2);
         let status = Status::from_number(thread_block::message_word(3));
         // SAFETY: the kernel has just given the block back with this handle, address and length.
         let block = unsafe { ExBlock::from_answer(handle) };
         let result = if status == Status::Ok { Ok(()) } else { Err(status) };
         match ExVec::from_block(block) {
-            Ok(block) => Ok(Completion { bytes: bytes.min(block.len()), block, result }),
+            Ok(block) => {
+                let bytes = usize::try_from(answer).unwrap_or(usize::MAX).min(block.len());
+                Ok(Completion { bytes, block, answer, result })
+            }
             Err(_) => Err(Status::Unknown),
         }
     }

@@ -6,8 +6,10 @@
 //! not here: tasks that move between threads; an endpoint belongs to one thread at a time.
 
 mod current;
+mod gone;
 mod ready;
 mod task;
+mod turns;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -27,8 +29,11 @@ use crate::slots::Slots;
 use crate::time::{Deadline, monotonic};
 use crate::{sync::Event, thread_block};
 
+pub use gone::{Gone, gone};
 use ready::{MAIN_TASK, ReadyQueue, TaskWaker};
 pub use task::Task;
+use turns::Turns;
+pub use turns::{Idle, Ready, idle, ready};
 
 struct LocalTask {
     future: Pin<Box<dyn Future<Output = ()>>>,
@@ -43,6 +48,7 @@ struct Executor {
     tasks: RefCell<Slots<Option<LocalTask>>>,
     timers: RefCell<BTreeMap<(u64, u64), Waker>>,
     next_timer: Cell<u64>,
+    turns: Turns,
     ready: Arc<ReadyQueue>,
 }
 
@@ -59,6 +65,7 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
         tasks: RefCell::new(Slots::new()),
         timers: RefCell::new(BTreeMap::new()),
         next_timer: Cell::new(0),
+        turns: Turns::default(),
         ready: Arc::new(ReadyQueue::new(event)),
     });
     let _entered = current::enter(&executor);
@@ -123,16 +130,21 @@ impl Executor {
         }
     }
 
-    /// Waits for an endpoint, a timer or a wake from another thread, and wakes whom it concerns.
+    /// Waits for an endpoint, a device, a timer or a wake from another thread, and wakes whom it concerns.
     fn wait(&self) {
         let first_timer = self.timers.borrow().first_key_value().map(|((deadline, _), _)| *deadline);
         let announced = match kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns()) {
             Ok(key) => Ok(key),
+            Err(_) if self.turns.wake_idle() => Err(Status::WouldBlock),
             Err(_) => {
                 thread_block::set_message_word(0, self.set);
                 thread_block::set_message_word(1, self.ready.event().handle());
-                // Whatever it answers, the state of things is looked at again.
-                let _ = kernel::wait_any(2, first_timer.unwrap_or(Deadline::NEVER.as_ns()));
+                let devices = self.turns.put_devices(2);
+                // Whatever else it answers, the state of things is looked at again.
+                let index = kernel::wait_any(2 + devices, first_timer.unwrap_or(Deadline::NEVER.as_ns()));
+                if let Ok(index @ 2..) = index {
+                    self.turns.wake_device(index as usize - 2);
+                }
                 kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns())
             }
         };
@@ -141,10 +153,24 @@ impl Executor {
             if let Some(waker) = waker {
                 waker.wake();
             }
+            if self.turns.is_turn_of_devices() {
+                self.look_at_devices();
+            }
         }
         if first_timer.is_some() {
             self.wake_timers();
         }
+    }
+
+    /// Gives devices and those that wait for a quiet moment their turn, however many messages come.
+    fn look_at_devices(&self) {
+        let devices = self.turns.put_devices(0);
+        if devices > 0
+            && let Ok(index) = kernel::wait_any(devices, Deadline::PASSED.as_ns())
+        {
+            self.turns.wake_device(index as usize);
+        }
+        self.turns.wake_idle();
     }
 
     fn wake_timers(&self) {

@@ -118,7 +118,7 @@ fn address(block: &ExVec<u8>) -> usize {
 
 fn wait_for_completions(shared: &Shared) {
     loop {
-        let Ok(Completion { block, bytes, result }) = shared.device.complete(Deadline::NEVER) else {
+        let Ok(Completion { block, bytes, result, .. }) = shared.device.complete(Deadline::NEVER) else {
             // The device is gone: the input has ended, and a write that waits has failed.
             let mut arrived = shared.arrived.lock();
             arrived.input = Some(Vec::new());

@@ -106,6 +106,17 @@ pub enum DeviceKind {
         /// Whether writes are refused.
         read_only: bool,
     },
+    /// The host's own sockets.
+    Sockets,
+    /// A link of Ethernet packets.
+    Packets {
+        /// The hardware address.
+        mac_address: [u8; 6],
+        /// Most bytes of a packet without its Ethernet header.
+        mtu: u16,
+        /// What the device does for its user: bits of the driver's contract.
+        features: u64,
+    },
 }
 
 /// Where the registers of a device lie.
@@ -184,7 +195,7 @@ pub struct DeviceRequest {
     pub token: u64,
     /// What to do.
     pub operation: DeviceOperation,
-    /// Byte offset on the device (disk).
+    /// Byte offset on a disk; sockets and packets give it a meaning of their own.
     pub offset: u64,
     /// Address of the memory; it stays valid and untouched by others until completion.
     pub address: usize,
@@ -289,6 +300,9 @@ pub trait Machine: Sync {
     }
     /// Starts a request.
     fn device_submit(&self, request: DeviceRequest) -> Submitted;
+    /// Whoever had the device open is gone. What of its state is that one's goes with it, and reads of it that wait for
+    /// something to come are given up, completed before this returns: the next one finds the device as new.
+    fn device_closed(&self, _device: usize) {}
     /// Writes to the debug output.
     fn debug_write(&self, text: &[u8]);
     /// Ends the machine.

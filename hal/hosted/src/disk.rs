@@ -154,7 +154,7 @@ impl Disk {
     fn queue(&self, token: u64, transfer: Transfer) -> Submitted {
         let Some(entries) = entries::get() else { return Submitted::Complete(Err(DeviceFailure)) };
         let file = Arc::clone(&self.file);
-        let queued = pool::submit(Box::new(move || {
+        let queued = pool::DISKS.submit(Box::new(move || {
             let result = transfer.run(&file);
             (entries.device_complete)(token, result.unwrap_or(0) as u64, result.is_err());
         }));

@@ -42,7 +42,7 @@ pub fn own_process() {
 
 /// Ends the process in order: disk transfers under way finish, the terminal is as it was.
 pub(crate) fn end_process(exit_status: u8) -> ! {
-    pool::close(DRAIN_LIMIT);
+    pool::DISKS.close(DRAIN_LIMIT);
     terminal::restore();
     exit_now(exit_status)
 }
@@ -50,7 +50,7 @@ pub(crate) fn end_process(exit_status: u8) -> ! {
 /// Starts the process anew with the same arguments: disk transfers under way finish, the terminal is as it
 /// was.
 pub(crate) fn restart_process() -> ! {
-    pool::close(DRAIN_LIMIT);
+    pool::DISKS.close(DRAIN_LIMIT);
     terminal::restore();
     let reason = Command::new("/proc/self/exe").args(env::args_os().skip(1)).exec();
     let text = format!("singularity: the host cannot start this program again ({reason}); start it by hand\n");

@@ -1,13 +1,13 @@
 //! The machine that is one Linux process: processors are host threads, the timer is a signal, disks
-//! are files, and the console is standard input and output.
+//! are files, sockets are the host's own, and the console is standard input and output.
 //!
 //! Key types: [`Hosted`] (the machine), [`Configuration`] (what to build it from), [`StartError`].
 //! Neighbours: the kernel calls it through [`hal_api::Machine`]; `boot/hosted` starts it.
 //! Deliberately not here: any knowledge of SIPs. Whether an instruction address is a SIP's, and where
 //! its stack ends, is asked of the kernel ([`hal_api::KernelEntries`]) each time.
 //!
-//! `unsafe` stands only in the modules `arena`, `clock`, `entries`, `host`, `image`, `processor`,
-//! `signal`, `terminal`, `trampoline` and `transfer`; `docs/soundness/hal-hosted.md` says why each holds.
+//! `unsafe` stands only in the modules `arena`, `clock`, `entries`, `host`, `host_network`, `image`,
+//! `processor`, `signal`, `socket_calls`, `terminal`, `trampoline` and `transfer`; `docs/soundness/hal-hosted.md` says why each holds.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -17,15 +17,19 @@ compile_error!("the hosted machine needs Linux on x86-64");
 mod arena;
 #[allow(unsafe_code)]
 mod clock;
+mod commands;
 mod console;
 mod disk;
 #[allow(unsafe_code)]
 mod entries;
 #[allow(unsafe_code)]
 mod host;
+#[allow(unsafe_code)]
+mod host_network;
 mod host_text;
 #[allow(unsafe_code)]
 mod image;
+mod lookups;
 mod machine;
 mod pool;
 #[allow(unsafe_code)]
@@ -33,6 +37,9 @@ mod processor;
 #[allow(unsafe_code)]
 mod signal;
 mod simulated;
+#[allow(unsafe_code)]
+mod socket_calls;
+mod sockets;
 #[allow(unsafe_code)]
 mod terminal;
 #[allow(unsafe_code)]

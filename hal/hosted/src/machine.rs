@@ -18,6 +18,7 @@ use crate::disk::{Disk, DiskAccess, DiskSpecification};
 use crate::image::Images;
 use crate::processor::{MOST_PROCESSORS, Processors};
 use crate::simulated::{self, Simulated};
+use crate::sockets::Sockets;
 use crate::transfer::{self, Memory};
 use crate::{StartError, host, host_text, terminal};
 
@@ -55,6 +56,7 @@ pub struct Hosted {
     processors: Processors,
     console: Arc<Console>,
     disks: Vec<Disk>,
+    sockets: Arc<Sockets>,
     simulated: OnceLock<&'static Simulated>,
 }
 
@@ -82,6 +84,7 @@ impl Hosted {
             processors: Processors::new(processors, clock),
             console: Arc::default(),
             disks,
+            sockets: Arc::default(),
             simulated: OnceLock::new(),
         }));
         if configuration.simulated_device {
@@ -155,6 +158,7 @@ impl Machine for Hosted {
             name: format!("disk{number}"),
             kind: DeviceKind::Disk { bytes: disk.bytes(), read_only: disk.read_only() },
         }));
+        devices.push(Device { name: "sockets0".into(), kind: DeviceKind::Sockets });
         devices
     }
 
@@ -209,7 +213,16 @@ impl Machine for Hosted {
         }
         match self.disks.get(request.device - 1) {
             Some(disk) => disk.submit(request.token, request.operation, request.offset, memory),
+            None if request.device - 1 == self.disks.len() => {
+                self.sockets.submit(request.token, request.operation, request.offset, memory)
+            }
             None => refused,
+        }
+    }
+
+    fn device_closed(&self, device: usize) {
+        if device.checked_sub(1) == Some(self.disks.len()) {
+            self.sockets.close();
         }
     }
 

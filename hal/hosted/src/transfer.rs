@@ -56,7 +56,17 @@ impl Memory {
         bytes
     }
 
-    fn io_vector(self) -> libc::iovec {
+    /// Copies as many of its bytes as fit from an offset on into `target` and answers how many.
+    pub(crate) fn copy_out(self, offset: usize, target: &mut [u8]) -> usize {
+        let source = self.after(offset);
+        let bytes = target.len().min(source.bytes);
+        // SAFETY: as in `fill`; `target` is host memory, which no arena overlaps.
+        unsafe { ptr::copy_nonoverlapping(ptr::with_exposed_provenance(source.address), target.as_mut_ptr(), bytes) };
+        bytes
+    }
+
+    /// As the host's calls take it. What they do with it they do before they return.
+    pub(crate) fn io_vector(self) -> libc::iovec {
         libc::iovec { iov_base: ptr::with_exposed_provenance_mut(self.address), iov_len: self.bytes }
     }
 }

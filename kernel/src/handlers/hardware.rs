@@ -32,10 +32,17 @@ pub fn device_describe(device: u64) -> Result<u64, Status> {
     Ok(0)
 }
 
-pub fn device_submit(device: u64, operation: u64, offset: u64, block: u64, bytes: u64) -> Result<u64, Status> {
+pub fn device_submit(
+    device: u64,
+    operation: u64,
+    offset: u64,
+    block: u64,
+    first: u64,
+    bytes: u64,
+) -> Result<u64, Status> {
     let caller = caller()?;
     let device = claims::device(device, caller.process)?;
-    device::submit(caller.process, device, operation, offset, block, bytes).map(u64::from)
+    device::submit(caller.process, device, operation, offset, block, (first, bytes)).map(u64::from)
 }
 
 pub fn device_complete(device: u64, deadline: u64) -> Result<u64, Status> {

@@ -1,0 +1,420 @@
+//! The host's own sockets as one device, as [`abi::sockets`] describes it.
+//!
+//! Key type: [`Sockets`]. No call on a socket waits, so all complete at once, under one lock; what waits is one request
+//! for events, and only for the set of watched sockets to have one, never with one taken out of it: so the events of
+//! whoever opens the device next are not lost to a predecessor. Neighbours: `socket_calls` (the host's calls),
+//! `commands` (what records ask for). Deliberately not here: channels, and any protocol.
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use abi::sockets::{
+    CONTROL, ENDING, EVENT_BYTES, EVENTS, FAILURE, Failure, MORE, MOST_KEPT_BYTES, READABLE, SENDER_BYTES, WRITABLE,
+};
+use hal_api::{DeviceFailure, DeviceOperation, Submitted};
+
+use crate::socket_calls::{self as calls, Name, number};
+use crate::transfer::Memory;
+use crate::{commands, entries};
+
+/// A number's place in a token.
+const GENERATION_SHIFT: u32 = 32;
+/// Generations come round after so many.
+const GENERATIONS: u32 = 1 << 24;
+
+const THREAD_STACK_BYTES: usize = 256 * 1024;
+
+/// What a socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A connection, or one to be.
+    Connection,
+    /// Connections are accepted from it.
+    Listener,
+    /// Datagrams, or echo requests.
+    Datagrams,
+}
+
+/// What the device tells of a socket. Room to write is asked for only once there was none: there is, mostly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Watched {
+    /// Nothing yet.
+    No,
+    /// What comes.
+    ToRead,
+    /// Also room to write.
+    ToWrite,
+}
+
+/// One socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) file: OwnedFd,
+    pub(crate) purpose: Purpose,
+    /// Whether the host takes its names as IPv6.
+    pub(crate) version_6: bool,
+    /// What it is watched for.
+    watched: Watched,
+    /// Whether its writing half was ended.
+    pub(crate) finished: bool,
+    /// Of a listener: the local name of its connections, where that is the same for all.
+    pub(crate) local: Option<Name>,
+    /// Where datagrams go.
+    pub(crate) remote: Name,
+    /// Bytes to be sent before the next ones.
+    kept: Vec<u8>,
+}
+
+impl Socket {
+    /// One that was just made.
+    pub(crate) fn new(file: OwnedFd, purpose: Purpose, version_6: bool) -> Self {
+        let remote = Name::default();
+        Self { file, purpose, version_6, watched: Watched::No, finished: false, local: None, remote, kept: Vec::new() }
+    }
+
+    /// The host's number for it.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        number(&self.file)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    socket: Option<Socket>,
+}
+
+/// All sockets of whoever has the device open.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// The watched sockets; made with the first.
+    watcher: Option<Arc<OwnedFd>>,
+}
+
+/// A request for events that waits.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    token: u64,
+    memory: Memory,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    table: Table,
+    request: Option<Request>,
+    /// Ends the host thread's wait; made with the thread.
+    alarm: Option<Arc<OwnedFd>>,
+}
+
+/// The device.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    state: Mutex<State>,
+    begun: Condvar,
+}
+
+/// What a call gave: a number below [`FAILURE`], or why not.
+pub(crate) type Answer = Result<usize, Failure>;
+
+impl Table {
+    /// Gives a socket a token.
+    pub(crate) fn insert(&mut self, socket: Socket) -> u64 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.socket = Some(socket);
+        token(index, slot.generation)
+    }
+
+    /// The socket with a token.
+    pub(crate) fn get(&mut self, wanted: u64) -> Result<&mut Socket, Failure> {
+        let slot = self.slots.get_mut(wanted as u32 as usize).ok_or(Failure::BadToken)?;
+        if u64::from(slot.generation) != wanted >> GENERATION_SHIFT {
+            return Err(Failure::BadToken);
+        }
+        slot.socket.as_mut().ok_or(Failure::BadToken)
+    }
+
+    /// The same, if it has this purpose.
+    pub(crate) fn get_for(&mut self, wanted: u64, purpose: Purpose) -> Result<&mut Socket, Failure> {
+        self.get(wanted).and_then(|socket| if socket.purpose == purpose { Ok(socket) } else { Err(Failure::BadToken) })
+    }
+
+    /// Takes a socket out. Dropping it closes it.
+    pub(crate) fn remove(&mut self, wanted: u64) -> Result<Socket, Failure> {
+        self.get(wanted)?;
+        let index = wanted as u32;
+        let slot = &mut self.slots[index as usize];
+        slot.generation = (slot.generation + 1) % GENERATIONS;
+        self.free.push(index);
+        slot.socket.take().ok_or(Failure::BadToken)
+    }
+
+    /// Watches a socket from now on.
+    pub(crate) fn watch(&mut self, wanted: u64, what: Watched) -> Result<(), Failure> {
+        let watcher = self.watcher()?;
+        let socket = self.get(wanted)?;
+        if socket.watched < what {
+            let (for_room, again) = (what == Watched::ToWrite, socket.watched != Watched::No);
+            calls::watch(number(&watcher), socket.descriptor(), wanted, for_room, again)
+                .map_err(|error| failure(&error))?;
+            socket.watched = what;
+        }
+        Ok(())
+    }
+
+    fn watcher(&mut self) -> Result<Arc<OwnedFd>, Failure> {
+        if self.watcher.is_none() {
+            calls::raise_file_limit();
+            self.watcher = Some(Arc::new(calls::watcher().map_err(|error| failure(&error))?));
+        }
+        self.watcher.clone().ok_or(Failure::Other)
+    }
+
+    /// A call that would have had to wait will be told of when it would not.
+    pub(crate) fn watch_if_blocked(&mut self, wanted: u64, what: Watched, answer: Answer) -> Answer {
+        if answer == Err(Failure::WouldBlock) {
+            self.watch(wanted, what)?;
+        }
+        answer
+    }
+
+    fn read(&mut self, wanted: u64, memory: Memory) -> Answer {
+        let socket = self.get(wanted)?;
+        let answer = match socket.purpose {
+            Purpose::Connection => calls::receive(socket.descriptor(), memory),
+            Purpose::Datagrams => receive_datagram(socket, memory),
+            Purpose::Listener => return Err(Failure::BadToken),
+        };
+        self.watch_if_blocked(wanted, Watched::ToRead, answer.map_err(|error| failure(&error)))
+    }
+
+    fn write(&mut self, wanted: u64, memory: Memory, more: bool) -> Answer {
+        let socket = self.get(wanted)?;
+        let descriptor = socket.descriptor();
+        let answer = match socket.purpose {
+            Purpose::Connection if more && socket.kept.len() + memory.bytes() <= MOST_KEPT_BYTES => {
+                let before = socket.kept.len();
+                socket.kept.resize(before + memory.bytes(), 0);
+                return Ok(memory.copy_out(0, &mut socket.kept[before..]));
+            }
+            Purpose::Connection => calls::send(descriptor, &socket.kept, memory, more).inspect(|&sent| {
+                let gone = sent.min(socket.kept.len());
+                socket.kept.drain(..gone);
+            }),
+            Purpose::Datagrams => calls::send_to(descriptor, memory, socket.remote, socket.version_6),
+            Purpose::Listener => return Err(Failure::BadToken),
+        };
+        self.watch_if_blocked(wanted, Watched::ToWrite, answer.map_err(|error| failure(&error)))
+    }
+
+    /// Puts events that there are into the memory: how many bytes they take.
+    fn events(&self, memory: Memory) -> usize {
+        let Some(watcher) = &self.watcher else { return 0 };
+        let mut filled = 0;
+        let taken = calls::events(number(watcher), memory.bytes() / EVENT_BYTES, |event| {
+            let mut record = [0; EVENT_BYTES];
+            record[..8].copy_from_slice(&event.token.to_le_bytes());
+            record[8..].copy_from_slice(&readiness(event.bits).to_le_bytes());
+            filled += memory.after(filled).fill(&record);
+        });
+        // It can only be interrupted, which is to find nothing.
+        taken.map_or(0, |_| filled)
+    }
+
+    /// Closes all sockets. Connections that were not finished are reset: what was sent so far is not the whole.
+    fn close_all(&mut self) {
+        self.watcher = None;
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            let Some(socket) = slot.socket.take() else { continue };
+            slot.generation = (slot.generation + 1) % GENERATIONS;
+            self.free.push(index as u32);
+            if socket.purpose == Purpose::Connection && !socket.finished {
+                // Refused: it is closed without.
+                let _ = calls::reset_on_close(socket.descriptor());
+            }
+        }
+    }
+}
+
+impl Sockets {
+    /// Starts a request.
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        token: u64,
+        operation: DeviceOperation,
+        offset: u64,
+        memory: Memory,
+    ) -> Submitted {
+        match (operation, offset) {
+            (DeviceOperation::Read, EVENTS) => self.wait_for_events(Request { token, memory }),
+            (DeviceOperation::Read, wanted) => complete(lock(&self.state).table.read(wanted, memory)),
+            (DeviceOperation::Write, CONTROL) => commands::perform(&mut lock(&self.state).table, token, memory),
+            (DeviceOperation::Write, wanted) => {
+                let more = wanted & MORE != 0;
+                complete(lock(&self.state).table.write(wanted & !MORE, memory, more))
+            }
+            (DeviceOperation::Flush, _) => {
+                self.look();
+                Submitted::Complete(Ok(0))
+            }
+        }
+    }
+
+    fn wait_for_events(self: &Arc<Self>, request: Request) -> Submitted {
+        if request.memory.bytes() < EVENT_BYTES {
+            return complete(Err(Failure::BadCommand));
+        }
+        let mut state = lock(&self.state);
+        let replaced = state.request.take();
+        let bytes = state.table.events(request.memory);
+        let submitted = if bytes > 0 {
+            Submitted::Complete(Ok(bytes))
+        } else {
+            match self.prepare(&mut state) {
+                Ok(()) => {
+                    state.request = Some(request);
+                    self.begun.notify_one();
+                    Submitted::Queued
+                }
+                Err(failure) => complete(Err(failure)),
+            }
+        };
+        drop(state);
+        if let Some(replaced) = replaced {
+            announce(replaced, Err(DeviceFailure));
+        }
+        submitted
+    }
+
+    /// Makes what a request that waits needs: the set, and the host thread that waits for it.
+    fn prepare(self: &Arc<Self>, state: &mut State) -> Result<(), Failure> {
+        state.table.watcher()?;
+        if state.alarm.is_none() {
+            let alarm = calls::alarm().map_err(|error| failure(&error))?;
+            let device = Arc::clone(self);
+            let thread = thread::Builder::new().name("sockets".into()).stack_size(THREAD_STACK_BYTES);
+            thread.spawn(move || device.wait()).map_err(|_| Failure::Exhausted)?;
+            state.alarm = Some(Arc::new(alarm));
+        }
+        Ok(())
+    }
+
+    /// The host thread that waits: until the set has an event, of which it takes none itself.
+    fn wait(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            let files =
+                if state.request.is_some() { state.table.watcher.clone().zip(state.alarm.clone()) } else { None };
+            let Some((watcher, alarm)) = files else {
+                state = self.begun.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            calls::wait_for_any(&[number(&watcher), number(&alarm)]);
+            calls::silence(number(&alarm));
+            drop(watcher);
+            self.look();
+            state = lock(&self.state);
+        }
+    }
+
+    /// Looks for events for the request that waits, and completes it if there are any.
+    fn look(&self) {
+        let mut state = lock(&self.state);
+        let Some(request) = state.request else { return };
+        let bytes = state.table.events(request.memory);
+        if bytes > 0 {
+            state.request = None;
+            drop(state);
+            announce(request, Ok(bytes));
+        }
+    }
+
+    /// See [`hal_api::Machine::device_closed`].
+    pub(crate) fn close(&self) {
+        let mut state = lock(&self.state);
+        let request = state.request.take();
+        state.table.close_all();
+        if let Some(alarm) = &state.alarm {
+            calls::ring(number(alarm));
+        }
+        drop(state);
+        if let Some(request) = request {
+            announce(request, Err(DeviceFailure));
+        }
+    }
+}
+
+fn token(index: u32, generation: u32) -> u64 {
+    u64::from(generation) << GENERATION_SHIFT | u64::from(index)
+}
+
+fn receive_datagram(socket: &Socket, memory: Memory) -> io::Result<usize> {
+    let room = memory.bytes().checked_sub(SENDER_BYTES).ok_or(io::ErrorKind::InvalidInput)?;
+    let (length, sender) = calls::receive_from(socket.descriptor(), memory.first(room))?;
+    memory.after(room).fill(&sender.to_bytes());
+    Ok(length.min(room))
+}
+
+fn readiness(bits: u32) -> u64 {
+    let has = |wanted: libc::c_int| bits & wanted as u32 != 0;
+    let mut readiness = 0;
+    if has(libc::EPOLLIN) {
+        readiness |= READABLE;
+    }
+    if has(libc::EPOLLOUT) {
+        readiness |= WRITABLE;
+    }
+    if has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
+        readiness |= ENDING | READABLE | WRITABLE;
+    }
+    readiness
+}
+
+/// What the host's error means for whoever asked.
+pub(crate) fn failure(error: &io::Error) -> Failure {
+    match error.raw_os_error().unwrap_or(0) {
+        libc::EAGAIN | libc::EINTR | libc::EINPROGRESS | libc::EALREADY => Failure::WouldBlock,
+        libc::EACCES | libc::EPERM => Failure::NotPermitted,
+        libc::EADDRNOTAVAIL | libc::EINVAL | libc::EAFNOSUPPORT | libc::EDESTADDRREQ => Failure::BadAddress,
+        libc::EADDRINUSE => Failure::AddressInUse,
+        libc::ECONNREFUSED => Failure::ConnectionRefused,
+        libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => Failure::Reset,
+        libc::ETIMEDOUT => Failure::TimedOut,
+        libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => Failure::Unreachable,
+        libc::ENOTCONN | libc::ESHUTDOWN => Failure::Closed,
+        libc::EMFILE | libc::ENFILE => Failure::TooManySockets,
+        libc::ENOBUFS | libc::ENOMEM | libc::ENOSPC => Failure::Exhausted,
+        libc::EMSGSIZE => Failure::TooLong,
+        libc::ENOENT | libc::ENODEV | libc::ENXIO => Failure::NotFound,
+        libc::EPROTONOSUPPORT | libc::EOPNOTSUPP | libc::ENOPROTOOPT => Failure::NotSupported,
+        _ => Failure::Other,
+    }
+}
+
+/// An answer as the kernel passes it on.
+pub(crate) fn complete(answer: Answer) -> Submitted {
+    Submitted::Complete(Ok(encode(answer)))
+}
+
+/// An answer as a number.
+pub(crate) fn encode(answer: Answer) -> usize {
+    answer.unwrap_or_else(|failure| (FAILURE | failure as u64) as usize)
+}
+
+fn announce(request: Request, result: Result<usize, DeviceFailure>) {
+    if let Some(entries) = entries::get() {
+        (entries.device_complete)(request.token, result.unwrap_or(0) as u64, result.is_err());
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,159 @@
+//! The contracts of a connection, as its client speaks them.
+
+use alloc::rc::Rc;
+
+use contracts::SocketAddress;
+use contracts::tcp::TcpError;
+use contracts::tcp_connection::{self, ExpReady, states};
+use contracts::tcp_writer::{self, ExpReady as OfWriter};
+use sip::executor;
+
+use crate::failures::tcp_error;
+use crate::transfer::{Piece, Reading, Stream, Writing};
+
+/// The two ends of a connection.
+#[derive(Clone, Copy)]
+pub struct Ends {
+    /// This one.
+    pub local: SocketAddress,
+    /// The other one.
+    pub remote: SocketAddress,
+}
+
+type Client = tcp_connection::Exp<states::Ready>;
+
+/// Serves a connection until its client is gone. A block that a client lent goes home by itself where it is not
+/// returned.
+pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
+    let mut has_writer = false;
+    loop {
+        let next = match client.receive_async().await {
+            ExpReady::GetAddresses { next } => Some(next.addresses(ends.local, ends.remote)),
+            ExpReady::Read { most, timeout_ms, next } => read(&stream, most, timeout_ms, next).await,
+            ExpReady::Write { data, from, count, timeout_ms, next } => {
+                let mut piece = Piece::new(data, from, count);
+                if has_writer {
+                    piece.into_block().map(|block| next.write_failed(block, TcpError::NotPermitted, 0))
+                } else {
+                    let written = stream.write(&next, &mut piece, timeout_ms).await;
+                    match (written.end, piece.into_block()) {
+                        (Writing::Done, Some(block)) => Some(next.written(block)),
+                        (Writing::Failed(failure), Some(block)) => {
+                            Some(next.write_failed(block, tcp_error(failure), written.bytes))
+                        }
+                        _ => None,
+                    }
+                }
+            }
+            ExpReady::WriteTwo { head, head_count, data, from, count, timeout_ms, next } => {
+                let mut pieces = (Piece::new(head, 0, head_count), Piece::new(data, from, count));
+                write_two(&stream, has_writer, &mut pieces, timeout_ms, &next).await.and_then(|result| {
+                    let (head, data) = (pieces.0.into_block()?, pieces.1.into_block()?);
+                    Some(match result {
+                        Ok(()) => next.written_two(head, data),
+                        Err((error, bytes)) => next.write_two_failed(head, data, error, bytes),
+                    })
+                })
+            }
+            ExpReady::Finish { next } => Some(match stream.finish() {
+                Ok(()) => next.done(),
+                Err(failure) => next.failed(tcp_error(failure)),
+            }),
+            ExpReady::Abort { next } => {
+                stream.abort();
+                Some(next.done())
+            }
+            ExpReady::OpenWriter { next } => Some(match open_writer(&stream, has_writer) {
+                Ok(writer) => {
+                    has_writer = true;
+                    next.writer(writer)
+                }
+                Err(error) => next.failed(error),
+            }),
+            ExpReady::SetOptions { no_delay, keep_alive_s, next } => {
+                Some(match stream.socket.set_options(no_delay, keep_alive_s) {
+                    Ok(()) => next.done(),
+                    Err(failure) => next.failed(tcp_error(failure)),
+                })
+            }
+            ExpReady::ChannelClosed(_) => None,
+        };
+        match next {
+            Some(next) => client = next,
+            None => return,
+        }
+    }
+}
+
+async fn read(
+    stream: &Stream,
+    most: u32,
+    timeout_ms: u32,
+    client: tcp_connection::Exp<states::ReadyAfterRead>,
+) -> Option<Client> {
+    match stream.read(&client, most, timeout_ms).await {
+        Reading::Data(block, count) => Some(client.data(block, count)),
+        Reading::Nothing => Some(client.no_data()),
+        Reading::End => Some(client.end_of_data()),
+        Reading::Failed(failure) => Some(client.failed(tcp_error(failure))),
+        Reading::Gone => None,
+    }
+}
+
+/// Nothing where the client is gone.
+async fn write_two(
+    stream: &Stream,
+    has_writer: bool,
+    (head, data): &mut (Piece, Piece),
+    timeout_ms: u32,
+    client: &tcp_connection::Exp<states::ReadyAfterWriteTwo>,
+) -> Option<Result<(), (TcpError, u32)>> {
+    if has_writer {
+        return Some(Err((TcpError::NotPermitted, 0)));
+    }
+    let written = stream.write_two(client, head, data, timeout_ms).await;
+    match written.end {
+        Writing::Done => Some(Ok(())),
+        Writing::Failed(failure) => Some(Err((tcp_error(failure), written.bytes))),
+        Writing::Gone => None,
+    }
+}
+
+fn open_writer(stream: &Rc<Stream>, has_writer: bool) -> Result<tcp_writer::Imp<tcp_writer::states::Ready>, TcpError> {
+    if has_writer {
+        return Err(TcpError::NotPermitted);
+    }
+    let (importer, exporter) = tcp_writer::new_channel().map_err(|_| TcpError::Exhausted)?;
+    drop(executor::spawn(serve_writer(Rc::clone(stream), exporter)));
+    Ok(importer)
+}
+
+/// Serves the writing half until its client is gone, which finishes it.
+async fn serve_writer(stream: Rc<Stream>, mut client: tcp_writer::Exp<tcp_writer::states::Ready>) {
+    loop {
+        let next = match client.receive_async().await {
+            OfWriter::Write { data, from, count, timeout_ms, next } => {
+                let mut piece = Piece::new(data, from, count);
+                let written = stream.write(&next, &mut piece, timeout_ms).await;
+                match (written.end, piece.into_block()) {
+                    (Writing::Done, Some(block)) => Some(next.written(block)),
+                    (Writing::Failed(failure), Some(block)) => {
+                        Some(next.write_failed(block, tcp_error(failure), written.bytes))
+                    }
+                    _ => None,
+                }
+            }
+            OfWriter::Finish { next } => Some(match stream.finish() {
+                Ok(()) => next.done(),
+                Err(failure) => next.failed(tcp_error(failure)),
+            }),
+            OfWriter::ChannelClosed(_) => None,
+        };
+        match next {
+            Some(next) => client = next,
+            None => break,
+        }
+    }
+    // The other end may be gone, and then there is nothing to finish.
+    let _ = stream.finish();
+}

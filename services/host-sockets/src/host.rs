@@ -1,0 +1,583 @@
+//! The device `sockets0` as functions, and the task that hears its events.
+//!
+//! Key types: [`Host`] (the device), [`Socket`] (one socket, closed when dropped). Every call but a look-up is done when
+//! it returns; what would have had to wait is tried again when the device tells that it can go on. Deliberately not
+//! here: contracts.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::future::poll_fn;
+use core::ops::Range;
+use core::task::{Poll, Waker};
+
+use contracts::SocketAddress;
+use sip::device::sockets::{
+    ACCEPTED_BYTES, CONTROL, Command, ENDING, EVENT_BYTES, EVENTS, FAILURE, FIRST_AT, Failure, NAME_AT, NAME_BYTES,
+    READABLE, RECORD_BYTES, SECOND_AT, TOKEN_AT, WRITABLE,
+};
+use sip::device::{Completion, Device, DeviceOperation};
+use sip::exheap::{ExVec, Lendable, Lent};
+use sip::{Deadline, Status, executor};
+
+/// Events taken at once at most.
+const MOST_EVENTS: usize = 256;
+/// Connections accepted at once at most.
+pub const MOST_ACCEPTED: usize = 16;
+const CONTROL_BYTES: usize = RECORD_BYTES + MOST_ACCEPTED * ACCEPTED_BYTES;
+
+/// What is known of a socket between calls.
+#[derive(Default)]
+struct Watch {
+    token: Cell<u64>,
+    /// Whether the device tells when it can go on: from the first call on that would have had to wait.
+    watched: Cell<bool>,
+    blocked_to_read: Cell<bool>,
+    blocked_to_write: Cell<bool>,
+    /// No more will come than what is there.
+    ending: Cell<bool>,
+    reader: RefCell<Option<Waker>>,
+    writer: RefCell<Option<Waker>>,
+}
+
+/// The device.
+pub struct Host {
+    device: Device,
+    control: RefCell<Option<ExVec<u8>>>,
+    watches: RefCell<Vec<Option<Rc<Watch>>>>,
+    /// Operations that the device finished while another was waited for: by their block's address.
+    finished: RefCell<Vec<Completion>>,
+    /// Whoever waits for a look-up: the address of its block.
+    looking_up: RefCell<Vec<(usize, Waker)>>,
+    /// The task that hears events, while the device has its request.
+    hearing: RefCell<Option<Waker>>,
+    /// Whether something was done since it last looked.
+    active: Cell<bool>,
+    /// Whoever waits for a socket to be closed, because there can be no more.
+    crowded: RefCell<Vec<Waker>>,
+}
+
+/// An accepted connection.
+pub struct Accepted {
+    pub socket: Socket,
+    pub local: SocketAddress,
+    pub remote: SocketAddress,
+}
+
+/// A command's record.
+pub struct Record(pub ExVec<u8>);
+
+impl Record {
+    fn set(&mut self, at: usize, number: u64) {
+        if let Some(place) = self.0.get_mut(at..at + 8) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// The number at one of the places.
+    pub fn number(&self, at: usize) -> u64 {
+        number_at(&self.0, at)
+    }
+
+    fn set_name(&mut self, name: &SocketAddress) {
+        if let Some(place) = self.0.get_mut(NAME_AT..NAME_AT + NAME_BYTES) {
+            place[..16].copy_from_slice(&name.address);
+            place[16..18].copy_from_slice(&name.port.to_le_bytes());
+            place[18..20].fill(0);
+            place[20..].copy_from_slice(&name.scope.to_le_bytes());
+        }
+    }
+
+    fn name(&self) -> SocketAddress {
+        name_at(&self.0, NAME_AT)
+    }
+}
+
+fn number_at(bytes: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    if let Some(there) = bytes.get(at..at + 8) {
+        number.copy_from_slice(there);
+    }
+    u64::from_le_bytes(number)
+}
+
+/// The name at a place of a record.
+pub fn name_at(bytes: &[u8], at: usize) -> SocketAddress {
+    let mut name = SocketAddress { address: [0; 16], port: 0, reserved: 0, scope: 0 };
+    if let Some(there) = bytes.get(at..at + NAME_BYTES) {
+        name.address.copy_from_slice(&there[..16]);
+        name.port = u16::from_le_bytes([there[16], there[17]]);
+        name.scope = u32::from_le_bytes([there[20], there[21], there[22], there[23]]);
+    }
+    name
+}
+
+fn decoded(answer: u64) -> Result<usize, Failure> {
+    if answer < FAILURE {
+        return Ok(answer as usize);
+    }
+    Err(Failure::from_number(answer & (FAILURE - 1)).unwrap_or(Failure::Other))
+}
+
+impl Host {
+    /// Opens the device. A predecessor's is closed before it can be opened.
+    pub fn open(index: usize) -> Result<Rc<Host>, Status> {
+        let device = loop {
+            match Device::open(index) {
+                Err(Status::Busy) => sip::thread::sleep(Deadline::after_ms(1)),
+                other => break other?,
+            }
+        };
+        Ok(Rc::new(Host {
+            device,
+            control: RefCell::new(Some(ExVec::new(CONTROL_BYTES)?)),
+            watches: RefCell::default(),
+            finished: RefCell::default(),
+            looking_up: RefCell::default(),
+            hearing: RefCell::default(),
+            active: Cell::new(false),
+            crowded: RefCell::default(),
+        }))
+    }
+
+    /// Hears events for all sockets, as long as the process lives. Nothing where there is no memory for them.
+    pub async fn hear(self: Rc<Host>) {
+        let Ok(mut block) = ExVec::<u8>::new(MOST_EVENTS * EVENT_BYTES) else { return };
+        loop {
+            let address = block.as_ptr() as usize;
+            let bytes = block.len();
+            self.active.set(false);
+            let completion = match self.device.submit(DeviceOperation::Read, EVENTS, block, bytes) {
+                Ok(true) => self.take(address),
+                Ok(false) => Some(self.wait_for(address).await),
+                Err(_) => return,
+            };
+            let Some(completion) = completion else { return };
+            let answer = decoded(completion.answer);
+            block = completion.block;
+            if completion.result.is_err() {
+                return;
+            }
+            if let Ok(bytes) = answer {
+                for event in block.get(..bytes).unwrap_or(&[]).chunks_exact(EVENT_BYTES) {
+                    self.dispatch(number_at(event, 0), number_at(event, 8));
+                }
+            }
+            // What the events woke goes first; then there may be more of them.
+            executor::idle().await;
+        }
+    }
+
+    /// Waits for the request that hears events.
+    async fn wait_for(&self, address: usize) -> Completion {
+        loop {
+            if let Some(completion) = self.take(address) {
+                return completion;
+            }
+            if self.active.replace(false) {
+                // Once all is done that can be, the device looks before this process waits.
+                executor::idle().await;
+                self.look();
+                continue;
+            }
+            let mut ready = core::pin::pin!(executor::ready(&self.device));
+            poll_fn(|context| {
+                if self.active.get() || Future::poll(ready.as_mut(), context).is_ready() {
+                    return Poll::Ready(());
+                }
+                *self.hearing.borrow_mut() = Some(context.waker().clone());
+                Poll::Pending
+            })
+            .await;
+        }
+    }
+
+    fn look(&self) {
+        // The device takes a block with each operation, also with one that moves no bytes.
+        if let Ok(block) = ExVec::<u8>::new(1) {
+            let address = block.as_ptr() as usize;
+            if self.device.submit(DeviceOperation::Flush, EVENTS, block, 0).is_ok() {
+                drop(self.take(address));
+            }
+        }
+    }
+
+    fn dispatch(&self, token: u64, readiness: u64) {
+        let watch = self.watches.borrow().get(token as u32 as usize).cloned().flatten();
+        let Some(watch) = watch.filter(|watch| watch.token.get() == token) else { return };
+        if readiness & ENDING != 0 {
+            watch.ending.set(true);
+        }
+        if readiness & READABLE != 0 {
+            watch.blocked_to_read.set(false);
+            let waker = watch.reader.take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+        if readiness & WRITABLE != 0 {
+            watch.blocked_to_write.set(false);
+            let waker = watch.writer.take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Takes the finished operation with the block at this address, if it is finished.
+    fn take(&self, address: usize) -> Option<Completion> {
+        let mut finished = self.finished.borrow_mut();
+        if let Some(index) = finished.iter().position(|one| one.block.as_ptr() as usize == address) {
+            return Some(finished.swap_remove(index));
+        }
+        while let Ok(completion) = self.device.complete(Deadline::PASSED) {
+            if completion.block.as_ptr() as usize == address {
+                return Some(completion);
+            }
+            self.wake_look_up(completion.block.as_ptr() as usize);
+            finished.push(completion);
+        }
+        None
+    }
+
+    fn wake_look_up(&self, address: usize) {
+        let mut waiting = self.looking_up.borrow_mut();
+        if let Some(index) = waiting.iter().position(|(waiting, _)| *waiting == address) {
+            let (_, waker) = waiting.swap_remove(index);
+            waker.wake();
+        }
+    }
+
+    /// Does an operation that completes at once: the block, and the answer.
+    pub fn perform(
+        &self,
+        operation: DeviceOperation,
+        offset: u64,
+        block: impl Lendable<ExVec<u8>>,
+        address: usize,
+        part: Range<usize>,
+    ) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
+        if !self.active.replace(true) {
+            let waker = self.hearing.take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+        match self.device.submit_part(operation, offset, block, part) {
+            Ok(_) => match self.take(address) {
+                Some(completion) if completion.result.is_ok() => (Some(completion.block), decoded(completion.answer)),
+                Some(completion) => (Some(completion.block), Err(Failure::Other)),
+                None => (None, Err(Failure::Other)),
+            },
+            Err(error) => (Some(error.block), Err(Failure::Exhausted)),
+        }
+    }
+
+    /// Does a command that completes at once; `fill` writes its record, `read` reads the answer's.
+    fn command<T>(
+        &self,
+        command: Command,
+        token: u64,
+        fill: impl FnOnce(&mut Record),
+        read: impl FnOnce(&Record) -> T,
+    ) -> Result<T, Failure> {
+        let block = self.control.take();
+        let block = match block {
+            Some(block) => block,
+            None => ExVec::new(CONTROL_BYTES).map_err(|_| Failure::Exhausted)?,
+        };
+        let mut record = Record(block);
+        record.set(0, command as u64);
+        record.set(TOKEN_AT, token);
+        fill(&mut record);
+        let (address, bytes) = (record.0.as_ptr() as usize, record.0.len());
+        let (block, answer) = self.perform(DeviceOperation::Write, CONTROL, record.0, address, 0..bytes);
+        let Some(block) = block else { return Err(Failure::Other) };
+        let record = Record(block);
+        let told = answer.map(|_| read(&record));
+        *self.control.borrow_mut() = Some(record.0);
+        told
+    }
+
+    /// A look-up: the record and the list after it. `room` is for the list.
+    pub async fn look_up(&self, command: Command, first: u64, text: &[u8], room: usize) -> Result<Record, Failure> {
+        let bytes = RECORD_BYTES + room.max(text.len());
+        let mut record = Record(ExVec::new(bytes).map_err(|_| Failure::Exhausted)?);
+        record.set(0, command as u64);
+        record.set(FIRST_AT, first);
+        record.set(SECOND_AT, text.len() as u64);
+        record.0[RECORD_BYTES..RECORD_BYTES + text.len()].copy_from_slice(text);
+        let address = record.0.as_ptr() as usize;
+        match self.device.submit(DeviceOperation::Write, CONTROL, record.0, bytes) {
+            Ok(_) => {}
+            Err(_) => return Err(Failure::Exhausted),
+        }
+        let completion = poll_fn(|context| match self.take(address) {
+            Some(completion) => Poll::Ready(completion),
+            None => {
+                let mut waiting = self.looking_up.borrow_mut();
+                waiting.retain(|(waiting, _)| *waiting != address);
+                waiting.push((address, context.waker().clone()));
+                Poll::Pending
+            }
+        })
+        .await;
+        decoded(completion.answer).map(|_| Record(completion.block))
+    }
+
+    fn socket(self: &Rc<Host>, token: u64) -> Socket {
+        let watch = Rc::new(Watch { token: Cell::new(token), ..Watch::default() });
+        let index = token as u32 as usize;
+        let mut watches = self.watches.borrow_mut();
+        if watches.len() <= index {
+            watches.resize(index + 1, None);
+        }
+        watches[index] = Some(Rc::clone(&watch));
+        Socket { host: Rc::clone(self), watch, reset: Cell::new(false), closed: Cell::new(false) }
+    }
+
+    /// Takes connections at a name: the socket and the name it got.
+    pub fn listen(self: &Rc<Host>, local: &SocketAddress, backlog: u32) -> Result<(Socket, SocketAddress), Failure> {
+        self.named(Command::Listen, local, backlog.into())
+    }
+
+    /// A socket for datagrams at a name, and the name it got.
+    pub fn bind(self: &Rc<Host>, local: &SocketAddress) -> Result<(Socket, SocketAddress), Failure> {
+        self.named(Command::Bind, local, 0)
+    }
+
+    /// A socket for echo requests of ICMP (4) or ICMPv6 (6).
+    pub fn open_echo(self: &Rc<Host>, version: u64) -> Result<Socket, Failure> {
+        let fill = |record: &mut Record| record.set(FIRST_AT, version);
+        self.command(Command::OpenEcho, 0, fill, |record| record.number(TOKEN_AT)).map(|token| self.socket(token))
+    }
+
+    /// Begins to connect.
+    pub fn connect(self: &Rc<Host>, remote: &SocketAddress) -> Result<Socket, Failure> {
+        let (socket, _) = self.named(Command::Connect, remote, 0)?;
+        socket.watch.watched.set(true);
+        socket.watch.blocked_to_write.set(true);
+        Ok(socket)
+    }
+
+    fn named(
+        self: &Rc<Host>,
+        command: Command,
+        name: &SocketAddress,
+        first: u64,
+    ) -> Result<(Socket, SocketAddress), Failure> {
+        let fill = |record: &mut Record| {
+            record.set(FIRST_AT, first);
+            record.set_name(name);
+        };
+        let (token, name) = self.command(command, 0, fill, |record| (record.number(TOKEN_AT), record.name()))?;
+        Ok((self.socket(token), name))
+    }
+
+    /// Waits until a socket was closed: before that there can be no more.
+    pub async fn room(&self) {
+        let mut waits = false;
+        poll_fn(|context| {
+            if waits {
+                return Poll::Ready(());
+            }
+            waits = true;
+            self.crowded.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// One socket of the host.
+pub struct Socket {
+    host: Rc<Host>,
+    watch: Rc<Watch>,
+    /// Whether the other end is told of a reset when it is closed.
+    reset: Cell<bool>,
+    closed: Cell<bool>,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Socket {
+    /// Closes it before its time. Whoever waits for it goes on, to no avail.
+    pub fn close(&self) {
+        if self.closed.replace(true) {
+            return;
+        }
+        let token = self.watch.token.get();
+        if let Some(place) = self.host.watches.borrow_mut().get_mut(token as u32 as usize) {
+            *place = None;
+        }
+        let reset = u64::from(self.reset.get());
+        // The token is this value's own.
+        let _ = self.host.command(Command::Close, token, |record| record.set(FIRST_AT, reset), |_| ());
+        let waiting = self.host.crowded.take();
+        waiting.into_iter().for_each(Waker::wake);
+        self.watch.blocked_to_read.set(false);
+        self.watch.blocked_to_write.set(false);
+        let waiting = [self.watch.reader.take(), self.watch.writer.take()];
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    fn token(&self) -> u64 {
+        self.watch.token.get()
+    }
+
+    /// Lets closing it reset the connection, or not.
+    pub fn reset_when_closed(&self, reset: bool) {
+        self.reset.set(reset);
+    }
+
+    /// Whether a read now would find nothing, as far as is known.
+    pub fn would_block_to_read(&self) -> bool {
+        self.watch.blocked_to_read.get()
+    }
+
+    /// Reads into a block: the block, and how many bytes; 0 is the end.
+    pub fn read(&self, block: ExVec<u8>) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
+        if self.watch.blocked_to_read.get() {
+            return (Some(block), Err(Failure::WouldBlock));
+        }
+        let (address, bytes) = (block.as_ptr() as usize, block.len());
+        let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, address, 0..bytes);
+        match answer {
+            Err(Failure::WouldBlock) => {
+                self.watch.watched.set(true);
+                self.watch.blocked_to_read.set(true);
+            }
+            // That was all for now; unless an end is on its way, the device tells when there is more.
+            Ok(count) if count < bytes && count > 0 && self.watch.watched.get() && !self.watch.ending.get() => {
+                self.watch.blocked_to_read.set(true);
+            }
+            _ => {}
+        }
+        (block, answer)
+    }
+
+    /// Receives one datagram into a block: the block, and the datagram's length. Its sender is at the block's end.
+    pub fn read_datagram(&self, block: ExVec<u8>) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
+        if self.watch.blocked_to_read.get() {
+            return (Some(block), Err(Failure::WouldBlock));
+        }
+        let (address, bytes) = (block.as_ptr() as usize, block.len());
+        let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, address, 0..bytes);
+        if answer == Err(Failure::WouldBlock) {
+            self.watch.blocked_to_read.set(true);
+        }
+        (block, answer)
+    }
+
+    /// Writes a part of a block: the block, and how many bytes of it.
+    pub fn write(
+        &self,
+        block: Lent<ExVec<u8>>,
+        address: usize,
+        part: Range<usize>,
+        flags: u64,
+    ) -> (Option<Lent<ExVec<u8>>>, Result<usize, Failure>) {
+        if self.watch.blocked_to_write.get() {
+            return (Some(block), Err(Failure::WouldBlock));
+        }
+        let (block, answer) = self.host.perform(DeviceOperation::Write, self.token() | flags, block, address, part);
+        if matches!(answer, Err(Failure::WouldBlock)) {
+            self.watch.watched.set(true);
+            self.watch.blocked_to_write.set(true);
+        }
+        (block.and_then(|block| Lent::claim(block).ok()), answer)
+    }
+
+    /// Writes a part of a block of this process's own.
+    pub fn write_own(&self, block: ExVec<u8>, part: Range<usize>) -> Result<usize, Failure> {
+        let address = block.as_ptr() as usize;
+        self.host.perform(DeviceOperation::Write, self.token(), block, address, part).1
+    }
+
+    /// Waits until it may be read from.
+    pub async fn readable(&self) {
+        poll_fn(|context| {
+            if !self.watch.blocked_to_read.get() {
+                return Poll::Ready(());
+            }
+            *self.watch.reader.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Waits until it may be written to.
+    pub async fn writable(&self) {
+        poll_fn(|context| {
+            if !self.watch.blocked_to_write.get() {
+                return Poll::Ready(());
+            }
+            *self.watch.writer.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Accepts connections that there are, at least one.
+    pub fn accept(&self, most: usize) -> Result<Vec<Accepted>, Failure> {
+        if self.watch.blocked_to_read.get() {
+            return Err(Failure::WouldBlock);
+        }
+        let records = self.host.command(
+            Command::Accept,
+            self.token(),
+            |record| record.set(FIRST_AT, most as u64),
+            |record| {
+                let count = record.number(FIRST_AT) as usize;
+                let list = record.0.get(RECORD_BYTES..).unwrap_or(&[]).chunks_exact(ACCEPTED_BYTES).take(count);
+                let parts = |one: &[u8]| (number_at(one, 0), name_at(one, 8), name_at(one, 8 + NAME_BYTES));
+                list.map(parts).collect::<Vec<_>>()
+            },
+        );
+        if matches!(records, Err(Failure::WouldBlock)) {
+            self.watch.watched.set(true);
+            self.watch.blocked_to_read.set(true);
+        }
+        let accepted = |(token, local, remote)| Accepted { socket: self.host.socket(token), local, remote };
+        records.map(|records| records.into_iter().map(accepted).collect())
+    }
+
+    /// How connecting went: the local name.
+    pub fn connected(&self) -> Result<SocketAddress, Failure> {
+        let answer = self.host.command(Command::Connected, self.token(), |_| (), Record::name);
+        if matches!(answer, Err(Failure::WouldBlock)) {
+            self.watch.blocked_to_write.set(true);
+        }
+        answer
+    }
+
+    /// Ends the writing half.
+    pub fn finish(&self) -> Result<(), Failure> {
+        self.host.command(Command::Finish, self.token(), |_| (), |_| ())
+    }
+
+    /// Sets options of a connection.
+    pub fn set_options(&self, no_delay: bool, keep_alive_s: u32) -> Result<(), Failure> {
+        let fill = |record: &mut Record| {
+            record.set(FIRST_AT, no_delay.into());
+            record.set(SECOND_AT, keep_alive_s.into());
+        };
+        self.host.command(Command::SetOptions, self.token(), fill, |_| ())
+    }
+
+    /// Whereto the next datagrams go.
+    pub fn set_remote(&self, remote: &SocketAddress) -> Result<(), Failure> {
+        self.host.command(Command::SetRemote, self.token(), |record| record.set_name(remote), |_| ())
+    }
+
+    /// State, bytes to be read and bytes to be sent of a connection.
+    pub fn describe(&self) -> Result<(u16, u32, u32), Failure> {
+        self.host.command(
+            Command::Describe,
+            self.token(),
+            |_| (),
+            |record| {
+                let queued = record.number(SECOND_AT);
+                (record.number(FIRST_AT) as u16, (queued >> 32) as u32, queued as u32)
+            },
+        )
+    }
+}

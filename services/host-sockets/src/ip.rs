@@ -1,0 +1,260 @@
+//! The contract IpConfiguration: what the host tells of its network, of which nothing is changed from here, and what
+//! this process knows of its own sockets.
+
+use alloc::collections::BTreeMap;
+use alloc::rc::{Rc, Weak};
+use core::cell::{Cell, RefCell};
+
+use contracts::ip_configuration::{self, ExpReady, IpError};
+use contracts::{AddressRecord, HostAddress, InterfaceRecord, NetCounters, RouteRecord, SocketAddress, SocketRecord};
+use sip::device::sockets::{Command, FIRST_AT, RECORD_BYTES};
+use sip::exheap::{ExBox, ExVec, Plain};
+
+use crate::connection::Ends;
+use crate::failures::ip_error;
+use crate::host::Host;
+use crate::ping;
+use crate::transfer::Stream;
+
+const TCP: u16 = 1;
+const UDP: u16 = 2;
+const LISTENING: u16 = 1;
+
+/// A socket that a client has.
+struct Entry {
+    ends: Ends,
+    protocol: u16,
+    stream: Weak<Stream>,
+}
+
+/// What this process knows of its sockets.
+#[derive(Default)]
+pub struct Known {
+    entries: RefCell<BTreeMap<u64, Entry>>,
+    next: Cell<u64>,
+    connected: Cell<u64>,
+    accepted: Cell<u64>,
+    reset: Cell<u64>,
+}
+
+impl Known {
+    fn insert(&self, ends: Ends, protocol: u16, stream: Weak<Stream>) -> u64 {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        self.entries.borrow_mut().insert(number, Entry { ends, protocol, stream });
+        number
+    }
+
+    /// A connection: its number.
+    pub fn add(&self, stream: &Rc<Stream>, ends: Ends) -> u64 {
+        self.insert(ends, TCP, Rc::downgrade(stream))
+    }
+
+    /// A listener.
+    pub fn add_listener(&self, local: SocketAddress) -> u64 {
+        self.insert(Ends { local, remote: nobody() }, TCP, Weak::new())
+    }
+
+    /// A socket for datagrams.
+    pub fn add_datagrams(&self, local: SocketAddress) -> u64 {
+        self.insert(Ends { local, remote: nobody() }, UDP, Weak::new())
+    }
+
+    /// It is no more.
+    pub fn remove(&self, number: u64) {
+        self.entries.borrow_mut().remove(&number);
+    }
+
+    /// A client connected.
+    pub fn count_connected(&self) {
+        self.connected.set(self.connected.get() + 1);
+    }
+
+    /// A connection was accepted.
+    pub fn count_accepted(&self) {
+        self.accepted.set(self.accepted.get() + 1);
+    }
+
+    /// A connection ended by a reset.
+    pub fn count_reset(&self) {
+        self.reset.set(self.reset.get() + 1);
+    }
+
+    fn counters(&self) -> NetCounters {
+        let entries = self.entries.borrow();
+        NetCounters {
+            tcp_connected: self.connected.get(),
+            tcp_accepted: self.accepted.get(),
+            tcp_overflowed: 0,
+            tcp_reset: self.reset.get(),
+            tcp_retransmitted: 0,
+            malformed: 0,
+            udp_overflowed: 0,
+            tcp_sockets: entries.values().filter(|entry| entry.protocol == TCP).count() as u64,
+        }
+    }
+
+    fn sockets(&self) -> Result<ExVec<SocketRecord>, IpError> {
+        let entries = self.entries.borrow();
+        let mut records = ExVec::<SocketRecord>::new(entries.len()).map_err(|_| IpError::Exhausted)?;
+        for (record, entry) in records.iter_mut().zip(entries.values()) {
+            *record = record_of(entry);
+        }
+        Ok(records)
+    }
+}
+
+fn nobody() -> SocketAddress {
+    SocketAddress { address: [0; 16], port: 0, reserved: 0, scope: 0 }
+}
+
+fn record_of(entry: &Entry) -> SocketRecord {
+    let described = entry.stream.upgrade().and_then(|stream| stream.socket.describe().ok());
+    let is_listener = entry.protocol == TCP && entry.ends.remote.port == 0;
+    let nothing = (if is_listener { LISTENING } else { 0 }, 0, 0);
+    let (state, receive_queued, send_queued) = described.unwrap_or(nothing);
+    SocketRecord {
+        local_address: entry.ends.local.address,
+        remote_address: entry.ends.remote.address,
+        local_port: entry.ends.local.port,
+        remote_port: entry.ends.remote.port,
+        protocol: entry.protocol,
+        state,
+        receive_queued,
+        send_queued,
+    }
+}
+
+/// A list of the host's, as records of the contract.
+async fn list<T: Plain>(host: &Host, command: Command, read: fn(&[u8]) -> T) -> Result<ExVec<T>, IpError> {
+    let width = size_of::<T>();
+    let mut room = 64;
+    loop {
+        let record = host.look_up(command, 0, &[], room * width).await.map_err(ip_error)?;
+        let count = record.number(FIRST_AT) as usize;
+        if count > room {
+            room = count;
+            continue;
+        }
+        let mut records = ExVec::<T>::new(count).map_err(|_| IpError::Exhausted)?;
+        let bytes = record.0.get(RECORD_BYTES..).unwrap_or(&[]).chunks_exact(width);
+        for (place, bytes) in records.iter_mut().zip(bytes) {
+            *place = read(bytes);
+        }
+        return Ok(records);
+    }
+}
+
+/// Numbers and byte arrays from the front of a record, one after the other.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        if let Some((first, rest)) = self.0.split_at_checked(N) {
+            bytes.copy_from_slice(first);
+            self.0 = rest;
+        }
+        bytes
+    }
+
+    fn half(&mut self) -> u16 {
+        u16::from_le_bytes(self.bytes())
+    }
+
+    fn word(&mut self) -> u32 {
+        u32::from_le_bytes(self.bytes())
+    }
+
+    fn long(&mut self) -> u64 {
+        u64::from_le_bytes(self.bytes())
+    }
+}
+
+fn interface(bytes: &[u8]) -> InterfaceRecord {
+    let mut fields = Fields(bytes);
+    InterfaceRecord {
+        name: fields.bytes(),
+        number: fields.word(),
+        mtu: fields.word(),
+        mac_address: fields.bytes(),
+        flags: fields.half(),
+        addresses: fields.word(),
+        reserved: fields.word(),
+        link_bits_per_s: fields.long(),
+        received_packets: fields.long(),
+        received_bytes: fields.long(),
+        sent_packets: fields.long(),
+        sent_bytes: fields.long(),
+        dropped_packets: fields.long(),
+    }
+}
+
+fn address(bytes: &[u8]) -> AddressRecord {
+    let mut fields = Fields(bytes);
+    AddressRecord { address: fields.bytes(), prefix_bits: fields.word(), interface: fields.word() }
+}
+
+fn route(bytes: &[u8]) -> RouteRecord {
+    let mut fields = Fields(bytes);
+    RouteRecord {
+        network: fields.bytes(),
+        gateway: fields.bytes(),
+        prefix_bits: fields.word(),
+        interface: fields.word(),
+        flags: fields.word(),
+        reserved: fields.word(),
+    }
+}
+
+fn server(bytes: &[u8]) -> HostAddress {
+    HostAddress { address: Fields(bytes).bytes() }
+}
+
+/// Serves one client.
+pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: ip_configuration::Exp<ip_configuration::states::Start>) {
+    let mut client = client.success();
+    loop {
+        client = match client.receive_async().await {
+            ExpReady::GetInterfaces { next } => match list(&host, Command::Interfaces, interface).await {
+                Ok(records) => next.interfaces(records),
+                Err(error) => next.failed(error),
+            },
+            ExpReady::GetAddresses { next } => match list(&host, Command::Addresses, address).await {
+                Ok(records) => next.addresses(records),
+                Err(error) => next.failed(error),
+            },
+            ExpReady::GetRoutes { next } => match list(&host, Command::Routes, route).await {
+                Ok(records) => next.routes(records),
+                Err(error) => next.failed(error),
+            },
+            ExpReady::GetNameServers { next } => match list(&host, Command::NameServers, server).await {
+                Ok(records) => next.name_servers(records),
+                Err(error) => next.failed(error),
+            },
+            ExpReady::GetSockets { next } => match known.sockets() {
+                Ok(records) => next.sockets(records),
+                Err(error) => next.failed(error),
+            },
+            ExpReady::GetCounters { next } => match ExBox::new(known.counters()) {
+                Ok(counters) => next.counters(counters),
+                Err(_) => next.failed(IpError::Exhausted),
+            },
+            // The host's network is the host's.
+            ExpReady::AddAddress { next, .. } => next.failed(IpError::NotSupported),
+            ExpReady::RemoveAddress { next, .. } => next.failed(IpError::NotSupported),
+            ExpReady::AddRoute { next, .. } => next.failed(IpError::NotSupported),
+            ExpReady::RemoveRoute { next, .. } => next.failed(IpError::NotSupported),
+            ExpReady::SetNameServers { next, .. } => next.failed(IpError::NotSupported),
+            ExpReady::SetDhcp { next, .. } => next.failed(IpError::NotSupported),
+            ExpReady::Ping { address, bytes, sequence, timeout_ms, next } => {
+                match ping::ping(&host, address, bytes, sequence, timeout_ms, &next).await {
+                    Some(Ok(pong)) => next.pong(pong.address, pong.round_trip_ns, pong.bytes, pong.hops_left),
+                    Some(Err(error)) => next.failed(error),
+                    None => return,
+                }
+            }
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}

@@ -1,0 +1,77 @@
+//! TCP, UDP, names and what is known of the network, by the sockets of the host: for the hosted machine, where a stack
+//! of this system's own would need privileges.
+//!
+//! Every client, listener and connection is a task on one thread; none waits but for its own messages and its own
+//! socket's events. Bytes are received straight into the block that goes to the client, and sent straight from the
+//! block that it lent. [`host`] is the device, [`tcp`], [`connection`] and [`transfer`] serve connections, [`udp`],
+//! [`dns`], [`ip`] and [`ping`] the rest, [`failures`] turns the host's errors into the contracts'. Deliberately not here: any
+//! protocol.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod connection;
+mod dns;
+mod failures;
+mod host;
+mod ip;
+mod ping;
+mod tcp;
+mod timing;
+mod transfer;
+mod udp;
+
+use alloc::format;
+use alloc::rc::Rc;
+
+use contracts::service_provider::{self, StartError};
+use contracts::{provider, report};
+use sip::executor;
+use sip::exheap::ExVec;
+
+use host::Host;
+use ip::Known;
+
+sip::startup!();
+
+/// Serves until the one who hands over clients is gone.
+pub fn main(startup: Startup) -> i32 {
+    let host = match Host::open(devices::SOCKETS as usize) {
+        Ok(host) => host,
+        Err(status) => {
+            let explanation = format!("the host's sockets cannot be used: {}", status.text());
+            match ExVec::from_slice(explanation.as_bytes()) {
+                // Whoever started this process tells people.
+                Ok(block) => drop(startup.tcp.not_ready(StartError::Missing, block)),
+                Err(_) => report::error(format_args!("{explanation}")),
+            }
+            return 1;
+        }
+    };
+    i32::from(executor::block_on(serve(startup, host)).is_err())
+}
+
+async fn serve(startup: Startup, host: Rc<Host>) {
+    drop(executor::spawn(Rc::clone(&host).hear()));
+    let known = Rc::new(Known::default());
+
+    let (of_udp, udp) = (Rc::clone(&host), startup.udp);
+    let udp_known = Rc::clone(&known);
+    drop(executor::spawn(accept(udp, move |client| udp::serve(of_udp.clone(), udp_known.clone(), client))));
+    let (of_dns, dns) = (Rc::clone(&host), startup.dns);
+    drop(executor::spawn(accept(dns, move |client| dns::serve(of_dns.clone(), client))));
+    let (of_ip, ip) = (Rc::clone(&host), startup.ip);
+    let ip_known = Rc::clone(&known);
+    drop(executor::spawn(accept(ip, move |client| ip::serve(of_ip.clone(), ip_known.clone(), client))));
+
+    accept(startup.tcp, move |client| tcp::serve(host.clone(), known.clone(), client)).await;
+}
+
+async fn accept<E, F>(provider: service_provider::Exp<service_provider::states::Start>, serve: impl FnMut(E) -> F)
+where
+    E: sip::channel::TypedEndpoint,
+    F: Future<Output = ()> + 'static,
+{
+    provider::accept(provider.ready(), serve).await;
+}

@@ -1,0 +1,156 @@
+//! The contracts Udp and UdpSocket.
+
+use alloc::rc::Rc;
+use core::cell::RefCell;
+
+use contracts::SocketAddress;
+use contracts::udp::{self, ExpReady};
+use contracts::udp_socket::{self, ExpReady as OfSocket};
+use sip::device::sockets::{Failure, SENDER_BYTES};
+use sip::executor;
+use sip::exheap::{ExVec, Lent};
+
+use crate::failures::tcp_error;
+use crate::host::{self, Host, Socket};
+use crate::ip::Known;
+use crate::timing::{self, Waited};
+
+/// The longest datagram there can be.
+const MOST_DATAGRAM_BYTES: usize = 65_535;
+/// How long sending waits for room, in milliseconds; then the datagram is not sent.
+const PATIENCE_MS: u32 = 1_000;
+
+/// Serves one client of Udp.
+pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: udp::Exp<udp::states::Start>) {
+    let mut client = client.success();
+    while let ExpReady::Bind { local, next } = client.receive_async().await {
+        client = match bind(&host, &known, &local) {
+            Ok((socket, local)) => next.bound(socket, local),
+            Err(failure) => next.failed(tcp_error(failure)),
+        };
+    }
+}
+
+type BoundSocket = udp_socket::Imp<udp_socket::states::Ready>;
+
+fn bind(host: &Rc<Host>, known: &Rc<Known>, local: &SocketAddress) -> Result<(BoundSocket, SocketAddress), Failure> {
+    let (importer, exporter) = udp_socket::new_channel().map_err(|_| Failure::Exhausted)?;
+    let (socket, local) = host.bind(local)?;
+    let known = Rc::clone(known);
+    drop(executor::spawn(async move {
+        let number = known.add_datagrams(local);
+        serve_socket(Datagrams::new(socket), exporter).await;
+        known.remove(number);
+    }));
+    Ok((importer, local))
+}
+
+/// A socket for datagrams.
+pub struct Datagrams {
+    socket: Socket,
+    /// Where a datagram is received before its length is known.
+    room: RefCell<Option<ExVec<u8>>>,
+}
+
+impl Datagrams {
+    /// Takes over a socket.
+    pub fn new(socket: Socket) -> Datagrams {
+        Datagrams { socket, room: RefCell::new(None) }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Receives a datagram that is there, in a block of its own length.
+    pub fn receive(&self) -> Result<(ExVec<u8>, SocketAddress), Failure> {
+        let room = self.room.take();
+        let room = match room {
+            Some(room) => room,
+            None => ExVec::new(MOST_DATAGRAM_BYTES + SENDER_BYTES).map_err(|_| Failure::Exhausted)?,
+        };
+        let (room, answer) = self.socket.read_datagram(room);
+        let Some(room) = room else { return Err(Failure::Other) };
+        let received = answer.and_then(|count| {
+            let sender = host::name_at(&room, room.len() - SENDER_BYTES);
+            // One for which there is no memory is lost, as datagrams may be.
+            let datagram = ExVec::from_slice(room.get(..count).unwrap_or(&[])).map_err(|_| Failure::Exhausted)?;
+            Ok((datagram, sender))
+        });
+        *self.room.borrow_mut() = Some(room);
+        received
+    }
+}
+
+async fn serve_socket(datagrams: Datagrams, mut client: udp_socket::Exp<udp_socket::states::Ready>) {
+    loop {
+        client = match client.receive_async().await {
+            OfSocket::Send { data, count, remote, next } => {
+                let Some((data, sent)) = send(&datagrams.socket, data, count, &remote, &next).await else { return };
+                match sent {
+                    Ok(()) => next.sent(data),
+                    Err(failure) => next.send_failed(data, tcp_error(failure)),
+                }
+            }
+            OfSocket::Receive { timeout_ms, next } => {
+                let deadline = timing::until(timeout_ms);
+                let received = loop {
+                    match datagrams.receive() {
+                        Err(Failure::WouldBlock) if timeout_ms == 0 => break None,
+                        Err(Failure::WouldBlock) => {}
+                        // That an earlier datagram found nobody is told of one socket's; the next may come all the same.
+                        Err(Failure::ConnectionRefused | Failure::Unreachable) => continue,
+                        other => break Some(other),
+                    }
+                    match timing::wait(&next, deadline, datagrams.socket.readable()).await {
+                        Waited::Done => {}
+                        Waited::TimedOut => break None,
+                        Waited::Gone => return,
+                    }
+                };
+                match received {
+                    Some(Ok((data, remote))) => {
+                        let count = data.len() as u32;
+                        next.datagram(data, count, remote)
+                    }
+                    Some(Err(failure)) => next.failed(tcp_error(failure)),
+                    None => next.no_datagram(),
+                }
+            }
+            OfSocket::ChannelClosed(_) => return,
+        };
+    }
+}
+
+/// Sends a datagram: the block, and how it went. Nothing where the client is gone.
+async fn send<E: sip::channel::TypedEndpoint>(
+    socket: &Socket,
+    data: Lent<ExVec<u8>>,
+    count: u32,
+    remote: &SocketAddress,
+    client: &E,
+) -> Option<(Lent<ExVec<u8>>, Result<(), Failure>)> {
+    if count as usize > data.len() {
+        return Some((data, Err(Failure::BadAddress)));
+    }
+    if let Err(failure) = socket.set_remote(remote) {
+        return Some((data, Err(failure)));
+    }
+    let deadline = timing::until(PATIENCE_MS);
+    let mut data = data;
+    loop {
+        let address = data.as_ptr() as usize;
+        let (block, answer) = socket.write(data, address, 0..count as usize, 0);
+        data = block?;
+        match answer {
+            Ok(_) => return Some((data, Ok(()))),
+            Err(Failure::WouldBlock) => match timing::wait(client, deadline, socket.writable()).await {
+                Waited::Done => {}
+                Waited::TimedOut => return Some((data, Err(Failure::Exhausted))),
+                Waited::Gone => return None,
+            },
+            Err(failure) => return Some((data, Err(failure))),
+        }
+    }
+}
