@@ -1,0 +1,127 @@
+//! The interface's own addresses, and which of them a packet is sent from.
+
+use alloc::vec::Vec;
+
+use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr, Ipv4Address, Ipv6Address};
+
+/// Where an address comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Somebody set it.
+    Set,
+    /// A DHCP server lent it.
+    Dhcp,
+    /// A router told of its network (RFC 4862), or it follows from the hardware address.
+    Automatic,
+}
+
+/// One of the interface's own addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The address and its network.
+    pub network: IpCidr,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Most addresses of the interface: two of smoltcp's eight are this machine's to itself.
+pub(crate) const MOST: usize = 6;
+
+/// This machine as it calls itself.
+pub(crate) const LOOPBACK: [IpCidr; 2] =
+    [IpCidr::new(IpAddress::v4(127, 0, 0, 1), 8), IpCidr::new(IpAddress::v6(0, 0, 0, 0, 0, 0, 0, 1), 128)];
+
+/// The addresses.
+#[derive(Default)]
+pub(crate) struct Addresses {
+    table: Vec<Address>,
+}
+
+impl Addresses {
+    pub(crate) fn all(&self) -> &[Address] {
+        &self.table
+    }
+
+    pub(crate) fn push(&mut self, address: Address) {
+        self.table.push(address);
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Address) -> bool) {
+        self.table.retain(keep);
+    }
+
+    /// Whether an address is one of the interface's.
+    pub(crate) fn has(&self, address: &IpAddress) -> bool {
+        self.table.iter().any(|own| own.network.address() == *address)
+    }
+
+    /// Whether what is sent to an address stays in this machine.
+    pub(crate) fn is_here(&self, address: &IpAddress) -> bool {
+        is_loopback(address) || self.has(address)
+    }
+
+    /// Whether an address is on the link.
+    pub(crate) fn is_neighbour(&self, address: &IpAddress) -> bool {
+        self.table.iter().any(|own| own.network.contains_addr(address))
+    }
+
+    /// Whether all hosts on the link are meant.
+    pub(crate) fn is_broadcast(&self, address: &IpAddress) -> bool {
+        let IpAddress::Ipv4(address) = address else { return false };
+        let of = |own: &Address| match own.network {
+            IpCidr::Ipv4(network) => network.broadcast(),
+            IpCidr::Ipv6(_) => None,
+        };
+        address.is_broadcast() || self.table.iter().filter_map(of).any(|broadcast| broadcast == *address)
+    }
+
+    /// The address that a packet to there is sent from; none where there is none of that version.
+    pub(crate) fn source_for(&self, destination: &IpAddress) -> Option<IpAddress> {
+        if self.is_here(destination) {
+            return Some(*destination);
+        }
+        let same_version = |own: &&Address| own.network.address().version() == destination.version();
+        let fits = |own: &&Address| own.network.contains_addr(destination);
+        let of_wide_scope = |own: &&Address| !is_link_local(&own.network.address());
+        let candidates = || self.table.iter().filter(same_version);
+        let chosen = candidates().find(fits).or_else(|| {
+            let wide = candidates().find(of_wide_scope);
+            if is_link_local(destination) { candidates().find(|own| !of_wide_scope(own)) } else { wide }
+        });
+        chosen.map(|own| own.network.address())
+    }
+}
+
+/// Whether this is how a machine calls itself.
+pub(crate) fn is_loopback(address: &IpAddress) -> bool {
+    match address {
+        IpAddress::Ipv4(address) => address.is_loopback(),
+        IpAddress::Ipv6(address) => address.is_loopback(),
+    }
+}
+
+/// Whether an address has a meaning on its link alone.
+pub(crate) fn is_link_local(address: &IpAddress) -> bool {
+    match address {
+        IpAddress::Ipv4(address) => address.is_link_local(),
+        IpAddress::Ipv6(address) => address.segments()[0] & 0xffc0 == 0xfe80,
+    }
+}
+
+/// Whether an address is one host's.
+pub(crate) fn is_one_host(address: &IpAddress) -> bool {
+    match address {
+        IpAddress::Ipv4(address) => {
+            !address.is_broadcast() && !address.is_multicast() && *address != Ipv4Address::UNSPECIFIED
+        }
+        IpAddress::Ipv6(address) => !address.is_multicast() && *address != Ipv6Address::UNSPECIFIED,
+    }
+}
+
+/// The address within a network of 64 bits that follows from the hardware address (RFC 4291, appendix A).
+pub(crate) fn from_hardware(network: Ipv6Address, hardware: EthernetAddress) -> Ipv6Address {
+    let [a, b, c, d, e, f] = hardware.0;
+    let mut octets = network.octets();
+    octets[8..].copy_from_slice(&[a ^ 2, b, c, 0xff, 0xfe, d, e, f]);
+    octets.into()
+}

@@ -1,0 +1,33 @@
+//! IP, TCP and UDP over one network interface: packets and the time go in, packets and sockets come out.
+//!
+//! Key type: [`Stack`]. The state machine of a TCP connection is smoltcp's; what is round it is here, because a
+//! server has thousands of connections and smoltcp looks at each socket of a set for each packet: a table from a
+//! packet's two ends to its connection (`tcp`), who is due when, neighbours and routes (`neighbours`, `routes`),
+//! datagrams (`udp`), echoes (`echo`). Nothing here waits: who asks for what is not there yet leaves a `Waker`.
+//! Deliberately not here: channels, threads, clocks and the network interface itself.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod addresses;
+mod checksum;
+mod counters;
+mod ends;
+mod neighbours;
+mod output;
+mod packet;
+mod port;
+mod random;
+mod routes;
+mod stack;
+mod tcp;
+
+pub use addresses::{Address, Origin};
+pub use counters::Counters;
+pub use ends::{End, Failure};
+pub use output::{Buffer, Features, Outgoing};
+pub use routes::Route;
+pub use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
+pub use stack::{Configuration, Stack};
+pub use tcp::{ConnectionId, Limits, ListenerId};

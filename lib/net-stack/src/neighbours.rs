@@ -1,0 +1,192 @@
+//! Which hardware address a neighbour has, and the packets that wait for the answer.
+//!
+//! What is known is used for a while after it was confirmed; near the end of that time the neighbour is asked again
+//! while packets still go to it. Deliberately not here: how one asks.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use smoltcp::wire::{EthernetAddress, IpAddress};
+
+use crate::output::Outgoing;
+
+/// How long an answer is believed.
+const BELIEVED_NS: u64 = 90_000_000_000;
+/// After that time the neighbour is asked again.
+const FRESH_NS: u64 = 60_000_000_000;
+/// Between two questions.
+const PATIENCE_NS: u64 = 1_000_000_000;
+/// Questions without an answer after which a neighbour is taken to be gone.
+const MOST_QUESTIONS: u32 = 3;
+/// Packets that wait for one neighbour; with more, the oldest is lost.
+const MOST_WAITING: usize = 4;
+/// Neighbours known at once; with more, the one known longest is forgotten.
+const MOST_KNOWN: usize = 4096;
+/// Neighbours asked for at once; with more, the one asked for longest is forgotten with its packets.
+const MOST_ASKED: usize = 128;
+
+struct Neighbour<B> {
+    hardware: Option<EthernetAddress>,
+    confirmed_ns: u64,
+    asked_ns: u64,
+    questions: u32,
+    waiting: Vec<Outgoing<B>>,
+}
+
+/// What to do with a packet for a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Send it there.
+    Send(EthernetAddress),
+    /// Send it there, and ask whether it is still so.
+    SendAndAsk(EthernetAddress),
+    /// Keep it and ask.
+    Ask,
+    /// Keep it; somebody asked just now.
+    Keep,
+}
+
+pub(crate) struct Neighbours<B> {
+    table: BTreeMap<IpAddress, Neighbour<B>>,
+    /// Those in the table whose hardware address was learnt, the one learnt first in front.
+    known: VecDeque<IpAddress>,
+    /// Those that are asked for, the one asked first in front.
+    asked: VecDeque<IpAddress>,
+}
+
+impl<B> Neighbours<B> {
+    pub(crate) fn new() -> Neighbours<B> {
+        Neighbours { table: BTreeMap::new(), known: VecDeque::new(), asked: VecDeque::new() }
+    }
+
+    /// What to do with a packet for a neighbour. Of one that is to be asked, it is noted that it is being asked;
+    /// packets of neighbours that are forgotten for it come back.
+    pub(crate) fn look_up(&mut self, address: &IpAddress, now_ns: u64) -> (Answer, Vec<Outgoing<B>>) {
+        if let Some(neighbour) = self.table.get_mut(address) {
+            let may_ask = now_ns >= neighbour.asked_ns + PATIENCE_NS;
+            match neighbour.hardware {
+                Some(hardware) if now_ns < neighbour.confirmed_ns + FRESH_NS => {
+                    return (Answer::Send(hardware), Vec::new());
+                }
+                Some(hardware) if now_ns < neighbour.confirmed_ns + BELIEVED_NS => {
+                    if may_ask {
+                        neighbour.asked_ns = now_ns;
+                    }
+                    let answer = if may_ask { Answer::SendAndAsk(hardware) } else { Answer::Send(hardware) };
+                    return (answer, Vec::new());
+                }
+                Some(_) => {
+                    self.table.remove(address);
+                    self.known.retain(|known| known != address);
+                }
+                None => return (Answer::Keep, Vec::new()),
+            }
+        }
+        let lost = if self.asked.len() >= MOST_ASKED { self.forget_oldest_asked() } else { Vec::new() };
+        let new = Neighbour { hardware: None, confirmed_ns: 0, asked_ns: now_ns, questions: 1, waiting: Vec::new() };
+        self.table.insert(*address, new);
+        self.asked.push_back(*address);
+        (Answer::Ask, lost)
+    }
+
+    fn forget_oldest_asked(&mut self) -> Vec<Outgoing<B>> {
+        let oldest = self.asked.pop_front().and_then(|address| self.table.remove(&address));
+        oldest.map(|neighbour| neighbour.waiting).unwrap_or_default()
+    }
+
+    /// Keeps a packet until the neighbour answers. A packet that is lost for it comes back.
+    pub(crate) fn keep(&mut self, address: &IpAddress, packet: Outgoing<B>) -> Option<Outgoing<B>> {
+        let Some(neighbour) = self.table.get_mut(address) else { return Some(packet) };
+        let lost = (neighbour.waiting.len() >= MOST_WAITING).then(|| neighbour.waiting.remove(0));
+        neighbour.waiting.push(packet);
+        lost
+    }
+
+    /// Notes a neighbour's hardware address; what waited for it can be sent there. Of those nobody asked for, only
+    /// those are noted that are to be.
+    pub(crate) fn learn(
+        &mut self,
+        address: IpAddress,
+        hardware: EthernetAddress,
+        now_ns: u64,
+        note_new: bool,
+    ) -> Vec<Outgoing<B>> {
+        if !hardware.is_unicast() {
+            return Vec::new();
+        }
+        match self.table.get_mut(&address) {
+            Some(neighbour) => {
+                let is_new = neighbour.hardware.is_none();
+                neighbour.hardware = Some(hardware);
+                neighbour.confirmed_ns = now_ns;
+                let waiting = core::mem::take(&mut neighbour.waiting);
+                if is_new {
+                    self.asked.retain(|asked| *asked != address);
+                    self.note_known(address);
+                }
+                waiting
+            }
+            None if note_new => {
+                let new = Neighbour {
+                    hardware: Some(hardware),
+                    confirmed_ns: now_ns,
+                    asked_ns: 0,
+                    questions: 0,
+                    waiting: Vec::new(),
+                };
+                self.table.insert(address, new);
+                self.note_known(address);
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn note_known(&mut self, address: IpAddress) {
+        self.known.push_back(address);
+        if self.known.len() > MOST_KNOWN
+            && let Some(oldest) = self.known.pop_front()
+        {
+            self.table.remove(&oldest);
+        }
+    }
+
+    /// Whom to ask once more now, and packets of those who are taken to be gone.
+    pub(crate) fn due(&mut self, now_ns: u64) -> (Vec<IpAddress>, Vec<Outgoing<B>>) {
+        let (mut ask, mut lost) = (Vec::new(), Vec::new());
+        for _ in 0..self.asked.len() {
+            let Some(address) = self.asked.front().copied() else { break };
+            let Some(neighbour) = self.table.get_mut(&address) else {
+                self.asked.pop_front();
+                continue;
+            };
+            if now_ns < neighbour.asked_ns + PATIENCE_NS {
+                break;
+            }
+            self.asked.pop_front();
+            if neighbour.questions >= MOST_QUESTIONS {
+                lost.append(&mut neighbour.waiting);
+                self.table.remove(&address);
+            } else {
+                neighbour.questions += 1;
+                neighbour.asked_ns = now_ns;
+                self.asked.push_back(address);
+                ask.push(address);
+            }
+        }
+        (ask, lost)
+    }
+
+    /// When [`Neighbours::due`] has something to say.
+    pub(crate) fn next_time_ns(&self) -> Option<u64> {
+        let neighbour = self.table.get(self.asked.front()?)?;
+        Some(neighbour.asked_ns + PATIENCE_NS)
+    }
+
+    /// Forgets all: the link may be another one. Packets that waited come back.
+    pub(crate) fn forget_all(&mut self) -> Vec<Outgoing<B>> {
+        self.known.clear();
+        self.asked.clear();
+        core::mem::take(&mut self.table).into_values().flat_map(|neighbour| neighbour.waiting).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! Ways to networks that are not on the link.
+
+use alloc::vec::Vec;
+
+use smoltcp::wire::{IpAddress, IpCidr};
+
+/// A way to a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The network.
+    pub network: IpCidr,
+    /// The next host on the way, which is on the link.
+    pub gateway: IpAddress,
+    /// A protocol told of it.
+    pub learnt: bool,
+    /// When it ends, in nanoseconds; none: never.
+    pub until_ns: Option<u64>,
+}
+
+/// Most routes there may be.
+const MOST: usize = 256;
+
+/// The routes, the narrowest network first.
+#[derive(Default)]
+pub(crate) struct Routes {
+    table: Vec<Route>,
+}
+
+impl Routes {
+    pub(crate) fn all(&self) -> &[Route] {
+        &self.table
+    }
+
+    /// Adds a route, in place of one that leads to the same network by the same gateway. False: there is no room.
+    pub(crate) fn add(&mut self, route: Route) -> bool {
+        self.remove(&route);
+        if self.table.len() >= MOST {
+            return false;
+        }
+        let bits = route.network.prefix_len();
+        let place = self.table.partition_point(|known| known.network.prefix_len() >= bits);
+        self.table.insert(place, route);
+        true
+    }
+
+    /// Takes a route away; false: there was none.
+    pub(crate) fn remove(&mut self, route: &Route) -> bool {
+        let before = self.table.len();
+        self.table.retain(|known| (known.network, known.gateway) != (route.network, route.gateway));
+        self.table.len() < before
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Route) -> bool) {
+        self.table.retain(keep);
+    }
+
+    /// The gateway on the way to an address.
+    pub(crate) fn gateway(&self, address: &IpAddress) -> Option<IpAddress> {
+        let leads = |route: &&Route| route.network.contains_addr(address);
+        self.table.iter().find(leads).map(|route| route.gateway)
+    }
+}

@@ -1,0 +1,103 @@
+//! What is left of a connection that was finished at both ends, from here first: its two ends, for a while.
+//!
+//! The other end may not have heard that its finish arrived, and sends it again; it is told so without any memory of
+//! the connection's numbers, from those in the segment itself. A new connection between the same ends may begin
+//! meanwhile: its first sequence number is unforeseeable (RFC 6528), and old segments fall outside its window.
+
+use alloc::collections::{BTreeSet, VecDeque};
+
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{IpProtocol, IpRepr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
+
+use crate::ends::End;
+use crate::output::{Buffer, Output};
+use crate::packet::{IpHeader, Segment};
+
+/// How long, in nanoseconds: half of what RFC 9293 asks for two lives of a segment is still long for any network
+/// today.
+const WAIT_NS: u64 = 30_000_000_000;
+/// Most there are; with more, the oldest is forgotten.
+const MOST: usize = 32_768;
+
+#[derive(Default)]
+pub(crate) struct TimeWait {
+    ends: BTreeSet<(End, End)>,
+    order: VecDeque<(u64, (End, End))>,
+}
+
+impl TimeWait {
+    pub(crate) fn insert(&mut self, ends: (End, End), now_ns: u64) {
+        if self.ends.len() >= MOST
+            && let Some((_, oldest)) = self.order.pop_front()
+        {
+            self.ends.remove(&oldest);
+        }
+        self.ends.insert(ends);
+        self.order.push_back((now_ns + WAIT_NS, ends));
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn has(&self, local: End, remote: End) -> bool {
+        self.ends.contains(&(local, remote))
+    }
+
+    /// Forgets what has waited long enough.
+    pub(crate) fn serve(&mut self, now_ns: u64) {
+        while self.order.front().is_some_and(|(time_ns, _)| *time_ns <= now_ns) {
+            if let Some((_, ends)) = self.order.pop_front() {
+                self.ends.remove(&ends);
+            }
+        }
+    }
+
+    pub(crate) fn next_time_ns(&self) -> Option<u64> {
+        self.order.front().map(|(time_ns, _)| *time_ns)
+    }
+
+    /// Takes a segment that is of no connection; false: it is nobody's here either.
+    pub(crate) fn receive<B: Buffer>(
+        &mut self,
+        output: &mut Output<B>,
+        header: &IpHeader,
+        segment: &Segment,
+        local: End,
+        remote: End,
+    ) -> bool {
+        if !self.has(local, remote) {
+            return false;
+        }
+        if segment.is_fin && segment.is_ack && !segment.is_reset {
+            acknowledge(output, header, segment, local, remote);
+        }
+        true
+    }
+}
+
+/// Says that a finish arrived.
+fn acknowledge<B: Buffer>(output: &mut Output<B>, header: &IpHeader, segment: &Segment, local: End, remote: End) {
+    let answer = TcpRepr {
+        src_port: local.port,
+        dst_port: remote.port,
+        control: TcpControl::None,
+        seq_number: TcpSeqNumber(segment.acknowledged as i32),
+        ack_number: Some(TcpSeqNumber(segment.sequence.wrapping_add(segment.sequence_bytes()) as i32)),
+        window_len: 0,
+        window_scale: None,
+        max_seg_size: None,
+        sack_permitted: false,
+        sack_ranges: [None; 3],
+        timestamp: None,
+        payload: &[],
+    };
+    let ip = IpRepr::new(header.destination, header.source, IpProtocol::Tcp, answer.buffer_len(), 64);
+    let mut checksums = ChecksumCapabilities::ignored();
+    checksums.ipv4 = smoltcp::phy::Checksum::Tx;
+    output.send(ip.buffer_len(), 0, |packet| {
+        ip.emit(&mut *packet, &checksums);
+        let place = &mut packet[ip.header_len()..];
+        answer.emit(&mut TcpPacket::new_unchecked(place), &local.address, &remote.address, &checksums);
+    });
+}

@@ -1,0 +1,178 @@
+//! Connections between two stacks on a wire that loses nothing.
+
+mod wire;
+
+use std::task::{Poll, Waker};
+
+use net_stack::{End, Failure, Limits};
+use wire::{Network, address, bytes};
+
+#[test]
+fn bytes_arrive_in_both_directions() {
+    let mut network = Network::new(2);
+    let (server, client) = network.pair(80);
+    let data = bytes(1_000_000);
+    assert!(network.carry((1, client), (0, server), &data) == data);
+    assert_eq!(network.stacks[1].counters().tcp_retransmitted, 0);
+    assert!(network.carry((0, server), (1, client), &data) == data);
+    network.stacks[0].release(server);
+    network.stacks[1].release(client);
+    network.pass_ms(100_000);
+    assert_eq!((network.stacks[0].tcp_sockets(), network.stacks[1].tcp_sockets()), (0, 0));
+    assert_eq!(network.stacks[0].free_buffers(), wire::BUFFERS);
+}
+
+#[test]
+fn nobody_at_a_port_is_said_at_once() {
+    let mut network = Network::new(2);
+    let before = network.now_ns;
+    assert_eq!(network.connect(1, End::new(address(0), 81)), Err(Failure::Refused));
+    assert!(network.now_ns - before < 10_000_000);
+}
+
+#[test]
+fn a_host_that_is_not_there_is_given_up() {
+    let mut network = Network::with(2, Limits { patience_ms: 10_000, ..Limits::default() });
+    assert_eq!(network.connect(1, End::new(address(77), 80)), Err(Failure::TimedOut));
+    assert_eq!(network.connect(1, End::new(net_stack::IpAddress::v4(8, 8, 8, 8), 80)), Err(Failure::Unreachable));
+}
+
+#[test]
+fn a_connection_to_this_machine_itself_stays_in_it() {
+    let mut network = Network::new(1);
+    for own in [address(0), net_stack::IpAddress::v4(127, 0, 0, 1), "::1".parse().expect("an address")] {
+        let listener = network.listen(0, 8080, 4);
+        let client = network.connect(0, End::new(own, 8080)).expect("a connection");
+        let server = network.accept(0, listener);
+        let data = bytes(300_000);
+        assert!(network.carry((0, client), (0, server), &data) == data);
+        network.stacks[0].release(client);
+        network.stacks[0].release(server);
+        network.stacks[0].close_listener(listener);
+    }
+    network.pass_ms(100_000);
+    assert_eq!(network.stacks[0].tcp_sockets(), 0);
+}
+
+#[test]
+fn closing_without_finish_resets() {
+    let mut network = Network::new(2);
+    let (server, client) = network.pair(80);
+    network.stacks[1].release(client);
+    let read = network.until(1, |network| network.try_read(0, server, 10));
+    assert_eq!(read, Some(Err(Failure::Reset)));
+    assert_eq!(network.stacks[1].tcp_sockets(), 0);
+    network.stacks[0].release(server);
+    assert_eq!(network.stacks[0].tcp_sockets(), 0);
+    assert_eq!(network.stacks[0].counters().tcp_reset, 1);
+}
+
+#[test]
+fn closing_after_the_other_end_finished_sends_the_rest() {
+    let mut network = Network::new(2);
+    let (server, client) = network.pair(80);
+    network.stacks[1].finish(client).expect("finish");
+    assert_eq!(network.until(1, |network| network.try_read(0, server, 10)), Some(Ok(Vec::new())));
+    let data = bytes(50_000);
+    assert_eq!(network.try_write(0, server, &data), Poll::Ready(Ok(data.len())));
+    network.stacks[0].release(server);
+    let mut arrived = Vec::new();
+    let end = network.until(10, |network| {
+        loop {
+            match network.try_read(1, client, 1000) {
+                Poll::Ready(Ok(bytes)) if bytes.is_empty() => return Poll::Ready(()),
+                Poll::Ready(Ok(bytes)) => arrived.extend(bytes),
+                Poll::Ready(Err(failure)) => panic!("{failure:?}"),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    });
+    assert!(end.is_some() && arrived == data);
+}
+
+#[test]
+fn what_came_before_the_end_can_be_read_long_after() {
+    let mut network = Network::new(2);
+    let (server, client) = network.pair(80);
+    network.stacks[0].finish(server).expect("finish");
+    assert_eq!(network.try_write(1, client, b"late"), Poll::Ready(Ok(4)));
+    network.stacks[1].finish(client).expect("finish");
+    network.pass_ms(200_000);
+    assert_eq!(network.try_read(0, server, 10), Poll::Ready(Ok(b"late".to_vec())));
+    assert_eq!(network.try_read(0, server, 10), Poll::Ready(Ok(Vec::new())));
+    network.stacks[0].release(server);
+    network.stacks[1].release(client);
+    assert_eq!(network.stacks[0].tcp_sockets(), 0);
+    assert_eq!(network.stacks[1].tcp_sockets(), 0);
+}
+
+#[test]
+fn an_abort_is_told() {
+    let mut network = Network::new(2);
+    let (server, client) = network.pair(80);
+    network.stacks[1].abort(client);
+    assert_eq!(network.try_read(1, client, 1), Poll::Ready(Err(Failure::Closed)));
+    assert_eq!(network.until(1, |network| network.try_read(0, server, 1)), Some(Err(Failure::Reset)));
+    assert_eq!(network.try_write(0, server, b"x"), Poll::Ready(Err(Failure::Reset)));
+}
+
+#[test]
+fn a_backlog_has_an_end_and_the_listener_goes_on() {
+    let mut network = Network::new(2);
+    let listener = network.listen(0, 80, 2);
+    let made: Vec<_> = (0..4).map(|_| network.connect(1, End::new(address(0), 80)).expect("it seems whole")).collect();
+    network.pass_ms(10);
+    assert_eq!(network.stacks[0].counters().tcp_overflowed, 2);
+    assert_eq!(network.try_read(1, made[3], 1), Poll::Ready(Err(Failure::Reset)));
+    for id in &made[..2] {
+        let server = network.accept(0, listener);
+        assert_eq!(network.stacks[0].ends(server).map(|ends| ends.1), network.stacks[1].ends(*id).map(|ends| ends.0));
+    }
+    assert!(network.stacks[0].poll_accept(listener, Waker::noop()).is_pending());
+    network.stacks[0].close_listener(listener);
+    assert_eq!(network.connect(1, End::new(address(0), 80)), Err(Failure::Refused));
+}
+
+#[test]
+fn ports_are_one_listener_s() {
+    let mut network = Network::new(2);
+    let listener = network.listen(0, 80, 1);
+    assert_eq!(network.stacks[0].listen(Some(address(0)), 80, 1).map(|_| ()), Err(Failure::AddressInUse));
+    assert_eq!(network.stacks[0].listen(Some(address(1)), 81, 1).map(|_| ()), Err(Failure::BadAddress));
+    let (_, port) = network.stacks[0].listen(None, 0, 1).expect("a free port");
+    assert!(port >= 49_152);
+    network.stacks[0].close_listener(listener);
+    network.listen(0, 80, 1);
+}
+
+#[test]
+fn a_closed_listener_s_connections_are_reset() {
+    let mut network = Network::new(2);
+    let listener = network.listen(0, 80, 4);
+    let client = network.connect(1, End::new(address(0), 80)).expect("a connection");
+    network.pass_ms(10);
+    network.stacks[0].close_listener(listener);
+    assert_eq!(network.until(1, |network| network.try_read(1, client, 1)), Some(Err(Failure::Reset)));
+    network.pass_ms(10);
+    assert_eq!(network.stacks[0].tcp_sockets(), 0);
+}
+
+#[test]
+fn a_peer_that_vanishes_is_noticed() {
+    let mut network = Network::with(2, Limits { patience_ms: 20_000, ..Limits::default() });
+    let (server, _client) = network.pair(80);
+    network.filter = Some(Box::new(|_, _| false));
+    assert_eq!(network.try_write(0, server, b"hello"), Poll::Ready(Ok(5)));
+    assert_eq!(network.until(100, |network| network.try_read(0, server, 1)), Some(Err(Failure::TimedOut)));
+}
+
+#[test]
+fn keep_alive_notices_a_silent_peer_that_vanished() {
+    let mut network = Network::with(2, Limits { patience_ms: 20_000, ..Limits::default() });
+    let (server, _client) = network.pair(80);
+    network.stacks[0].set_options(server, true, 5).expect("options");
+    network.pass_ms(60_000);
+    assert!(network.try_read(0, server, 1).is_pending(), "a peer that answers is there");
+    network.filter = Some(Box::new(|_, _| false));
+    assert_eq!(network.until(100, |network| network.try_read(0, server, 1)), Some(Err(Failure::TimedOut)));
+}

@@ -1,0 +1,168 @@
+//! Serving one connection.
+
+use alloc::rc::Rc;
+use core::cell::Cell;
+
+use contracts::tcp::TcpError;
+use contracts::tcp_connection::{self, ExpReady, states};
+use contracts::tcp_writer;
+use net_stack::{ConnectionId, Failure};
+use sip::channel::TypedEndpoint;
+use sip::executor;
+
+use crate::convert;
+use crate::shared::Shared;
+use crate::transfer::{self, Read, WriteTrouble};
+
+/// One connection, of one client.
+struct Connection {
+    shared: Rc<Shared>,
+    id: ConnectionId,
+    /// There is a channel to write on, so nothing is written on this one.
+    has_writer: Cell<bool>,
+}
+
+/// The connection goes with the last of its channels.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.stack().release(self.id);
+    }
+}
+
+/// Serves a connection until its client closes.
+pub async fn serve(shared: Rc<Shared>, id: ConnectionId, client: tcp_connection::Exp<states::Ready>) {
+    let connection = Rc::new(Connection { shared, id, has_writer: Cell::new(false) });
+    let mut client = client;
+    while let Some(next) = answer(&connection, client).await {
+        client = next;
+    }
+    if connection.has_writer.get() {
+        // Who reads no more may still write, but what the other end sends is in nobody's way then.
+        return;
+    }
+}
+
+fn failed(failure: Failure) -> TcpError {
+    convert::error(failure)
+}
+
+/// Does what the client asks next; nothing where it is gone.
+async fn answer(
+    connection: &Rc<Connection>,
+    client: tcp_connection::Exp<states::Ready>,
+) -> Option<tcp_connection::Exp<states::Ready>> {
+    let (shared, id) = (&connection.shared, connection.id);
+    Some(match client.receive_async().await {
+        ExpReady::Read { most, timeout_ms, next } => match transfer::read(shared, id, &next, most, timeout_ms).await {
+            Read::Data(data, count) => next.data(data, count),
+            Read::Nothing => next.no_data(),
+            Read::End => next.end_of_data(),
+            Read::Failed(failure) => next.failed(failed(failure)),
+            Read::Gone => return None,
+        },
+        ExpReady::Write { data, from, count, timeout_ms, next } => {
+            let mut written = 0;
+            let piece = part(&data, from, count);
+            match write(connection, &next, &[piece], timeout_ms, &mut written).await {
+                Ok(()) => next.written(data),
+                Err(WriteTrouble::Failed(failure)) => next.write_failed(data, failed(failure), written),
+                Err(WriteTrouble::Gone) => return None,
+            }
+        }
+        ExpReady::WriteTwo { head, head_count, data, from, count, timeout_ms, next } => {
+            let mut written = 0;
+            let pieces = [part(&head, 0, head_count), part(&data, from, count)];
+            match write(connection, &next, &pieces, timeout_ms, &mut written).await {
+                Ok(()) => next.written_two(head, data),
+                Err(WriteTrouble::Failed(failure)) => next.write_two_failed(head, data, failed(failure), written),
+                Err(WriteTrouble::Gone) => return None,
+            }
+        }
+        ExpReady::GetAddresses { next } => {
+            // The ends outlast the connection's end as long as its client is there.
+            let ends = shared.stack().ends(id);
+            let (local, remote) = ends?;
+            next.addresses(convert::to_contract(local), convert::to_contract(remote))
+        }
+        ExpReady::Finish { next } => {
+            let finished = shared.stack().finish(id);
+            match finished {
+                Ok(()) => next.done(),
+                Err(failure) => next.failed(failed(failure)),
+            }
+        }
+        ExpReady::Abort { next } => {
+            shared.stack().abort(id);
+            next.done()
+        }
+        ExpReady::OpenWriter { next } => {
+            if connection.has_writer.get() {
+                return Some(next.failed(TcpError::Closed));
+            }
+            match tcp_writer::new_channel() {
+                Ok((importer, exporter)) => {
+                    connection.has_writer.set(true);
+                    drop(executor::spawn(serve_writer(Rc::clone(connection), exporter)));
+                    next.writer(importer)
+                }
+                Err(_) => next.failed(TcpError::Exhausted),
+            }
+        }
+        ExpReady::SetOptions { no_delay, keep_alive_s, next } => {
+            let set = shared.stack().set_options(id, no_delay, keep_alive_s);
+            match set {
+                Ok(()) => next.done(),
+                Err(failure) => next.failed(failed(failure)),
+            }
+        }
+        ExpReady::ChannelClosed(_) => return None,
+    })
+}
+
+/// So many bytes from there on, as far as there are.
+fn part(data: &[u8], from: u32, count: u32) -> &[u8] {
+    let rest = data.get(from as usize..).unwrap_or(&[]);
+    &rest[..rest.len().min(count as usize)]
+}
+
+async fn write<E: TypedEndpoint>(
+    connection: &Connection,
+    client: &E,
+    pieces: &[&[u8]],
+    timeout_ms: u32,
+    written: &mut u32,
+) -> Result<(), WriteTrouble> {
+    if connection.has_writer.get() {
+        return Err(WriteTrouble::Failed(Failure::Closed));
+    }
+    transfer::write(&connection.shared, connection.id, client, pieces, timeout_ms, written).await
+}
+
+/// Serves the writing half until its client closes, which finishes it.
+async fn serve_writer(connection: Rc<Connection>, client: tcp_writer::Exp<tcp_writer::states::Ready>) {
+    let (shared, id) = (&connection.shared, connection.id);
+    let mut client = client;
+    loop {
+        client = match client.receive_async().await {
+            tcp_writer::ExpReady::Write { data, from, count, timeout_ms, next } => {
+                let mut written = 0;
+                let pieces = [part(&data, from, count)];
+                match transfer::write(shared, id, &next, &pieces, timeout_ms, &mut written).await {
+                    Ok(()) => next.written(data),
+                    Err(WriteTrouble::Failed(failure)) => next.write_failed(data, failed(failure), written),
+                    Err(WriteTrouble::Gone) => break,
+                }
+            }
+            tcp_writer::ExpReady::Finish { next } => {
+                let finished = shared.stack().finish(id);
+                match finished {
+                    Ok(()) => next.done(),
+                    Err(failure) => next.failed(failed(failure)),
+                }
+            }
+            tcp_writer::ExpReady::ChannelClosed(_) => break,
+        };
+    }
+    // What fails here has failed for the reading half as well, which tells.
+    let _ = shared.stack().finish(id);
+}

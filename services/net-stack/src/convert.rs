@@ -1,0 +1,50 @@
+//! Addresses and errors as the contracts have them and as the stack has them.
+
+use core::net::IpAddr;
+
+use contracts::tcp::TcpError;
+use contracts::{SocketAddress, net_address};
+use net_stack::{End, Failure, IpAddress, IpCidr, Route};
+
+/// An end as contracts carry it. `scope` is that of the interface.
+pub fn to_contract(end: End) -> SocketAddress {
+    let mut address = SocketAddress::new(IpAddr::from(end.address), end.port);
+    if let IpAddress::Ipv6(own) = end.address
+        && own.segments()[0] & 0xffc0 == 0xfe80
+    {
+        address.scope = INTERFACE;
+    }
+    address
+}
+
+/// The number of the one interface there is.
+pub const INTERFACE: u32 = 1;
+
+/// The address and the port that a contract carried; no address: any.
+pub fn from_contract(address: &SocketAddress) -> (Option<IpAddress>, u16) {
+    let is_any = net_address::is_unspecified(address.address);
+    ((!is_any).then(|| address.ip().into()), address.port)
+}
+
+/// Why something failed, for clients.
+pub fn error(failure: Failure) -> TcpError {
+    match failure {
+        Failure::BadAddress | Failure::TooLong => TcpError::BadAddress,
+        Failure::AddressInUse => TcpError::AddressInUse,
+        Failure::Refused => TcpError::ConnectionRefused,
+        Failure::Reset => TcpError::Reset,
+        Failure::TimedOut => TcpError::TimedOut,
+        Failure::Unreachable => TcpError::Unreachable,
+        Failure::Closed => TcpError::Closed,
+        Failure::Exhausted => TcpError::Exhausted,
+    }
+}
+
+/// The route to all networks that are not known.
+pub fn default_route(gateway: IpAddr) -> Route {
+    let network = match gateway {
+        IpAddr::V4(_) => IpCidr::new(IpAddress::v4(0, 0, 0, 0), 0),
+        IpAddr::V6(_) => IpCidr::new(IpAddress::v6(0, 0, 0, 0, 0, 0, 0, 0), 0),
+    };
+    Route { network, gateway: gateway.into(), learnt: false, until_ns: None }
+}

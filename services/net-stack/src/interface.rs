@@ -1,0 +1,261 @@
+//! The way to the interface's driver: batches of packets, and another driver when one ends.
+//!
+//! Who owns a buffer: this process gives its driver empty ones to receive in and filled ones to send, and gets them
+//! back; when the driver ends, the kernel frees those it had, and new ones are made. One exchange moves what there is
+//! both ways; where there is nothing to move, there is none.
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
+
+use contracts::access::AccessError;
+use contracts::namespace::{Namespace, PATIENCE_MS};
+use contracts::nic_device::{self, states};
+use contracts::nic_events::{self, NicEventType};
+use contracts::packets::{self, Filled};
+use contracts::{Packet, report};
+use net_stack::{EthernetAddress, Features};
+use sip::exheap::ExVec;
+use sip::{Deadline, executor};
+
+use crate::shared::{Block, Shared};
+
+/// Buffers that are wanted in each direction; a driver may take fewer.
+const PACKETS: u32 = 256;
+/// Bytes of an Ethernet header with a VLAN tag.
+const HEADER_BYTES: usize = 18;
+/// By so many bytes a buffer to send is longer than one to receive in, which tells the two apart.
+const SENT_BYTES: usize = 16;
+/// How long to wait before a driver that ended is looked for again, at first and at most.
+const AGAIN_AFTER_MS: u64 = 1;
+const AGAIN_AT_MOST_MS: u64 = 10;
+
+/// An interface that was bound.
+pub struct Interface {
+    pub hardware: EthernetAddress,
+    pub mtu: usize,
+    pub features: Features,
+    endpoint: nic_device::Imp<states::IoConfigureBegin>,
+}
+
+impl Interface {
+    /// Binds the interface, and waits for a driver that is just being started.
+    pub async fn open(namespace: &mut Namespace, path: &str) -> Result<Interface, AccessError> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let mut pause_ms = AGAIN_AFTER_MS;
+        loop {
+            match Interface::try_open(namespace, path).await {
+                Err(error) if error.may_pass() && !deadline.has_passed() => {
+                    executor::sleep_until(Deadline::after_ms(pause_ms)).await;
+                    pause_ms = (pause_ms * 2).min(AGAIN_AT_MOST_MS);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_open(namespace: &mut Namespace, path: &str) -> Result<Interface, AccessError> {
+        let (importer, exporter) = nic_device::new_channel()?;
+        namespace.bind(path, exporter)?;
+        match importer.receive_async().await {
+            nic_device::ImpStart::DeviceInfo { mac_address, mtu, features, next, .. } => Ok(Interface {
+                hardware: EthernetAddress(mac_address),
+                mtu: mtu as usize,
+                features: Features {
+                    checksum: features & packets::CHECKSUM_OFFLOAD != 0,
+                    segmentation_version_4: false,
+                },
+                endpoint: next,
+            }),
+            nic_device::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Starts to send and receive; nothing where the driver ended.
+    async fn start(self) -> Option<Running> {
+        let (mut begin, mut receive, mut transmit) = (self.endpoint, PACKETS, PACKETS);
+        loop {
+            let (events, announcer) = nic_events::new_channel().ok()?;
+            let asked = begin.register_for_events(announcer).set_parameters(receive, transmit);
+            begin = match asked.receive_async().await {
+                nic_device::ImpIoConfigureAck::Success { next } => {
+                    return Some(Running {
+                        endpoint: next.start_io(),
+                        events,
+                        receive: receive as usize,
+                        transmit: transmit as usize,
+                        frame_bytes: self.mtu + HEADER_BYTES,
+                    });
+                }
+                nic_device::ImpIoConfigureAck::InvalidParameters {
+                    most_receive_packets,
+                    most_transmit_packets,
+                    next,
+                } => {
+                    let (before, now) = ((receive, transmit), (most_receive_packets, most_transmit_packets));
+                    if now.0 == 0 || now.1 == 0 || before <= now {
+                        return None;
+                    }
+                    (receive, transmit) = (receive.min(now.0), transmit.min(now.1));
+                    next
+                }
+                nic_device::ImpIoConfigureAck::ChannelClosed(_) => return None,
+            };
+        }
+    }
+}
+
+/// An interface that sends and receives.
+struct Running {
+    endpoint: nic_device::Imp<states::IoRunning>,
+    events: nic_events::Imp<nic_events::states::Ready>,
+    receive: usize,
+    transmit: usize,
+    /// Bytes of a packet with its Ethernet header, at most.
+    frame_bytes: usize,
+}
+
+/// Moves packets as long as this process lives, over one driver after the other.
+pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, first: Interface) {
+    let mut interface = first;
+    loop {
+        {
+            let mut stack = shared.stack();
+            stack.renew_link(interface.hardware, interface.mtu, interface.features);
+        }
+        if let Some(running) = interface.start().await {
+            run(&shared, running).await;
+        }
+        interface = loop {
+            match Interface::open(&mut namespace, &path).await {
+                Ok(interface) => break interface,
+                Err(error) if error.may_pass() => {}
+                Err(error) => {
+                    report::error(format_args!("{path}: {error}"));
+                    executor::sleep_until(Deadline::after_ms(PATIENCE_MS)).await;
+                }
+            }
+        };
+    }
+}
+
+/// What the driver said since it was last asked.
+#[derive(Default)]
+struct News {
+    received: Cell<bool>,
+    has_ended: Cell<bool>,
+}
+
+/// Hears what the driver announces, until it ends.
+async fn hear(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<nic_events::states::Ready>) {
+    while let nic_events::ImpReady::NicEvent { e, next } = events.receive_async().await {
+        if e != NicEventType::TransmitEvent || shared.stack().free_buffers() == 0 {
+            // Buffers of packets that were sent come with the next exchange, unless one is wanted now.
+            news.received.set(true);
+            shared.bell.ring();
+        }
+        events = next.ack_event();
+    }
+    news.has_ended.set(true);
+    shared.bell.ring();
+}
+
+/// Moves packets until the driver ends.
+async fn run(shared: &Rc<Shared>, running: Running) {
+    let news = Rc::new(News::default());
+    let Running { endpoint, events, receive, transmit, frame_bytes } = running;
+    drop(executor::spawn(hear(Rc::clone(shared), Rc::clone(&news), events)));
+    let mut empty: Vec<Filled> = Vec::new();
+    for _ in 0..receive {
+        // With fewer buffers the interface loses more packets, that is all.
+        let Ok(buffer) = ExVec::new(frame_bytes) else { break };
+        empty.push((packets::empty(), buffer));
+    }
+    {
+        let mut stack = shared.stack();
+        for _ in 0..transmit {
+            let Ok(buffer) = ExVec::new(frame_bytes + SENT_BYTES) else { break };
+            stack.give(Block(buffer));
+        }
+        stack.announce();
+    }
+    let mut endpoint = endpoint;
+    loop {
+        shared.stack().serve();
+        let mut given = core::mem::take(&mut empty);
+        collect(shared, &mut given);
+        if given.is_empty() && !news.received.take() {
+            if news.has_ended.get() {
+                return;
+            }
+            wait(shared).await;
+            continue;
+        }
+        let Some(batch) = packets::pack(given.into_iter()) else { return };
+        let most = (receive + transmit) as u32;
+        let taken = match endpoint.exchange(batch, most).receive_async().await {
+            nic_device::ImpIoRunningAfterExchange::Exchanged { taken, next } => {
+                endpoint = next;
+                taken
+            }
+            nic_device::ImpIoRunningAfterExchange::ChannelClosed(_) => return,
+        };
+        let taken = packets::unpack(taken);
+        if taken.len() >= most as usize {
+            news.received.set(true);
+        }
+        let mut stack = shared.stack();
+        for (record, buffer) in taken {
+            if record.length == 0 && buffer.len() != frame_bytes {
+                stack.give(Block(buffer));
+                continue;
+            }
+            if let Some(packet) = buffer.get(..record.length as usize).filter(|packet| !packet.is_empty()) {
+                stack.receive(packet, record.flags & packets::CHECKSUM != 0);
+            }
+            empty.push((packets::empty(), buffer));
+        }
+    }
+}
+
+/// Adds what the stack has to send.
+fn collect(shared: &Shared, given: &mut Vec<Filled>) {
+    let mut stack = shared.stack();
+    while let Some(packet) = stack.take() {
+        let record = Packet {
+            flags: if packet.needs_checksum { packets::CHECKSUM } else { 0 },
+            segment_bytes: packet.segment_bytes,
+            // No packet is longer than its buffer, which is far shorter than that.
+            ..packets::sent(packet.length as u32)
+        };
+        given.push((record, packet.buffer.0));
+    }
+}
+
+/// Waits until there is something to do.
+async fn wait(shared: &Shared) {
+    let next_ns = shared.stack().next_time_ns();
+    let mut sleep = pin!(async {
+        match next_ns {
+            Some(time_ns) => executor::sleep_until(Deadline::at(time_ns)).await,
+            None => core::future::pending().await,
+        }
+    });
+    poll_fn(|context| {
+        if shared.bell.take(context.waker()) {
+            return Poll::Ready(());
+        }
+        let mut stack = shared.stack();
+        if stack.has_ready() || stack.has_work() {
+            return Poll::Ready(());
+        }
+        stack.set_worker(context.waker());
+        drop(stack);
+        sleep.as_mut().poll(context)
+    })
+    .await;
+}

@@ -1,0 +1,124 @@
+//! The network stack: `Tcp` for many clients, over one network interface.
+//!
+//! What packets mean is in the library `net-stack-core`; here are the channels. Each conversation is a task on one
+//! thread: [`interface`] moves packets, [`tcp`] and [`connection`] serve clients. When the interface's driver ends,
+//! sockets stay, and the interface is bound again. Deliberately not here: who may do what; the directory's rules tell.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod connection;
+mod convert;
+mod interface;
+mod seed;
+mod shared;
+mod tcp;
+mod transfer;
+mod waiting;
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use contracts::namespace::Namespace;
+use contracts::net_address::{self, Network};
+use contracts::service_provider::{self, StartError};
+use contracts::{provider, report};
+use net_stack::{Address, IpCidr, Limits, Origin, Route};
+use sip::exheap::ExVec;
+
+use interface::Interface;
+use shared::Shared;
+
+sip::startup!();
+
+type Provider = service_provider::Exp<service_provider::states::Start>;
+
+/// Serves until the one who hands over clients is gone.
+pub fn main(startup: Startup) -> i32 {
+    match sip::executor::block_on(serve(startup)) {
+        Ok(status) => status,
+        Err(status) => {
+            report::error(format_args!("cannot wait for clients: {}", status.text()));
+            1
+        }
+    }
+}
+
+/// Whoever started this process tells people why it cannot serve.
+fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
+    match ExVec::from_slice(explanation.as_bytes()) {
+        Ok(block) => drop(provider.not_ready(error, block)),
+        Err(_) => report::error(format_args!("{explanation}")),
+    }
+    1
+}
+
+/// What a person set.
+struct Settings {
+    addresses: Vec<Address>,
+    routes: Vec<Route>,
+}
+
+impl Settings {
+    fn read(startup: &Startup) -> Result<Settings, String> {
+        let addresses = startup.address.iter().map(|text| {
+            let network = Network::parse(text).map_err(|error| format!("address {text}: {error}"))?;
+            Ok(Address { network: IpCidr::new(network.address.into(), network.prefix_bits), origin: Origin::Set })
+        });
+        let routes = startup.gateway.iter().map(|text| {
+            let gateway = net_address::parse_address(text).map_err(|error| format!("gateway {text}: {error}"))?;
+            Ok(convert::default_route(gateway))
+        });
+        Ok(Settings {
+            addresses: addresses.collect::<Result<_, String>>()?,
+            routes: routes.collect::<Result<_, String>>()?,
+        })
+    }
+}
+
+fn limits(startup: &Startup) -> Limits {
+    let number = |value: i64| usize::try_from(value).unwrap_or(0);
+    Limits {
+        connections: number(startup.connections),
+        buffer_bytes: number(startup.buffers_kib).saturating_mul(1024),
+        window_bytes: number(startup.window_kib).clamp(4, 1024 * 1024).saturating_mul(1024),
+        ..Limits::default()
+    }
+}
+
+async fn serve(startup: Startup) -> i32 {
+    let settings = match Settings::read(&startup) {
+        Ok(settings) => settings,
+        Err(explanation) => return refuse(startup.tcp, StartError::BadParameter, &explanation),
+    };
+    let limits = limits(&startup);
+    let path = startup.interface;
+    let mut namespace = Namespace::new(startup.namespace);
+    let seed = seed::draw(&mut namespace);
+    let interface = match Interface::open(&mut namespace, &path).await {
+        Ok(interface) => interface,
+        Err(error) => return refuse(startup.tcp, StartError::Missing, &format!("{path}: {error}")),
+    };
+    let shared = Rc::new(Shared::new(&interface, limits, seed));
+    settle(&shared, &settings);
+    drop(sip::executor::spawn(interface::keep(Rc::clone(&shared), namespace, path, interface)));
+    let tcp = Rc::clone(&shared);
+    provider::accept(startup.tcp.ready(), move |client| tcp::serve(Rc::clone(&tcp), client)).await;
+    0
+}
+
+/// Gives the interface what a person set.
+fn settle(shared: &Shared, settings: &Settings) {
+    let mut stack = shared.stack();
+    for address in &settings.addresses {
+        if let Err(failure) = stack.add_address(*address) {
+            report::error(format_args!("address {}: {failure:?}", address.network));
+        }
+    }
+    for route in &settings.routes {
+        stack.add_route(*route);
+    }
+}

@@ -1,0 +1,69 @@
+//! What all conversations share: the stack, and a bell for the task that moves packets.
+
+use core::cell::{Cell, RefCell, RefMut};
+use core::task::Waker;
+
+use net_stack::{Buffer, Configuration, Limits, Stack};
+use sip::exheap::ExVec;
+
+use crate::interface::Interface;
+
+/// A buffer that the interface's driver takes.
+pub struct Block(pub ExVec<u8>);
+
+impl Buffer for Block {
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// What all conversations share.
+pub struct Shared {
+    stack: RefCell<Stack<Block>>,
+    pub bell: Bell,
+}
+
+impl Shared {
+    pub fn new(interface: &Interface, limits: Limits, seed: [u8; 32]) -> Shared {
+        let configuration = Configuration {
+            hardware: interface.hardware,
+            mtu: interface.mtu,
+            features: interface.features,
+            limits,
+            seed,
+        };
+        Shared { stack: RefCell::new(Stack::new(configuration)), bell: Bell::default() }
+    }
+
+    /// The stack, which is told the time. Not to be held while something is awaited.
+    pub fn stack(&self) -> RefMut<'_, Stack<Block>> {
+        let mut stack = self.stack.borrow_mut();
+        stack.set_time(sip::time::monotonic());
+        stack
+    }
+}
+
+/// Calls the task that moves packets.
+#[derive(Default)]
+pub struct Bell {
+    has_rung: Cell<bool>,
+    waiting: RefCell<Option<Waker>>,
+}
+
+impl Bell {
+    pub fn ring(&self) {
+        self.has_rung.set(true);
+        if let Some(waiting) = self.waiting.take() {
+            waiting.wake();
+        }
+    }
+
+    /// Whether it rang since it was asked last; if not, whom to call when it does.
+    pub fn take(&self, waker: &Waker) -> bool {
+        let has_rung = self.has_rung.take();
+        if !has_rung {
+            *self.waiting.borrow_mut() = Some(waker.clone());
+        }
+        has_rung
+    }
+}
