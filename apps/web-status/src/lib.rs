@@ -1,0 +1,57 @@
+//! A live page of the system: machine, processes, services, and who talks to whom under which contract.
+//!
+//! `/` is a page whose script draws `/status.json` again each second; without scripts it shows `/table`. What is
+//! looked at is kept for a moment, so that many viewers cost as much as one. Neighbours: [`snapshot`] looks,
+//! [`render`] writes. Deliberately not here: changing anything.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod render;
+mod snapshot;
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use core::cell::RefCell;
+
+use contracts::namespace::Namespace;
+use contracts::report;
+use web_application::message::Options;
+use web_application::{Answered, Exchange, Gone, Reply, serve};
+
+use crate::snapshot::Watch;
+
+sip::startup!();
+
+const PAGE: &str = include_str!("page.html");
+
+/// Answers requests until the web server closes the channel.
+pub fn main(startup: Startup) -> i32 {
+    if let Err(error) = Options::parse(&startup.options, &[]) {
+        report::error(format_args!("{error}"));
+        return 1;
+    }
+    let watch = Rc::new(RefCell::new(Watch::new(startup.namespace.map(Namespace::new))));
+    serve(startup.application, move |exchange| answer(exchange, Rc::clone(&watch)))
+}
+
+async fn answer(exchange: Exchange, watch: Rc<RefCell<Watch>>) -> Result<Answered, Gone> {
+    if !matches!(exchange.head().method.as_str(), "GET" | "HEAD") {
+        return exchange.reply(Reply::wrong_method("GET, HEAD")).await;
+    }
+    let reply = match exchange.head().path.as_str() {
+        "/" => Reply::html(String::from(PAGE)),
+        "/status.json" => looked(&watch, |snapshot| Reply::json(render::json(snapshot))),
+        "/table" => looked(&watch, |snapshot| Reply::html(render::table(snapshot))),
+        _ => Reply::not_found(),
+    };
+    exchange.reply(reply).await
+}
+
+fn looked(watch: &RefCell<Watch>, render: impl FnOnce(&snapshot::Snapshot) -> Reply) -> Reply {
+    match watch.borrow_mut().look() {
+        Ok(snapshot) => render(snapshot).not_kept(),
+        Err(status) => Reply::error(503, format_args!("The system cannot be looked at: {}.", status.text())),
+    }
+}

@@ -1,0 +1,146 @@
+//! A look at the system as JSON, and as tables for browsers without scripts.
+
+use alloc::string::String;
+use core::fmt::Write;
+
+use contracts::text::{bytes, count, duration};
+use web_application::message::{Escaped, FAVICON, JsonWriter};
+
+use crate::snapshot::{Link, Process, Service, Snapshot};
+
+/// The JSON that the page's script draws.
+pub fn json(snapshot: &Snapshot) -> String {
+    let mut json = JsonWriter::new();
+    json.object(|json| {
+        json.name("uptime_ns").number(snapshot.uptime_ns);
+        json.name("processors").number(snapshot.processors);
+        json.name("programs").number(snapshot.programs);
+        json.name("channels").number(snapshot.channels);
+        json.name("processes").list(|json| snapshot.processes.iter().for_each(|one| process(json, one)));
+        json.name("links").list(|json| snapshot.links.iter().for_each(|one| link(json, one)));
+        json.name("services").list(|json| snapshot.services.iter().for_each(|one| service(json, one)));
+    });
+    json.finish()
+}
+
+fn process(json: &mut JsonWriter, process: &Process) {
+    json.object(|json| {
+        json.name("id").number(process.id);
+        json.name("parent").number(process.parent);
+        json.name("name").string(&process.name);
+        json.name("state").string(process.state);
+        json.name("processor").thousandths(process.processor_permille);
+        json.name("memory_bytes").number(process.memory_bytes);
+        json.name("block_bytes").number(process.block_bytes);
+        json.name("threads").number(process.threads);
+        json.name("messages").number(process.messages);
+        json.name("age_ns").number(process.age_ns);
+    });
+}
+
+fn link(json: &mut JsonWriter, link: &Link) {
+    json.object(|json| {
+        json.name("importer").number(link.importer);
+        json.name("exporter").number(link.exporter);
+        json.name("contract").string(&link.contract);
+        json.name("count").number(link.count);
+        json.name("waiting").number(link.waiting);
+        json.name("state").string(&link.state);
+    });
+}
+
+fn service(json: &mut JsonWriter, service: &Service) {
+    json.object(|json| {
+        json.name("name").string(&service.name);
+        json.name("state").string(service.state);
+        json.name("process").number(service.process);
+        json.name("restarts").number(service.restarts);
+        json.name("path").string(&service.path);
+    });
+}
+
+/// The same for people alone.
+pub fn table(snapshot: &Snapshot) -> String {
+    let mut page = String::from("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">");
+    // Writing to a string cannot fail.
+    let _ = write!(
+        page,
+        "{FAVICON}<title>Singularity</title><style>:root{{color-scheme:light dark}}body{{font:14px sans-serif}}\
+         td,th{{text-align:left;padding:2px 12px 2px 0}}</style></head><body><h1>Singularity</h1>\
+         <p>Up {}, {} processors, {} processes, {} channels.</p><h2>Processes</h2><table><tr><th>Id<th>Name<th>State\
+         <th>Processor<th>Memory<th>Messages<th>Age</tr>",
+        duration(snapshot.uptime_ns),
+        snapshot.processors,
+        snapshot.processes.len(),
+        count(snapshot.channels)
+    );
+    for one in &snapshot.processes {
+        let percent = (one.processor_permille / 10, one.processor_permille % 10);
+        let _ = writeln!(
+            page,
+            "<tr><td>{}<td>{}<td>{}<td>{}.{} %<td>{}<td>{}<td>{}</tr>",
+            one.id,
+            Escaped(&one.name),
+            one.state,
+            percent.0,
+            percent.1,
+            bytes(one.memory_bytes + one.block_bytes),
+            count(one.messages),
+            duration(one.age_ns)
+        );
+    }
+    page += "</table><h2>Services</h2><table><tr><th>Name<th>State<th>Process<th>Restarts<th>Path</tr>";
+    for one in &snapshot.services {
+        let (name, path) = (Escaped(&one.name), Escaped(&one.path));
+        let _ = write!(page, "<tr><td>{name}<td>{}<td>{}<td>{}<td>{path}</tr>\n", one.state, one.process, one.restarts);
+    }
+    page +=
+        "</table><h2>Channels</h2><table><tr><th>Contract<th>Importer<th>Exporter<th>Channels<th>Waiting<th>State</tr>";
+    for one in &snapshot.links {
+        let (contract, state) = (Escaped(&one.contract), Escaped(&one.state));
+        let _ = writeln!(
+            page,
+            "<tr><td>{contract}<td>{}<td>{}<td>{}<td>{}<td>{state}</tr>",
+            one.importer,
+            one.exporter,
+            count(one.count),
+            one.waiting
+        );
+    }
+    page += "</table></body></html>\n";
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn snapshot() -> Snapshot {
+        let link =
+            Link { importer: 1, exporter: 2, contract: "File".into(), count: 3, waiting: 0, state: "READY".into() };
+        Snapshot {
+            uptime_ns: 5,
+            processors: 2,
+            programs: 9,
+            processes: Vec::new(),
+            links: Vec::from([link]),
+            channels: 3,
+            services: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_look_is_json() {
+        let expected = "{\"uptime_ns\":5,\"processors\":2,\"programs\":9,\"channels\":3,\"processes\":[],\
+            \"links\":[{\"importer\":1,\"exporter\":2,\"contract\":\"File\",\"count\":3,\"waiting\":0,\"state\":\"READY\"}],\
+            \"services\":[]}";
+        assert_eq!(json(&snapshot()), expected);
+    }
+
+    #[test]
+    fn a_look_is_a_table() {
+        assert!(table(&snapshot()).contains("<tr><td>File<td>1<td>2<td>3<td>0<td>READY</tr>"));
+    }
+}

@@ -1,0 +1,211 @@
+//! What there is at a moment.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use contracts::namespace::Namespace;
+use contracts::processes::state_word;
+use contracts::services;
+use sip::Status;
+use sip::diagnostics::{ChannelRecord, ProcessRecord, name};
+
+/// How long a look is good for.
+const FRESH_NS: u64 = 250_000_000;
+
+/// Links between processes that are told of; those with most channels first.
+const MOST_LINKS: usize = 2_000;
+
+/// A process.
+pub struct Process {
+    /// Its number.
+    pub id: u64,
+    /// Its parent's.
+    pub parent: u64,
+    /// Its program.
+    pub name: String,
+    /// What it does.
+    pub state: &'static str,
+    /// Thousandths of a processor since the look before.
+    pub processor_permille: u64,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Bytes of blocks.
+    pub block_bytes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Messages sent and received.
+    pub messages: u64,
+    /// How long it has run.
+    pub age_ns: u64,
+}
+
+/// Channels of one contract between two processes.
+pub struct Link {
+    /// Who holds the importing ends; 0 for nobody.
+    pub importer: u64,
+    /// Who holds the exporting ends; 0 for nobody.
+    pub exporter: u64,
+    /// The contract.
+    pub contract: String,
+    /// How many channels.
+    pub count: u64,
+    /// Messages that wait in them.
+    pub waiting: u64,
+    /// The state that one of them is in, as its importer sees it.
+    pub state: String,
+}
+
+/// A service.
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Where it is in its life.
+    pub state: &'static str,
+    /// Its process, or 0.
+    pub process: u64,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// What it provides.
+    pub path: String,
+}
+
+/// The system at a moment.
+pub struct Snapshot {
+    /// Since the machine started.
+    pub uptime_ns: u64,
+    /// Processors of the machine.
+    pub processors: u64,
+    /// Programs installed.
+    pub programs: u64,
+    /// All processes.
+    pub processes: Vec<Process>,
+    /// Who talks to whom.
+    pub links: Vec<Link>,
+    /// All channels.
+    pub channels: u64,
+    /// All services, where they could be asked for.
+    pub services: Vec<Service>,
+}
+
+/// Looks at the system, not too often.
+pub struct Watch {
+    namespace: Option<Namespace>,
+    last: Option<Snapshot>,
+    /// Cycles of each process at the last look, and of the machine.
+    cycles: (BTreeMap<u64, u64>, u64),
+}
+
+impl Watch {
+    /// Nothing was looked at.
+    pub fn new(namespace: Option<Namespace>) -> Watch {
+        Watch { namespace, last: None, cycles: (BTreeMap::new(), 0) }
+    }
+
+    /// The system now, or a moment ago.
+    pub fn look(&mut self) -> Result<&Snapshot, Status> {
+        let now = sip::time::monotonic();
+        let is_fresh = self.last.as_ref().is_some_and(|last| now.saturating_sub(last.uptime_ns) < FRESH_NS);
+        let snapshot = match self.last.take() {
+            Some(last) if is_fresh => last,
+            _ => self.look_anew(now)?,
+        };
+        Ok(self.last.insert(snapshot))
+    }
+
+    fn look_anew(&mut self, now: u64) -> Result<Snapshot, Status> {
+        let (records, channels) = (sip::diagnostics::processes()?, sip::diagnostics::channels()?);
+        let cycles = sip::debug::cycles();
+        let elapsed = cycles.saturating_sub(self.cycles.1);
+        let processes = records.iter().map(|record| process(record, &self.cycles.0, elapsed, now)).collect();
+        self.cycles = (records.iter().map(|record| (record.id, record.cycles)).collect(), cycles);
+        let services = self.namespace.as_mut().and_then(|namespace| services::list(namespace).ok());
+        let services = services.unwrap_or_default().into_iter().map(|record| Service {
+            name: services::text(&record.name),
+            state: services::state_word(record.state),
+            process: record.process,
+            restarts: record.restarts,
+            path: services::text(&record.path),
+        });
+        Ok(Snapshot {
+            uptime_ns: now,
+            processors: sip::thread::processor_count() as u64,
+            programs: sip::diagnostics::program_count() as u64,
+            processes,
+            links: links(&channels),
+            channels: channels.len() as u64,
+            services: services.collect(),
+        })
+    }
+}
+
+fn process(record: &ProcessRecord, before: &BTreeMap<u64, u64>, elapsed: u64, now: u64) -> Process {
+    // Of a process that was not there at the last look nothing is known of that time.
+    let used = before.get(&record.id).map_or(0, |before| record.cycles.saturating_sub(*before));
+    let permille = u128::from(used) * 1000 / u128::from(elapsed.max(1));
+    Process {
+        id: record.id,
+        parent: record.parent,
+        name: name(&record.name),
+        state: state_word(record.state),
+        processor_permille: permille as u64,
+        memory_bytes: record.memory_bytes,
+        block_bytes: record.block_bytes,
+        threads: record.threads,
+        messages: record.messages_sent.saturating_add(record.messages_received),
+        age_ns: now.saturating_sub(record.started_ns),
+    }
+}
+
+/// Channels by who holds their ends and their contract: a server has thousands of one kind.
+fn links(channels: &[ChannelRecord]) -> Vec<Link> {
+    let mut found: BTreeMap<(u64, u64, &[u8]), Link> = BTreeMap::new();
+    for channel in channels {
+        let link = found.entry((channel.importer, channel.exporter, &channel.contract)).or_insert_with(|| Link {
+            importer: channel.importer,
+            exporter: channel.exporter,
+            contract: name(&channel.contract),
+            count: 0,
+            waiting: 0,
+            state: name(&channel.importer_state_name).to_string(),
+        });
+        link.count += 1;
+        link.waiting += channel.waiting_for_importer + channel.waiting_for_exporter;
+    }
+    let mut links: Vec<Link> = found.into_values().collect();
+    if links.len() > MOST_LINKS {
+        links.sort_by_key(|link| core::cmp::Reverse(link.count));
+        links.truncate(MOST_LINKS);
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(importer: u64, exporter: u64, contract: &str, waiting_for_importer: u64) -> ChannelRecord {
+        let contract = contracts::text::pad(contract);
+        ChannelRecord { importer, exporter, contract, waiting_for_importer, ..ChannelRecord::default() }
+    }
+
+    #[test]
+    fn channels_of_a_kind_are_one_link() {
+        let all =
+            [channel(1, 2, "File", 1), channel(2, 1, "File", 0), channel(1, 2, "File", 2), channel(1, 2, "Disk", 0)];
+        let found = links(&all);
+        let told: Vec<(u64, u64, &str, u64, u64)> = found
+            .iter()
+            .map(|link| (link.importer, link.exporter, link.contract.as_str(), link.count, link.waiting))
+            .collect();
+        assert_eq!(told, [(1, 2, "Disk", 1, 0), (1, 2, "File", 2, 3), (2, 1, "File", 1, 0)]);
+    }
+
+    #[test]
+    fn a_new_process_has_used_nothing_yet() {
+        let record = ProcessRecord { id: 7, cycles: 500, ..ProcessRecord::default() };
+        assert_eq!(process(&record, &BTreeMap::new(), 1000, 0).processor_permille, 0);
+        assert_eq!(process(&record, &BTreeMap::from([(7, 250)]), 1000, 0).processor_permille, 250);
+        assert_eq!(process(&record, &BTreeMap::from([(7, 250)]), 0, 0).processor_permille, 250_000);
+    }
+}
