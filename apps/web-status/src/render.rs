@@ -92,7 +92,7 @@ pub fn table(snapshot: &Snapshot) -> String {
     page += "</table><h2>Services</h2><table><tr><th>Name<th>State<th>Process<th>Restarts<th>Path</tr>";
     for one in &snapshot.services {
         let (name, path) = (Escaped(&one.name), Escaped(&one.path));
-        let _ = write!(page, "<tr><td>{name}<td>{}<td>{}<td>{}<td>{path}</tr>\n", one.state, one.process, one.restarts);
+        let _ = writeln!(page, "<tr><td>{name}<td>{}<td>{}<td>{}<td>{path}</tr>", one.state, one.process, one.restarts);
     }
     page +=
         "</table><h2>Channels</h2><table><tr><th>Contract<th>Importer<th>Exporter<th>Channels<th>Waiting<th>State</tr>";
