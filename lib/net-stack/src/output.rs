@@ -267,6 +267,26 @@ impl<B: Buffer> Output<B> {
         }
     }
 
+    /// Makes a whole frame and gives it out.
+    pub(crate) fn send_frame<R>(&mut self, bytes: usize, fill: impl FnOnce(&mut [u8]) -> R) -> R {
+        let mut buffer = self.free.pop();
+        match buffer.as_mut().and_then(|buffer| buffer.bytes().get_mut(..bytes)) {
+            Some(place) => {
+                place.fill(0);
+                let result = fill(place);
+                let packet =
+                    buffer.map(|buffer| Outgoing { buffer, length: bytes, needs_checksum: false, segment_bytes: 0 });
+                self.ready.extend(packet);
+                result
+            }
+            None => {
+                self.free.extend(buffer);
+                self.counters.without_buffer += 1;
+                fill(&mut alloc::vec![0; bytes])
+            }
+        }
+    }
+
     /// Writes the Ethernet header and gives the packet out.
     fn frame(&mut self, mut packet: Outgoing<B>, to: EthernetAddress, protocol: EthernetProtocol) {
         let header = &mut packet.buffer.bytes()[..ETHERNET_BYTES];

@@ -9,27 +9,14 @@ use crate::addresses;
 use crate::ends::{End, Failure};
 use crate::output::{Buffer, Output};
 
+use crate::stack::SocketInfo;
+
 use super::{Connection, ConnectionId, Holder, Tcp};
 
 /// Ports that are given to those who want any (RFC 6335).
 const FREE_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// Ports that are tried.
 const MOST_TRIES: usize = 512;
-
-/// A connection as people see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionInfo {
-    /// This end.
-    pub local: End,
-    /// The other end.
-    pub remote: End,
-    /// As in RFC 9293.
-    pub state: State,
-    /// Bytes that wait to be read.
-    pub receive_queued: usize,
-    /// Bytes that wait to be sent or acknowledged.
-    pub send_queued: usize,
-}
 
 impl Connection {
     /// Why nothing can be read or written, once it ended.
@@ -215,14 +202,14 @@ impl Tcp {
     }
 
     /// All connections, for people.
-    pub(crate) fn all(&self) -> impl Iterator<Item = ConnectionInfo> + '_ {
+    pub(crate) fn all(&self) -> impl Iterator<Item = SocketInfo> + '_ {
         let there = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
         there.map(|connection| {
             let tcp = connection.socket.tcp_ref();
-            ConnectionInfo {
+            SocketInfo {
                 local: connection.local,
-                remote: connection.remote,
-                state: tcp.state(),
+                remote: Some(connection.remote),
+                tcp_state: Some(tcp.state()),
                 receive_queued: tcp.recv_queue(),
                 send_queued: tcp.send_queue(),
             }

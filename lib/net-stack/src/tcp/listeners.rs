@@ -134,6 +134,11 @@ impl Listeners {
 }
 
 impl Tcp {
+    /// All listeners, for people: the address, the port, and how many wait.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = (Option<IpAddress>, u16, usize)> + '_ {
+        self.listeners.all()
+    }
+
     /// Takes connections at a port, of one address or of all.
     pub(crate) fn listen(
         &mut self,

@@ -166,7 +166,7 @@ pub(crate) fn instant(now_ns: u64) -> Instant {
     Instant::from_micros(i64::try_from(now_ns / 1000).unwrap_or(i64::MAX))
 }
 
-fn nanoseconds(instant: Instant) -> u64 {
+pub(crate) fn nanoseconds(instant: Instant) -> u64 {
     // Rounded up, or what is due at the end of a microsecond would be asked for again and again until then.
     u64::try_from(instant.total_micros()).unwrap_or(0).saturating_mul(1000)
 }
@@ -214,6 +214,16 @@ impl Tcp {
     /// The interface's addresses or features are others now.
     pub(crate) fn renew<B: Buffer>(&mut self, output: &mut Output<B>) {
         self.interface = interface(output, self.random.next());
+    }
+
+    /// smoltcp's interface, for what else is done with it.
+    pub(crate) fn interface(&mut self) -> &mut Interface {
+        &mut self.interface
+    }
+
+    /// A number nobody can foretell.
+    pub(crate) fn secret(&mut self) -> u64 {
+        self.random.next()
     }
 
     fn get(&self, id: ConnectionId) -> Option<&Connection> {
@@ -297,6 +307,11 @@ impl Tcp {
         if !core::mem::replace(&mut connection.is_dirty, true) {
             self.dirty.push_back(id);
         }
+        self.wake_worker();
+    }
+
+    /// Says that there is something to do.
+    pub(crate) fn wake_worker(&mut self) {
         if let Some(worker) = self.worker.take() {
             worker.wake();
         }

@@ -159,7 +159,7 @@ impl Network {
     pub fn step(&mut self, until_ns: u64) -> bool {
         self.serve();
         let packet = self.on_the_way.peek().map(|Reverse((time_ns, ..))| *time_ns);
-        let timer = self.stacks.iter().filter_map(Stack::next_time_ns).min();
+        let timer = self.stacks.iter_mut().filter_map(Stack::next_time_ns).min();
         let Some(next) = [packet, timer].into_iter().flatten().min().filter(|next| *next <= until_ns) else {
             self.now_ns = until_ns;
             self.serve();

@@ -1,0 +1,183 @@
+//! Datagrams: sockets at ports, and what waits there.
+//!
+//! A datagram is one packet: longer ones are refused, and parts of packets of others are not put together.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::task::{Poll, Waker};
+
+use smoltcp::phy::{Checksum, ChecksumCapabilities};
+use smoltcp::wire::{IpAddress, IpProtocol, IpRepr};
+
+use crate::ends::{End, Failure};
+use crate::output::{Buffer, Output};
+use crate::packet::IpHeader;
+
+/// Bytes of a header of UDP.
+const HEADER_BYTES: usize = 8;
+/// Bytes that wait at one socket; what comes beyond them is lost.
+const MOST_WAITING_BYTES: usize = 256 << 10;
+/// Datagrams that wait at one socket.
+const MOST_WAITING: usize = 1024;
+/// Sockets there may be.
+const MOST_SOCKETS: usize = 4096;
+
+/// A socket, until it is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UdpId(u64);
+
+/// A datagram that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Who sent it.
+    pub remote: End,
+    /// What it says.
+    pub data: Vec<u8>,
+}
+
+struct Socket {
+    address: Option<IpAddress>,
+    port: u16,
+    waiting: VecDeque<Datagram>,
+    waiting_bytes: usize,
+    waker: Option<Waker>,
+}
+
+/// All sockets.
+#[derive(Default)]
+pub(crate) struct Udp {
+    sockets: BTreeMap<UdpId, Socket>,
+    by_port: BTreeMap<u16, Vec<UdpId>>,
+    next: u64,
+}
+
+impl Udp {
+    pub(crate) fn is_taken(&self, address: Option<IpAddress>, port: u16) -> bool {
+        let clashes = |id: &UdpId| {
+            self.sockets
+                .get(id)
+                .is_some_and(|socket| socket.address.is_none() || address.is_none() || socket.address == address)
+        };
+        self.by_port.get(&port).is_some_and(|ids| ids.iter().any(clashes))
+    }
+
+    pub(crate) fn bind(&mut self, address: Option<IpAddress>, port: u16) -> Result<UdpId, Failure> {
+        if self.is_taken(address, port) {
+            return Err(Failure::AddressInUse);
+        }
+        if self.sockets.len() >= MOST_SOCKETS {
+            return Err(Failure::Exhausted);
+        }
+        let id = UdpId(self.next);
+        self.next += 1;
+        let socket = Socket { address, port, waiting: VecDeque::new(), waiting_bytes: 0, waker: None };
+        self.sockets.insert(id, socket);
+        self.by_port.entry(port).or_default().push(id);
+        Ok(id)
+    }
+
+    pub(crate) fn close(&mut self, id: UdpId) {
+        let Some(socket) = self.sockets.remove(&id) else { return };
+        if let Some(ids) = self.by_port.get_mut(&socket.port) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_port.remove(&socket.port);
+            }
+        }
+    }
+
+    /// Takes a packet whose checksum is right; false: nobody is there.
+    pub(crate) fn receive<B>(&mut self, output: &mut Output<B>, header: &IpHeader, packet: &[u8]) -> bool {
+        let payload = header.payload(packet);
+        let Some((fields, _)) = payload.split_at_checked(HEADER_BYTES) else {
+            output.counters.malformed += 1;
+            return true;
+        };
+        let word = |at: usize| u16::from_be_bytes([fields[at], fields[at + 1]]);
+        let (source_port, port) = (word(0), word(2));
+        let Some(data) = payload.get(HEADER_BYTES..usize::from(word(4))) else {
+            output.counters.malformed += 1;
+            return true;
+        };
+        let fits = |id: &&UdpId| {
+            let address = self.sockets.get(id).map(|socket| socket.address);
+            address.is_some_and(|address| address.is_none_or(|own| own == header.destination))
+        };
+        let found = self.by_port.get(&port).and_then(|ids| ids.iter().find(fits)).copied();
+        let Some(socket) = found.and_then(|id| self.sockets.get_mut(&id)) else { return false };
+        if socket.waiting.len() >= MOST_WAITING || socket.waiting_bytes + data.len() > MOST_WAITING_BYTES {
+            output.counters.udp_overflowed += 1;
+            return true;
+        }
+        socket.waiting_bytes += data.len();
+        socket.waiting.push_back(Datagram { remote: End::new(header.source, source_port), data: data.to_vec() });
+        if let Some(waker) = socket.waker.take() {
+            waker.wake();
+        }
+        true
+    }
+
+    pub(crate) fn poll_receive(&mut self, id: UdpId, waker: &Waker) -> Poll<Result<Datagram, Failure>> {
+        let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(Failure::Closed)) };
+        match socket.waiting.pop_front() {
+            Some(datagram) => {
+                socket.waiting_bytes -= datagram.data.len();
+                Poll::Ready(Ok(datagram))
+            }
+            None => {
+                socket.waker = Some(waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(crate) fn send<B: Buffer>(
+        &self,
+        output: &mut Output<B>,
+        id: UdpId,
+        remote: End,
+        data: &[u8],
+    ) -> Result<(), Failure> {
+        let socket = self.sockets.get(&id).ok_or(Failure::Closed)?;
+        if remote.port == 0 || remote.address.is_unspecified() {
+            return Err(Failure::BadAddress);
+        }
+        if !output.reaches(&remote.address) {
+            return Err(Failure::Unreachable);
+        }
+        let source = match socket.address {
+            Some(own) if own.version() == remote.address.version() => own,
+            Some(_) => return Err(Failure::BadAddress),
+            None => output.addresses.source_for(&remote.address).ok_or(Failure::Unreachable)?,
+        };
+        let length = u16::try_from(HEADER_BYTES + data.len()).map_err(|_| Failure::TooLong)?;
+        let ip = IpRepr::new(source, remote.address, IpProtocol::Udp, usize::from(length), 64);
+        if ip.buffer_len() > output.mtu {
+            return Err(Failure::TooLong);
+        }
+        if !output.has_room() {
+            return Err(Failure::Exhausted);
+        }
+        output.send(ip.buffer_len(), 0, |packet| {
+            ip.emit(&mut *packet, &only_ip());
+            let place = &mut packet[ip.header_len()..];
+            place[..2].copy_from_slice(&socket.port.to_be_bytes());
+            place[2..4].copy_from_slice(&remote.port.to_be_bytes());
+            place[4..6].copy_from_slice(&length.to_be_bytes());
+            place[HEADER_BYTES..].copy_from_slice(data);
+        });
+        Ok(())
+    }
+
+    /// All of them, for people: the address, the port, and bytes that wait.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Option<IpAddress>, u16, usize)> + '_ {
+        self.sockets.values().map(|socket| (socket.address, socket.port, socket.waiting_bytes))
+    }
+}
+
+/// The checksum of the header of IPv4 alone: the others are made when all is known.
+pub(crate) fn only_ip() -> ChecksumCapabilities {
+    let mut checksums = ChecksumCapabilities::ignored();
+    checksums.ipv4 = Checksum::Tx;
+    checksums
+}
