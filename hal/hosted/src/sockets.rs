@@ -418,3 +418,143 @@ fn announce(request: Request, result: Result<usize, DeviceFailure>) {
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpStream};
+
+    use abi::sockets::{Command, FIRST_AT, NAME_AT, RECORD_BYTES, TOKEN_AT};
+
+    use super::*;
+    use crate::arena::Reservation;
+
+    /// A device, and memory of a machine's for its requests.
+    struct Fixture {
+        device: Arc<Sockets>,
+        memory: Memory,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let reservation: &'static Reservation =
+                Box::leak(Box::new(Reservation::new(Some(1 << 24)).expect("memory")));
+            let base = reservation.layout().memory.base;
+            let memory = Memory::checked(reservation, base, 1 << 16).expect("memory of the arena");
+            Self { device: Arc::default(), memory }
+        }
+
+        fn submit(&self, operation: DeviceOperation, offset: u64, memory: Memory) -> Option<u64> {
+            match self.device.submit(0, operation, offset, memory) {
+                Submitted::Complete(answer) => Some(answer.expect("an answer") as u64),
+                Submitted::Queued => None,
+            }
+        }
+
+        /// Performs a command: the answer, and the record.
+        fn command(&self, command: Command, token: u64, first: u64, name: Name) -> (u64, Vec<u8>) {
+            let mut record = vec![0; RECORD_BYTES];
+            record[..8].copy_from_slice(&(command as u64).to_le_bytes());
+            record[TOKEN_AT..TOKEN_AT + 8].copy_from_slice(&token.to_le_bytes());
+            record[FIRST_AT..FIRST_AT + 8].copy_from_slice(&first.to_le_bytes());
+            record[NAME_AT..NAME_AT + 24].copy_from_slice(&name.to_bytes());
+            self.memory.fill(&record);
+            let answer = self.submit(DeviceOperation::Write, CONTROL, self.memory.first(1 << 12)).expect("at once");
+            (answer, self.bytes(1 << 12))
+        }
+
+        fn bytes(&self, count: usize) -> Vec<u8> {
+            let mut bytes = vec![0; count];
+            self.memory.copy_out(0, &mut bytes);
+            bytes
+        }
+
+        /// A listener on loopback: its token and port.
+        fn listen(&self) -> (u64, u16) {
+            let local = Name { address: calls::mapped([127, 0, 0, 1]), port: 0, scope: 0 };
+            let (answer, record) = self.command(Command::Listen, 0, 16, local);
+            assert_eq!(answer, 0);
+            (number_at(&record, TOKEN_AT), u16::from_le_bytes([record[NAME_AT + 16], record[NAME_AT + 17]]))
+        }
+
+        /// A connection: the host's side of it, and this device's token.
+        fn connection(&self) -> (TcpStream, u64) {
+            let (listener, port) = self.listen();
+            let other = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+            let (answer, record) = self.command(Command::Accept, listener, 4, Name::default());
+            assert_eq!((answer, number_at(&record, FIRST_AT)), (0, 1));
+            (other, number_at(&record, RECORD_BYTES))
+        }
+    }
+
+    fn number_at(bytes: &[u8], at: usize) -> u64 {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    fn failed(failure: Failure) -> u64 {
+        FAILURE | failure as u64
+    }
+
+    #[test]
+    fn what_is_kept_is_sent_in_front_of_what_comes_next() {
+        let fixture = Fixture::new();
+        let (mut other, token) = fixture.connection();
+        fixture.memory.fill(b"head");
+        assert_eq!(fixture.submit(DeviceOperation::Write, token | MORE, fixture.memory.first(4)), Some(4));
+        fixture.memory.fill(b"body");
+        assert_eq!(fixture.submit(DeviceOperation::Write, token, fixture.memory.first(4)), Some(8));
+        let mut said = [0; 8];
+        other.read_exact(&mut said).expect("both");
+        assert_eq!(&said, b"headbody");
+    }
+
+    #[test]
+    fn nothing_waits_and_an_end_is_an_answer() {
+        let fixture = Fixture::new();
+        let (mut other, token) = fixture.connection();
+        let read = || fixture.submit(DeviceOperation::Read, token, fixture.memory.first(64));
+        assert_eq!(read(), Some(failed(Failure::WouldBlock)));
+        other.write_all(b"hello").expect("room");
+        assert_eq!(fixture.submit(DeviceOperation::Read, EVENTS, fixture.memory.first(64)), Some(16));
+        let event = fixture.bytes(16);
+        assert_eq!((number_at(&event, 0), number_at(&event, 8) & READABLE), (token, READABLE));
+        assert_eq!(read(), Some(5));
+        other.shutdown(Shutdown::Write).expect("open");
+        while read() != Some(0) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn closing_the_device_resets_connections_and_forgets_tokens() {
+        let fixture = Fixture::new();
+        let (mut other, token) = fixture.connection();
+        fixture.device.close();
+        let error = other.read(&mut [0; 1]).expect_err("no orderly end");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        let again = fixture.submit(DeviceOperation::Read, token, fixture.memory.first(64));
+        assert_eq!(again, Some(failed(Failure::BadToken)));
+        let (_, second) = fixture.connection();
+        assert_ne!(second, token);
+        let stale = fixture.submit(DeviceOperation::Read, token, fixture.memory.first(64));
+        assert_eq!(stale, Some(failed(Failure::BadToken)));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let fixture = Fixture::new();
+        let bad = failed(Failure::BadCommand);
+        assert_eq!(fixture.submit(DeviceOperation::Write, CONTROL, fixture.memory.first(8)), Some(bad));
+        fixture.memory.fill(&[0xff; RECORD_BYTES]);
+        assert_eq!(fixture.submit(DeviceOperation::Write, CONTROL, fixture.memory.first(RECORD_BYTES)), Some(bad));
+        assert_eq!(fixture.submit(DeviceOperation::Read, EVENTS, fixture.memory.first(8)), Some(bad));
+        let unknown = failed(Failure::BadToken);
+        for token in [0, 1 << 32, u64::from(u32::MAX), MORE - 1] {
+            assert_eq!(fixture.submit(DeviceOperation::Read, token, fixture.memory.first(8)), Some(unknown));
+            assert_eq!(fixture.command(Command::Accept, token, 1, Name::default()).0, unknown);
+        }
+        let (listener, _) = fixture.listen();
+        assert_eq!(fixture.submit(DeviceOperation::Write, listener, fixture.memory.first(8)), Some(unknown));
+        assert_eq!(fixture.command(Command::Accept, listener, 0, Name::default()).0, bad);
+    }
+}
