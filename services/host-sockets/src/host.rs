@@ -376,7 +376,9 @@ impl Host {
                 return Poll::Ready(());
             }
             waits = true;
-            self.crowded.borrow_mut().push(context.waker().clone());
+            let mut crowded = self.crowded.borrow_mut();
+            crowded.retain(|waiting| !waiting.will_wake(context.waker()));
+            crowded.push(context.waker().clone());
             Poll::Pending
         })
         .await;
