@@ -22,7 +22,7 @@ use net_stack::{EthernetAddress, Features};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
-use crate::shared::{Block, Shared};
+use crate::shared::{Block, Link, Shared};
 
 /// Buffers that are wanted in each direction; a driver may take fewer.
 const PACKETS: u32 = 256;
@@ -39,6 +39,7 @@ pub struct Interface {
     pub hardware: EthernetAddress,
     pub mtu: usize,
     pub features: Features,
+    pub link: Link,
     endpoint: nic_device::Imp<states::IoConfigureBegin>,
 }
 
@@ -62,7 +63,8 @@ impl Interface {
         let (importer, exporter) = nic_device::new_channel()?;
         namespace.bind(path, exporter)?;
         match importer.receive_async().await {
-            nic_device::ImpStart::DeviceInfo { mac_address, mtu, features, next, .. } => Ok(Interface {
+            nic_device::ImpStart::DeviceInfo { mac_address, mtu, link_bits_per_s, features, next } => Ok(Interface {
+                link: Link { hardware: mac_address, mtu, bits_per_s: link_bits_per_s },
                 hardware: EthernetAddress(mac_address),
                 mtu: mtu as usize,
                 features: Features {
@@ -124,6 +126,7 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
     let mut interface = first;
     loop {
         {
+            shared.link.set(interface.link);
             let mut stack = shared.stack();
             stack.renew_link(interface.hardware, interface.mtu, interface.features);
         }

@@ -1,20 +1,23 @@
-//! The network stack: `Tcp` for many clients, over one network interface.
+//! The network stack: `Tcp`, `Udp`, `Dns` and `IpConfiguration` for many clients, over one network interface.
 //!
 //! What packets mean is in the library `net-stack-core`; here are the channels. Each conversation is a task on one
-//! thread: [`interface`] moves packets, [`tcp`] and [`connection`] serve clients. When the interface's driver ends,
+//! thread: `interface` moves packets, the others serve clients. When the interface's driver ends,
 //! sockets stay, and the interface is bound again. Deliberately not here: who may do what; the directory's rules tell.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod configuration;
 mod connection;
 mod convert;
+mod dns;
 mod interface;
 mod seed;
 mod shared;
 mod tcp;
 mod transfer;
+mod udp;
 mod waiting;
 
 use alloc::format;
@@ -26,7 +29,8 @@ use contracts::namespace::Namespace;
 use contracts::net_address::{self, Network};
 use contracts::service_provider::{self, StartError};
 use contracts::{provider, report};
-use net_stack::{Address, IpCidr, Limits, Origin, Route};
+use net_stack::{Address, IpAddress, IpCidr, Limits, Origin, Route};
+use sip::executor;
 use sip::exheap::ExVec;
 
 use interface::Interface;
@@ -60,6 +64,8 @@ fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
 struct Settings {
     addresses: Vec<Address>,
     routes: Vec<Route>,
+    name_servers: Vec<IpAddress>,
+    dhcp: bool,
 }
 
 impl Settings {
@@ -72,9 +78,15 @@ impl Settings {
             let gateway = net_address::parse_address(text).map_err(|error| format!("gateway {text}: {error}"))?;
             Ok(convert::default_route(gateway))
         });
+        let name_servers = startup.name_server.iter().map(|text| {
+            let server = net_address::parse_address(text).map_err(|error| format!("name server {text}: {error}"))?;
+            Ok(server.into())
+        });
         Ok(Settings {
             addresses: addresses.collect::<Result<_, String>>()?,
             routes: routes.collect::<Result<_, String>>()?,
+            name_servers: name_servers.collect::<Result<_, String>>()?,
+            dhcp: startup.dhcp,
         })
     }
 }
@@ -104,9 +116,15 @@ async fn serve(startup: Startup) -> i32 {
     };
     let shared = Rc::new(Shared::new(&interface, limits, seed));
     settle(&shared, &settings);
-    drop(sip::executor::spawn(interface::keep(Rc::clone(&shared), namespace, path, interface)));
-    let tcp = Rc::clone(&shared);
-    provider::accept(startup.tcp.ready(), move |client| tcp::serve(Rc::clone(&tcp), client)).await;
+    drop(executor::spawn(interface::keep(Rc::clone(&shared), namespace, path, interface)));
+    let (of_udp, of_dns, of_ip) = (Rc::clone(&shared), Rc::clone(&shared), Rc::clone(&shared));
+    let udp = startup.udp.ready();
+    drop(executor::spawn(provider::accept(udp, move |client| udp::serve(Rc::clone(&of_udp), client))));
+    let dns = startup.dns.ready();
+    drop(executor::spawn(provider::accept(dns, move |client| dns::serve(Rc::clone(&of_dns), client))));
+    let ip = startup.ip.ready();
+    drop(executor::spawn(provider::accept(ip, move |client| configuration::serve(Rc::clone(&of_ip), client))));
+    provider::accept(startup.tcp.ready(), move |client| tcp::serve(Rc::clone(&shared), client)).await;
     0
 }
 
@@ -121,4 +139,6 @@ fn settle(shared: &Shared, settings: &Settings) {
     for route in &settings.routes {
         stack.add_route(*route);
     }
+    stack.set_name_servers(&settings.name_servers);
+    stack.set_dhcp(settings.dhcp);
 }

@@ -21,6 +21,16 @@ impl Buffer for Block {
 pub struct Shared {
     stack: RefCell<Stack<Block>>,
     pub bell: Bell,
+    /// The interface as its driver described it last.
+    pub link: Cell<Link>,
+}
+
+/// What a driver says of its interface.
+#[derive(Clone, Copy)]
+pub struct Link {
+    pub hardware: [u8; 6],
+    pub mtu: u32,
+    pub bits_per_s: u64,
 }
 
 impl Shared {
@@ -32,7 +42,11 @@ impl Shared {
             limits,
             seed,
         };
-        Shared { stack: RefCell::new(Stack::new(configuration)), bell: Bell::default() }
+        Shared {
+            stack: RefCell::new(Stack::new(configuration)),
+            bell: Bell::default(),
+            link: Cell::new(interface.link),
+        }
     }
 
     /// The stack, which is told the time. Not to be held while something is awaited.

@@ -1,0 +1,108 @@
+//! Serving clients of `Dns`.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::future::poll_fn;
+use core::net::IpAddr;
+
+use contracts::dns::{self, AddressFamily, DnsError, ExpReady};
+use contracts::{HostAddress, net_address};
+use net_stack::{Failure, IpAddress};
+use sip::channel::TypedEndpoint;
+use sip::exheap::ExVec;
+
+use crate::shared::Shared;
+use crate::waiting::{Waited, until, wait};
+
+/// How long a question is asked, of one version of IP.
+const PATIENCE_MS: u32 = 10_000;
+/// The name of this machine for itself (RFC 6761).
+const OWN_NAME: &str = "localhost";
+
+/// Serves one client.
+pub async fn serve(shared: Rc<Shared>, client: dns::Exp<dns::states::Start>) {
+    let mut client = client.success();
+    while let ExpReady::Resolve { name, family, next } = client.receive_async().await {
+        client = match resolve(&shared, &name, family, &next).await {
+            Some(Ok(addresses)) => match pack(&addresses) {
+                Some(block) => next.resolved(block),
+                None => next.failed(DnsError::Exhausted),
+            },
+            Some(Err(error)) => next.failed(error),
+            None => return,
+        };
+    }
+}
+
+fn pack(addresses: &[IpAddr]) -> Option<ExVec<HostAddress>> {
+    let records: Vec<HostAddress> = addresses.iter().copied().map(HostAddress::from).collect();
+    ExVec::from_slice(&records).ok()
+}
+
+/// Nothing where the client is gone.
+async fn resolve<E: TypedEndpoint>(
+    shared: &Shared,
+    name: &[u8],
+    family: AddressFamily,
+    client: &E,
+) -> Option<Result<Vec<IpAddr>, DnsError>> {
+    let Ok(name) = core::str::from_utf8(name) else { return Some(Err(DnsError::BadName)) };
+    let is_wanted = |address: &IpAddr| match family {
+        AddressFamily::Any => true,
+        AddressFamily::Version4 => address.is_ipv4(),
+        AddressFamily::Version6 => address.is_ipv6(),
+    };
+    let own = name.strip_suffix('.').unwrap_or(name).eq_ignore_ascii_case(OWN_NAME);
+    let known = match net_address::parse_address(name) {
+        Ok(address) => alloc::vec![address],
+        Err(_) if own => alloc::vec![[127, 0, 0, 1].into(), core::net::Ipv6Addr::LOCALHOST.into()],
+        Err(_) => Vec::new(),
+    };
+    if !known.is_empty() {
+        let fitting: Vec<IpAddr> = known.into_iter().filter(is_wanted).collect();
+        return Some(if fitting.is_empty() { Err(DnsError::NotFound) } else { Ok(fitting) });
+    }
+    if shared.stack().name_servers().is_empty() {
+        return Some(Err(DnsError::NoServer));
+    }
+    let versions: &[bool] = match family {
+        AddressFamily::Any => &[false, true],
+        AddressFamily::Version4 => &[false],
+        AddressFamily::Version6 => &[true],
+    };
+    let mut found = Vec::new();
+    for is_version_6 in versions {
+        match ask(shared, name, *is_version_6, client).await? {
+            Ok(addresses) => found.extend(addresses.into_iter().map(IpAddr::from)),
+            Err(error) if found.is_empty() => return Some(Err(error)),
+            Err(_) => {}
+        }
+    }
+    Some(if found.is_empty() { Err(DnsError::NotFound) } else { Ok(found) })
+}
+
+async fn ask<E: TypedEndpoint>(
+    shared: &Shared,
+    name: &str,
+    is_version_6: bool,
+    client: &E,
+) -> Option<Result<Vec<IpAddress>, DnsError>> {
+    let begun = shared.stack().resolve(name, is_version_6);
+    let query = match begun {
+        Ok(query) => query,
+        Err(Failure::Exhausted) => return Some(Err(DnsError::Exhausted)),
+        Err(_) => return Some(Err(DnsError::BadName)),
+    };
+    let mut answer = None;
+    let waited = wait(client, until(PATIENCE_MS), async {
+        answer = Some(poll_fn(|context| shared.stack().poll_resolved(&query, context.waker())).await);
+    });
+    let waited = waited.await;
+    if answer.is_none() {
+        shared.stack().forget_query(query);
+    }
+    match waited {
+        Waited::Gone => None,
+        _ => Some(answer.ok_or(DnsError::TimedOut)),
+    }
+}
