@@ -21,26 +21,33 @@ use crate::systems::{self, Platform, Ready};
 /// # Errors
 /// The system does not build, a disk is not there, or the machine cannot be started.
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
-    let Some(web) = &arguments.web else { return start(repository, arguments) };
+    let Some(web) = &arguments.web else { return start(repository, arguments, None) };
     let site = site::prepare(repository, web, arguments)?;
-    eprintln!("sing: {}", site.announcement);
-    start(repository, &site.arguments)
+    start(repository, &site.arguments, Some(&site.announcement))
 }
 
-fn start(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
+/// Runs a system; what is announced is said when all is built.
+fn start(repository: &Repository, arguments: &RunArguments, announcement: Option<&str>) -> Outcome<u8> {
     match arguments.machine {
-        None | Some(MachineName::Hosted) => run_hosted(repository, arguments),
-        Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, arguments),
-        Some(MachineName::Microvm) => run_bare(repository, Kind::Microvm, arguments),
+        None | Some(MachineName::Hosted) => run_hosted(repository, arguments, announcement),
+        Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, arguments, announcement),
+        Some(MachineName::Microvm) => run_bare(repository, Kind::Microvm, arguments, announcement),
     }
 }
 
-fn run_hosted(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
+fn announce(announcement: Option<&str>) {
+    if let Some(text) = announcement {
+        eprintln!("sing: {text}");
+    }
+}
+
+fn run_hosted(repository: &Repository, arguments: &RunArguments, announcement: Option<&str>) -> Outcome<u8> {
     refuse_bare_options(arguments)?;
     let disks = disks(repository, arguments)?;
     let system = arguments.system.as_deref().unwrap_or(Path::new("hosted"));
     let manifest = repository.system_manifest(system)?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
+    announce(announcement);
     let error = machine_command(&ready, &disks, arguments).exec();
     Err(Failure::file("start", &ready.machine, &error))
 }
@@ -61,9 +68,10 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
     }
 }
 
-fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments) -> Outcome<u8> {
+fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, announcement: Option<&str>) -> Outcome<u8> {
     let disks = disks(repository, arguments)?;
     let prepared = Prepared::new(repository, kind, arguments, &disks, Person::AtConsole)?;
+    announce(announcement);
     let end = guest::run(&prepared.hardware)?;
     // Its files and the terminal are as before when this returns or becomes another program.
     drop(prepared);
