@@ -106,20 +106,19 @@ impl Shell {
         self.starting = true;
     }
 
-    /// Waits for the end of the system's start, so that a command finds all that it would find later; false if a
-    /// person gave that up.
-    pub fn await_start(&mut self) -> bool {
+    /// Waits for the end of the system's start, so that a command finds all that it would find later, or until a person
+    /// gives that up.
+    pub fn await_start(&mut self) {
         if !self.starting {
-            return true;
+            return;
         }
         let interrupt = Arc::clone(&self.interrupt);
         // Without a service manager there is nothing to wait for.
-        if let Ok(false) = services::await_start(&mut self.namespace, || interrupt.is_pressed()) {
-            return false;
+        let is_given_up = matches!(services::await_start(&mut self.namespace, || interrupt.is_pressed()), Ok(false));
+        if !is_given_up {
+            self.starting = false;
+            sip::debug::note(crate::FIRST_COMMAND, 0);
         }
-        self.starting = false;
-        sip::debug::note(crate::FIRST_COMMAND, 0);
-        true
     }
 
     /// Runs a text of commands; its status.
@@ -186,10 +185,8 @@ impl Shell {
                 }
             }
             let script = core::mem::take(&mut text);
-            if !self.await_start() {
-                self.status = STATUS_INTERRUPTED;
-                continue;
-            }
+            // Where Ctrl-C gives that up, it ends the script before its first command as well.
+            self.await_start();
             match interpreter.run(self, "line", script.trim_end_matches('\n')) {
                 Flow::Exit(status) => return status,
                 other => self.status = status_of(other),
