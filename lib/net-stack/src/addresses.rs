@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr, Ipv4Address, Ipv6Address};
+use smoltcp::wire::{IpAddress, IpCidr, Ipv4Address, Ipv6Address};
 
 /// Where an address comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +11,6 @@ pub enum Origin {
     Set,
     /// A DHCP server lent it.
     Dhcp,
-    /// A router told of its network (RFC 4862), or it follows from the hardware address.
-    Automatic,
 }
 
 /// One of the interface's own addresses.
@@ -116,12 +114,4 @@ pub(crate) fn is_one_host(address: &IpAddress) -> bool {
         }
         IpAddress::Ipv6(address) => !address.is_multicast() && *address != Ipv6Address::UNSPECIFIED,
     }
-}
-
-/// The address within a network of 64 bits that follows from the hardware address (RFC 4291, appendix A).
-pub(crate) fn from_hardware(network: Ipv6Address, hardware: EthernetAddress) -> Ipv6Address {
-    let [a, b, c, d, e, f] = hardware.0;
-    let mut octets = network.octets();
-    octets[8..].copy_from_slice(&[a ^ 2, b, c, 0xff, 0xfe, d, e, f]);
-    octets.into()
 }

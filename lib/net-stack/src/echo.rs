@@ -135,7 +135,7 @@ impl Echoes {
             let id = EchoId(u16::from_be_bytes([rest[0], rest[1]]));
             let sequence = u16::from_be_bytes([rest[2], rest[3]]);
             let expected = |asked: &&mut Asked| asked.sequence == sequence && asked.address == header.source;
-            if let Some(asked) = self.asked.get_mut(&id).filter(|asked| expected(&asked)) {
+            if let Some(asked) = self.asked.get_mut(&id).filter(expected) {
                 let (address, at_ns) = (header.source, output.now_ns);
                 asked.answer = Some(Echo { address, at_ns, bytes: data.len(), hops_left: header.hops_left });
                 if let Some(waker) = asked.waker.take() {

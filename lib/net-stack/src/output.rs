@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetProtocol, IpAddress, IpProtocol, Ipv4Address,
-    Ipv6Address,
 };
 
 use crate::addresses::{Addresses, is_one_host};
@@ -182,7 +181,7 @@ impl<B: Buffer> Output<B> {
         }
         let needs_checksum = self.finish_checksum(packet, &header);
         let length = ETHERNET_BYTES + bytes;
-        self.to_host(&header, Outgoing { buffer, length, needs_checksum, segment_bytes });
+        self.pass_on(&header, Outgoing { buffer, length, needs_checksum, segment_bytes });
         result
     }
 
@@ -216,7 +215,7 @@ impl<B: Buffer> Output<B> {
     }
 
     /// Finds the neighbour that takes a packet, and gives it out or lets it wait for that.
-    fn to_host(&mut self, header: &IpHeader, packet: Outgoing<B>) {
+    fn pass_on(&mut self, header: &IpHeader, packet: Outgoing<B>) {
         let protocol = if header.is_version_4() { EthernetProtocol::Ipv4 } else { EthernetProtocol::Ipv6 };
         if let Some(group) = self.group(&header.destination) {
             self.frame(packet, group, protocol);
@@ -310,11 +309,10 @@ impl<B: Buffer> Output<B> {
                     );
                 }
             }
-            IpAddress::Ipv6(wanted) => self.solicit(*wanted),
+            // No address of IPv6 is on the link; see `Stack::add_address`.
+            IpAddress::Ipv6(_) => {}
         }
     }
-
-    fn solicit(&mut self, _wanted: Ipv6Address) {}
 
     /// Sends a message of ARP.
     pub(crate) fn send_arp(

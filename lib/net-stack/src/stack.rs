@@ -392,10 +392,11 @@ impl<B: Buffer> Stack<B> {
     /// Gives the interface one more address.
     ///
     /// # Errors
-    /// It is no address of one host, it is there already, or there are as many as there may be.
+    /// It is no address of one host of IPv4, it is there already, or there are as many as there may be.
     pub fn add_address(&mut self, address: Address) -> Result<(), Failure> {
         let own = address.network.address();
-        if !addresses::is_one_host(&own) || addresses::is_loopback(&own) {
+        // Neighbours are found by ARP alone, so an address of IPv6 would be reached by nobody.
+        if !addresses::is_one_host(&own) || addresses::is_loopback(&own) || matches!(own, IpAddress::Ipv6(_)) {
             return Err(Failure::BadAddress);
         }
         if self.output.addresses.has(&own) {

@@ -36,10 +36,6 @@ pub async fn serve(shared: Rc<Shared>, id: ConnectionId, client: tcp_connection:
     while let Some(next) = answer(&connection, client).await {
         client = next;
     }
-    if connection.has_writer.get() {
-        // Who reads no more may still write, but what the other end sends is in nobody's way then.
-        return;
-    }
 }
 
 fn failed(failure: Failure) -> TcpError {

@@ -513,22 +513,6 @@ impl Tcp {
         [timer, self.time_wait.next_time_ns()].into_iter().flatten().min()
     }
 
-    /// Of a packet that could not be delivered: the two ends it went between. What is being connected there is given
-    /// up.
-    pub(crate) fn unreachable(&mut self, local: End, remote: End) {
-        let Some(slot) = self.by_ends.get(&(local, remote)) else { return };
-        let id = self.id_of(*slot);
-        if self.state(id) != Some(State::SynSent) {
-            // It may be a passing trouble, or a lie; data is sent again until the patience ends (RFC 5927).
-            return;
-        }
-        if let Some(connection) = self.get_mut(id) {
-            connection.failure = Some(Failure::Unreachable);
-            connection.socket.tcp().abort();
-        }
-        self.mark_dirty(id);
-    }
-
     /// Takes an address away: connections from it end.
     pub(crate) fn address_gone(&mut self) {
         let all: Vec<u32> = self.by_ends.values().copied().collect();
