@@ -1,0 +1,16 @@
+//! A web server forgets that a read can end without data: the mistake that section 2.2 of "Singularity: Rethinking the
+//! Software Stack" tells of, which was in the web server for almost a year before a checker of contracts found it.
+
+use contracts::tcp_connection::{Imp, ImpReadyAfterRead, states};
+use sip::exheap::ExVec;
+
+fn request(connection: Imp<states::Ready>) -> Option<(ExVec<u8>, Imp<states::Ready>)> {
+    match connection.read(4096, 1000).receive() {
+        ImpReadyAfterRead::Data { data, next, .. } => Some((data, next)),
+        ImpReadyAfterRead::EndOfData { .. } => None,
+        ImpReadyAfterRead::Failed { .. } => None,
+        ImpReadyAfterRead::ChannelClosed(_) => None,
+    }
+}
+
+fn main() {}
