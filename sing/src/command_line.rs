@@ -229,7 +229,7 @@ pub struct TestArguments {
     /// Run the tests that take minutes too
     #[arg(long)]
     pub long: bool,
-    /// Run only tests whose name contains this, or one tier: unit, conformance, end-to-end
+    /// Run only tests whose name contains this, or one tier: unit, conformance, end-to-end, fuzzing
     #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
 }

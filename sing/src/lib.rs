@@ -23,6 +23,7 @@ pub mod dependencies;
 pub mod doors;
 pub mod failure;
 pub mod fingerprint;
+pub mod fuzz;
 pub mod graph;
 pub mod host_tools;
 pub mod keys;

@@ -2,7 +2,7 @@
 //!
 //! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all
 //! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (this tool as people
-//! use it). Deliberately not here: the tests.
+//! use it), `fuzzing` (only when asked for, or for long). Deliberately not here: the tests.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ use crate::cargo;
 use crate::command_line::TestArguments;
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
+use crate::fuzz;
 use crate::host_tools::{self, Tool};
 use crate::repository::Repository;
 use crate::systems::{self, Platform};
@@ -30,7 +31,9 @@ const NEEDS_DOSFSTOOLS: &str = "dosfstools";
 const NEEDS_SFDISK: &str = "sfdisk";
 /// Likewise those that need QEMU.
 const NEEDS_QEMU: &str = "qemu";
-const TIERS: [&str; 3] = ["unit", "conformance", END_TO_END];
+/// Fuzz targets; their bodies are among the unit tests too, so that they are left out of short runs.
+const FUZZING: &str = "fuzzing";
+const TIERS: [&str; 4] = ["unit", "conformance", END_TO_END, FUZZING];
 /// A conformance run that takes longer has hung.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
 /// The suite runs on machines of these sizes.
@@ -90,6 +93,9 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     }
     if selection.includes(END_TO_END) {
         total += run_tier(END_TO_END, end_to_end(repository, &selection, &present));
+    }
+    if tier == Some(FUZZING) || selection.includes(FUZZING) && selection.long {
+        total += run_tier(FUZZING, fuzz::fuzz(repository, selection.name, selection.long));
     }
     println!("{total}");
     Ok(u8::from(total.failed > 0))

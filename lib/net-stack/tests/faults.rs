@@ -119,7 +119,7 @@ fn packets_that_make_no_sense_do_no_harm() {
             }
         }
         network.stacks[0].set_time(network.now_ns);
-        network.stacks[0].receive(&frame, numbers.next() % 2 == 0);
+        network.stacks[0].receive(&frame, numbers.next().is_multiple_of(2));
         if round % 100 == 0 {
             network.pass_ms(1);
         }

@@ -46,6 +46,9 @@ impl Numbers {
 pub const WIRE_NS: u64 = 100_000;
 pub const BUFFERS: usize = 512;
 
+/// Looks at a packet and who sends it; false: it is lost.
+pub type Filter = Box<dyn FnMut(usize, &[u8]) -> bool>;
+
 pub struct Network {
     pub now_ns: u64,
     pub stacks: Vec<Stack<Vec<u8>>>,
@@ -54,7 +57,7 @@ pub struct Network {
     /// Packets that crossed the wire.
     pub packets: u64,
     /// Looks at each packet on its way; false: it is lost.
-    pub filter: Option<Box<dyn FnMut(usize, &[u8]) -> bool>>,
+    pub filter: Option<Filter>,
     on_the_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
     frames: BTreeMap<u64, Vec<u8>>,
     count: u64,

@@ -1,0 +1,172 @@
+//! The tier `fuzzing` of `sing test`: each target of the workspace in `fuzz` is driven by libFuzzer for a while.
+//!
+//! The instrumentation comes from flags of the stable compiler, so that no other toolchain and no further tool is
+//! needed. What a fuzzer learned is kept in the tool's output folder, and the next run goes on from there.
+//! Deliberately not here: what is asked of the targets' subjects; the targets know that.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::cargo;
+use crate::failure::{Failure, Outcome};
+use crate::host_tools;
+use crate::repository::Repository;
+use crate::test::run_machine;
+use crate::test_output::Counts;
+
+/// Targets, each with the folder of inputs that it begins with, if there is one.
+const TARGETS: [(&str, Option<&str>); 7] = [
+    ("automaton", None),
+    ("boot_image", None),
+    ("contract", None),
+    ("ext2_check", Some("lib/ext2/tests/fuzzed/inputs/check")),
+    ("ext2_volume", Some("lib/ext2/tests/fuzzed/inputs/volume")),
+    ("fat_volume", Some("lib/fat/tests/volumes/inputs")),
+    ("virtio_device", None),
+];
+/// How long each target is driven.
+const SHORT: Duration = Duration::from_secs(10);
+/// How long with `--long`.
+const LONG: Duration = Duration::from_secs(600);
+/// One input that takes longer is a finding.
+const PATIENCE_S: u32 = 20;
+/// Longer inputs only repeat themselves.
+const MOST_BYTES: u32 = 1024;
+/// How long a fuzzer may take to begin and to end, beside its own time.
+const GRACE: Duration = Duration::from_secs(120);
+/// Inputs grow faster than usual, as most targets want some tens of bytes before they do anything.
+const GROWTH: u32 = 20;
+/// The compiler's flags: coverage for libFuzzer, and checks on.
+const FLAGS: [&str; 8] = [
+    "--cfg=fuzzing",
+    "-Cdebug-assertions=on",
+    "-Ccodegen-units=1",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+/// Has the allocator keep the memory of large images from one input to the next: that is most of the time otherwise.
+const ALLOCATOR: [(&str, &str); 2] =
+    [("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "4294967296")];
+
+/// Drives every target, or those whose names contain `name`.
+///
+/// # Errors
+/// The targets do not build, or a folder cannot be made.
+pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<Counts> {
+    let chosen = TARGETS.iter().filter(|(target, _)| name.is_none_or(|name| target.contains(name)));
+    let chosen: Vec<_> = chosen.collect();
+    if chosen.is_empty() {
+        return Ok(Counts::default());
+    }
+    if host_tools::find("c++").is_none() {
+        println!("skipped fuzzing: install a C++ compiler to run it");
+        return Ok(Counts { skipped: chosen.len() as u64, ..Counts::default() });
+    }
+    let programs = build(repository, chosen.len())?;
+    let mut counts = Counts::default();
+    for (target, inputs) in chosen {
+        let inputs = inputs.map(|inputs| repository.root().join(inputs));
+        match drive(repository, &programs.join(target), target, inputs.as_deref(), if long { LONG } else { SHORT })? {
+            None => counts.passed += 1,
+            Some(finding) => {
+                println!("  FAILED fuzzing: {target}: {finding}");
+                counts.failed += 1;
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// Builds all targets; gives the folder in which they are.
+fn build(repository: &Repository, count: usize) -> Outcome<PathBuf> {
+    let folder = repository.output("fuzz/target");
+    let mut command = cargo::command();
+    command.args(["build", "--release", "--target", cargo::TARGET, "--manifest-path"]);
+    command.arg(repository.root().join("fuzz/Cargo.toml")).arg("--target-dir").arg(&folder);
+    command.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\u{1f}"));
+    cargo::build(command, "fuzz targets", count + 60)?;
+    Ok(folder.join(cargo::TARGET).join("release"))
+}
+
+/// Drives one target. Gives what it found, if it found something.
+fn drive(
+    repository: &Repository,
+    program: &Path,
+    target: &str,
+    inputs: Option<&Path>,
+    time: Duration,
+) -> Outcome<Option<String>> {
+    let learned = repository.output("fuzz/learned").join(target);
+    let findings = repository.output("fuzz/findings").join(target);
+    for folder in [&learned, &findings] {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
+    }
+    let mut command = Command::new(program);
+    command.arg(format!("-max_total_time={}", time.as_secs()));
+    command.args([
+        format!("-timeout={PATIENCE_S}"),
+        format!("-max_len={MOST_BYTES}"),
+        format!("-len_control={GROWTH}"),
+    ]);
+    command.arg(format!("-artifact_prefix={}/", findings.display()));
+    command.arg(&learned).args(inputs).envs(ALLOCATOR).stdin(Stdio::null());
+    let output = run_machine(command, time + GRACE)?;
+    let runs = output.text.lines().rev().find(|line| line.starts_with("Done "));
+    let Some(problem) = output.problem else {
+        println!("  {target}: {}", runs.unwrap_or("done"));
+        return Ok(None);
+    };
+    Ok(Some(account(&output.text, &problem)))
+}
+
+/// What a fuzzer says about what it found.
+fn account(text: &str, problem: &str) -> String {
+    let is_telling = |line: &&str| {
+        let marks = ["panicked at", "ERROR: libFuzzer", "Test unit written to"];
+        marks.iter().any(|mark| line.contains(mark))
+    };
+    // A panic's words are on the line below its place.
+    let lines: Vec<&str> = text.lines().collect();
+    let telling = lines.iter().enumerate().filter(|(_, line)| is_telling(line));
+    let mut told: Vec<&str> = Vec::new();
+    for (index, line) in telling {
+        told.push(line);
+        if line.contains("panicked at") {
+            told.extend(lines.get(index + 1));
+        }
+    }
+    if told.is_empty() { problem.to_string() } else { told.join("\n    ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_is_driven() {
+        let repository = Repository::find().expect("this is one");
+        let folder = std::fs::read_dir(repository.root().join("fuzz/fuzz_targets")).expect("a folder of targets");
+        let mut found: Vec<String> = folder
+            .map(|entry| entry.expect("a target").path().file_stem().unwrap_or_default().to_string_lossy().into_owned())
+            .collect();
+        found.sort();
+        assert_eq!(found, TARGETS.map(|(target, _)| target.to_string()));
+        for inputs in TARGETS.iter().filter_map(|(_, inputs)| *inputs) {
+            assert!(repository.root().join(inputs).is_dir(), "{inputs}");
+        }
+    }
+
+    #[test]
+    fn a_finding_is_told_with_the_words_of_the_panic() {
+        let text = "INFO: seed\nthread '<unnamed>' panicked at lib.rs:1:2:\nout of range\nnote: trace\n\
+                    ==7== ERROR: libFuzzer: deadly signal\nartifact; Test unit written to findings/crash-1\n";
+        let told = account(text, "the machine ended with 77");
+        let parts = ["lib.rs:1:2", "out of range", "deadly signal", "findings/crash-1"];
+        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+        assert_eq!(account("", "no end after 5 seconds"), "no end after 5 seconds");
+    }
+}
