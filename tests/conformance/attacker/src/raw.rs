@@ -6,9 +6,9 @@ use sip::Status;
 use sip::abi::{AbiReturn, FUNCTIONS, ThreadBlock, limits};
 
 /// Most arguments that a function of the table takes.
-pub(crate) const MOST_ARGUMENTS: usize = 5;
+pub(crate) const MOST_ARGUMENTS: usize = 6;
 
-type Entry = extern "C" fn(u64, u64, u64, u64, u64) -> AbiReturn;
+type Entry = extern "C" fn(u64, u64, u64, u64, u64, u64) -> AbiReturn;
 
 /// The lowest address of the calling thread's stack slot.
 pub(crate) fn slot() -> usize {
@@ -71,7 +71,7 @@ pub(crate) fn call(number: usize, arguments: &[u64]) -> Result<u64, Status> {
     // SAFETY: every function of the table takes at most these arguments, all in registers, and ignores
     // further ones. What it does to this process's memory is what the attack is about.
     let entry: Entry = unsafe { core::mem::transmute(entry_address(number)) };
-    entry(all[0], all[1], all[2], all[3], all[4]).into_result()
+    entry(all[0], all[1], all[2], all[3], all[4], all[5]).into_result()
 }
 
 /// The number of the function with this name.
