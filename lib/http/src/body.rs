@@ -55,9 +55,10 @@ enum State {
         value: u64,
         digits: u8,
     },
-    /// Behind a chunk size and white space.
+    /// Behind a chunk size, or the value of an extension, and white space.
     BeforeExtension,
-    Extension,
+    /// Within an extension.
+    Extension(Extension),
     /// The carriage return behind a chunk size or extension was there.
     SizeEnd {
         value: u64,
@@ -74,6 +75,25 @@ enum State {
     /// The carriage return of the empty line was there.
     LastEnd,
     Ended,
+}
+
+/// Where in a chunk extension (RFC 9112, section 7.1.1). Nobody here wants one, but who lets anything pass for one reads
+/// other lines than who does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    /// Behind `;`.
+    Start,
+    Name,
+    /// Behind a name and white space.
+    NameEnd,
+    /// Behind `=`.
+    ValueStart,
+    Value,
+    Quoted,
+    /// Behind a backslash within quotes.
+    Escaped,
+    /// Behind the closing quote.
+    QuotedEnd,
 }
 
 impl BodyReader {
@@ -133,9 +153,8 @@ impl BodyReader {
         match (self.state, byte) {
             (State::Size { value, digits }, _) => self.after_size(value, digits, byte),
             (State::BeforeExtension, b' ' | b'\t') => self.extension(State::BeforeExtension),
-            (State::BeforeExtension, b';') => self.extension(State::Extension),
-            (State::Extension, b'\r') => Ok(State::SizeEnd { value: self.pending }),
-            (State::Extension, b'\t' | b' '..=b'~' | 0x80..) => self.extension(State::Extension),
+            (State::BeforeExtension, b';') => self.extension(State::Extension(Extension::Start)),
+            (State::Extension(within), _) => self.after_extension(within, byte),
             (State::SizeEnd { value: 0 }, b'\n') => Ok(State::TrailerStart),
             (State::SizeEnd { value }, b'\n') => Ok(State::Data(value)),
             (State::DataReturn, b'\r') => Ok(State::DataEnd),
@@ -169,10 +188,31 @@ impl BodyReader {
         self.pending = value;
         match byte {
             b'\r' => Ok(State::SizeEnd { value }),
-            b';' => self.extension(State::Extension),
+            b';' => self.extension(State::Extension(Extension::Start)),
             b' ' | b'\t' => self.extension(State::BeforeExtension),
             _ => Err(BodyError::Malformed),
         }
+    }
+
+    /// The state behind a byte of an extension.
+    fn after_extension(&mut self, within: Extension, byte: u8) -> Result<State, BodyError> {
+        use Extension::{Escaped, Name, NameEnd, Quoted, QuotedEnd, Start, Value, ValueStart};
+        let next = match (within, byte) {
+            (Name | Value | QuotedEnd, b'\r') => return Ok(State::SizeEnd { value: self.pending }),
+            (Name | NameEnd | Value | QuotedEnd, b';') => Start,
+            (Start | ValueStart | NameEnd, b' ' | b'\t') => within,
+            (Name, b' ' | b'\t') => NameEnd,
+            (Value | QuotedEnd, b' ' | b'\t') => return self.extension(State::BeforeExtension),
+            (Start | Name, _) if is_token_byte(byte) => Name,
+            (Name | NameEnd, b'=') => ValueStart,
+            (ValueStart | Value, _) if is_token_byte(byte) => Value,
+            (ValueStart, b'"') => Quoted,
+            (Quoted, b'"') => QuotedEnd,
+            (Quoted, b'\\') => Escaped,
+            (Quoted | Escaped, b'\t' | b' '..=b'~' | 0x80..) => Quoted,
+            _ => return Err(BodyError::Malformed),
+        };
+        self.extension(State::Extension(next))
     }
 
     fn extension(&mut self, next: State) -> Result<State, BodyError> {

@@ -127,7 +127,7 @@ pub fn parse<'h, 'b>(
         }
         Ok(httparse::Status::Partial) => return Err(too_large(bytes, most_bytes)),
         Err(httparse::Error::TooManyHeaders) => return Err(reject(431, "there are too many header fields")),
-        Err(httparse::Error::Version) => return Err(wrong_version(bytes)),
+        Err(httparse::Error::Version) => return wrong_version(bytes).map_or(Ok(None), Err),
         Err(error) => return Err(reject(400, words(error))),
     };
     if head_bytes > most_bytes {
@@ -332,6 +332,10 @@ fn split_target(method: Method, target: &str) -> Result<TargetParts<'_>, Rejecti
 
 fn split_absolute(target: &str) -> Result<(Option<&str>, &str), Rejection> {
     const SCHEME: &str = "http://";
+    // RFC 9110, section 7.4: what is to be had over a secured connection only is not given over this one.
+    if target.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://")) {
+        return Err(reject(421, "this connection is not a secured one"));
+    }
     let has_scheme = target.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME));
     let Some(rest) = target.get(SCHEME.len()..).filter(|_| has_scheme) else {
         return Err(reject(400, "the target is not a path"));
@@ -376,17 +380,17 @@ fn has_bare_line_feed(bytes: &[u8]) -> bool {
     })
 }
 
-/// RFC 9110, section 15.6.6, if it is a version at all.
-fn wrong_version(bytes: &[u8]) -> Rejection {
-    let end = bytes.iter().position(|byte| *byte == b'\r').unwrap_or(bytes.len());
-    let line = &bytes[..end];
-    let version = line.rsplit(|byte| *byte == b' ').next().unwrap_or(&[]);
-    match version {
-        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
-            reject(505, "the version of HTTP is not 1.0 or 1.1")
-        }
-        _ => reject(400, "the request line does not end with a version"),
+/// RFC 9110, section 15.6.6, if it is a version at all; nothing as long as it may become one, so that it makes no
+/// difference in which pieces it comes.
+fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
+    const FORM: &[u8; 8] = b"HTTP/0.0";
+    let start = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let version = bytes[start..].splitn(3, |byte| *byte == b' ').nth(2).unwrap_or(&[]);
+    let fits = |(found, form): (&u8, &u8)| if *form == b'0' { found.is_ascii_digit() } else { found == form };
+    if !version.iter().zip(FORM).all(fits) {
+        return Some(reject(400, "the request line does not end with a version"));
     }
+    (version.len() >= FORM.len()).then_some(reject(505, "the version of HTTP is not 1.0 or 1.1"))
 }
 
 /// RFC 9110, section 15.5.15, where it is the target that is too long; else RFC 6585, section 5.

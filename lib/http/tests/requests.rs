@@ -97,7 +97,7 @@ fn request_lines_and_hosts_that_make_no_sense_are_refused() {
         ("GET x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         ("GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         ("GET http:///x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-        ("GET https://a/x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        ("GET https://a/x HTTP/1.1\r\nHost: a\r\n\r\n", 421),
         ("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 501),
         ("\x16\x03\x01\x02\r\n\r\n", 400),
     ] {
