@@ -11,6 +11,10 @@ pub enum Origin {
     Set,
     /// A DHCP server lent it.
     Dhcp,
+    /// The interface made it for its link, of its hardware address.
+    Link,
+    /// The interface made it of what a router tells, and of its hardware address.
+    Router,
 }
 
 /// One of the interface's own addresses.
@@ -33,6 +37,8 @@ pub(crate) const LOOPBACK: [IpCidr; 2] =
 #[derive(Default)]
 pub(crate) struct Addresses {
     table: Vec<Address>,
+    /// Those in the table that nothing new is to be sent from.
+    old: Vec<IpAddress>,
 }
 
 impl Addresses {
@@ -46,6 +52,16 @@ impl Addresses {
 
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Address) -> bool) {
         self.table.retain(keep);
+        let table = &self.table;
+        self.old.retain(|old| table.iter().any(|own| own.network.address() == *old));
+    }
+
+    /// Notes whether an address is one that nothing new is to be sent from.
+    pub(crate) fn set_old(&mut self, address: &IpAddress, is_old: bool) {
+        self.old.retain(|old| old != address);
+        if is_old && self.has(address) {
+            self.old.push(*address);
+        }
     }
 
     /// Whether an address is one of the interface's.
@@ -79,13 +95,16 @@ impl Addresses {
             return Some(*destination);
         }
         let same_version = |own: &&Address| own.network.address().version() == destination.version();
-        let fits = |own: &&Address| own.network.contains_addr(destination);
-        let of_wide_scope = |own: &&Address| !is_link_local(&own.network.address());
-        let candidates = || self.table.iter().filter(same_version);
-        let chosen = candidates().find(fits).or_else(|| {
-            let wide = candidates().find(of_wide_scope);
-            if is_link_local(destination) { candidates().find(|own| !of_wide_scope(own)) } else { wide }
-        });
+        let is_of_link = |own: &Address| is_link_local(&own.network.address());
+        let stays_on_link = is_link_local(destination) || is_group_of_link(destination);
+        let candidates = self.table.iter().filter(same_version).filter(|own| stays_on_link || !is_of_link(own));
+        // The first of those that rank highest (RFC 6724, 5).
+        let rank = |own: &Address| {
+            let is_old = self.old.contains(&own.network.address());
+            (own.network.contains_addr(destination), is_of_link(own) == stays_on_link, !is_old)
+        };
+        let better = |best: &'_ Address, own: &'_ Address| rank(own) > rank(best);
+        let chosen = candidates.reduce(|best, own| if better(best, own) { own } else { best });
         chosen.map(|own| own.network.address())
     }
 }
@@ -104,6 +123,11 @@ pub(crate) fn is_link_local(address: &IpAddress) -> bool {
         IpAddress::Ipv4(address) => address.is_link_local(),
         IpAddress::Ipv6(address) => address.segments()[0] & 0xffc0 == 0xfe80,
     }
+}
+
+/// Whether an address is that of a group of hosts on the link.
+fn is_group_of_link(address: &IpAddress) -> bool {
+    matches!(address, IpAddress::Ipv6(address) if address.segments()[0] == 0xff02)
 }
 
 /// Whether an address is one host's.

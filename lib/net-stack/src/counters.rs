@@ -32,4 +32,16 @@ pub struct Counters {
     pub tcp_looked_at: u64,
     /// Datagrams that found their socket full.
     pub udp_overflowed: u64,
+    /// Errors that were sent because nobody was at the port of a datagram.
+    pub udp_refused: u64,
+    /// Errors that came and were about a packet of this machine that is still of interest.
+    pub errors_believed: u64,
+    /// Errors that came and were about nothing that this machine has under way.
+    pub errors_ignored: u64,
+    /// Packets that were put together of parts.
+    pub joined: u64,
+    /// Parts of packets that were lost: they overlapped, came without the rest, or there was no room.
+    pub parts_lost: u64,
+    /// Addresses that this machine has, or was about to have, and somebody else on the link claims.
+    pub duplicate_addresses: u64,
 }

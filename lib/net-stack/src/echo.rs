@@ -4,16 +4,16 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::task::{Poll, Waker};
 
-use smoltcp::wire::{IpAddress, IpProtocol, IpRepr};
+use smoltcp::wire::IpAddress;
 
-use crate::checksum;
+use crate::addresses::is_loopback;
 use crate::ends::Failure;
+use crate::icmp::{Error, HEADER_BYTES, Message, Trouble};
 use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
-use crate::udp::only_ip;
 
-/// Bytes of the header of an echo.
-const HEADER_BYTES: usize = 8;
+/// Hops that an echo may make.
+const HOPS: u8 = 64;
 /// Echoes that are waited for at once.
 const MOST: usize = 256;
 
@@ -37,8 +37,19 @@ pub struct Echo {
 struct Asked {
     address: IpAddress,
     sequence: u16,
-    answer: Option<Echo>,
+    answer: Option<Result<Echo, Failure>>,
     waker: Option<Waker>,
+}
+
+impl Asked {
+    fn finish(&mut self, answer: Result<Echo, Failure>) {
+        if self.answer.is_none() {
+            self.answer = Some(answer);
+        }
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
 }
 
 /// Echoes that are waited for.
@@ -51,27 +62,6 @@ pub(crate) struct Echoes {
 /// The numbers of request and answer.
 fn kinds(is_version_4: bool) -> (u8, u8) {
     if is_version_4 { (8, 0) } else { (128, 129) }
-}
-
-/// Sends an echo's message: its first bytes, then what it carries.
-fn send<B: Buffer>(output: &mut Output<B>, from: IpAddress, to: IpAddress, kind: u8, fields: [u8; 4], data: &[u8]) {
-    let is_version_4 = matches!(from, IpAddress::Ipv4(_));
-    let protocol = if is_version_4 { IpProtocol::Icmp } else { IpProtocol::Icmpv6 };
-    let ip = IpRepr::new(from, to, protocol, HEADER_BYTES + data.len(), 64);
-    output.send(ip.buffer_len(), 0, |packet| {
-        ip.emit(&mut *packet, &only_ip());
-        let place = &mut packet[ip.header_len()..];
-        place[..4].copy_from_slice(&[kind, 0, 0, 0]);
-        place[4..HEADER_BYTES].copy_from_slice(&fields);
-        place[HEADER_BYTES..].copy_from_slice(data);
-        let start = match IpHeader::read(packet) {
-            Some(header) if !is_version_4 => checksum::pseudo(packet, &header),
-            _ => 0,
-        };
-        let place = &mut packet[ip.header_len()..];
-        let sum = !checksum::sum(place, start);
-        place[2..4].copy_from_slice(&sum.to_be_bytes());
-    });
 }
 
 impl Echoes {
@@ -87,7 +77,7 @@ impl Echoes {
             return Err(Failure::Unreachable);
         }
         let from = output.addresses.source_for(&to).ok_or(Failure::Unreachable)?;
-        if bytes > output.mtu.saturating_sub(HEADER_BYTES + 40) {
+        if bytes > output.mtu_to(&to).saturating_sub(HEADER_BYTES + 40) {
             return Err(Failure::TooLong);
         }
         if self.asked.len() >= MOST || !output.has_room() {
@@ -101,14 +91,15 @@ impl Echoes {
         self.asked.insert(id, Asked { address: to, sequence, answer: None, waker: None });
         let data: Vec<u8> = (0..bytes).map(|number| number as u8).collect();
         let ([a, b], [c, d]) = (id.0.to_be_bytes(), sequence.to_be_bytes());
-        send(output, from, to, kinds(matches!(to, IpAddress::Ipv4(_))).0, [a, b, c, d], &data);
+        let kind = kinds(matches!(to, IpAddress::Ipv4(_))).0;
+        Message { from, to, hops: HOPS, kind, code: 0, fields: [a, b, c, d], data: &data }.send(output);
         Ok(id)
     }
 
     pub(crate) fn poll(&mut self, id: EchoId, waker: &Waker) -> Poll<Result<Echo, Failure>> {
         let Some(asked) = self.asked.get_mut(&id) else { return Poll::Ready(Err(Failure::Closed)) };
         match asked.answer {
-            Some(answer) => Poll::Ready(Ok(answer)),
+            Some(answer) => Poll::Ready(answer),
             None => {
                 asked.waker = Some(waker.clone());
                 Poll::Pending
@@ -130,18 +121,36 @@ impl Echoes {
         let (request, answer) = kinds(header.is_version_4());
         let rest = [fields[4], fields[5], fields[6], fields[7]];
         if fields[0] == request && output.has_room() {
-            send(output, header.destination, header.source, answer, rest, data);
+            // A group is asked, but one host answers.
+            let from = match output.addresses.has(&header.destination) || is_loopback(&header.destination) {
+                true => Some(header.destination),
+                false => output.addresses.source_for(&header.source),
+            };
+            let Some(from) = from else { return };
+            let (to, kind) = (header.source, answer);
+            Message { from, to, hops: HOPS, kind, code: 0, fields: rest, data }.send(output);
         } else if fields[0] == answer {
             let id = EchoId(u16::from_be_bytes([rest[0], rest[1]]));
             let sequence = u16::from_be_bytes([rest[2], rest[3]]);
             let expected = |asked: &&mut Asked| asked.sequence == sequence && asked.address == header.source;
             if let Some(asked) = self.asked.get_mut(&id).filter(expected) {
                 let (address, at_ns) = (header.source, output.now_ns);
-                asked.answer = Some(Echo { address, at_ns, bytes: data.len(), hops_left: header.hops_left });
-                if let Some(waker) = asked.waker.take() {
-                    waker.wake();
-                }
+                asked.finish(Ok(Echo { address, at_ns, bytes: data.len(), hops_left: header.hops_left }));
             }
         }
+    }
+
+    /// Takes an error about an echo that was asked for; false: none was.
+    pub(crate) fn fail(&mut self, error: &Error) -> bool {
+        let id = EchoId(u16::from_be_bytes([error.payload[4], error.payload[5]]));
+        let sequence = u16::from_be_bytes([error.payload[6], error.payload[7]]);
+        let is_request = error.payload[0] == kinds(error.header.is_version_4()).0;
+        let about = |asked: &&mut Asked| asked.sequence == sequence && asked.address == error.header.destination;
+        let Some(asked) = self.asked.get_mut(&id).filter(about).filter(|_| is_request) else { return false };
+        asked.finish(Err(match error.trouble {
+            Trouble::TooLong { .. } => Failure::TooLong,
+            Trouble::Refused | Trouble::Unreachable => Failure::Unreachable,
+        }));
+        true
     }
 }

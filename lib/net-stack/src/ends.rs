@@ -24,6 +24,17 @@ impl From<End> for IpEndpoint {
     }
 }
 
+/// Why a name has no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFailure {
+    /// There is no such name, or it has no such addresses.
+    NotFound,
+    /// No name server answered in time.
+    TimedOut,
+    /// The name servers cannot or will not answer, or there are none.
+    Failed,
+}
+
 /// Why something about a socket failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {

@@ -142,6 +142,11 @@ impl<B> Neighbours<B> {
         }
     }
 
+    /// A neighbour's hardware address, whether it is still believed or not.
+    pub(crate) fn hardware(&self, address: &IpAddress) -> Option<EthernetAddress> {
+        self.table.get(address)?.hardware
+    }
+
     fn note_known(&mut self, address: IpAddress) {
         self.known.push_back(address);
         if self.known.len() > MOST_KNOWN

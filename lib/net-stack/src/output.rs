@@ -8,13 +8,17 @@ use alloc::vec::Vec;
 
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetProtocol, IpAddress, IpProtocol, Ipv4Address,
+    Ipv6Address,
 };
 
 use crate::addresses::{Addresses, is_one_host};
 use crate::checksum::{self, Maker};
 use crate::counters::Counters;
+use crate::discovery::messages;
+use crate::icmp::{Error, Trouble};
 use crate::neighbours::{Answer, Neighbours};
 use crate::packet::{ETHERNET_BYTES, IpHeader, Segment};
+use crate::paths::Paths;
 use crate::routes::Routes;
 
 /// A buffer for one packet. The stack never asks for its own.
@@ -58,6 +62,10 @@ const MOST_LOOPED: usize = 1024;
 pub(crate) struct Output<B> {
     pub(crate) hardware: EthernetAddress,
     pub(crate) mtu: usize,
+    /// The most that packets of IPv6 may have, where a router tells of less.
+    pub(crate) mtu_6: Option<usize>,
+    /// Ways that carry less than the link.
+    pub(crate) paths: Paths,
     pub(crate) features: Features,
     pub(crate) addresses: Addresses,
     pub(crate) routes: Routes,
@@ -70,6 +78,7 @@ pub(crate) struct Output<B> {
     neighbours: Neighbours<B>,
     /// Up to where the connection that sends now has sent before.
     sent_to: Option<u32>,
+    is_unanswered: bool,
 }
 
 impl<B: Buffer> Output<B> {
@@ -77,6 +86,8 @@ impl<B: Buffer> Output<B> {
         Output {
             hardware,
             mtu,
+            mtu_6: None,
+            paths: Paths::default(),
             features,
             addresses: Addresses::default(),
             routes: Routes::default(),
@@ -87,6 +98,7 @@ impl<B: Buffer> Output<B> {
             looped: VecDeque::new(),
             neighbours: Neighbours::new(),
             sent_to: None,
+            is_unanswered: false,
         }
     }
 
@@ -131,6 +143,7 @@ impl<B: Buffer> Output<B> {
         self.free.clear();
         self.ready.clear();
         drop(self.neighbours.forget_all());
+        self.mtu_6 = None;
     }
 
     /// The next host on the way to an address that is not in this machine.
@@ -139,6 +152,23 @@ impl<B: Buffer> Output<B> {
             return Some(*destination);
         }
         self.routes.gateway(destination)
+    }
+
+    /// The longest packet that gets to a host.
+    pub(crate) fn mtu_to(&self, destination: &IpAddress) -> usize {
+        let of_version = match destination {
+            IpAddress::Ipv6(_) => self.mtu_6,
+            IpAddress::Ipv4(_) => None,
+        };
+        [of_version, self.paths.mtu(destination, self.now_ns)].into_iter().flatten().fold(self.mtu, usize::min)
+    }
+
+    /// Hears that a packet was too long for its way; false: that is nothing new.
+    pub(crate) fn hear_path(&mut self, error: &Error) -> bool {
+        match error.trouble {
+            Trouble::TooLong { mtu } => self.paths.lower(error.header.destination, error.length, mtu, self.now_ns),
+            Trouble::Refused | Trouble::Unreachable => false,
+        }
     }
 
     /// Whether there is a way to an address.
@@ -196,8 +226,9 @@ impl<B: Buffer> Output<B> {
     }
 
     /// Counts what the connection that sends from now on sends once more; it has sent up to there before.
-    pub(crate) fn watch(&mut self, sent_to: Option<u32>) {
-        self.sent_to = sent_to;
+    /// Where nothing is unacknowledged, what is sent once more only asks whether the other end is there.
+    pub(crate) fn watch(&mut self, sent_to: Option<u32>, is_unanswered: bool) {
+        (self.sent_to, self.is_unanswered) = (sent_to, is_unanswered);
     }
 
     /// Up to where the connection has sent now.
@@ -209,7 +240,9 @@ impl<B: Buffer> Output<B> {
         let Some(segment) = Segment::read(payload).filter(|segment| segment.sequence_bytes() > 0) else { return };
         let end = segment.sequence.wrapping_add(segment.sequence_bytes());
         match self.sent_to {
-            Some(sent_to) if (end.wrapping_sub(sent_to) as i32) <= 0 => self.counters.tcp_retransmitted += 1,
+            Some(sent_to) if (end.wrapping_sub(sent_to) as i32) <= 0 => {
+                self.counters.tcp_retransmitted += u64::from(self.is_unanswered);
+            }
             _ => self.sent_to = Some(end),
         }
     }
@@ -309,8 +342,11 @@ impl<B: Buffer> Output<B> {
                     );
                 }
             }
-            // No address of IPv6 is on the link; see `Stack::add_address`.
-            IpAddress::Ipv6(_) => {}
+            IpAddress::Ipv6(wanted) => {
+                if let Some(IpAddress::Ipv6(own)) = self.addresses.source_for(neighbour) {
+                    messages::ask(self, own, *wanted);
+                }
+            }
         }
     }
 
@@ -380,6 +416,22 @@ impl<B: Buffer> Output<B> {
         }
     }
 
+    /// Takes a neighbour's answer to where it is. One that does not override is of no use against what is known.
+    pub(crate) fn learn_answer(
+        &mut self,
+        target: Ipv6Address,
+        hardware: EthernetAddress,
+        is_asked_for: bool,
+        overrides: bool,
+    ) {
+        let known = self.neighbours.hardware(&target.into());
+        let is_same = known.is_none_or(|known| known == hardware);
+        // What nobody asked for confirms nothing.
+        if (is_same && (is_asked_for || known.is_none())) || (!is_same && overrides) {
+            self.learn(target.into(), hardware, false);
+        }
+    }
+
     /// Tells the link where this machine's addresses are: those who knew it elsewhere learn it.
     pub(crate) fn announce(&mut self) {
         let own: Vec<IpAddress> = self.addresses.all().iter().map(|address| address.network.address()).collect();
@@ -388,7 +440,7 @@ impl<B: Buffer> Output<B> {
                 IpAddress::Ipv4(own) => {
                     self.send_arp(ArpOperation::Request, EthernetAddress::BROADCAST, own, EthernetAddress([0; 6]), own);
                 }
-                IpAddress::Ipv6(_) => {}
+                IpAddress::Ipv6(own) => messages::answer(self, own, None),
             }
         }
     }

@@ -2,12 +2,18 @@
 //!
 //! Deliberately not here: anything beyond the fixed headers of Ethernet, IP, TCP and UDP.
 
+use alloc::vec::Vec;
+
 use smoltcp::wire::{IpAddress, IpProtocol, Ipv4Address, Ipv6Address};
 
 use crate::ends::End;
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET_BYTES: usize = 14;
+/// Bytes of a header of IPv6.
+const HEADER_6_BYTES: usize = 40;
+/// Headers between that and what a packet carries, at most.
+const MOST_EXTENSIONS: usize = 8;
 
 /// What the header of an IP packet says, as far as it is true: its lengths lie within the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +24,20 @@ pub(crate) struct IpHeader {
     pub(crate) hops_left: u8,
     pub(crate) header_bytes: usize,
     pub(crate) payload_bytes: usize,
-    /// Of a part of a packet of IPv4.
+    /// Of a part of a packet.
     pub(crate) fragment: Option<Fragment>,
 }
+
+/// Numbers of headers of IPv6 that are no protocol's.
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const DESTINATION: u8 = 60;
 
 /// Which part of a packet this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
-    pub(crate) identifier: u16,
+    pub(crate) identifier: u32,
     pub(crate) offset_bytes: usize,
     pub(crate) is_last: bool,
 }
@@ -42,6 +54,62 @@ fn version_6_address(bytes: &[u8]) -> Ipv6Address {
     let mut octets = [0; 16];
     octets.copy_from_slice(&bytes[..16]);
     Ipv6Address::from(octets)
+}
+
+/// Goes through what is between the header of a packet of IPv6 and what it carries (RFC 8200, 4): what that is, where
+/// it begins, and which part it is. Nothing where a header makes no sense, or forbids to go on.
+fn extensions(packet: &[u8]) -> Option<(u8, usize, Option<Fragment>)> {
+    let (mut next, mut at) = (packet[6], HEADER_6_BYTES);
+    for number in 0..MOST_EXTENSIONS {
+        match next {
+            HOP_BY_HOP | ROUTING | DESTINATION => {
+                let fixed = packet.get(at..at + 8)?;
+                let bytes = 8 + 8 * usize::from(fixed[1]);
+                let header = packet.get(at..at + bytes)?;
+                let may_go_on = match next {
+                    HOP_BY_HOP => number == 0 && may_skip(&header[2..]),
+                    // It is for somebody else on the way.
+                    ROUTING => header[3] == 0,
+                    _ => may_skip(&header[2..]),
+                };
+                if !may_go_on {
+                    return None;
+                }
+                (next, at) = (fixed[0], at + bytes);
+            }
+            FRAGMENT => {
+                let header = packet.get(at..at + 8)?;
+                let place = word(header, 2);
+                let fragment = Fragment {
+                    identifier: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+                    offset_bytes: usize::from(place & 0xfff8),
+                    is_last: place & 1 == 0,
+                };
+                return Some((header[0], at + 8, Some(fragment)));
+            }
+            other => return Some((other, at, None)),
+        }
+    }
+    None
+}
+
+/// Whether options that are not known here may be passed over: their two highest bits tell.
+fn may_skip(options: &[u8]) -> bool {
+    let mut rest = options;
+    while let Some((kind, after)) = rest.split_first() {
+        if *kind == 0 {
+            rest = after;
+            continue;
+        }
+        let Some(following) = after.first().and_then(|bytes| after.get(1 + usize::from(*bytes)..)) else {
+            return false;
+        };
+        if kind >> 6 != 0 {
+            return false;
+        }
+        rest = following;
+    }
+    true
 }
 
 impl IpHeader {
@@ -70,7 +138,7 @@ impl IpHeader {
             header_bytes,
             payload_bytes: total - header_bytes,
             fragment: (more || offset > 0).then(|| Fragment {
-                identifier: word(packet, 4),
+                identifier: word(packet, 4).into(),
                 offset_bytes: offset,
                 is_last: !more,
             }),
@@ -78,19 +146,56 @@ impl IpHeader {
     }
 
     fn read_version_6(packet: &[u8]) -> Option<IpHeader> {
-        let payload_bytes = usize::from(word(packet.get(..40)?, 4));
-        if payload_bytes > packet.len() - 40 {
-            return None;
-        }
+        let total = HEADER_6_BYTES + usize::from(word(packet.get(..HEADER_6_BYTES)?, 4));
+        let (protocol, header_bytes, fragment) = extensions(packet.get(..total)?)?;
         Some(IpHeader {
             source: version_6_address(&packet[8..]).into(),
             destination: version_6_address(&packet[24..]).into(),
-            protocol: packet[6].into(),
+            protocol: protocol.into(),
             hops_left: packet[7],
-            header_bytes: 40,
-            payload_bytes,
-            fragment: None,
+            header_bytes,
+            payload_bytes: total - header_bytes,
+            fragment,
         })
+    }
+
+    /// Reads the header of a packet of which an error quotes the beginning, and the packet's length. What it carries
+    /// is not there as a whole.
+    pub(crate) fn read_quoted(quoted: &[u8]) -> Option<(IpHeader, usize)> {
+        let (source, destination, protocol, hops_left, header_bytes, length) = match quoted.first()? >> 4 {
+            4 => {
+                let header = quoted.get(..20)?;
+                let header_bytes = usize::from(header[0] & 15) * 4;
+                let (source, destination) = (version_4_address(&header[12..]), version_4_address(&header[16..]));
+                let length = usize::from(word(header, 2));
+                (source.into(), destination.into(), header[9], header[8], header_bytes, length)
+            }
+            6 => {
+                let header = quoted.get(..HEADER_6_BYTES)?;
+                let (source, destination) = (version_6_address(&header[8..]), version_6_address(&header[24..]));
+                let length = HEADER_6_BYTES + usize::from(word(header, 4));
+                (source.into(), destination.into(), header[6], header[7], HEADER_6_BYTES, length)
+            }
+            _ => return None,
+        };
+        let payload_bytes = length.checked_sub(header_bytes).filter(|_| header_bytes >= 20)?;
+        let protocol = protocol.into();
+        let header = IpHeader { source, destination, protocol, hops_left, header_bytes, payload_bytes, fragment: None };
+        Some((header, length))
+    }
+
+    /// Whether there is more in the header than smoltcp reads.
+    pub(crate) fn has_extensions(&self) -> bool {
+        !self.is_version_4() && self.header_bytes > HEADER_6_BYTES
+    }
+
+    /// The packet of IPv6 with nothing between its header and what it carries.
+    pub(crate) fn without_extensions(&self, packet: &[u8]) -> Vec<u8> {
+        let mut plain = packet[..HEADER_6_BYTES].to_vec();
+        plain[4..6].copy_from_slice(&(self.payload_bytes as u16).to_be_bytes());
+        plain[6] = self.protocol.into();
+        plain.extend_from_slice(self.payload(packet));
+        plain
     }
 
     pub(crate) fn is_version_4(&self) -> bool {
@@ -156,5 +261,43 @@ impl Segment {
     /// How far the segment goes in the space of sequence numbers.
     pub(crate) fn sequence_bytes(&self) -> u32 {
         self.data_bytes as u32 + u32::from(self.is_syn) + u32::from(self.is_fin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version_6(next: u8, rest: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, rest.len() as u8, next, 64];
+        packet.extend([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        packet.extend([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+        packet.extend(rest);
+        packet
+    }
+
+    #[test]
+    fn headers_between_are_passed_over() {
+        let options = [17, 0, 5, 2, 0, 0, 1, 0];
+        let packet = version_6(HOP_BY_HOP, &[&options[..], b"carried"].concat());
+        let header = IpHeader::read(&packet).expect("a header");
+        assert_eq!((u8::from(header.protocol), header.payload(&packet)), (17, &b"carried"[..]));
+        assert!(header.has_extensions());
+        assert_eq!(header.without_extensions(&packet), version_6(17, b"carried"));
+        let unknown = [17, 0, 0xc5, 2, 0, 0, 1, 0];
+        assert!(IpHeader::read(&version_6(DESTINATION, &unknown)).is_none());
+        assert!(IpHeader::read(&version_6(ROUTING, &[17, 0, 0, 1, 0, 0, 0, 0])).is_none());
+        assert!(IpHeader::read(&version_6(ROUTING, &[17, 0, 0, 0, 0, 0, 0, 0])).is_some());
+        assert!(IpHeader::read(&version_6(DESTINATION, &[17, 9, 0, 0])).is_none());
+        let endless: Vec<u8> = [DESTINATION, 0, 1, 4, 0, 0, 0, 0].repeat(20);
+        assert!(IpHeader::read(&version_6(DESTINATION, &endless)).is_none());
+    }
+
+    #[test]
+    fn parts_are_told() {
+        let packet = version_6(FRAGMENT, &[17, 0, 0, 0x11, 1, 2, 3, 4, 9, 9]);
+        let header = IpHeader::read(&packet).expect("a header");
+        let part = Fragment { identifier: 0x0102_0304, offset_bytes: 16, is_last: false };
+        assert_eq!((header.fragment, header.payload(&packet)), (Some(part), &[9, 9][..]));
     }
 }

@@ -5,8 +5,8 @@ use smoltcp::time::Instant;
 
 use crate::output::{Buffer, Features, Output};
 
-/// Bytes of the longest packet that an interface cuts, with its Ethernet header.
-const LONGEST_CUT: core::num::NonZeroUsize = core::num::NonZeroUsize::new(61_440).unwrap();
+/// Bytes of the longest packet that an interface cuts, without its Ethernet header.
+pub const LONGEST_CUT: usize = 61_440;
 
 /// What smoltcp is told of the interface. Checksums of TCP and UDP are not its matter: those of packets that come
 /// were looked at before, those of packets that go are made when all is known.
@@ -18,7 +18,7 @@ pub(crate) fn capabilities(mtu: usize, features: Features) -> DeviceCapabilities
     capabilities.checksum.tcp = Checksum::None;
     capabilities.checksum.udp = Checksum::None;
     if features.segmentation_version_4 && features.checksum {
-        capabilities.segmentation.tcpv4 = Some(LONGEST_CUT);
+        capabilities.segmentation.tcpv4 = core::num::NonZeroUsize::new(LONGEST_CUT);
     }
     capabilities
 }
@@ -27,6 +27,8 @@ pub(crate) fn capabilities(mtu: usize, features: Features) -> DeviceCapabilities
 pub(crate) struct Port<'a, B> {
     pub(crate) output: &'a mut Output<B>,
     pub(crate) input: Option<&'a [u8]>,
+    /// Most bytes of a packet that gets where it is to go.
+    pub(crate) mtu: usize,
 }
 
 impl<B: Buffer> Device for Port<'_, B> {
@@ -49,7 +51,7 @@ impl<B: Buffer> Device for Port<'_, B> {
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
-        capabilities(self.output.mtu, self.output.features)
+        capabilities(self.mtu, self.output.features)
     }
 }
 

@@ -43,6 +43,30 @@ impl Routes {
         true
     }
 
+    /// Adds a route that a protocol told of, unless somebody has set the same.
+    pub(crate) fn add_learnt(&mut self, route: Route) {
+        let is_same = |known: &&Route| (known.network, known.gateway) == (route.network, route.gateway);
+        if self.table.iter().find(is_same).is_none_or(|known| known.learnt) {
+            self.add(route);
+        }
+    }
+
+    /// Takes a route away that a protocol told of.
+    pub(crate) fn remove_learnt(&mut self, route: &Route) {
+        let is_it = |known: &Route| known.learnt && (known.network, known.gateway) == (route.network, route.gateway);
+        self.table.retain(|known| !is_it(known));
+    }
+
+    /// Forgets routes whose time is over.
+    pub(crate) fn forget_old(&mut self, now_ns: u64) {
+        self.table.retain(|known| known.until_ns.is_none_or(|until_ns| until_ns > now_ns));
+    }
+
+    /// When the time of a route is over.
+    pub(crate) fn next_time_ns(&self) -> Option<u64> {
+        self.table.iter().filter_map(|known| known.until_ns).min()
+    }
+
     /// Takes a route away; false: there was none.
     pub(crate) fn remove(&mut self, route: &Route) -> bool {
         let before = self.table.len();

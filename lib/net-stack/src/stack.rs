@@ -5,18 +5,21 @@ use core::task::{Poll, Waker};
 use alloc::vec::Vec;
 
 use smoltcp::socket::tcp::State;
-use smoltcp::wire::{EthernetAddress, EthernetProtocol, IpAddress, IpCidr, IpProtocol};
+use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 
 use crate::addresses::{self, Address, Origin};
-use crate::checksum;
 use crate::counters::Counters;
 use crate::dhcp::{Change, Dhcp, Lease};
+use crate::discovery::{self, Discovery};
 use crate::echo::{Echo, EchoId, Echoes};
-use crate::ends::{End, Failure};
+use crate::ends::{End, Failure, NameFailure};
+use crate::fragments::Fragments;
+use crate::icmp::ErrorLimit;
+use crate::input::Checked;
 use crate::names::{NameQuery, Names};
 use crate::output::{Buffer, Features, Outgoing, Output};
-use crate::packet::{ETHERNET_BYTES, IpHeader};
 use crate::routes::Route;
+use crate::socket_info::SocketInfo;
 use crate::tcp::{ConnectionId, Limits, ListenerId, Tcp};
 use crate::udp::{Datagram, Udp, UdpId};
 
@@ -37,12 +40,16 @@ pub struct Configuration {
 
 /// A network stack over one interface. `B` is a packet's buffer.
 pub struct Stack<B> {
-    output: Output<B>,
-    tcp: Tcp,
-    udp: Udp,
-    echoes: Echoes,
-    names: Names,
-    dhcp: Option<Dhcp>,
+    pub(crate) output: Output<B>,
+    pub(crate) tcp: Tcp,
+    pub(crate) udp: Udp,
+    pub(crate) echoes: Echoes,
+    pub(crate) names: Names,
+    pub(crate) discovery: Discovery,
+    pub(crate) fragments: Fragments,
+    /// How many errors may be sent.
+    pub(crate) errors: ErrorLimit,
+    pub(crate) dhcp: Option<Dhcp>,
     /// What was lent by DHCP.
     lease: Option<Lease>,
 }
@@ -58,7 +65,10 @@ impl<B: Buffer> Stack<B> {
             tcp,
             udp: Udp::default(),
             echoes: Echoes::default(),
-            names: Names::new(),
+            names: Names::default(),
+            discovery: Discovery::default(),
+            fragments: Fragments::default(),
+            errors: ErrorLimit::default(),
             dhcp: None,
             lease: None,
         }
@@ -97,13 +107,15 @@ impl<B: Buffer> Stack<B> {
     /// When [`Stack::serve`] has to be called at the latest, in nanoseconds.
     pub fn next_time_ns(&mut self) -> Option<u64> {
         let now_ns = self.output.now_ns;
-        let names = self.names.next_time_ns(self.tcp.interface(), now_ns);
+        let names = self.names.next_time_ns();
         let dhcp = self.dhcp.as_ref().and_then(Dhcp::next_time_ns).map(|time_ns| match self.output.has_room() {
             true => time_ns,
             // Nothing can be sent before a buffer comes back.
             false => time_ns.max(now_ns + 10_000_000),
         });
-        [self.tcp.next_time_ns(), self.output.next_time_ns(), names, dhcp].into_iter().flatten().min()
+        let discovery = self.discovery.next_time_ns(&self.output);
+        let all = [self.tcp.next_time_ns(), self.output.next_time_ns(), names, dhcp, discovery];
+        all.into_iter().chain([self.fragments.next_time_ns()]).flatten().min()
     }
 
     /// Who is woken when [`Stack::serve`] should be called before that time.
@@ -119,7 +131,10 @@ impl<B: Buffer> Stack<B> {
         {
             self.change_lease(change);
         }
-        self.names.serve(self.tcp.interface(), &mut self.output);
+        let changes = self.discovery.serve(&mut self.output);
+        self.change_addresses(changes);
+        self.output.counters.parts_lost += self.fragments.serve(self.output.now_ns);
+        self.names.serve(&mut self.tcp, &mut self.output);
         self.tcp.serve(&mut self.output);
         // Packets to this machine itself are of no use to anybody else meanwhile, so they are taken at once; what
         // they bring about waits for the next call, or two sockets here could keep each other busy for ever.
@@ -130,103 +145,6 @@ impl<B: Buffer> Stack<B> {
             if left == 0 {
                 break;
             }
-        }
-    }
-
-    /// Takes a packet, from its Ethernet header on. `is_checked`: the interface has found its checksums right.
-    pub fn receive(&mut self, frame: &[u8], is_checked: bool) {
-        self.output.counters.received_packets += 1;
-        self.output.counters.received_bytes += frame.len() as u64;
-        let Some((header, packet)) = frame.split_at_checked(ETHERNET_BYTES) else {
-            self.output.counters.malformed += 1;
-            return;
-        };
-        let is_for_group = header[0] & 1 != 0;
-        if !is_for_group && header[..6] != self.output.hardware.0 {
-            self.output.counters.dropped += 1;
-            return;
-        }
-        let checked = if is_checked { Checked::Yes } else { Checked::No };
-        match EthernetProtocol::from(u16::from_be_bytes([header[12], header[13]])) {
-            EthernetProtocol::Arp => {
-                self.output.receive_arp(packet);
-                // Its own view of the link learns from answers, or a lease could not be renewed.
-                if let Some(dhcp) = self.dhcp.as_mut().filter(|_| packet.get(6..8) == Some(&[0, 2])) {
-                    dhcp.receive(&mut self.output, frame);
-                }
-            }
-            EthernetProtocol::Ipv4 if is_for_dhcp(packet) => {
-                if let Some(dhcp) = &mut self.dhcp {
-                    dhcp.receive(&mut self.output, frame);
-                }
-            }
-            EthernetProtocol::Ipv4 if packet.first().is_some_and(|byte| byte >> 4 == 4) => {
-                self.receive_from_link(packet, checked, is_for_group);
-            }
-            EthernetProtocol::Ipv6 if packet.first().is_some_and(|byte| byte >> 4 == 6) => {
-                self.receive_from_link(packet, checked, is_for_group);
-            }
-            _ => self.output.counters.dropped += 1,
-        }
-    }
-
-    fn receive_from_link(&mut self, packet: &[u8], checked: Checked, is_for_group: bool) {
-        let Some(header) = IpHeader::read(packet) else {
-            self.output.counters.malformed += 1;
-            return;
-        };
-        if header.is_version_4() && checksum::sum(&packet[..header.header_bytes], 0) != u16::MAX {
-            self.output.counters.malformed += 1;
-            return;
-        }
-        let addresses = &self.output.addresses;
-        let is_false = addresses::is_loopback(&header.source)
-            || addresses::is_loopback(&header.destination)
-            || addresses.has(&header.source)
-            || header.source.is_multicast()
-            || addresses.is_broadcast(&header.source);
-        let is_for_us = addresses.has(&header.destination);
-        let is_for_all = addresses.is_broadcast(&header.destination) && header.protocol == IpProtocol::Udp;
-        let is_one_of_many = header.fragment.is_some() || (is_for_group && header.protocol != IpProtocol::Udp);
-        if is_false || is_one_of_many || !(is_for_us || is_for_all) {
-            self.output.counters.dropped += 1;
-            return;
-        }
-        self.receive_ip(packet, checked);
-    }
-
-    /// Takes a packet whose header is right and which is for this machine.
-    fn receive_ip(&mut self, packet: &[u8], checked: Checked) {
-        let Some(header) = IpHeader::read(packet) else { return };
-        let packet = header.whole(packet);
-        let is_right = match header.protocol {
-            IpProtocol::Icmp => checksum::sum(header.payload(packet), 0) == u16::MAX,
-            _ => checked == Checked::Yes || checksum::is_right(packet, &header),
-        };
-        if !is_right {
-            self.output.counters.malformed += 1;
-            return;
-        }
-        match header.protocol {
-            IpProtocol::Tcp => self.tcp.receive(&mut self.output, &header, packet),
-            IpProtocol::Udp => {
-                if !self.udp.receive(&mut self.output, &header, packet) {
-                    self.receive_for_nobody(&header, packet);
-                }
-            }
-            IpProtocol::Icmp if header.is_version_4() => self.echoes.receive(&mut self.output, &header, packet),
-            IpProtocol::Icmpv6 if !header.is_version_4() => self.echoes.receive(&mut self.output, &header, packet),
-            _ => self.output.counters.dropped += 1,
-        }
-    }
-
-    /// A datagram that no socket takes: a name server's answer, or one that was not asked for.
-    fn receive_for_nobody(&mut self, header: &IpHeader, packet: &[u8]) {
-        let is_answer = header.payload(packet).starts_with(&DNS_PORT.to_be_bytes());
-        if is_answer && self.names.servers().contains(&header.source) {
-            self.names.receive(self.tcp.interface(), &mut self.output, packet);
-        } else {
-            self.output.counters.dropped += 1;
         }
     }
 
@@ -263,7 +181,8 @@ impl<B: Buffer> Stack<B> {
         let network = new.as_ref().map(|lease| lease.network);
         let is_same = self.lease.as_ref().map(|lease| lease.network) == network;
         if let Some(old) = self.lease.take() {
-            self.output.routes.retain(|route| !route.learnt);
+            let is_of_lease = |route: &Route| route.learnt && matches!(route.gateway, IpAddress::Ipv4(_));
+            self.output.routes.retain(|route| !is_of_lease(route));
             if !is_same {
                 self.remove_address(&old.network.address());
             }
@@ -283,6 +202,62 @@ impl<B: Buffer> Stack<B> {
         self.lease = Some(lease);
     }
 
+    /// Does what neighbour discovery brought about.
+    pub(crate) fn change_addresses(&mut self, changes: Vec<discovery::Change>) {
+        for change in changes {
+            match change {
+                discovery::Change::Use(address) => {
+                    if self.output.addresses.all().len() < addresses::MOST {
+                        self.output.addresses.push(address);
+                        self.tcp.renew(&mut self.output);
+                    } else {
+                        self.discovery.forget(&address.network.address());
+                    }
+                }
+                discovery::Change::Gone(address) => {
+                    self.remove_address(&address);
+                }
+                discovery::Change::NameServers(servers) if self.names.servers().is_empty() => {
+                    self.names.set_servers(&servers);
+                }
+                discovery::Change::NameServers(_) => {}
+            }
+        }
+    }
+
+    /// Lets the interface have IPv6: an address for the link, and those that routers tell of; or gives them up.
+    pub fn set_version_6(&mut self, is_on: bool) {
+        match (is_on, self.discovery.is_on()) {
+            (true, false) => self.discovery.start(self.output.hardware),
+            (false, true) => self.forget_own_addresses(),
+            _ => return,
+        }
+        self.tcp.wake_worker();
+    }
+
+    /// Whether the interface makes its own addresses of IPv6.
+    pub fn has_version_6(&self) -> bool {
+        self.discovery.is_on()
+    }
+
+    /// Gives up the addresses that the interface made, and what routers told.
+    fn forget_own_addresses(&mut self) {
+        self.discovery.stop();
+        let is_own = |address: &&Address| matches!(address.origin, Origin::Link | Origin::Router);
+        let own: Vec<IpAddress> =
+            self.addresses().iter().filter(is_own).map(|address| address.network.address()).collect();
+        for address in own {
+            self.remove_address(&address);
+        }
+        let is_told = |route: &Route| route.learnt && matches!(route.gateway, IpAddress::Ipv6(_));
+        self.output.routes.retain(|route| !is_told(route));
+    }
+
+    /// Whether a socket may be at an address: it is one of this machine's, or about to be.
+    fn may_be_at(&self, address: &IpAddress) -> bool {
+        self.output.addresses.is_here(address) || self.discovery.is_tried(address)
+    }
+
     /// The name servers.
     pub fn name_servers(&self) -> &[IpAddress] {
         self.names.servers()
@@ -298,19 +273,19 @@ impl<B: Buffer> Stack<B> {
     /// # Errors
     /// The name cannot be one, or there are too many questions.
     pub fn resolve(&mut self, name: &str, is_version_6: bool) -> Result<NameQuery, Failure> {
-        let asked = self.names.ask(self.tcp.interface(), name, is_version_6);
+        let asked = self.names.ask(&mut self.tcp, self.output.now_ns, name, is_version_6);
         self.tcp.wake_worker();
         asked
     }
 
-    /// The answer, with which the question is over; none: there are no such addresses, or nobody answered.
-    pub fn poll_resolved(&mut self, query: &NameQuery, waker: &Waker) -> Poll<Vec<IpAddress>> {
+    /// The answer, with which the question is over.
+    pub fn poll_resolved(&mut self, query: &NameQuery, waker: &Waker) -> Poll<Result<Vec<IpAddress>, NameFailure>> {
         self.names.poll(query, waker)
     }
 
     /// Forgets a question that is not over.
     pub fn forget_query(&mut self, query: NameQuery) {
-        self.names.forget(query);
+        self.names.forget(&mut self.tcp, self.output.now_ns, query);
     }
 
     /// Binds a socket of UDP to a port (0: one that is free), of one address or of all.
@@ -318,7 +293,7 @@ impl<B: Buffer> Stack<B> {
     /// # Errors
     /// The address is not one of this machine's, or somebody else has it.
     pub fn udp_bind(&mut self, address: Option<IpAddress>, port: u16) -> Result<(UdpId, u16), Failure> {
-        if address.is_some_and(|address| !self.output.addresses.is_here(&address)) {
+        if address.is_some_and(|address| !self.may_be_at(&address)) {
             return Err(Failure::BadAddress);
         }
         let udp = &self.udp;
@@ -389,21 +364,24 @@ impl<B: Buffer> Stack<B> {
         listeners.chain(self.tcp.all()).chain(datagrams).collect()
     }
 
-    /// Gives the interface one more address.
+    /// Gives the interface one more address. One of IPv6 is used a second later, unless somebody else has it.
     ///
     /// # Errors
-    /// It is no address of one host of IPv4, it is there already, or there are as many as there may be.
+    /// It is no address of one host, it is there already, or there are as many as there may be.
     pub fn add_address(&mut self, address: Address) -> Result<(), Failure> {
         let own = address.network.address();
-        // Neighbours are found by ARP alone, so an address of IPv6 would be reached by nobody.
-        if !addresses::is_one_host(&own) || addresses::is_loopback(&own) || matches!(own, IpAddress::Ipv6(_)) {
+        if !addresses::is_one_host(&own) || addresses::is_loopback(&own) {
             return Err(Failure::BadAddress);
         }
-        if self.output.addresses.has(&own) {
+        if self.output.addresses.has(&own) || self.discovery.is_tried(&own) {
             return Err(Failure::AddressInUse);
         }
         if self.output.addresses.all().len() >= addresses::MOST {
             return Err(Failure::Exhausted);
+        }
+        if matches!(own, IpAddress::Ipv6(_)) {
+            self.tcp.wake_worker();
+            return if self.discovery.try_out(address) { Ok(()) } else { Err(Failure::Exhausted) };
         }
         self.output.addresses.push(address);
         self.tcp.renew(&mut self.output);
@@ -413,8 +391,9 @@ impl<B: Buffer> Stack<B> {
 
     /// Takes an address away. Connections from it end; false: it was not there.
     pub fn remove_address(&mut self, own: &IpAddress) -> bool {
+        let was_tried = self.discovery.forget(own);
         if !self.output.addresses.has(own) {
-            return false;
+            return was_tried;
         }
         self.output.addresses.retain(|address| address.network.address() != *own);
         self.tcp.renew(&mut self.output);
@@ -456,6 +435,13 @@ impl<B: Buffer> Stack<B> {
     /// the link is told where this machine's addresses are once there are buffers again.
     pub fn renew_link(&mut self, hardware: EthernetAddress, mtu: usize, features: Features) {
         self.output.forget_link();
+        let has_version_6 = self.discovery.is_on();
+        if has_version_6 && hardware != self.output.hardware {
+            // The addresses were made of the other one.
+            self.forget_own_addresses();
+            self.discovery.start(hardware);
+        }
+        self.discovery.ask_again();
         self.output.hardware = hardware;
         self.output.mtu = mtu;
         self.output.features = features;
@@ -480,7 +466,7 @@ impl<B: Buffer> Stack<B> {
         port: u16,
         backlog: usize,
     ) -> Result<(ListenerId, u16), Failure> {
-        if address.is_some_and(|address| !self.output.addresses.is_here(&address)) {
+        if address.is_some_and(|address| !self.may_be_at(&address)) {
             return Err(Failure::BadAddress);
         }
         self.tcp.listen(address, port, backlog)
@@ -560,60 +546,5 @@ impl<B: Buffer> Stack<B> {
     }
 }
 
-/// The port of name servers.
-const DNS_PORT: u16 = 53;
-
-/// Whether a packet is an answer of a DHCP server, as far as its ports tell.
-fn is_for_dhcp(packet: &[u8]) -> bool {
-    let header = IpHeader::read(packet).filter(|header| header.is_version_4() && header.protocol == IpProtocol::Udp);
-    header.is_some_and(|header| header.payload(packet).starts_with(&[0, 67, 0, 68]))
-}
-
-/// A socket as people see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SocketInfo {
-    /// This end.
-    pub local: End,
-    /// The other end.
-    pub remote: Option<End>,
-    /// Of TCP: its state, as in RFC 9293.
-    pub(crate) tcp_state: Option<State>,
-    /// Bytes, or of a listener connections, that wait for the client.
-    pub receive_queued: usize,
-    /// Bytes that wait to be sent or acknowledged.
-    pub send_queued: usize,
-}
-
-impl SocketInfo {
-    /// Whether it is one of TCP; else it is one of UDP.
-    pub fn is_tcp(&self) -> bool {
-        self.tcp_state.is_some()
-    }
-
-    /// Of TCP: the state in the order of RFC 9293's diagram, from 0 for closed on.
-    pub fn state_number(&self) -> u16 {
-        match self.tcp_state {
-            None | Some(State::Closed) => 0,
-            Some(State::Listen) => 1,
-            Some(State::SynSent) => 2,
-            Some(State::SynReceived) => 3,
-            Some(State::Established) => 4,
-            Some(State::FinWait1) => 5,
-            Some(State::FinWait2) => 6,
-            Some(State::CloseWait) => 7,
-            Some(State::Closing) => 8,
-            Some(State::LastAck) => 9,
-            Some(State::TimeWait) => 10,
-        }
-    }
-}
-
 /// Packets from this machine to itself that are taken before others have their turn.
 const LOOPED_AT_ONCE: usize = 64;
-
-/// Whether somebody has found a packet's checksums right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Checked {
-    Yes,
-    No,
-}

@@ -1,6 +1,6 @@
 //! Datagrams: sockets at ports, and what waits there.
 //!
-//! A datagram is one packet: longer ones are refused, and parts of packets of others are not put together.
+//! A datagram to send is one packet: longer ones are refused.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 
 /// Bytes of a header of UDP.
-const HEADER_BYTES: usize = 8;
+pub(crate) const HEADER_BYTES: usize = 8;
 /// Bytes that wait at one socket; what comes beyond them is lost.
 const MOST_WAITING_BYTES: usize = 256 << 10;
 /// Datagrams that wait at one socket.
@@ -139,40 +139,57 @@ impl Udp {
         data: &[u8],
     ) -> Result<(), Failure> {
         let socket = self.sockets.get(&id).ok_or(Failure::Closed)?;
-        if remote.port == 0 || remote.address.is_unspecified() {
-            return Err(Failure::BadAddress);
-        }
-        if !output.reaches(&remote.address) {
-            return Err(Failure::Unreachable);
-        }
-        let source = match socket.address {
-            Some(own) if own.version() == remote.address.version() => own,
-            Some(_) => return Err(Failure::BadAddress),
-            None => output.addresses.source_for(&remote.address).ok_or(Failure::Unreachable)?,
-        };
-        let length = u16::try_from(HEADER_BYTES + data.len()).map_err(|_| Failure::TooLong)?;
-        let ip = IpRepr::new(source, remote.address, IpProtocol::Udp, usize::from(length), 64);
-        if ip.buffer_len() > output.mtu {
-            return Err(Failure::TooLong);
-        }
-        if !output.has_room() {
-            return Err(Failure::Exhausted);
-        }
-        output.send(ip.buffer_len(), 0, |packet| {
-            ip.emit(&mut *packet, &only_ip());
-            let place = &mut packet[ip.header_len()..];
-            place[..2].copy_from_slice(&socket.port.to_be_bytes());
-            place[2..4].copy_from_slice(&remote.port.to_be_bytes());
-            place[4..6].copy_from_slice(&length.to_be_bytes());
-            place[HEADER_BYTES..].copy_from_slice(data);
-        });
-        Ok(())
+        send_from(output, socket.address, socket.port, remote, data)
+    }
+
+    /// Whether a datagram may have been sent from an end.
+    pub(crate) fn is_from_here(&self, local: End) -> bool {
+        let ids = self.by_port.get(&local.port).into_iter().flatten();
+        ids.filter_map(|id| self.sockets.get(id)).any(|socket| socket.address.is_none_or(|own| own == local.address))
     }
 
     /// All of them, for people: the address, the port, and bytes that wait.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Option<IpAddress>, u16, usize)> + '_ {
         self.sockets.values().map(|socket| (socket.address, socket.port, socket.waiting_bytes))
     }
+}
+
+/// Sends a datagram from a port, of one address or of that which fits.
+pub(crate) fn send_from<B: Buffer>(
+    output: &mut Output<B>,
+    address: Option<IpAddress>,
+    port: u16,
+    remote: End,
+    data: &[u8],
+) -> Result<(), Failure> {
+    if remote.port == 0 || remote.address.is_unspecified() {
+        return Err(Failure::BadAddress);
+    }
+    if !output.reaches(&remote.address) {
+        return Err(Failure::Unreachable);
+    }
+    let source = match address {
+        Some(own) if own.version() == remote.address.version() => own,
+        Some(_) => return Err(Failure::BadAddress),
+        None => output.addresses.source_for(&remote.address).ok_or(Failure::Unreachable)?,
+    };
+    let length = u16::try_from(HEADER_BYTES + data.len()).map_err(|_| Failure::TooLong)?;
+    let ip = IpRepr::new(source, remote.address, IpProtocol::Udp, usize::from(length), 64);
+    if ip.buffer_len() > output.mtu_to(&remote.address) {
+        return Err(Failure::TooLong);
+    }
+    if !output.has_room() {
+        return Err(Failure::Exhausted);
+    }
+    output.send(ip.buffer_len(), 0, |packet| {
+        ip.emit(&mut *packet, &only_ip());
+        let place = &mut packet[ip.header_len()..];
+        place[..2].copy_from_slice(&port.to_be_bytes());
+        place[2..4].copy_from_slice(&remote.port.to_be_bytes());
+        place[4..6].copy_from_slice(&length.to_be_bytes());
+        place[HEADER_BYTES..].copy_from_slice(data);
+    });
+    Ok(())
 }
 
 /// The checksum of the header of IPv4 alone: the others are made when all is known.

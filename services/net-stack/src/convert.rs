@@ -1,7 +1,10 @@
 //! Addresses and errors as the contracts have them and as the stack has them.
 
+use alloc::format;
+use alloc::string::String;
 use core::net::IpAddr;
 
+use contracts::net_address::Network;
 use contracts::tcp::TcpError;
 use contracts::{SocketAddress, net_address};
 use net_stack::{End, Failure, IpAddress, IpCidr, Route};
@@ -38,6 +41,19 @@ pub fn error(failure: Failure) -> TcpError {
         Failure::Closed => TcpError::Closed,
         Failure::Exhausted => TcpError::Exhausted,
     }
+}
+
+/// The route that a person wrote as a network and the next host on the way.
+pub fn route(text: &str) -> Result<Route, String> {
+    let wrong = |why: &dyn core::fmt::Display| format!("route {text}: {why}");
+    let (network, gateway) = text.split_once('=').ok_or_else(|| wrong(&"write NETWORK/BITS=GATEWAY"))?;
+    let network = Network::parse(network).map_err(|error| wrong(&error))?.masked();
+    let gateway = net_address::parse_address(gateway).map_err(|error| wrong(&error))?;
+    if network.address.is_ipv4() != gateway.is_ipv4() {
+        return Err(wrong(&"the network is of another version of IP than the gateway"));
+    }
+    let network = IpCidr::new(network.address.into(), network.prefix_bits);
+    Ok(Route { network, gateway: gateway.into(), learnt: false, until_ns: None })
 }
 
 /// The route to all networks that are not known.

@@ -7,7 +7,7 @@ use core::net::IpAddr;
 
 use contracts::dns::{self, AddressFamily, DnsError, ExpReady};
 use contracts::{HostAddress, net_address};
-use net_stack::{Failure, IpAddress};
+use net_stack::{Failure, IpAddress, NameFailure};
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
@@ -70,15 +70,20 @@ async fn resolve<E: TypedEndpoint>(
         AddressFamily::Version4 => &[false],
         AddressFamily::Version6 => &[true],
     };
-    let mut found = Vec::new();
+    let (mut found, mut failed) = (Vec::new(), DnsError::NotFound);
     for is_version_6 in versions {
         match ask(shared, name, *is_version_6, client).await? {
             Ok(addresses) => found.extend(addresses.into_iter().map(IpAddr::from)),
-            Err(error) if found.is_empty() => return Some(Err(error)),
-            Err(_) => {}
+            // A name without addresses of one version may have those of the other.
+            Err(error) => failed = worse(failed, error),
         }
     }
-    Some(if found.is_empty() { Err(DnsError::NotFound) } else { Ok(found) })
+    Some(if found.is_empty() { Err(failed) } else { Ok(found) })
+}
+
+/// Of two reasons the one that may pass.
+fn worse(one: DnsError, other: DnsError) -> DnsError {
+    if one == DnsError::NotFound { other } else { one }
 }
 
 async fn ask<E: TypedEndpoint>(
@@ -103,6 +108,10 @@ async fn ask<E: TypedEndpoint>(
     }
     match waited {
         Waited::Gone => None,
-        _ => Some(answer.ok_or(DnsError::TimedOut)),
+        _ => Some(answer.unwrap_or(Err(NameFailure::TimedOut)).map_err(|failure| match failure {
+            NameFailure::NotFound => DnsError::NotFound,
+            NameFailure::TimedOut => DnsError::TimedOut,
+            NameFailure::Failed => DnsError::ServerFailed,
+        })),
     }
 }

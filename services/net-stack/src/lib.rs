@@ -66,6 +66,7 @@ struct Settings {
     routes: Vec<Route>,
     name_servers: Vec<IpAddress>,
     dhcp: bool,
+    version_6: bool,
 }
 
 impl Settings {
@@ -74,10 +75,11 @@ impl Settings {
             let network = Network::parse(text).map_err(|error| format!("address {text}: {error}"))?;
             Ok(Address { network: IpCidr::new(network.address.into(), network.prefix_bits), origin: Origin::Set })
         });
-        let routes = startup.gateway.iter().map(|text| {
+        let gateways = startup.gateway.iter().map(|text| {
             let gateway = net_address::parse_address(text).map_err(|error| format!("gateway {text}: {error}"))?;
             Ok(convert::default_route(gateway))
         });
+        let routes = gateways.chain(startup.route.iter().map(|text| convert::route(text)));
         let name_servers = startup.name_server.iter().map(|text| {
             let server = net_address::parse_address(text).map_err(|error| format!("name server {text}: {error}"))?;
             Ok(server.into())
@@ -87,6 +89,7 @@ impl Settings {
             routes: routes.collect::<Result<_, String>>()?,
             name_servers: name_servers.collect::<Result<_, String>>()?,
             dhcp: startup.dhcp,
+            version_6: startup.ipv6,
         })
     }
 }
@@ -97,7 +100,8 @@ fn limits(startup: &Startup) -> Limits {
         connections: number(startup.connections),
         buffer_bytes: number(startup.buffers_kib).saturating_mul(1024),
         window_bytes: number(startup.window_kib).clamp(4, 1024 * 1024).saturating_mul(1024),
-        ..Limits::default()
+        half_open: number(startup.half_open),
+        patience_ms: u64::try_from(startup.patience.as_millis()).unwrap_or(u64::MAX).max(1000),
     }
 }
 
@@ -141,4 +145,5 @@ fn settle(shared: &Shared, settings: &Settings) {
     }
     stack.set_name_servers(&settings.name_servers);
     stack.set_dhcp(settings.dhcp);
+    stack.set_version_6(settings.version_6);
 }

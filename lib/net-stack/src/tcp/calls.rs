@@ -9,7 +9,7 @@ use crate::addresses;
 use crate::ends::{End, Failure};
 use crate::output::{Buffer, Output};
 
-use crate::stack::SocketInfo;
+use crate::socket_info::SocketInfo;
 
 use super::{Connection, ConnectionId, Holder, Tcp};
 
@@ -125,6 +125,9 @@ impl Tcp {
     /// Writes as much as there is room for, at least one byte of what is not empty.
     pub(crate) fn poll_write(&mut self, id: ConnectionId, data: &[u8], waker: &Waker) -> Poll<Result<usize, Failure>> {
         let Some(connection) = self.get_mut(id) else { return Poll::Ready(Err(Failure::Closed)) };
+        if connection.is_finishing {
+            return Poll::Ready(Err(Failure::Closed));
+        }
         let tcp = connection.socket.tcp();
         match tcp.send_slice(data) {
             Ok(0) if !data.is_empty() => {
@@ -132,6 +135,7 @@ impl Tcp {
                 Poll::Pending
             }
             Ok(count) => {
+                connection.written = connection.written.wrapping_add(count as u32);
                 self.mark_dirty(id);
                 Poll::Ready(Ok(count))
             }
@@ -145,7 +149,7 @@ impl Tcp {
         match connection.socket.state() {
             State::Closed => Err(connection.failure_or(Failure::Closed)),
             _ => {
-                connection.socket.tcp().close();
+                connection.finish();
                 self.mark_dirty(id);
                 Ok(())
             }
@@ -174,7 +178,7 @@ impl Tcp {
             State::CloseWait | State::LastAck | State::TimeWait | State::Closed => true,
         };
         if goes_on {
-            connection.socket.tcp().close();
+            connection.finish();
         } else {
             connection.socket.tcp().abort();
         }

@@ -9,6 +9,7 @@ mod calls;
 mod listeners;
 mod sockets;
 mod time_wait;
+mod trouble;
 
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
@@ -98,6 +99,13 @@ struct Connection {
     scheduled_ns: Option<u64>,
     /// Why it ended, once it ended badly.
     failure: Option<Failure>,
+    /// Why it may be that nobody answers.
+    hint: Option<Failure>,
+    /// Its client has no more to write, but the other end is told only when all was sent once.
+    is_finishing: bool,
+    /// The number of the first byte, and how many were written.
+    first: Option<u32>,
+    written: u32,
     /// The other end has finished.
     is_finished_there: bool,
     /// It is in the table of ends.
@@ -120,6 +128,36 @@ impl Connection {
             State::SynSent | State::SynReceived | State::FinWait1 | State::Closing | State::LastAck
         );
         is_in_between || self.socket.tcp_ref().send_queue() > 0
+    }
+
+    /// Sends all it may.
+    fn send_all<B: Buffer>(&mut self, output: &mut Output<B>, interface: &mut Interface, mtu: usize) {
+        let now = instant(output.now_ns);
+        output.watch(self.sent_to, self.is_unanswered());
+        while interface.poll_egress(now, &mut Port { output, input: None, mtu }, self.socket.set())
+            == PollResult::SocketStateChanged
+        {}
+        self.sent_to = output.watched();
+        // The first that is sent is the beginning, which takes a number and carries nothing.
+        self.first = self.first.or(self.sent_to);
+    }
+
+    /// Whether all that was written was sent once.
+    fn has_sent_all(&self) -> bool {
+        match (self.first, self.sent_to) {
+            (Some(first), Some(sent_to)) => sent_to.wrapping_sub(first) == self.written,
+            _ => false,
+        }
+    }
+
+    /// Lets the other end know that nothing more will be written. After it has finished itself smoltcp hears no more
+    /// of its window once this was said, so it is said when all was sent once.
+    fn finish(&mut self) {
+        if self.socket.state() == State::CloseWait && !self.has_sent_all() {
+            self.is_finishing = true;
+        } else {
+            self.socket.tcp().close();
+        }
     }
 
     /// When the other end is taken to be gone, unless it is heard before. smoltcp's own limit of time also ends
@@ -155,6 +193,8 @@ pub(crate) struct Tcp {
     buffer_bytes: usize,
     connections: usize,
     interface: Interface,
+    /// The same for ways that carry less, and how much.
+    narrow: Option<(usize, Interface)>,
     nobody: SocketSet<'static>,
     random: Random,
     /// Who is woken when there is something to send.
@@ -173,12 +213,12 @@ pub(crate) fn nanoseconds(instant: Instant) -> u64 {
 
 /// An interface that knows the addresses. Its sequence numbers follow from the seed alone, so each connection is made
 /// with a new one.
-fn interface<B: Buffer>(output: &mut Output<B>, seed: u64) -> Interface {
+fn interface<B: Buffer>(output: &mut Output<B>, mtu: usize, seed: u64) -> Interface {
     let mut config = Config::new(HardwareAddress::Ip);
     config.random_seed = seed;
     let now = instant(output.now_ns);
     let own: Vec<_> = output.addresses.all().iter().map(|address| address.network).collect();
-    let mut made = Interface::new(config, &mut Port { output, input: None }, now);
+    let mut made = Interface::new(config, &mut Port { output, input: None, mtu }, now);
     made.update_ip_addrs(|list| {
         for address in addresses::LOOPBACK.into_iter().chain(own) {
             // There are never more than it takes; see `addresses::MOST`.
@@ -191,7 +231,7 @@ fn interface<B: Buffer>(output: &mut Output<B>, seed: u64) -> Interface {
 impl Tcp {
     pub(crate) fn new<B: Buffer>(limits: Limits, output: &mut Output<B>, seed: [u8; 32]) -> Tcp {
         let mut random = Random::new(seed);
-        let interface = interface(output, random.next());
+        let interface = interface(output, output.mtu, random.next());
         Tcp {
             limits,
             slots: Vec::new(),
@@ -205,6 +245,7 @@ impl Tcp {
             buffer_bytes: 0,
             connections: 0,
             interface,
+            narrow: None,
             nobody: SocketSet::new(Vec::new()),
             random,
             worker: None,
@@ -213,12 +254,8 @@ impl Tcp {
 
     /// The interface's addresses or features are others now.
     pub(crate) fn renew<B: Buffer>(&mut self, output: &mut Output<B>) {
-        self.interface = interface(output, self.random.next());
-    }
-
-    /// smoltcp's interface, for what else is done with it.
-    pub(crate) fn interface(&mut self) -> &mut Interface {
-        &mut self.interface
+        self.interface = interface(output, output.mtu, self.random.next());
+        self.narrow = None;
     }
 
     /// A number nobody can foretell.
@@ -258,6 +295,10 @@ impl Tcp {
             is_dirty: false,
             scheduled_ns: None,
             failure: None,
+            hint: None,
+            is_finishing: false,
+            first: None,
+            written: 0,
             is_finished_there: false,
             is_listed: true,
             sent_to: None,
@@ -346,7 +387,8 @@ impl Tcp {
         };
         output.counters.tcp_looked_at += 1;
         connection.heard_ns = output.now_ns;
-        let mut port = Port { output, input: Some(packet) };
+        let mtu = output.mtu;
+        let mut port = Port { output, input: Some(packet), mtu };
         interface.poll_ingress_single(now, &mut port, connection.socket.set());
         if segment.is_reset && self.state(id) == Some(State::Closed) && before != Some(State::Closed) {
             self.note_reset(output, id, before);
@@ -369,7 +411,8 @@ impl Tcp {
     /// A segment of no connection: nobody is there, which smoltcp says where it is proper.
     fn refuse<B: Buffer>(&mut self, output: &mut Output<B>, packet: &[u8]) {
         let now = instant(output.now_ns);
-        let mut port = Port { output, input: Some(packet) };
+        let mtu = output.mtu;
+        let mut port = Port { output, input: Some(packet), mtu };
         self.interface.poll_ingress_single(now, &mut port, &mut self.nobody);
     }
 
@@ -448,17 +491,23 @@ impl Tcp {
     fn send<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId) {
         let now = instant(output.now_ns);
         self.give_up(output.now_ns, id);
-        let (interface, slots) = (&mut self.interface, &mut self.slots);
+        let Some(mtu) = self.get(id).map(|connection| output.mtu_to(&connection.remote.address)) else { return };
+        if mtu < output.mtu {
+            self.make_narrow(output, mtu);
+        }
+        let narrow = self.narrow.as_mut().filter(|(of, _)| *of == mtu).map(|(_, interface)| interface);
+        let (interface, slots) = (narrow.unwrap_or(&mut self.interface), &mut self.slots);
         let Some(connection) = slots.get_mut(id.slot as usize).and_then(|slot| slot.connection.as_mut()) else {
             return;
         };
         if connection.is_listed {
             output.counters.tcp_looked_at += 1;
-            output.watch(connection.sent_to);
-            while interface.poll_egress(now, &mut Port { output, input: None }, connection.socket.set())
-                == PollResult::SocketStateChanged
-            {}
-            connection.sent_to = output.watched();
+            connection.send_all(output, interface, mtu);
+            if connection.is_finishing && connection.has_sent_all() {
+                connection.is_finishing = false;
+                connection.socket.tcp().close();
+                connection.send_all(output, interface, mtu);
+            }
             let next = interface.poll_at(now, connection.socket.set()).map(nanoseconds);
             let given_up = connection.given_up_at_ns();
             match [next, given_up].into_iter().flatten().min() {
@@ -486,7 +535,7 @@ impl Tcp {
             _ => false,
         };
         if is_late && connection.failure.is_none() && connection.socket.state() != State::Closed {
-            connection.failure = Some(Failure::TimedOut);
+            connection.failure = Some(connection.hint.unwrap_or(Failure::TimedOut));
         }
         if is_late || is_orphan {
             connection.socket.tcp().abort();
@@ -528,6 +577,14 @@ impl Tcp {
 
     /// Makes the interface take a new secret for the next connection.
     fn renew_secret<B: Buffer>(&mut self, output: &mut Output<B>) {
-        self.interface = interface(output, self.random.next());
+        self.interface = interface(output, output.mtu, self.random.next());
+    }
+
+    /// Makes sure that there is an interface for a way that carries so much.
+    fn make_narrow<B: Buffer>(&mut self, output: &mut Output<B>, mtu: usize) {
+        if self.narrow.as_ref().is_none_or(|(known, _)| *known != mtu) {
+            // Nothing that nobody is to foretell is drawn from it.
+            self.narrow = Some((mtu, interface(output, mtu, 0)));
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Stacks on one simulated wire, with its own time: nothing waits in earnest, and the same seed gives the same run.
 #![allow(dead_code)]
 
+pub mod raw;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::task::{Poll, Waker};

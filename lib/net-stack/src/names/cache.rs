@@ -1,0 +1,71 @@
+//! Answers of name servers, kept for as long as those say, but neither for long nor many.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use smoltcp::wire::IpAddress;
+
+use super::message::Kind;
+
+/// Answers at most; with more, the one that ends first is forgotten.
+const MOST: usize = 256;
+/// How long an answer is kept at most, in seconds; and one that there is nothing.
+const LONGEST_S: u32 = 3600;
+const LONGEST_NOTHING_S: u32 = 60;
+
+#[derive(Default)]
+pub(super) struct Cache {
+    table: BTreeMap<(Vec<u8>, Kind), (Vec<IpAddress>, u64)>,
+}
+
+impl Cache {
+    /// The addresses of a name; none of them: it is known that there are none.
+    pub(super) fn get(&self, name: &[u8], kind: Kind, now_ns: u64) -> Option<&[IpAddress]> {
+        let (addresses, until_ns) = self.table.get(&(name.to_vec(), kind))?;
+        (*until_ns > now_ns).then_some(addresses.as_slice())
+    }
+
+    /// Keeps an answer for so many seconds at most.
+    pub(super) fn keep(&mut self, name: Vec<u8>, kind: Kind, addresses: Vec<IpAddress>, seconds: u32, now_ns: u64) {
+        let most = if addresses.is_empty() { LONGEST_NOTHING_S } else { LONGEST_S };
+        let seconds = seconds.min(most);
+        if seconds == 0 {
+            return;
+        }
+        self.table.retain(|_, (_, until_ns)| *until_ns > now_ns);
+        if self.table.len() >= MOST {
+            let first = self.table.iter().min_by_key(|(_, (_, until_ns))| *until_ns).map(|(key, _)| key.clone());
+            first.map(|key| self.table.remove(&key));
+        }
+        self.table.insert((name, kind), (addresses, now_ns + u64::from(seconds) * 1_000_000_000));
+    }
+
+    /// Forgets all: other servers may know other things.
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_few_and_end() {
+        let mut cache = Cache::default();
+        let own = [IpAddress::v4(192, 0, 2, 1)].to_vec();
+        for number in 0..1000u32 {
+            cache.keep(number.to_be_bytes().to_vec(), Kind::Version4, own.clone(), 100 + number, 0);
+        }
+        assert_eq!(cache.table.len(), MOST);
+        let last = 999u32.to_be_bytes();
+        assert_eq!(cache.get(&last, Kind::Version4, 0), Some(&own[..]));
+        assert_eq!(cache.get(&last, Kind::Version6, 0), None);
+        assert_eq!(cache.get(&last, Kind::Version4, 1_099_000_000_000), None);
+        cache.keep(b"long".to_vec(), Kind::Version4, own, u32::MAX, 0);
+        assert!(cache.get(b"long", Kind::Version4, 3_599_000_000_000).is_some());
+        assert!(cache.get(b"long", Kind::Version4, 3_600_000_000_000).is_none());
+        cache.keep(b"none".to_vec(), Kind::Version4, Vec::new(), u32::MAX, 0);
+        assert!(cache.get(b"none", Kind::Version4, 60_000_000_000).is_none());
+    }
+}

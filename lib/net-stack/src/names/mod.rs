@@ -1,0 +1,299 @@
+//! Asking name servers for the addresses of names (RFC 1035).
+//!
+//! Each question goes to the servers in turn, over UDP; an answer that was cut is asked for over TCP. What is believed
+//! of an answer: that it is to the question, from a server that was asked, at the port and with the number that only
+//! it can know. Neighbours: `message` (how it is written), `cache` (what is known), `stream` (TCP).
+
+mod cache;
+mod message;
+mod stream;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::task::{Poll, Waker};
+
+use smoltcp::wire::IpAddress;
+
+use crate::ends::{End, Failure, NameFailure};
+use crate::icmp::{Error, Trouble};
+use crate::output::{Buffer, Output};
+use crate::packet::IpHeader;
+use crate::tcp::Tcp;
+use crate::udp;
+
+use cache::Cache;
+use message::{Kind, Reply};
+use stream::{Progress, Stream};
+
+/// Questions at once.
+const MOST: usize = 64;
+/// Name servers at most.
+pub(crate) const MOST_SERVERS: usize = 4;
+/// The port of name servers.
+pub(crate) const PORT: u16 = 53;
+/// How often all servers are asked, and how long is waited for them the first time; then twice as long each time.
+const ROUNDS: u32 = 3;
+const PATIENCE_NS: u64 = 1_000_000_000;
+/// What one server has at least.
+const LEAST_PATIENCE_NS: u64 = 300_000_000;
+/// How long to wait for a buffer.
+const AGAIN_NS: u64 = 10_000_000;
+
+/// A question, until it is forgotten.
+#[must_use]
+pub struct NameQuery(u64);
+
+enum State {
+    Asking,
+    Streaming(Stream),
+    Done(Result<Vec<IpAddress>, NameFailure>),
+}
+
+struct Question {
+    /// What was asked for, and what is asked now: a name may stand for another.
+    wanted: Vec<u8>,
+    name: Vec<u8>,
+    kind: Kind,
+    aliases: usize,
+    /// How long what is known so far is true.
+    seconds: u32,
+    id: u16,
+    port: u16,
+    /// How often a server was asked.
+    tries: u32,
+    next_ns: u64,
+    /// A server said that it cannot answer.
+    has_failed: bool,
+    state: State,
+    waker: Option<Waker>,
+}
+
+/// The resolver.
+#[derive(Default)]
+pub(crate) struct Names {
+    servers: Vec<IpAddress>,
+    questions: BTreeMap<u64, Question>,
+    next: u64,
+    cache: Cache,
+}
+
+impl Question {
+    fn finish(&mut self, answer: Result<Vec<IpAddress>, NameFailure>) {
+        self.state = State::Done(answer);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether an answer at a port may be for it.
+    fn is_asked_from(&self, port: u16) -> bool {
+        self.port == port && self.tries > 0 && matches!(self.state, State::Asking)
+    }
+
+    /// The server that was asked last.
+    fn server(&self, servers: &[IpAddress]) -> Option<IpAddress> {
+        let last = self.tries.checked_sub(1)? as usize;
+        servers.get(last % servers.len().max(1)).copied()
+    }
+
+    /// Takes what a server answered.
+    fn take(&mut self, server: IpAddress, reply: Reply, cache: &mut Cache, now_ns: u64) {
+        match reply {
+            Reply::Addresses(addresses, seconds) => {
+                let seconds = self.seconds.min(seconds);
+                cache.keep(self.wanted.clone(), self.kind, addresses.clone(), seconds, now_ns);
+                self.finish(Ok(addresses));
+            }
+            Reply::Nothing(seconds) => {
+                let seconds = self.seconds.min(seconds);
+                cache.keep(self.wanted.clone(), self.kind, Vec::new(), seconds, now_ns);
+                self.finish(Err(NameFailure::NotFound));
+            }
+            Reply::Alias(..) if self.aliases >= message::MOST_ALIASES => self.finish(Err(NameFailure::Failed)),
+            Reply::Alias(name, seconds) => {
+                self.name = name;
+                self.aliases += 1;
+                self.seconds = self.seconds.min(seconds);
+                (self.state, self.tries, self.next_ns) = (State::Asking, 0, now_ns);
+            }
+            Reply::Cut if matches!(self.state, State::Asking) => {
+                self.state = State::Streaming(Stream::new(server, self.question(), now_ns));
+            }
+            Reply::Cut | Reply::Failed => self.ask_next(now_ns),
+        }
+    }
+
+    /// The server that was asked last is of no use.
+    fn ask_next(&mut self, now_ns: u64) {
+        self.has_failed = true;
+        (self.state, self.next_ns) = (State::Asking, now_ns);
+    }
+
+    fn question(&self) -> Vec<u8> {
+        message::question(self.id, &self.name, self.kind)
+    }
+
+    /// Asks the next server; nothing left to try: it is over.
+    fn ask<B: Buffer>(&mut self, output: &mut Output<B>, servers: &[IpAddress]) {
+        let count = servers.len() as u32;
+        if self.tries >= ROUNDS * count {
+            let failure = if self.has_failed { NameFailure::Failed } else { NameFailure::TimedOut };
+            return self.finish(Err(failure));
+        }
+        if !output.has_room() {
+            self.next_ns = output.now_ns + AGAIN_NS;
+            return;
+        }
+        let round = self.tries / count;
+        self.tries += 1;
+        let Some(server) = self.server(servers) else { return };
+        self.next_ns = output.now_ns + ((PATIENCE_NS << round) / u64::from(count)).max(LEAST_PATIENCE_NS);
+        let sent = udp::send_from(output, None, self.port, End::new(server, PORT), &self.question());
+        if sent.is_err() {
+            self.next_ns = output.now_ns;
+        }
+    }
+}
+
+impl Names {
+    pub(crate) fn servers(&self) -> &[IpAddress] {
+        &self.servers
+    }
+
+    pub(crate) fn set_servers(&mut self, servers: &[IpAddress]) {
+        let new: Vec<IpAddress> = servers.iter().copied().take(MOST_SERVERS).collect();
+        if new != self.servers {
+            self.servers = new;
+            self.cache.clear();
+        }
+    }
+
+    /// Begins a question.
+    pub(crate) fn ask(
+        &mut self,
+        tcp: &mut Tcp,
+        now_ns: u64,
+        name: &str,
+        is_version_6: bool,
+    ) -> Result<NameQuery, Failure> {
+        let name = message::name(name).ok_or(Failure::BadAddress)?;
+        if self.questions.len() >= MOST {
+            return Err(Failure::Exhausted);
+        }
+        let kind = if is_version_6 { Kind::Version6 } else { Kind::Version4 };
+        let state = match self.cache.get(&name, kind, now_ns) {
+            Some([]) => State::Done(Err(NameFailure::NotFound)),
+            Some(addresses) => State::Done(Ok(addresses.to_vec())),
+            None if self.servers.is_empty() => State::Done(Err(NameFailure::Failed)),
+            None => State::Asking,
+        };
+        let others = |port: u16| self.questions.values().any(|question| question.port == port);
+        let port = tcp.free_port(|_, port| !others(port))?;
+        let number = self.next;
+        self.next += 1;
+        let question = Question {
+            wanted: name.clone(),
+            name,
+            kind,
+            aliases: 0,
+            seconds: u32::MAX,
+            id: tcp.secret() as u16,
+            port,
+            tries: 0,
+            next_ns: now_ns,
+            has_failed: false,
+            state,
+            waker: None,
+        };
+        self.questions.insert(number, question);
+        Ok(NameQuery(number))
+    }
+
+    /// The answer, with which the question is over.
+    pub(crate) fn poll(&mut self, query: &NameQuery, waker: &Waker) -> Poll<Result<Vec<IpAddress>, NameFailure>> {
+        let Some(question) = self.questions.get_mut(&query.0) else {
+            return Poll::Ready(Err(NameFailure::Failed));
+        };
+        if let State::Done(answer) = &mut question.state {
+            let answer = core::mem::replace(answer, Err(NameFailure::Failed));
+            self.questions.remove(&query.0);
+            return Poll::Ready(answer);
+        }
+        question.waker = Some(waker.clone());
+        Poll::Pending
+    }
+
+    pub(crate) fn forget(&mut self, tcp: &mut Tcp, now_ns: u64, query: NameQuery) {
+        if let Some(Question { state: State::Streaming(stream), .. }) = self.questions.remove(&query.0) {
+            stream.close(tcp, now_ns);
+        }
+    }
+
+    /// Takes a datagram of a name server that is nobody else's; false: nobody has asked for it.
+    pub(crate) fn receive(&mut self, now_ns: u64, header: &IpHeader, packet: &[u8]) -> bool {
+        let payload = header.payload(packet);
+        let Some((fields, _)) = payload.split_at_checked(udp::HEADER_BYTES) else { return false };
+        let port = u16::from_be_bytes([fields[2], fields[3]]);
+        let data = payload.get(udp::HEADER_BYTES..usize::from(u16::from_be_bytes([fields[4], fields[5]])));
+        let server = header.source;
+        let Names { servers, questions, cache, .. } = self;
+        let asked = questions.values_mut().find(|question| question.is_asked_from(port));
+        let Some(question) = asked.filter(|_| servers.contains(&server)) else { return false };
+        let reply = data.and_then(|data| message::read(data, question.id, &question.name, question.kind));
+        if let Some(reply) = reply {
+            // One that comes late from another server is as good, unless it is none.
+            let is_late = question.server(servers) != Some(server);
+            if !(is_late && reply == Reply::Failed) {
+                question.take(server, reply, cache, now_ns);
+            }
+        }
+        true
+    }
+
+    /// Hears that a server was not reached; false: it was not asked.
+    pub(crate) fn hear_trouble(&mut self, error: &Error, own_port: u16, port: u16, now_ns: u64) -> bool {
+        let server = error.header.destination;
+        let Names { servers, questions, .. } = self;
+        let asked = questions.values_mut().find(|question| port == PORT && question.is_asked_from(own_port));
+        let Some(question) = asked.filter(|question| question.server(servers) == Some(server)) else { return false };
+        if !matches!(error.trouble, Trouble::TooLong { .. }) {
+            // It may be a lie; the others are asked again later all the same.
+            question.next_ns = now_ns;
+        }
+        true
+    }
+
+    pub(crate) fn serve<B: Buffer>(&mut self, tcp: &mut Tcp, output: &mut Output<B>) {
+        let Names { servers, questions, cache, .. } = self;
+        let now_ns = output.now_ns;
+        for question in questions.values_mut() {
+            if let State::Streaming(stream) = &mut question.state {
+                let reply = match stream.serve(tcp, output) {
+                    Progress::Waits => continue,
+                    Progress::Answer(data) => message::read(&data, question.id, &question.name, question.kind),
+                    Progress::Failed => None,
+                };
+                let server = stream.server();
+                if let State::Streaming(stream) = core::mem::replace(&mut question.state, State::Asking) {
+                    stream.close(tcp, now_ns);
+                }
+                match reply {
+                    Some(Reply::Cut) | None => question.ask_next(now_ns),
+                    Some(reply) => question.take(server, reply, cache, now_ns),
+                }
+            }
+            while matches!(question.state, State::Asking) && question.next_ns <= now_ns {
+                question.ask(output, servers);
+            }
+        }
+    }
+
+    pub(crate) fn next_time_ns(&self) -> Option<u64> {
+        let times = self.questions.values().filter_map(|question| match &question.state {
+            State::Asking => Some(question.next_ns),
+            State::Streaming(stream) => Some(stream.until_ns()),
+            State::Done(_) => None,
+        });
+        times.min()
+    }
+}
