@@ -29,6 +29,7 @@ fn process(json: &mut JsonWriter, process: &Process) {
         json.name("parent").number(process.parent);
         json.name("name").string(&process.name);
         json.name("state").string(process.state);
+        json.name("cycles").number(process.cycles);
         json.name("processor").thousandths(process.processor_permille);
         json.name("memory_bytes").number(process.memory_bytes);
         json.name("block_bytes").number(process.block_bytes);

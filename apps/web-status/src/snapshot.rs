@@ -26,6 +26,8 @@ pub struct Process {
     pub name: String,
     /// What it does.
     pub state: &'static str,
+    /// Cycles of processors that it has used.
+    pub cycles: u64,
     /// Thousandths of a processor since the look before.
     pub processor_permille: u64,
     /// Bytes of memory.
@@ -148,6 +150,7 @@ fn process(record: &ProcessRecord, before: &BTreeMap<u64, u64>, elapsed: u64, no
         parent: record.parent,
         name: name(&record.name),
         state: state_word(record.state),
+        cycles: record.cycles,
         processor_permille: permille as u64,
         memory_bytes: record.memory_bytes,
         block_bytes: record.block_bytes,

@@ -8,6 +8,8 @@
 //! starts nginx in a virtual machine. Deliberately not here: the system's own
 //! figures; they come from SIPs.
 
+extern crate alloc;
+
 mod disk;
 mod guest;
 mod interface;
@@ -40,6 +42,7 @@ fn main() {
         Some((what, rest)) if what == "disk" => std::process::exit(disk::run(rest)),
         Some((what, [file])) if what == "forget" => std::process::exit(disk::forget(file)),
         Some((what, [socket, files])) if what == "web" => std::process::exit(web::serve(socket, files)),
+        Some((what, [files])) if what == "web-once" => std::process::exit(web::answer_once(files)),
         Some((what, [address])) if what == "guest" => match address.to_str().and_then(|text| text.parse().ok()) {
             Some(address) => std::process::exit(guest::serve(address)),
             None => eprintln!("bench-linux: {} is no address", address.display()),

@@ -1,31 +1,45 @@
 //! What is dynamic behind nginx: the counterpart of the web application `web-spec`, in a process of its own that nginx
 //! reaches through a local socket and keeps its connections to. A thread for each connection.
+//!
+//! Pages, cookies and log lines are as that application's, and advertisements are chosen by its own code. `page` makes
+//! the answers. What it answers as `cgi`, a process of its own does, as there.
+
+mod page;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use page::{Answer, Shared};
 
 /// A form that is longer is refused.
-const MOST_BODY_BYTES: usize = 64 << 10;
-/// Advertisements.
-const ADVERTISEMENTS: u64 = 360;
+const MOST_BODY_BYTES: usize = 4 << 10;
 
-/// What all connections share.
-struct Shared {
-    files: PathBuf,
-    /// What was posted.
-    posted: Mutex<Vec<String>>,
-}
-
+/// What was asked.
+#[derive(Default)]
 struct Request {
     method: String,
     target: String,
     headers: HashMap<String, String>,
     body: Vec<u8>,
+}
+
+impl Request {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    fn path(&self) -> &str {
+        self.target.split_once('?').map_or(self.target.as_str(), |(path, _)| path)
+    }
+
+    fn query(&self) -> &str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
+    }
 }
 
 /// Serves on a local socket until the process is ended.
@@ -39,7 +53,7 @@ pub fn serve(socket: &OsStr, files: &OsStr) -> i32 {
             return 1;
         }
     };
-    let shared = Arc::new(Shared { files: files.into(), posted: Mutex::new(Vec::new()) });
+    let shared = Arc::new(Shared::new(files.into()));
     for connection in listener.incoming().flatten() {
         let shared = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -50,15 +64,18 @@ pub fn serve(socket: &OsStr, files: &OsStr) -> i32 {
     0
 }
 
+/// Answers one request, whose head is the standard input, on the standard output: what `cgi` starts.
+pub fn answer_once(files: &OsStr) -> i32 {
+    let shared = Shared::without_visitors(files.into());
+    let request = read_request(&mut io::stdin().lock()).ok().flatten().unwrap_or_default();
+    i32::from(page::get(&shared, &request).write_to(&mut io::stdout().lock()).is_err())
+}
+
 fn converse(shared: &Shared, connection: &UnixStream) -> io::Result<()> {
     let mut reader = BufReader::new(connection);
     while let Some(request) = read_request(&mut reader)? {
-        let (head, body) = answer(shared, &request);
-        let mut whole = Vec::with_capacity(head.len() + body.len() + 128);
-        write!(whole, "HTTP/1.1 200 OK\r\n{head}Content-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len())?;
-        whole.extend_from_slice(&body);
         let mut writer = connection;
-        writer.write_all(&whole)?;
+        answer(shared, &request)?.write_to(&mut writer)?;
     }
     Ok(())
 }
@@ -85,52 +102,29 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
     Ok(Some(Request { method, target, headers, body }))
 }
 
-/// Further header lines, and the body.
-fn answer(shared: &Shared, request: &Request) -> (String, Vec<u8>) {
-    let target = request.target.strip_prefix("/spec").unwrap_or(&request.target);
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    if request.method == "POST" {
-        return post(shared, &request.body);
+fn answer(shared: &Shared, request: &Request) -> io::Result<Answer> {
+    let path = request.path().strip_prefix("/spec").unwrap_or(request.path());
+    Ok(match (request.method.as_str(), path) {
+        ("POST", "/post") => page::post(shared, request),
+        ("GET", "/get") => page::get(shared, request),
+        ("GET", "/ad") => page::advertise(shared, request),
+        ("GET", "/cgi") => by_a_process(shared, request)?,
+        _ => Answer::error(404),
+    })
+}
+
+/// Has a process of its own answer.
+fn by_a_process(shared: &Shared, request: &Request) -> io::Result<Answer> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("web-once").arg(&shared.files).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        write!(input, "GET {} HTTP/1.1\r\nx-real-ip: {}\r\n\r\n", request.target, request.header("x-real-ip"))?;
     }
-    match path {
-        "/ad" => advertisement(shared, request, query),
-        _ => (String::new(), page(query, &file(shared, query))),
+    let mut whole = Vec::new();
+    if let Some(mut output) = child.stdout.take() {
+        output.read_to_end(&mut whole)?;
     }
-}
-
-/// The file that a query names; nothing where there is none.
-fn file(shared: &Shared, query: &str) -> Vec<u8> {
-    let is_inside = query.split('/').all(|part| part != "..");
-    let path = shared.files.join(query.trim_start_matches('/'));
-    if is_inside { std::fs::read(path).unwrap_or_default() } else { Vec::new() }
-}
-
-fn page(title: &str, content: &[u8]) -> Vec<u8> {
-    let mut page = format!("<!doctype html><title>{title}</title><pre>").into_bytes();
-    page.extend_from_slice(content);
-    page.extend_from_slice(b"</pre>\n");
-    page
-}
-
-/// Chooses by who the cookie says asks, and by what was shown last.
-fn advertisement(shared: &Shared, request: &Request, query: &str) -> (String, Vec<u8>) {
-    let cookie = request.headers.get("cookie").map_or("", String::as_str);
-    let number = |name: &str| {
-        let value = cookie.split(['&', ';', '=']).skip_while(|word| !word.trim().ends_with(name)).nth(1);
-        value.and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0)
-    };
-    let chosen = (number("user_id") * 7 + number("last_ad") + 1) % ADVERTISEMENTS;
-    let mut head = String::new();
-    let _ = write!(head, "Set-Cookie: my_cookie=user_id={}&last_ad={chosen}\r\n", number("user_id"));
-    (head, page(&format!("advertisement {chosen}"), &file(shared, query)))
-}
-
-fn post(shared: &Shared, body: &[u8]) -> (String, Vec<u8>) {
-    let text = String::from_utf8_lossy(body).into_owned();
-    let root = text.split('&').find_map(|field| field.strip_prefix("urlroot=")).unwrap_or_default().to_string();
-    let mut posted = shared.posted.lock().unwrap_or_else(PoisonError::into_inner);
-    posted.push(text);
-    let number = posted.len();
-    drop(posted);
-    (String::new(), page(&format!("record {number}"), &file(shared, &root)))
+    child.wait()?;
+    Ok(Answer::whole(whole))
 }

@@ -1,11 +1,11 @@
 //! `sing bench web`: how many requests a second the web server answers, beside nginx with the same files and the same
 //! client, in the same run.
 //!
-//! Each side serves alone, on one processor of the host, while the client asks from another: so requests a second are
-//! those of one processor, and what counts is their number for each second of processor time used. After both had
-//! their turn the next round begins, so that what else the host does falls on both. On a bare machine Linux runs in the
-//! same QEMU, and the processor time is QEMU's. Deliberately not here: what is
-//! asked for (`files`).
+//! Both sides run all the time, on one processor of the host, and are asked in short turns one after the other while
+//! the client asks from another processor: so what else the host does falls on both, and who is not asked uses nothing.
+//! Requests a second are those of one processor, and what counts is their number for each second of processor time
+//! used. On a bare machine Linux runs in the same QEMU, and the processor time is QEMU's. Deliberately not here: what
+//! is asked for (`files`).
 
 mod client;
 mod files;
@@ -31,20 +31,31 @@ use guest::Guest;
 use here::Here;
 use nginx::Nginx;
 
-/// How long one side is asked in a round.
-const SECONDS: u32 = 8;
-/// Before it counts: caches fill, applications start.
-const WARM_UP_SECONDS: u32 = 2;
+/// How long one side is asked for one mix in a round.
+const SECONDS: u32 = 3;
+/// Before the first turn with a mix: caches fill, applications start.
+const WARM_UP_SECONDS: u32 = 1;
 const SERVERS_PROCESSOR: &str = "0";
 const CLIENTS_PROCESSOR: &str = "1";
 
 /// What one side did in one round.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Turn {
     /// As the client saw it.
     pub seen: Seen,
     /// Processor time used meanwhile by the servers, seconds of each second.
     pub processors: f64,
+    /// What of it which part used.
+    pub parts: Vec<Part>,
+}
+
+/// A process of a side, or all of a program, and its processor time; in a unit that is the same for all of the side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// What people call it.
+    pub name: String,
+    /// How much it has used.
+    pub used: f64,
 }
 
 impl Turn {
@@ -74,7 +85,6 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     }
     let folder = repository.output("bench/web");
     let served = folder.join("files");
-    std::fs::create_dir_all(&served).map_err(|error| Failure::file("make the folder", &served, &error))?;
     files::write(&served)?;
     let sides = Sides { repository, arguments, folder: folder.clone(), served };
     let only = arguments.only.as_deref().unwrap_or("");
@@ -84,18 +94,22 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         client::write_script(&script, &files::requests(mix))?;
         measured.push((Measured { mix, here: Vec::new(), linux: Vec::new() }, script));
     }
+    let port = free_port()?;
+    let here = (port, sides.here(port)?);
+    let port = free_port()?;
+    let linux = sides.linux(port)?.map(|server| (port, server));
+    for (_, script) in &measured {
+        for (port, _) in [Some(&here), linux.as_ref()].into_iter().flatten() {
+            client::ask(CLIENTS_PROCESSOR, script, &address(*port), WARM_UP_SECONDS)?;
+        }
+    }
     for round in 1..=arguments.rounds {
         eprintln!("sing: round {round} of {}", arguments.rounds);
-        let port = free_port()?;
-        let here = sides.here(port)?;
         for (one, script) in &mut measured {
-            one.here.push(turn(script, port, here.as_ref())?);
-        }
-        drop(here);
-        let port = free_port()?;
-        let Some(linux) = sides.linux(port)? else { continue };
-        for (one, script) in &mut measured {
-            one.linux.push(turn(script, port, linux.as_ref())?);
+            one.here.push(turn(script, &here)?);
+            if let Some(linux) = &linux {
+                one.linux.push(turn(script, linux)?);
+            }
         }
     }
     let measured: Vec<Measured> = measured.into_iter().map(|(one, _)| one).collect();
@@ -110,7 +124,13 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
 trait Server {
     /// Seconds of processor time used so far.
     fn processor_seconds(&self) -> f64;
+
+    /// How its processor time so far is split, as far as that is known.
+    fn parts(&self) -> Vec<Part>;
 }
+
+/// A port of this host, and who serves there.
+type Serving = (u16, Box<dyn Server>);
 
 /// Starts either side on the machine that is measured.
 struct Sides<'a> {
@@ -124,7 +144,7 @@ impl Sides<'_> {
     fn here(&self, port: u16) -> Outcome<Box<dyn Server>> {
         let machine = self.arguments.machine.to_possible_value().map(|value| value.get_name().to_string());
         let machine = machine.unwrap_or_default();
-        let started = Here::start(&self.served, &self.folder.join("here.log"), port, SERVERS_PROCESSOR, &machine)?;
+        let started = Here::start(self.repository, &self.served, port, SERVERS_PROCESSOR, &machine)?;
         Ok(Box::new(started))
     }
 
@@ -142,16 +162,37 @@ impl Sides<'_> {
     }
 }
 
-fn turn(script: &Path, port: u16, server: &dyn Server) -> Outcome<Turn> {
-    let address = format!("http://127.0.0.1:{port}/");
-    client::ask(CLIENTS_PROCESSOR, script, &address, WARM_UP_SECONDS)?;
-    let before = server.processor_seconds();
-    let seen = client::ask(CLIENTS_PROCESSOR, script, &address, SECONDS)?;
-    Ok(Turn { seen, processors: (server.processor_seconds() - before) / f64::from(SECONDS) })
+fn address(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/")
+}
+
+fn turn(script: &Path, (port, server): &Serving) -> Outcome<Turn> {
+    let (parts, before) = (server.parts(), server.processor_seconds());
+    let seen = client::ask(CLIENTS_PROCESSOR, script, &address(*port), SECONDS)?;
+    let processors = (server.processor_seconds() - before) / f64::from(SECONDS);
+    Ok(Turn { seen, processors, parts: used_since(&parts, server.parts()) })
+}
+
+/// What each part has used since an earlier look; a process that was not there then has used all of it since.
+fn used_since(before: &[Part], now: Vec<Part>) -> Vec<Part> {
+    let earlier = |name: &str| before.iter().find(|part| part.name == name).map_or(0.0, |part| part.used);
+    now.into_iter().map(|part| Part { used: (part.used - earlier(&part.name)).max(0.0), ..part }).collect()
 }
 
 /// A port that nobody has at present.
 fn free_port() -> Outcome<u16> {
     let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
     address.map(|address| address.port()).map_err(|error| Failure::new(format!("this host has no free port: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_before_does_not_count() {
+        let part = |name: &str, used: f64| Part { name: name.into(), used };
+        let used = used_since(&[part("a", 1.0), part("gone", 9.0)], vec![part("a", 3.0), part("new", 2.0)]);
+        assert_eq!(used, [part("a", 2.0), part("new", 2.0)]);
+    }
 }

@@ -4,6 +4,7 @@
 //! for follows Zipf's law, which class the paper's shares. The choice is the same in every run. Deliberately not here:
 //! who asks and who answers.
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::failure::{Failure, Outcome};
@@ -12,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 pub const FOLDERS: usize = 20;
 /// Files of each class in a folder.
 const FILES: usize = 9;
-/// Bytes of the smallest file of each class; the n-th file is n times as large.
+/// Bytes of the smallest file of each class; the file with the number n is n + 1 times as large.
 const CLASS_BYTES: [usize; 4] = [102, 1_024, 10_240, 102_400];
 /// Of a hundred requests, how many are for a file of each class.
 const CLASS_SHARES: [u64; 4] = [35, 50, 14, 1];
@@ -25,8 +26,15 @@ const DYNAMIC_SHARE: u64 = 30;
 const DYNAMIC_SHARES: [u64; 3] = [415, 420, 160];
 /// Different requests that a client goes through again and again.
 pub const REQUESTS: usize = 8_192;
-/// Advertisements and users that cookies name.
-const PROFILES: u64 = 360;
+/// Visitors and advertisements that cookies name: those that the application knows.
+const VISITORS: u64 = 10_000;
+/// See `VISITORS`.
+const ADS: u64 = 360;
+/// In files of the two middle classes there is room for an advertisement, between two marks.
+const AD_CLASSES: Range<usize> = 1..3;
+const AD_PLACE: &str = "<!WEB99CAD><IMG SRC=\"/file_set/dir00000/class0_0\"><!/WEB99CAD>";
+/// What the page of the set's folder says; another text would be another set.
+const PAGE: &str = "<!doctype html><title>files</title><p>Files of SPECweb99, with places for advertisements\n";
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,27 +86,40 @@ impl Asked {
 /// # Errors
 /// A file cannot be written.
 pub fn write(folder: &Path) -> Outcome<()> {
-    let mark = folder.join("index.html");
-    if mark.exists() {
+    let page = folder.join("index.html");
+    if std::fs::read(&page).is_ok_and(|text| text == PAGE.as_bytes()) {
         return Ok(());
     }
-    let put = |path: &Path, bytes: usize, salt: usize| {
-        let text = (0..bytes).map(|at| b'a' + ((at / 61 + at % 61 + salt) % 26) as u8).collect::<Vec<u8>>();
-        std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))
-    };
+    // What another version of this program has left is not part of the set.
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
+    let put =
+        |path: &Path, text: &[u8]| std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error));
     for number in 0..FOLDERS {
         let place = folder.join(format!("dir{number:05}"));
         std::fs::create_dir_all(&place).map_err(|error| Failure::file("make the folder", &place, &error))?;
         for (class, bytes) in CLASS_BYTES.iter().enumerate() {
-            for file in 1..=FILES {
-                put(&place.join(format!("class{class}_{file}")), bytes * file, number + class + file)?;
+            for file in 0..FILES {
+                let mut text = letters(bytes * (file + 1), number + class + file);
+                if AD_CLASSES.contains(&class) {
+                    let middle = text.len() / 2;
+                    text[middle..middle + AD_PLACE.len()].copy_from_slice(AD_PLACE.as_bytes());
+                }
+                put(&place.join(name(class, file)), &text)?;
             }
         }
     }
-    put(&folder.join("small"), 1 << 10, 0)?;
-    put(&folder.join("large"), 1 << 20, 0)?;
-    std::fs::write(&mark, "<!doctype html><title>files</title>\n")
-        .map_err(|error| Failure::file("write", &mark, &error))
+    put(&folder.join("small"), &letters(1 << 10, 0))?;
+    put(&folder.join("large"), &letters(1 << 20, 0))?;
+    put(&page, PAGE.as_bytes())
+}
+
+fn letters(bytes: usize, salt: usize) -> Vec<u8> {
+    (0..bytes).map(|at| b'a' + ((at / 61 + at % 61 + salt) % 26) as u8).collect()
+}
+
+fn name(class: usize, file: usize) -> String {
+    format!("class{class}_{file}")
 }
 
 /// What the client asks for, in turn.
@@ -107,34 +128,46 @@ pub fn requests(mix: Mix) -> Vec<Asked> {
     let one = |dice: &mut Dice| match mix {
         Mix::Small => Asked::get("/small".into()),
         Mix::Large => Asked::get("/large".into()),
-        Mix::Static => Asked::get(file(dice)),
+        Mix::Static => Asked::get(format!("/{}", File::any(dice).path())),
         Mix::Whole if dice.below(100) < DYNAMIC_SHARE => dynamic(dice),
-        Mix::Whole => Asked::get(file(dice)),
+        Mix::Whole => Asked::get(format!("/{}", File::any(dice).path())),
     };
     (0..REQUESTS).map(|_| one(&mut dice)).collect()
 }
 
-fn file(dice: &mut Dice) -> String {
-    let folder = zipf(dice);
-    let class = dice.share(&CLASS_SHARES);
-    let file = dice.share(&FILE_SHARES) + 1;
-    format!("/dir{folder:05}/class{class}_{file}")
+/// A file of the set.
+struct File {
+    folder: usize,
+    class: usize,
+    number: usize,
+}
+
+impl File {
+    fn any(dice: &mut Dice) -> File {
+        File { folder: zipf(dice), class: dice.share(&CLASS_SHARES), number: dice.share(&FILE_SHARES) }
+    }
+
+    fn path(&self) -> String {
+        format!("dir{:05}/{}", self.folder, name(self.class, self.number))
+    }
 }
 
 fn dynamic(dice: &mut Dice) -> Asked {
-    let file = file(dice);
+    let file = File::any(dice);
+    let path = file.path();
     match dice.share(&[DYNAMIC_SHARES[0], DYNAMIC_SHARES[1], DYNAMIC_SHARES[2], 5]) {
-        0 => Asked::get(format!("/spec/get?{file}")),
+        0 => Asked::get(format!("/spec/get?file={path}")),
         1 => {
-            let user = dice.below(PROFILES);
-            let cookie = format!("my_cookie=user_id={}&last_ad={}", 10_000 + user, dice.below(PROFILES));
-            Asked { cookie: Some(cookie), ..Asked::get(format!("/spec/ad?{file}")) }
+            let cookie = format!("my_cookie=user_id={}&last_ad={}", dice.below(VISITORS), dice.below(ADS));
+            Asked { cookie: Some(cookie), ..Asked::get(format!("/spec/ad?file={path}")) }
         }
         2 => {
-            let form = format!("urlroot={file}&dir={}&class=1&num=1&client={}", zipf(dice), dice.below(PROFILES));
+            let File { folder, class, number } = file;
+            let client = dice.below(VISITORS);
+            let form = format!("urlroot=/&dir={folder}&class={class}&num={number}&client={client}");
             Asked { form: Some(form), ..Asked::get("/spec/post".into()) }
         }
-        _ => Asked::get(format!("/spec/cgi?{file}")),
+        _ => Asked::get(format!("/spec/cgi?file={path}")),
     }
 }
 
@@ -190,6 +223,21 @@ mod tests {
             assert!((seen - *share as f64).abs() < 2.0, "class {class}: {seen} of 100");
         }
         assert_eq!(asked, requests(Mix::Whole), "the choice is the same each time");
+    }
+
+    #[test]
+    fn each_file_that_is_asked_for_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let set = folder.path().join("set");
+        write(&set).expect("room for the set");
+        let asked = requests(Mix::Static).into_iter().chain(requests(Mix::Small)).chain(requests(Mix::Large));
+        for one in asked {
+            assert!(set.join(one.target.trim_start_matches('/')).is_file(), "{}", one.target);
+        }
+        let length = |path: &str| std::fs::metadata(set.join(path)).expect("a file").len();
+        assert_eq!((length("dir00000/class0_0"), length("dir00019/class3_8")), (102, 921_600));
+        let text = std::fs::read_to_string(set.join("dir00003/class1_0")).expect("text");
+        assert!(text.contains(AD_PLACE) && text.len() == 1_024, "{text}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::host_tools;
 use crate::repository::{Repository, write_if_changed};
 
 use super::processes::processor_seconds;
-use super::{Server, nginx};
+use super::{Part, Server, nginx};
 
 /// The guest's address in QEMU's own network (QEMU, documentation of `-netdev user`).
 const ADDRESS: &str = "10.0.2.15";
@@ -77,6 +77,11 @@ impl Guest {
 impl Server for Guest {
     fn processor_seconds(&self) -> f64 {
         processor_seconds(self.machine.id())
+    }
+
+    /// What its processes used is not seen from here.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
     }
 }
 

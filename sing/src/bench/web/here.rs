@@ -1,14 +1,16 @@
 //! This system's part: what `sing run --web` starts, with one processor.
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
+use crate::repository::Repository;
 
-use super::Server;
 use super::processes::processor_seconds;
+use super::{Part, Server};
 
 /// The first start may build the system.
 const START: Duration = Duration::from_secs(1_200);
@@ -16,9 +18,17 @@ const START: Duration = Duration::from_secs(1_200);
 const END: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// How long its page about itself may take.
+const ANSWER: Duration = Duration::from_secs(10);
+/// That page shows nothing new for a while after it was asked for.
+const STALE: Duration = Duration::from_millis(300);
+
 /// The system while it serves; it ends when this is dropped.
 pub struct Here {
     machine: Child,
+    port: u16,
+    /// The disk of its access log, which nobody wants afterwards.
+    log: PathBuf,
 }
 
 impl Here {
@@ -26,7 +36,8 @@ impl Here {
     ///
     /// # Errors
     /// It cannot be started, or ends before it serves.
-    pub fn start(files: &Path, log: &Path, port: u16, processor: &str, machine: &str) -> Outcome<Here> {
+    pub fn start(repository: &Repository, files: &Path, port: u16, processor: &str, machine: &str) -> Outcome<Here> {
+        let log = &repository.output("bench/web/here.log");
         let sing = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find sing: {error}")))?;
         let output = std::fs::File::create(log).map_err(|error| Failure::file("write", log, &error))?;
         let errors = output.try_clone().map_err(|error| Failure::file("write", log, &error))?;
@@ -35,7 +46,7 @@ impl Here {
         command.args(["--port", &port.to_string(), "--processors", "1", "--machine", machine]);
         command.stdin(Stdio::piped()).stdout(output).stderr(errors);
         let machine = command.spawn().map_err(|error| Failure::file("start", Path::new("taskset"), &error))?;
-        let mut here = Here { machine };
+        let mut here = Here { machine, port, log: repository.output(&format!("web/log-{port}.img")) };
         let said = |what: &str| {
             let details = std::fs::read_to_string(log).unwrap_or_default();
             Failure::new(what.to_string()).details(details).remedy("try it with `cargo sing run --web FOLDER`")
@@ -54,10 +65,43 @@ impl Here {
     }
 }
 
+impl Here {
+    /// The system's page about itself, for programs.
+    fn status(&self) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], self.port)))?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.write_all(b"GET /status/status.json HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, page)| page.into()))
+    }
+}
+
 impl Server for Here {
     fn processor_seconds(&self) -> f64 {
         processor_seconds(self.machine.id())
     }
+
+    /// By program: cycles that its processes have used. A system that does not tell has no parts.
+    fn parts(&self) -> Vec<Part> {
+        std::thread::sleep(STALE);
+        self.status().map_or_else(|_| Vec::new(), |page| programs(&page))
+    }
+}
+
+/// Processor time by program, from the page about the system.
+fn programs(page: &str) -> Vec<Part> {
+    let page: serde_json::Value = serde_json::from_str(page).unwrap_or_default();
+    let mut parts: Vec<Part> = Vec::new();
+    for process in page["processes"].as_array().into_iter().flatten() {
+        let (Some(name), Some(cycles)) = (process["name"].as_str(), process["cycles"].as_u64()) else { continue };
+        let used = cycles as f64;
+        match parts.iter_mut().find(|part| part.name == name) {
+            Some(part) => part.used += used,
+            None => parts.push(Part { name: name.into(), used }),
+        }
+    }
+    parts
 }
 
 impl Drop for Here {
@@ -67,11 +111,26 @@ impl Drop for Here {
         let begun = Instant::now();
         while begun.elapsed() < END {
             if self.machine.try_wait().is_ok_and(|ended| ended.is_some()) {
-                return;
+                break;
             }
             std::thread::sleep(LOOK_EVERY);
         }
         let _ = self.machine.kill();
         let _ = self.machine.wait();
+        let _ = std::fs::remove_file(&self.log);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_a_program_are_one_part() {
+        let process = |name: &str, used: u64| format!("{{\"name\": \"{name}\", \"cycles\": {used}}}");
+        let page = format!("{{\"processes\": [{}, {}, {}]}}", process("a", 1), process("b", 3), process("a", 1));
+        let parts: Vec<(String, f64)> = programs(&page).into_iter().map(|part| (part.name, part.used)).collect();
+        assert_eq!(parts, [("a".into(), 2.0), ("b".into(), 3.0)]);
+        assert!(programs("no page").is_empty());
     }
 }

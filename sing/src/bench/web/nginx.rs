@@ -1,14 +1,20 @@
 //! Linux's part: nginx with one worker, and behind it a process for what is dynamic, as users run it.
 
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
 use crate::host_tools;
 use crate::repository::write_whole;
 
-use super::Server;
 use super::processes::processor_seconds;
+use super::{Part, Server};
+
+/// How long both may take until they answer.
+const START: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// nginx and the process behind it; both end when it is dropped.
 pub struct Nginx {
@@ -46,13 +52,35 @@ impl Nginx {
         let mut serving = on_processor(&program);
         serving.arg("-p").arg(folder).arg("-c").arg(&configuration);
         let server = started(serving, &program)?;
-        Ok(Some(Nginx { program, configuration, folder: folder.into(), server, behind }))
+        let mut nginx = Nginx { program, configuration, folder: folder.into(), server, behind };
+        nginx.wait(port, &socket)?;
+        Ok(Some(nginx))
+    }
+
+    /// Until both can be asked.
+    fn wait(&mut self, port: u16, socket: &Path) -> Outcome<()> {
+        let begun = Instant::now();
+        while TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_err() || !socket.exists() {
+            let has_ended =
+                [&mut self.server, &mut self.behind].map(|one| one.try_wait().is_ok_and(|end| end.is_some()));
+            if has_ended != [false; 2] || begun.elapsed() > START {
+                let log = std::fs::read_to_string(self.folder.join("error.log")).unwrap_or_default();
+                return Err(Failure::new("nginx does not serve").details(log));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
     }
 }
 
 impl Server for Nginx {
     fn processor_seconds(&self) -> f64 {
         processor_seconds(self.server.id()) + processor_seconds(self.behind.id())
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let part = |name: &str, process: &Child| Part { name: name.into(), used: processor_seconds(process.id()) };
+        vec![part("nginx", &self.server), part("application behind nginx", &self.behind)]
     }
 }
 
@@ -84,7 +112,8 @@ pub fn configured(folder: &Path, files: &Path, socket: &Path, (address, port): (
          open_file_cache max=10000;\nopen_file_cache_valid 1s;\n\
          upstream behind {{ server unix:{socket}; keepalive 64; keepalive_requests 1000000000; }}\n\
          server {{\nlisten {address}:{port} backlog=1024;\nroot {files};\n\
-         location /spec/ {{ proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}\n\
+         location /spec/ {{ proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection \"\";\n\
+         proxy_set_header X-Real-IP $remote_addr; }}\n\
          }}\n}}\n"
     )
 }

@@ -12,7 +12,8 @@ struct Process {
     ticks: u64,
 }
 
-/// Seconds of processor time that a process and all its descendants that are alive have used.
+/// Seconds of processor time that a process and all its descendants have used: those that are alive, and those whose
+/// end their parent has heard of.
 pub fn processor_seconds(root: u32) -> f64 {
     let all = processes(Path::new("/proc"));
     let mut family = vec![root];
@@ -39,7 +40,9 @@ fn process(number: u32, stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
     let parent = fields.get(1)?.parse().ok()?;
     let ticks = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    Some(Process { number, parent, ticks: ticks(11)? + ticks(12)? })
+    let own = ticks(11)? + ticks(12)?;
+    let of_ended_children = ticks(13)? + ticks(14)?;
+    Some(Process { number, parent, ticks: own + of_ended_children })
 }
 
 #[cfg(test)]
@@ -48,9 +51,9 @@ mod tests {
 
     #[test]
     fn times_are_found_behind_any_name() {
-        let stat = "7 (a b) c) S 3 7 7 0 -1 4194560 1 0 0 0 25 17 0 0 20 0 1 0 5 6 7";
+        let stat = "7 (a b) c) S 3 7 7 0 -1 4194560 1 0 0 0 25 17 3 2 20 0 1 0 5 6 7";
         let process = process(7, stat).expect("a process");
-        assert_eq!((process.number, process.parent, process.ticks), (7, 3, 42));
+        assert_eq!((process.number, process.parent, process.ticks), (7, 3, 47));
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! The figures of the web server as a table and as JSON, each beside nginx's.
+//!
+//! Ratios are those of turns that followed one another, so that what the host did meanwhile falls out of them.
 
 use std::fmt::Write as _;
 
@@ -6,78 +8,166 @@ use serde_json::json;
 
 use crate::bench::table::grouped;
 
-use super::{Measured, Turn};
+use super::{Measured, Part, Turn};
 
 /// Requests for each processor are to be at least so many of nginx's.
 const WANTED: f64 = 0.8;
+/// Parts that used less of a hundred than this are shown as one.
+const LEAST_SHARE: f64 = 0.5;
 
-/// The table for people.
+/// A figure of a turn, and what it is called.
+struct Figure {
+    title: &'static str,
+    of: fn(&Turn) -> f64,
+}
+
+const FIGURES: [Figure; 7] = [
+    Figure { title: "requests/s", of: |turn| turn.seen.requests_per_s },
+    Figure { title: "for each CPU", of: Turn::for_each_processor },
+    Figure { title: "CPU us each", of: |turn| 1e6 / turn.for_each_processor().max(1e-6) },
+    Figure { title: "MB/s", of: |turn| turn.seen.bytes_per_s / 1e6 },
+    Figure { title: "mean us", of: |turn| turn.seen.mean_us },
+    Figure { title: "median us", of: |turn| turn.seen.p50_us },
+    Figure { title: "99 % us", of: |turn| turn.seen.p99_us },
+];
+const FOR_EACH_PROCESSOR: usize = 1;
+const MEAN: usize = 4;
+
+/// The tables for people.
 pub fn table(measured: &[Measured]) -> String {
-    let mut text = format!(
-        "{:<26} {:>12} {:>12} {:>7} {:>12} {:>12} {:>11} {:>11}\n",
-        "on one processor", "requests/s", "nginx", "ratio", "for each CPU", "nginx", "mean, us", "nginx, us"
-    );
-    let mut failed = 0;
-    for one in measured {
-        let here = |figure: &dyn Fn(&Turn) -> f64| median(&one.here, figure);
-        let linux = |figure: &dyn Fn(&Turn) -> f64| median(&one.linux, figure);
-        let requests = |turn: &Turn| turn.seen.requests_per_s;
-        let ratio = ratio(one);
-        let verdict = if ratio.is_some_and(|ratio| ratio < WANTED) { "  missed" } else { "" };
-        let _ = writeln!(
-            text,
-            "{:<26} {:>12} {:>12} {:>7} {:>12} {:>12} {:>11} {:>11}{verdict}",
-            one.mix.name(),
-            whole(here(&requests)),
-            whole(linux(&requests)),
-            ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")),
-            whole(here(&Turn::for_each_processor)),
-            whole(linux(&Turn::for_each_processor)),
-            whole(here(&|turn| turn.seen.mean_us)),
-            whole(linux(&|turn| turn.seen.mean_us)),
-        );
-        failed += one.here.iter().map(|turn| turn.seen.failed).sum::<u64>();
+    let mut text = format!("{:<24} {:<6}", "on one processor", "");
+    for figure in &FIGURES {
+        let _ = write!(text, " {:>12}", figure.title);
     }
-    let _ = writeln!(text, "ratio: requests for each second of processor time, of nginx's; wanted {WANTED}");
+    text.push('\n');
+    for one in measured {
+        row(&mut text, one.mix.name(), "here", |figure| {
+            median(&one.here, figure.of).map(|figure| grouped(figure as u64))
+        });
+        row(&mut text, "", "nginx", |figure| median(&one.linux, figure.of).map(|figure| grouped(figure as u64)));
+        row(&mut text, "", "ratio", |figure| ratio(one, figure).map(|ratio| format!("{ratio:.2}")));
+        for missed in missed(one) {
+            let _ = writeln!(text, "{:<24} missed: {missed}", "");
+        }
+    }
+    let _ =
+        writeln!(text, "wanted: requests for each second of processor time at least {WANTED} of nginx's, and their");
+    let _ = writeln!(text, "mean time no longer; ratios are medians of those of turns that followed one another");
+    let failed: u64 = measured.iter().flat_map(|one| &one.here).map(|turn| turn.seen.failed).sum();
     if failed > 0 {
         let _ = writeln!(text, "{failed} requests were not answered as they should be");
     }
+    let failed: u64 = measured.iter().flat_map(|one| &one.linux).map(|turn| turn.seen.failed).sum();
+    if failed > 0 {
+        let _ = writeln!(text, "{failed} requests were not answered by nginx as they should be");
+    }
+    for one in measured {
+        shares(&mut text, one);
+    }
     text
+}
+
+fn row(text: &mut String, name: &str, side: &str, cell: impl Fn(&Figure) -> Option<String>) {
+    let _ = write!(text, "{name:<24} {side:<6}");
+    for figure in &FIGURES {
+        let _ = write!(text, " {:>12}", cell(figure).unwrap_or_else(|| "-".into()));
+    }
+    text.push('\n');
+}
+
+fn missed(one: &Measured) -> Vec<String> {
+    let mut missed = Vec::new();
+    if ratio(one, &FIGURES[FOR_EACH_PROCESSOR]).is_some_and(|ratio| ratio < WANTED) {
+        missed.push(format!("requests for each second of processor time are less than {WANTED} of nginx's"));
+    }
+    if ratio(one, &FIGURES[MEAN]).is_some_and(|ratio| ratio > 1.0) {
+        missed.push("they take longer on average".into());
+    }
+    missed
+}
+
+/// Of what was used, how much which part used (as table 3 of "Sealing OS Processes" has it).
+fn shares(text: &mut String, one: &Measured) {
+    for turns in [&one.here, &one.linux] {
+        let parts = split(turns);
+        if parts.is_empty() {
+            continue;
+        }
+        let shown = parts.iter().filter(|(_, share)| *share >= LEAST_SHARE);
+        let mut words: Vec<String> = shown.map(|(name, share)| format!("{name} {share:.1} %")).collect();
+        let others: f64 = parts.iter().filter(|(_, share)| *share < LEAST_SHARE).map(|(_, share)| share).sum();
+        if others >= LEAST_SHARE {
+            words.push(format!("others {others:.1} %"));
+        }
+        let _ = writeln!(text, "processor time, {}: {}", one.mix.name(), words.join(", "));
+    }
+}
+
+/// The shares of all parts in a hundred, over all turns, the greatest first.
+fn split(turns: &[Turn]) -> Vec<(String, f64)> {
+    let mut parts: Vec<(String, f64)> = Vec::new();
+    for Part { name, used } in turns.iter().flat_map(|turn| &turn.parts) {
+        match parts.iter_mut().find(|(other, _)| other == name) {
+            Some((_, sum)) => *sum += used,
+            None => parts.push((name.clone(), *used)),
+        }
+    }
+    let all: f64 = parts.iter().map(|(_, used)| used).sum();
+    if all <= 0.0 {
+        return Vec::new();
+    }
+    parts.iter_mut().for_each(|(_, used)| *used *= 100.0 / all);
+    parts.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    parts
 }
 
 /// The figures for programs.
 pub fn json_list(measured: &[Measured]) -> String {
     let side = |turns: &[Turn]| {
+        let parts: serde_json::Map<String, serde_json::Value> =
+            split(turns).into_iter().map(|(name, share)| (name, json!(share / 100.0))).collect();
         json!({
-            "requests_per_s": median(turns, &|turn| turn.seen.requests_per_s),
-            "requests_per_processor_s": median(turns, &Turn::for_each_processor),
-            "bytes_per_s": median(turns, &|turn| turn.seen.bytes_per_s),
-            "mean_us": median(turns, &|turn| turn.seen.mean_us),
-            "p50_us": median(turns, &|turn| turn.seen.p50_us),
-            "p99_us": median(turns, &|turn| turn.seen.p99_us),
+            "requests_per_s": median(turns, |turn| turn.seen.requests_per_s),
+            "requests_per_processor_s": median(turns, Turn::for_each_processor),
+            "processors": median(turns, |turn| turn.processors),
+            "bytes_per_s": median(turns, |turn| turn.seen.bytes_per_s),
+            "mean_us": median(turns, |turn| turn.seen.mean_us),
+            "p50_us": median(turns, |turn| turn.seen.p50_us),
+            "p99_us": median(turns, |turn| turn.seen.p99_us),
             "failed": turns.iter().map(|turn| turn.seen.failed).sum::<u64>(),
+            "processor_shares": parts,
         })
     };
     let rows: Vec<_> = measured
         .iter()
-        .map(|one| json!({ "mix": one.mix.name(), "here": side(&one.here), "nginx": side(&one.linux) }))
+        .map(|one| {
+            json!({
+                "mix": one.mix.name(),
+                "here": side(&one.here),
+                "nginx": side(&one.linux),
+                "ratio_of_requests": ratio(one, &FIGURES[0]),
+                "ratio_of_requests_per_processor_s": ratio(one, &FIGURES[FOR_EACH_PROCESSOR]),
+                "ratio_of_mean_time": ratio(one, &FIGURES[MEAN]),
+            })
+        })
         .collect();
     format!("{}\n", serde_json::Value::from(rows))
 }
 
-/// Requests for each second of processor time, of nginx's.
-fn ratio(one: &Measured) -> Option<f64> {
-    Some(median(&one.here, &Turn::for_each_processor)? / median(&one.linux, &Turn::for_each_processor)?)
+/// How a figure here is to nginx's.
+fn ratio(one: &Measured, figure: &Figure) -> Option<f64> {
+    let pairs = one.here.iter().zip(&one.linux);
+    middle(pairs.map(|(here, linux)| (figure.of)(here) / (figure.of)(linux).max(f64::MIN_POSITIVE)).collect())
 }
 
-fn median(turns: &[Turn], figure: &dyn Fn(&Turn) -> f64) -> Option<f64> {
-    let mut all: Vec<f64> = turns.iter().map(figure).collect();
+fn median(turns: &[Turn], figure: impl Fn(&Turn) -> f64) -> Option<f64> {
+    middle(turns.iter().map(figure).collect())
+}
+
+fn middle(mut all: Vec<f64>) -> Option<f64> {
     all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied()
-}
-
-fn whole(figure: Option<f64>) -> String {
-    figure.map_or("-".into(), |figure| grouped(figure as u64))
+    let half = all.len() / 2;
+    if all.len() % 2 == 1 { Some(all[half]) } else { Some((all.get(half.checked_sub(1)?)? + all[half]) / 2.0) }
 }
 
 #[cfg(test)]
@@ -87,21 +177,36 @@ mod tests {
     use crate::bench::web::files::Mix;
 
     fn turn(requests_per_s: f64, processors: f64) -> Turn {
-        Turn { seen: Seen { requests_per_s, ..Seen::default() }, processors }
+        Turn { seen: Seen { requests_per_s, ..Seen::default() }, processors, parts: Vec::new() }
     }
 
     #[test]
     fn requests_count_for_the_processor_time_they_took() {
         let here = vec![turn(1_000.0, 0.5), turn(1_100.0, 0.5), turn(900.0, 0.5)];
-        let one = Measured { mix: Mix::Small, here, linux: vec![turn(3_000.0, 1.0)] };
-        assert_eq!(ratio(&one).map(|ratio| (ratio * 100.0) as u32), Some(66));
-        let text = table(&[one]);
-        assert!(text.contains("0.67") && text.contains("missed"), "{text}");
+        let linux = vec![turn(3_000.0, 1.0), turn(3_300.0, 1.0), turn(2_700.0, 1.0)];
+        let text = table(&[Measured { mix: Mix::Small, here, linux }]);
+        assert!(text.contains("0.67") && text.contains("missed: requests for each"), "{text}");
     }
 
     #[test]
     fn what_was_not_measured_is_a_dash() {
         let text = table(&[Measured { mix: Mix::Large, here: vec![turn(10.0, 1.0)], linux: Vec::new() }]);
         assert!(text.contains(" - ") && !text.contains("missed"), "{text}");
+    }
+
+    #[test]
+    fn shares_make_a_hundred() {
+        let part = |name: &str, used: f64| Part { name: name.into(), used };
+        let turns = [
+            Turn { parts: vec![part("a", 1.0), part("b", 5.0)], ..turn(1.0, 1.0) },
+            Turn { parts: vec![part("b", 4.0)], ..turn(1.0, 1.0) },
+        ];
+        assert_eq!(split(&turns), [("b".to_string(), 90.0), ("a".to_string(), 10.0)]);
+        assert!(split(&[turn(1.0, 1.0)]).is_empty());
+    }
+
+    #[test]
+    fn the_middle_of_an_even_number_lies_between_two() {
+        assert_eq!((middle(vec![]), middle(vec![3.0]), middle(vec![4.0, 2.0])), (None, Some(3.0), Some(3.0)));
     }
 }
