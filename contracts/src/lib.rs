@@ -58,6 +58,7 @@ pub mod net;
 pub mod net_address;
 pub mod packets;
 pub mod path;
+pub mod person;
 pub mod pipe_io;
 pub mod processes;
 pub mod programs;

@@ -8,12 +8,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::directory::NameError;
 use contracts::namespace::Namespace;
+use contracts::person::Person;
 use contracts::pipe_io::Output;
+use contracts::report;
 use contracts::text::{Align, Table, bytes, count, duration};
-use contracts::{console, report};
 use sip::diagnostics::{List, ProcessRecord, name};
 
 sip::startup!();
@@ -27,7 +26,7 @@ const ROWS: usize = 20;
 /// Prints a table for each interval.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
-    let terminal = is_terminal(&mut Namespace::new(startup.namespace));
+    let terminal = Person::find(&mut Namespace::new(startup.namespace)).is_some();
     let looks = match startup.count {
         Some(count) => u64::try_from(count).unwrap_or(1),
         None if terminal => u64::MAX,
@@ -92,17 +91,4 @@ fn table(old: &List<ProcessRecord>, new: &List<ProcessRecord>, elapsed_cycles: u
         bytes(memory),
         table.render()
     )
-}
-
-/// Whether a person's terminal is the console; without a console there is none.
-fn is_terminal(namespace: &mut Namespace) -> bool {
-    let opened = namespace.open("/dev/console", console::new_channel, |importer| match importer.receive() {
-        console::ImpStart::Success { next } => Ok(next),
-        console::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::NotPermitted)),
-        console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
-    });
-    match opened.map(|console| console.get_info().receive()) {
-        Ok(console::ImpReadyAfterGetInfo::Info { terminal, .. }) => terminal,
-        Ok(console::ImpReadyAfterGetInfo::ChannelClosed(_)) | Err(_) => false,
-    }
 }

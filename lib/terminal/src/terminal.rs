@@ -15,6 +15,7 @@ pub const TYPED_AHEAD_BYTES: usize = 64 * 1024;
 const LINE_BYTES: usize = 1 << 20;
 const CONTROL_C: u8 = 0x03;
 const FORM_FEED: u8 = 0x0c;
+const CARRIAGE_RETURN: u8 = b'\r';
 
 /// What is read at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub struct Terminal {
     at_row_start: bool,
     /// The last byte of output was the first of a character that may turn out to be a control character.
     after_c2: bool,
+    /// The last byte that was written is a carriage return: the row is still to be emptied.
+    after_return: bool,
 }
 
 impl Terminal {
@@ -75,6 +78,7 @@ impl Terminal {
             ended: false,
             at_row_start: true,
             after_c2: false,
+            after_return: false,
         }
     }
 
@@ -225,7 +229,8 @@ impl Terminal {
     }
 
     /// A program's output must not steer the terminal: control characters are shown as `^X`. A form feed is the
-    /// one way to begin a page at the top of an empty screen.
+    /// one way to begin a page at the top of an empty screen, a carriage return to begin the row anew, empty; before a
+    /// line end it says nothing.
     fn put_harmless(&mut self, byte: u8, out: &mut Vec<u8>) {
         if core::mem::take(&mut self.after_c2) {
             if (0x80..0xa0).contains(&byte) {
@@ -233,8 +238,12 @@ impl Terminal {
             }
             out.push(0xc2);
         }
+        if byte != b'\n' {
+            self.empty_row(out);
+        }
         match byte {
             b'\n' => out.extend_from_slice(b"\r\n"),
+            CARRIAGE_RETURN => out.push(CARRIAGE_RETURN),
             FORM_FEED => out.extend_from_slice(b"\x1b[H\x1b[J"),
             b'\t' | 0x20..=0x7e => out.push(byte),
             0x7f => out.extend_from_slice(b"^?"),
@@ -242,10 +251,20 @@ impl Terminal {
             0xc2 => self.after_c2 = true,
             _ => out.push(byte),
         }
+        self.after_return = byte == CARRIAGE_RETURN;
         self.at_row_start = matches!(byte, b'\n' | FORM_FEED);
     }
 
+    /// Takes away what is in the row, after a carriage return.
+    fn empty_row(&mut self, out: &mut Vec<u8>) {
+        if core::mem::take(&mut self.after_return) {
+            out.extend_from_slice(b"\x1b[K");
+            self.at_row_start = true;
+        }
+    }
+
     fn start_row(&mut self, out: &mut Vec<u8>) {
+        self.empty_row(out);
         if !self.at_row_start {
             out.extend_from_slice(b"\r\n");
             self.at_row_start = true;

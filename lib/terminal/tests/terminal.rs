@@ -37,6 +37,21 @@ fn output_does_not_steer_a_terminal() {
 }
 
 #[test]
+fn a_carriage_return_begins_the_row_anew() {
+    let mut terminal = Terminal::new(true, 80);
+    assert_eq!(shown(&mut terminal, b"1 %\r2 %\r \r"), b"1 %\r\x1b[K2 %\r\x1b[K \r");
+    assert_eq!(shown(&mut terminal, b"done\n"), b"\x1b[Kdone\r\n");
+    // Lines may end in the way of other systems.
+    assert_eq!(shown(&mut terminal, b"a\r"), b"a\r");
+    assert_eq!(shown(&mut terminal, b"\nb\r\n"), b"\r\nb\r\r\n");
+    // What is read begins in an empty row.
+    assert_eq!(shown(&mut terminal, b"half\r"), b"half\r");
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Text, "", &mut out);
+    assert!(out.starts_with(b"\x1b[K") && !out.starts_with(b"\x1b[K\r\n"), "{out:?}");
+}
+
+#[test]
 fn control_c_while_nothing_is_read_forgets_what_was_typed() {
     let mut terminal = Terminal::new(true, 80);
     assert!(!terminal.input(b"abc"));

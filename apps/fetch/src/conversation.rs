@@ -1,0 +1,225 @@
+//! One request and its answer, on a connection of its own.
+//!
+//! Key types: [`Conversation`], [`Answer`]. Content is read block by block as it comes, so that no more than a block
+//! is held of it. Deliberately not here: where content comes from and goes to.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::time::Duration;
+
+use contracts::net::{Connection, FOR_EVER, NetError, remaining_ms};
+use contracts::tcp::TcpError;
+use http::body::BodyReader;
+use http::request::{Framing, header_space};
+use http::response::{self, Extent};
+use sip::Deadline;
+use sip::exheap::ExVec;
+
+use crate::failure::Failure;
+
+/// The longest head of an answer, in bytes.
+const MOST_HEAD_BYTES: usize = 64 * 1024;
+/// Bytes that are asked for at once.
+const READ_BYTES: u32 = 256 * 1024;
+/// Answers of the kind that only say that another will follow.
+const MOST_INTERIM: usize = 8;
+
+/// How long to wait.
+#[derive(Clone, Copy)]
+pub struct Patience {
+    /// For each step.
+    pub wait: Duration,
+    /// For all of it.
+    pub limit: Deadline,
+}
+
+impl Patience {
+    /// The time limit of the next step.
+    pub fn step_ms(&self) -> u32 {
+        let wait = u32::try_from(self.wait.as_millis()).unwrap_or(FOR_EVER);
+        wait.clamp(1, FOR_EVER).min(remaining_ms(self.limit))
+    }
+
+    /// What a failure is, now that so much time has passed.
+    pub fn explain(&self, error: NetError) -> Failure {
+        let is_late = matches!(error, NetError::Silent | NetError::Tcp(TcpError::TimedOut));
+        if is_late && self.limit.has_passed() { Failure::Limit } else { error.into() }
+    }
+}
+
+/// What the head of an answer says that matters here.
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// What the server says of it.
+    pub reason: Vec<u8>,
+    /// Where it points to.
+    pub location: Option<String>,
+    /// Bytes of content, where they were announced.
+    pub announced: Option<u64>,
+    /// The head as people read it: a line for the status and one for each field.
+    pub text: Vec<u8>,
+}
+
+/// A connection on which a request was sent.
+pub struct Conversation {
+    connection: Connection,
+    patience: Patience,
+    /// The last block that came, and which of its bytes were not looked at yet.
+    held: Option<(ExVec<u8>, Range<usize>)>,
+    content: Content,
+    came: u64,
+    announced: Option<u64>,
+}
+
+enum Content {
+    Framed(BodyReader),
+    UntilEnd,
+}
+
+impl Content {
+    /// Which of these bytes of a block are content, and which are to be looked at next.
+    fn look(&mut self, block: &[u8], rest: Range<usize>) -> Result<(Range<usize>, Range<usize>), Failure> {
+        let Content::Framed(reader) = self else { return Ok((rest.clone(), rest.end..rest.end)) };
+        let piece = reader.next(&block[rest.clone()]).map_err(|_| Failure::Framing)?;
+        let data = rest.start + piece.data.start..rest.start + piece.data.end;
+        // What stands behind the end was not asked for.
+        let next = if piece.ended { rest.end } else { rest.start + piece.consumed };
+        Ok((data, next..rest.end))
+    }
+}
+
+impl Conversation {
+    /// Nothing was sent yet.
+    pub fn new(connection: Connection, patience: Patience) -> Conversation {
+        Conversation { connection, patience, held: None, content: Content::UntilEnd, came: 0, announced: None }
+    }
+
+    /// Sends the first bytes of a block, and gives it back.
+    pub fn send(&mut self, block: ExVec<u8>, count: usize) -> Result<ExVec<u8>, Failure> {
+        let patience = self.patience;
+        self.in_time()?;
+        self.connection.write_block(block, count, patience.step_ms()).map_err(|error| patience.explain(error))
+    }
+
+    /// Sends bytes.
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let block = ExVec::from_slice(bytes).map_err(NetError::from)?;
+        self.send(block, bytes.len()).map(drop)
+    }
+
+    fn in_time(&self) -> Result<(), Failure> {
+        if self.patience.limit.has_passed() { Err(Failure::Limit) } else { Ok(()) }
+    }
+
+    /// Waits for the head of the answer; `to_head`: content is announced, but does not come.
+    pub fn answer(&mut self, to_head: bool) -> Result<Answer, Failure> {
+        let mut bytes = Vec::new();
+        let mut interim = 0;
+        loop {
+            if let Some((answer, head_bytes)) = self.parsed(&bytes, to_head)? {
+                // What follows the head in this block is the first of the content.
+                if let Some((_, rest)) = &mut self.held {
+                    rest.start = rest.end.saturating_sub(bytes.len() - head_bytes);
+                }
+                if !(100..200).contains(&answer.status) {
+                    return Ok(answer);
+                }
+                interim += 1;
+                if interim > MOST_INTERIM || answer.status == 101 {
+                    return Err(Failure::Framing);
+                }
+                bytes.drain(..head_bytes);
+                continue;
+            }
+            let Some((block, count)) = self.read()? else { return Err(Failure::NoAnswer) };
+            bytes.extend_from_slice(&block[..count]);
+            self.held = Some((block, 0..count));
+        }
+    }
+
+    fn parsed(&mut self, bytes: &[u8], to_head: bool) -> Result<Option<(Answer, usize)>, Failure> {
+        let mut space = header_space();
+        let Some(head) = response::parse(bytes, &mut space, MOST_HEAD_BYTES)? else { return Ok(None) };
+        let announced = match head.extent(to_head)? {
+            Extent::UntilEnd => {
+                self.content = Content::UntilEnd;
+                None
+            }
+            Extent::Framed(framing) => {
+                self.content = Content::Framed(BodyReader::new(framing, u64::MAX).map_err(|_| Failure::Framing)?);
+                if let Framing::Length(length) = framing { Some(length) } else { None }
+            }
+        };
+        self.announced = announced;
+        let mut text = Vec::new();
+        let version = if head.minor_version == 0 { "HTTP/1.0" } else { "HTTP/1.1" };
+        text.extend_from_slice(alloc::format!("{version} {} {}\n", head.status, head.reason).as_bytes());
+        for (name, value) in head.headers() {
+            text.extend_from_slice(name.as_bytes());
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(value);
+            text.push(b'\n');
+        }
+        let location = head.header("location").map(|value| String::from_utf8_lossy(value).into_owned());
+        let reason = head.reason.as_bytes().to_vec();
+        Ok(Some((Answer { status: head.status, reason, location, announced, text }, head.head_bytes)))
+    }
+
+    /// The next of the content: a block, and which of its bytes it is. `None`: there is no more.
+    pub fn next(&mut self) -> Result<Option<Piece>, Failure> {
+        loop {
+            if let Content::Framed(reader) = &self.content
+                && reader.has_ended()
+            {
+                return Ok(None);
+            }
+            let Some((block, rest)) = self.held.take() else {
+                match self.read().map_err(|failure| self.cut_short(failure))? {
+                    Some((block, count)) => self.held = Some((block, 0..count)),
+                    None if matches!(self.content, Content::UntilEnd) => return Ok(None),
+                    None => return Err(Failure::CutShort { came: self.came, announced: self.announced }),
+                }
+                continue;
+            };
+            let (data, left) = self.content.look(&block, rest)?;
+            self.came += data.len() as u64;
+            match (data.is_empty(), left.is_empty()) {
+                (true, true) => {}
+                (true, false) => self.held = Some((block, left)),
+                (false, true) => return Ok(Some((block, data))),
+                // The rest of the block is framing and other chunks: this piece is copied out of it.
+                (false, false) => {
+                    let copied = ExVec::from_slice(&block[data.clone()]).map_err(NetError::from)?;
+                    self.held = Some((block, left));
+                    return Ok(Some((copied, 0..data.len())));
+                }
+            }
+        }
+    }
+
+    /// Bytes of content so far.
+    pub fn came(&self) -> u64 {
+        self.came
+    }
+
+    /// A connection that breaks in the middle of the content has cut it short.
+    fn cut_short(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Net(NetError::Tcp(TcpError::Reset)) => {
+                Failure::CutShort { came: self.came, announced: self.announced }
+            }
+            other => other,
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<(ExVec<u8>, usize)>, Failure> {
+        let patience = self.patience;
+        self.in_time()?;
+        self.connection.read(READ_BYTES, patience.step_ms()).map_err(|error| patience.explain(error))
+    }
+}
+
+/// A block, and which of its bytes are meant.
+pub type Piece = (ExVec<u8>, Range<usize>);

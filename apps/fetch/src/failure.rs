@@ -1,0 +1,123 @@
+//! Why something was not fetched, in words.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use contracts::access::AccessError;
+use contracts::net::NetError;
+use contracts::text::{bytes, printable};
+use http::response::ResponseError;
+use http::url::UrlError;
+
+/// Why something was not fetched. Shown, it is the rest of a sentence that begins with the address.
+#[derive(Debug)]
+pub enum Failure {
+    /// The address cannot be asked.
+    Url(UrlError),
+    /// The connection.
+    Net(NetError),
+    /// The answer is not understood.
+    Response(ResponseError),
+    /// The content is not framed as it must be.
+    Framing,
+    /// The content ended early.
+    CutShort {
+        /// Bytes that came.
+        came: u64,
+        /// Bytes that were announced.
+        announced: Option<u64>,
+    },
+    /// The server ended the connection without an answer.
+    NoAnswer,
+    /// The server says that it failed, or that the client did.
+    Status(u16, Vec<u8>),
+    /// The server points elsewhere, and that is not gone after.
+    Redirect(String),
+    /// The server pointed elsewhere so many times.
+    TooManyRedirects(u64),
+    /// The server points to where nothing can be asked.
+    BadRedirect(String, UrlError),
+    /// All of it took too long.
+    Limit,
+    /// A file of this system.
+    File(String, AccessError),
+    /// The file that was sent became shorter meanwhile.
+    Shrunk(String),
+    /// Nobody reads what is written.
+    Output,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Url(error) => error.fmt(formatter),
+            Failure::Net(NetError::Silent) => {
+                formatter.write_str("the server is silent; try again, or allow more time with --wait")
+            }
+            Failure::Net(error) => error.fmt(formatter),
+            Failure::Response(error) => error.fmt(formatter),
+            Failure::Framing => formatter.write_str("the content is not framed as HTTP wants it; it is not whole"),
+            Failure::CutShort { came, announced: Some(announced) } => {
+                write!(formatter, "the content was cut off after {} of {}; try again", bytes(*came), bytes(*announced))
+            }
+            Failure::CutShort { came, announced: None } => {
+                write!(formatter, "the content was cut off after {}; try again", bytes(*came))
+            }
+            Failure::NoAnswer => formatter.write_str("the server ended the connection without an answer; try again"),
+            Failure::Status(status, reason) => {
+                let reason = printable(reason);
+                let blank = if reason.is_empty() { "" } else { " " };
+                write!(formatter, "the server answers {status}{blank}{reason}{}", remedy(*status))
+            }
+            Failure::Redirect(to) => {
+                write!(formatter, "it is at {} now; --redirects 1 goes there", printable(to.as_bytes()))
+            }
+            Failure::TooManyRedirects(most) => {
+                write!(formatter, "the server points on after {most} redirects; --redirects allows more")
+            }
+            Failure::BadRedirect(to, error) => write!(formatter, "it points to {}: {error}", printable(to.as_bytes())),
+            Failure::Limit => formatter.write_str("it took longer than --limit allows"),
+            Failure::File(path, error) => write!(formatter, "{path}: {error}"),
+            Failure::Shrunk(path) => write!(formatter, "{path}: it became shorter while it was sent; try again"),
+            Failure::Output => formatter.write_str("nobody reads the output any more"),
+        }
+    }
+}
+
+fn remedy(status: u16) -> &'static str {
+    match status {
+        401 | 403 => "; it is not for everybody",
+        404 => "; check the path",
+        405 => "; it takes no such request there",
+        413 => "; the file is too long for it",
+        429 | 503 => "; try again later",
+        500..=599 => "; the fault is on its side",
+        _ => "",
+    }
+}
+
+impl From<UrlError> for Failure {
+    fn from(error: UrlError) -> Failure {
+        Failure::Url(error)
+    }
+}
+
+impl From<NetError> for Failure {
+    fn from(error: NetError) -> Failure {
+        Failure::Net(error)
+    }
+}
+
+impl From<ResponseError> for Failure {
+    fn from(error: ResponseError) -> Failure {
+        Failure::Response(error)
+    }
+}
+
+/// Of a file that whoever asked knows.
+impl From<AccessError> for Failure {
+    fn from(error: AccessError) -> Failure {
+        Failure::File(String::new(), error)
+    }
+}
