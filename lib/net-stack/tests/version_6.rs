@@ -6,15 +6,10 @@ use std::task::{Poll, Waker};
 
 use net_stack::{Address, End, Failure, IpAddress, IpCidr, Limits, Origin};
 use wire::raw::{self, icmp_6, solicitation};
-use wire::{Network, bytes, hardware};
+use wire::{Network, bytes, hardware, own_of_link};
 
 fn text(address: &str) -> IpAddress {
     address.parse().expect("an address")
-}
-
-/// The address that a host makes for its link.
-fn own_of_link(host: usize) -> IpAddress {
-    text(&format!("fe80::ff:fe00:{}", host + 1))
 }
 
 fn network_of(hosts: usize) -> Network {

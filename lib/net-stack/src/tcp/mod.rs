@@ -525,7 +525,10 @@ impl Tcp {
         let Some(connection) = self.get_mut(id) else { return };
         connection.unanswered_since_ns = match connection.is_unanswered() {
             true => connection.unanswered_since_ns.or(Some(now_ns)),
-            false => None,
+            false => {
+                connection.hint = None;
+                None
+            }
         };
         let is_late = connection.given_up_at_ns().is_some_and(|time_ns| now_ns >= time_ns);
         let is_orphan = match connection.holder {

@@ -69,6 +69,11 @@ pub fn address(host: usize) -> IpAddress {
     IpAddress::v4(192, 0, 2, host as u8 + 1)
 }
 
+/// The address that a host makes for its link.
+pub fn own_of_link(host: usize) -> IpAddress {
+    format!("fe80::ff:fe00:{}", host + 1).parse().expect("an address")
+}
+
 pub fn hardware(host: usize) -> EthernetAddress {
     EthernetAddress([2, 0, 0, 0, 0, host as u8 + 1])
 }

@@ -1,0 +1,273 @@
+//! Addresses by DHCP: how they come, are kept, and go. The server is this test.
+
+mod wire;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use net_stack::{Address, End, IpAddress, IpCidr, Origin};
+use wire::{Network, hardware, raw};
+
+const DISCOVER: u8 = 1;
+const OFFER: u8 = 2;
+const REQUEST: u8 = 3;
+const ACK: u8 = 5;
+const NAK: u8 = 6;
+
+const SERVER: [u8; 4] = [198, 51, 100, 1];
+const LENT: [u8; 4] = [198, 51, 100, 20];
+const SERVER_HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 0x55];
+
+/// What a client asked.
+#[derive(Clone, Debug)]
+struct Asked {
+    kind: u8,
+    number: [u8; 4],
+    /// From which address, and whether it asked all servers.
+    source: [u8; 4],
+    is_for_all: bool,
+    at_s: u64,
+}
+
+/// The server's side of the link of host 0.
+struct Server {
+    network: Network,
+    asked: Rc<RefCell<Vec<Asked>>>,
+    now_s: Rc<RefCell<u64>>,
+    begun_s: u64,
+}
+
+fn option(message: &[u8], wanted: u8) -> Option<&[u8]> {
+    let mut rest = message.get(240..)?;
+    while let [kind, length, after @ ..] = rest {
+        if *kind == 255 {
+            return None;
+        }
+        let (data, next) = after.split_at_checked(usize::from(*length))?;
+        if *kind == wanted {
+            return Some(data);
+        }
+        rest = next;
+    }
+    None
+}
+
+impl Server {
+    fn new() -> Server {
+        let mut network = Network::new(1);
+        let asked: Rc<RefCell<Vec<Asked>>> = Rc::default();
+        let now_s = Rc::new(RefCell::new(0));
+        let (seen, now) = (Rc::clone(&asked), Rc::clone(&now_s));
+        network.filter = Some(Box::new(move |_, frame| {
+            if frame[12..14] == [8, 0] && frame[23] == 17 && frame[36..38] == [0, 67] {
+                let message = &frame[42..];
+                seen.borrow_mut().push(Asked {
+                    kind: option(message, 53).expect("a kind")[0],
+                    number: message[4..8].try_into().unwrap(),
+                    source: frame[26..30].try_into().unwrap(),
+                    is_for_all: frame[30..34] == [255; 4],
+                    at_s: *now.borrow(),
+                });
+            }
+            true
+        }));
+        network.stacks[0].set_dhcp(true);
+        let begun_s = network.now_ns / 1_000_000_000;
+        Server { network, asked, now_s, begun_s }
+    }
+
+    fn answer(&mut self, to: &Asked, kind: u8, lent: [u8; 4], seconds: u32, more: &[u8]) {
+        let mut message = vec![0; 236];
+        message[..4].copy_from_slice(&[2, 1, 6, 0]);
+        message[4..8].copy_from_slice(&to.number);
+        message[16..20].copy_from_slice(&lent);
+        message[28..34].copy_from_slice(&hardware(0).0);
+        message.extend([0x63, 0x82, 0x53, 0x63, 53, 1, kind, 54, 4]);
+        message.extend(SERVER);
+        if kind != NAK {
+            message.extend([51, 4]);
+            message.extend(seconds.to_be_bytes());
+            message.extend([1, 4, 255, 255, 255, 0, 3, 4]);
+            message.extend(SERVER);
+            message.extend(more);
+        }
+        message.push(255);
+        let mut udp = vec![0, 67, 0, 68];
+        udp.extend((8 + message.len() as u16).to_be_bytes());
+        udp.extend([0, 0]);
+        udp.extend(message);
+        let (source, destination) = (IpAddress::Ipv4(SERVER.into()), IpAddress::v4(255, 255, 255, 255));
+        let frame = raw::ip([0xff; 6], SERVER_HARDWARE, source, destination, 17, &udp);
+        self.network.put(0, frame);
+    }
+
+    /// Lets a second pass; what was asked in it.
+    fn second(&mut self) -> Vec<Asked> {
+        self.network.pass_ms(1000);
+        *self.now_s.borrow_mut() = self.network.now_ns / 1_000_000_000 - self.begun_s;
+        // The client asks for the server's hardware address when it renews.
+        let arp = [
+            &hardware(0).0[..],
+            &SERVER_HARDWARE,
+            &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2],
+            &SERVER_HARDWARE,
+            &SERVER,
+            &hardware(0).0,
+            &LENT,
+        ];
+        self.network.put(0, arp.concat());
+        self.asked.take()
+    }
+
+    /// Goes on until something is asked.
+    fn wait(&mut self, most_s: u64) -> Asked {
+        for _ in 0..most_s {
+            if let Some(asked) = self.second().pop() {
+                return asked;
+            }
+        }
+        panic!("nothing was asked for {most_s} s");
+    }
+
+    /// Lends an address for so many seconds to a client that has none.
+    fn lend(&mut self, lent: [u8; 4], seconds: u32) {
+        let discover = self.wait(30);
+        assert_eq!((discover.kind, discover.source, discover.is_for_all), (DISCOVER, [0; 4], true));
+        self.answer(&discover, OFFER, lent, seconds, &[]);
+        let request = self.wait(5);
+        assert_eq!((request.kind, request.source), (REQUEST, [0; 4]));
+        self.answer(&request, ACK, lent, seconds, &[6, 8, 198, 51, 100, 53, 198, 51, 100, 54]);
+        self.network.pass_ms(10);
+    }
+
+    fn lent(&self) -> Option<IpCidr> {
+        let all = self.network.stacks[0].addresses().iter();
+        all.filter(|own| own.origin == Origin::Dhcp).map(|own| own.network).next()
+    }
+
+    fn ways(&self) -> usize {
+        self.network.stacks[0].routes().len()
+    }
+}
+
+fn network_of(address: [u8; 4]) -> Option<IpCidr> {
+    Some(IpCidr::new(IpAddress::Ipv4(address.into()), 24))
+}
+
+#[test]
+fn an_address_a_way_and_name_servers_are_lent() {
+    let mut server = Server::new();
+    server.lend(LENT, 600);
+    assert_eq!(server.lent(), network_of(LENT));
+    let route = server.network.stacks[0].routes()[0];
+    assert_eq!((route.gateway, route.learnt), (IpAddress::Ipv4(SERVER.into()), true));
+    let servers = [[198, 51, 100, 53], [198, 51, 100, 54]].map(|address: [u8; 4]| IpAddress::Ipv4(address.into()));
+    assert_eq!(server.network.stacks[0].name_servers(), servers);
+    server.network.stacks[0].set_dhcp(false);
+    assert_eq!((server.lent(), server.ways()), (None, 0));
+    assert_eq!(server.network.stacks[0].addresses().len(), 1, "what somebody set stays");
+}
+
+#[test]
+fn a_lease_is_renewed_in_time() {
+    let mut server = Server::new();
+    server.lend(LENT, 600);
+    let lent_s = *server.now_s.borrow();
+    let renewal = server.wait(400);
+    assert_eq!((renewal.kind, renewal.source, renewal.is_for_all), (REQUEST, LENT, false));
+    assert!((290..=310).contains(&(renewal.at_s - lent_s)), "after {} s", renewal.at_s - lent_s);
+    server.answer(&renewal, ACK, LENT, 600, &[]);
+    // It lasts anew from then on.
+    let renewed_s = renewal.at_s;
+    let again = server.wait(400);
+    assert!((290..=310).contains(&(again.at_s - renewed_s)), "after {} s", again.at_s - renewed_s);
+    assert_eq!(server.lent(), network_of(LENT));
+}
+
+#[test]
+fn a_lease_that_nobody_renews_is_asked_of_all_and_ends() {
+    let mut server = Server::new();
+    server.lend(LENT, 600);
+    let listener = server.network.stacks[0].listen(None, 80, 4).expect("a port").0;
+    let connection = server.network.stacks[0].connect(End::new(IpAddress::v4(198, 51, 100, 9), 80)).expect("begun");
+    let lent_s = *server.now_s.borrow();
+    let (mut of_one, mut of_all, mut ended_s) = (0, 0, None);
+    for _ in 0..700 {
+        for asked in server.second() {
+            match (asked.kind, asked.is_for_all) {
+                (REQUEST, false) => of_one += 1,
+                (REQUEST, true) => {
+                    of_all += 1;
+                    assert!(asked.at_s - lent_s >= 520, "asked of all after {} s", asked.at_s - lent_s);
+                }
+                _ => assert!(ended_s.is_some(), "{asked:?}"),
+            }
+        }
+        if server.lent().is_none() {
+            ended_s.get_or_insert(*server.now_s.borrow() - lent_s);
+        }
+    }
+    assert!(of_one >= 1 && of_all >= 1, "{of_one} of one, {of_all} of all");
+    let ended_s = ended_s.expect("an end");
+    assert!((595..=605).contains(&ended_s), "it ended after {ended_s} s");
+    assert_eq!(server.ways(), 0);
+    assert!(server.network.stacks[0].ends(connection).is_some());
+    server.network.stacks[0].release(connection);
+    server.network.stacks[0].close_listener(listener);
+    server.network.pass_ms(100);
+    assert_eq!(server.network.stacks[0].tcp_sockets(), 0);
+    // Another server is there later.
+    server.asked.take();
+    server.lend([198, 51, 100, 30], 600);
+    assert_eq!(server.lent(), network_of([198, 51, 100, 30]));
+}
+
+#[test]
+fn a_lease_that_is_refused_is_given_up_at_once() {
+    let mut server = Server::new();
+    server.lend(LENT, 600);
+    let renewal = server.wait(400);
+    server.answer(&renewal, NAK, [0; 4], 0, &[]);
+    server.network.pass_ms(100);
+    assert_eq!((server.lent(), server.ways()), (None, 0));
+    server.asked.take();
+    server.lend([198, 51, 100, 40], 600);
+    assert_eq!(server.lent(), network_of([198, 51, 100, 40]));
+}
+
+#[test]
+fn an_offer_that_is_taken_back_is_not_used() {
+    let mut server = Server::new();
+    let discover = server.wait(30);
+    server.answer(&discover, OFFER, LENT, 600, &[]);
+    let request = server.wait(5);
+    server.answer(&request, NAK, [0; 4], 0, &[]);
+    server.network.pass_ms(10);
+    assert_eq!(server.lent(), None);
+    server.asked.take();
+    server.lend(LENT, 600);
+    assert_eq!(server.lent(), network_of(LENT));
+}
+
+#[test]
+fn answers_to_others_and_nonsense_are_not_heard() {
+    let mut server = Server::new();
+    let discover = server.wait(30);
+    let mut other = discover.clone();
+    other.number[0] ^= 1;
+    server.answer(&other, OFFER, LENT, 600, &[]);
+    server.answer(&other, ACK, LENT, 600, &[]);
+    server.answer(&discover, ACK, LENT, 600, &[]);
+    // No host has such an address.
+    server.answer(&discover, OFFER, [255; 4], 600, &[]);
+    server.answer(&discover, OFFER, LENT, 600, &[6, 200, 1]);
+    server.network.pass_ms(2000);
+    let asked = server.asked.take();
+    assert!(asked.iter().all(|asked| asked.kind == DISCOVER), "{asked:?}");
+    assert_eq!(server.lent(), None);
+    server.lend(LENT, 600);
+    // The address that somebody set is not lost where it is lent too.
+    let own = Address { network: IpCidr::new(IpAddress::v4(198, 51, 100, 99), 24), origin: Origin::Set };
+    server.network.stacks[0].add_address(own).expect("room");
+    assert_eq!(server.lent(), network_of(LENT));
+}
