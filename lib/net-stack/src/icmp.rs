@@ -133,7 +133,7 @@ impl Default for ErrorLimit {
 
 impl ErrorLimit {
     /// Whether one more may be sent.
-    fn take(&mut self, now_ns: u64) -> bool {
+    pub(crate) fn take(&mut self, now_ns: u64) -> bool {
         let new = now_ns.saturating_sub(self.filled_ns) / (1_000_000_000 / ERRORS_A_SECOND);
         if new > 0 {
             self.left = self.left.saturating_add(new).min(MOST_ERRORS);

@@ -312,6 +312,9 @@ fn lies_are_not_believed() {
     assert_eq!(found, Some(expected()));
 }
 
+/// What is answered to a question by TCP.
+type ByStream<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+
 /// A name server over TCP: what it got, and to whom it answers.
 struct Streams {
     listener: ListenerId,
@@ -319,7 +322,7 @@ struct Streams {
 }
 
 impl Streams {
-    fn serve(&mut self, network: &mut Network, answers: &dyn Fn(&[u8]) -> Vec<u8>) {
+    fn serve(&mut self, network: &mut Network, answers: ByStream) {
         while let Poll::Ready(Ok(id)) = network.stacks[0].poll_accept(self.listener, Waker::noop()) {
             self.open.push((id, Vec::new()));
         }
@@ -353,7 +356,7 @@ fn what_does_not_fit_is_asked_for_by_tcp() {
     let nothing = |_: &[u8]| Vec::new();
     let huge = |_: &[u8]| vec![0xff; 3000];
     let right = (0..16).map(|number| IpAddress::v4(198, 51, 100, number)).collect();
-    let cases: [(&str, &dyn Fn(&[u8]) -> Vec<u8>, Answer); 4] = [
+    let cases: [(&str, ByStream, Answer); 4] = [
         ("an answer", &long, Ok(right)),
         ("cut again", &cut, Err(NameFailure::Failed)),
         ("silence", &nothing, Err(NameFailure::Failed)),

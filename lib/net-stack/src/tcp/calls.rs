@@ -16,7 +16,7 @@ use super::{Connection, ConnectionId, Holder, Tcp};
 /// Ports that are given to those who want any (RFC 6335).
 const FREE_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// Ports that are tried.
-const MOST_TRIES: usize = 512;
+const MOST_TRIES: usize = 64;
 
 impl Connection {
     /// Why nothing can be read or written, once it ended.
@@ -35,7 +35,8 @@ impl Tcp {
                 return Ok(port);
             }
         }
-        Err(Failure::Exhausted)
+        // Few are left, so they are looked through.
+        FREE_PORTS.into_iter().find(|port| is_free(self, *port)).ok_or(Failure::Exhausted)
     }
 
     /// Begins to connect.
@@ -106,6 +107,7 @@ impl Tcp {
                 Poll::Pending
             }
             Ok(count) => {
+                connection.read = connection.read.wrapping_add(count as u32);
                 // What was read makes room, which the other end may have to be told.
                 self.mark_dirty(id);
                 Poll::Ready(Ok(count))

@@ -12,6 +12,8 @@ use crate::packet::Segment;
 
 use super::{ConnectionId, Holder, ListenerId, Tcp};
 
+/// Listeners there may be.
+const MOST: usize = 4096;
 /// Connections that wait to be accepted, at most, whatever was asked for.
 const MOST_BACKLOG: usize = 4096;
 /// Of those that are being made, the share that one listener may have at least.
@@ -63,6 +65,10 @@ impl Listeners {
             self.get(**id).is_some_and(|listener| listener.address.is_none_or(|own| own == local.address))
         };
         self.by_port.get(&local.port)?.iter().find(fits).copied()
+    }
+
+    fn count(&self) -> usize {
+        self.by_port.values().map(Vec::len).sum()
     }
 
     pub(crate) fn is_taken(&self, address: Option<IpAddress>, port: u16) -> bool {
@@ -151,6 +157,9 @@ impl Tcp {
             port if self.listeners.is_taken(address, port) => return Err(Failure::AddressInUse),
             port => port,
         };
+        if self.listeners.count() >= MOST {
+            return Err(Failure::Exhausted);
+        }
         let backlog = backlog.clamp(1, MOST_BACKLOG);
         let listener = Listener {
             address,

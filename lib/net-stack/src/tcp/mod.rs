@@ -23,6 +23,7 @@ use smoltcp::wire::HardwareAddress;
 
 use crate::addresses;
 use crate::ends::{End, Failure};
+use crate::icmp::ErrorLimit;
 use crate::output::{Buffer, Output};
 use crate::packet::{IpHeader, Segment};
 use crate::port::Port;
@@ -106,6 +107,9 @@ struct Connection {
     /// The number of the first byte, and how many were written.
     first: Option<u32>,
     written: u32,
+    /// The number of the other end's first byte, and how many were read.
+    first_there: Option<u32>,
+    read: u32,
     /// The other end has finished.
     is_finished_there: bool,
     /// It is in the table of ends.
@@ -147,6 +151,38 @@ impl Connection {
         match (self.first, self.sent_to) {
             (Some(first), Some(sent_to)) => sent_to.wrapping_sub(first) == self.written,
             _ => false,
+        }
+    }
+
+    /// Whether the other end is to be asked if it meant a segment: a beginning where there is a connection, or a reset
+    /// that may be a forgery. Who sees the connection knows exactly what is expected next; who does not has to guess
+    /// it (RFC 5961, 3 and 4).
+    fn is_doubtful(&self, segment: &Segment) -> bool {
+        let is_new = matches!(self.socket.state(), State::Listen | State::SynSent | State::SynReceived | State::Closed);
+        let Some(next) = self.expected().filter(|_| !is_new) else { return false };
+        segment.is_syn || segment.is_reset && segment.sequence != next
+    }
+
+    /// The number that comes next from the other end.
+    fn expected(&self) -> Option<u32> {
+        let finish = u32::from(self.is_finished_there);
+        let queued = self.socket.tcp_ref().recv_queue() as u32;
+        Some(self.first_there?.wrapping_add(self.read).wrapping_add(queued).wrapping_add(finish))
+    }
+
+    /// Asks the other end whether it meant what it sent, by saying what is expected.
+    fn challenge<B: Buffer>(&self, output: &mut Output<B>, limit: &mut ErrorLimit) {
+        if limit.take(output.now_ns) {
+            self.acknowledge(output);
+        }
+    }
+
+    /// Says what is expected next.
+    fn acknowledge<B: Buffer>(&self, output: &mut Output<B>) {
+        if let (Some(sequence), Some(expected)) = (self.sent_to, self.expected())
+            && output.has_room()
+        {
+            time_wait::acknowledge(output, sequence, expected, self.local, self.remote);
         }
     }
 
@@ -196,6 +232,8 @@ pub(crate) struct Tcp {
     /// The same for ways that carry less, and how much.
     narrow: Option<(usize, Interface)>,
     nobody: SocketSet<'static>,
+    /// How many doubtful resets may be answered.
+    challenges: ErrorLimit,
     random: Random,
     /// Who is woken when there is something to send.
     worker: Option<Waker>,
@@ -247,6 +285,7 @@ impl Tcp {
             interface,
             narrow: None,
             nobody: SocketSet::new(Vec::new()),
+            challenges: ErrorLimit::default(),
             random,
             worker: None,
         }
@@ -299,6 +338,8 @@ impl Tcp {
             is_finishing: false,
             first: None,
             written: 0,
+            first_there: None,
+            read: 0,
             is_finished_there: false,
             is_listed: true,
             sent_to: None,
@@ -375,7 +416,7 @@ impl Tcp {
             None => self.newcomer(output, &segment, local, remote),
         };
         let Some(id) = known else {
-            if !self.time_wait.receive(output, header, &segment, local, remote) {
+            if !self.time_wait.receive(output, &segment, local, remote) {
                 self.refuse(output, packet);
             }
             return;
@@ -386,6 +427,13 @@ impl Tcp {
             return;
         };
         output.counters.tcp_looked_at += 1;
+        if segment.is_syn && connection.first_there.is_none() {
+            connection.first_there = Some(segment.sequence.wrapping_add(1));
+        }
+        if connection.is_doubtful(&segment) {
+            connection.challenge(output, &mut self.challenges);
+            return;
+        }
         connection.heard_ns = output.now_ns;
         let mtu = output.mtu;
         let mut port = Port { output, input: Some(packet), mtu };
@@ -434,6 +482,10 @@ impl Tcp {
             (State::TimeWait, _) => {
                 let ends = (connection.local, connection.remote);
                 let was_listed = connection.is_listed;
+                if was_listed {
+                    // smoltcp would wait a little, and is not asked any more.
+                    connection.acknowledge(output);
+                }
                 self.unlist(id);
                 if was_listed {
                     self.time_wait.insert(ends, output.now_ns);

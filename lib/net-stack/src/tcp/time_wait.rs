@@ -11,7 +11,7 @@ use smoltcp::wire::{IpProtocol, IpRepr, TcpControl, TcpPacket, TcpRepr, TcpSeqNu
 
 use crate::ends::End;
 use crate::output::{Buffer, Output};
-use crate::packet::{IpHeader, Segment};
+use crate::packet::Segment;
 
 /// How long, in nanoseconds: half of what RFC 9293 asks for two lives of a segment is still long for any network
 /// today.
@@ -61,7 +61,6 @@ impl TimeWait {
     pub(crate) fn receive<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
-        header: &IpHeader,
         segment: &Segment,
         local: End,
         remote: End,
@@ -70,20 +69,21 @@ impl TimeWait {
             return false;
         }
         if segment.is_fin && segment.is_ack && !segment.is_reset {
-            acknowledge(output, header, segment, local, remote);
+            let expected = segment.sequence.wrapping_add(segment.sequence_bytes());
+            acknowledge(output, segment.acknowledged, expected, local, remote);
         }
         true
     }
 }
 
-/// Says that a finish arrived.
-fn acknowledge<B: Buffer>(output: &mut Output<B>, header: &IpHeader, segment: &Segment, local: End, remote: End) {
+/// Says with a segment of its own what is expected next.
+pub(super) fn acknowledge<B: Buffer>(output: &mut Output<B>, sequence: u32, expected: u32, local: End, remote: End) {
     let answer = TcpRepr {
         src_port: local.port,
         dst_port: remote.port,
         control: TcpControl::None,
-        seq_number: TcpSeqNumber(segment.acknowledged as i32),
-        ack_number: Some(TcpSeqNumber(segment.sequence.wrapping_add(segment.sequence_bytes()) as i32)),
+        seq_number: TcpSeqNumber(sequence as i32),
+        ack_number: Some(TcpSeqNumber(expected as i32)),
         window_len: 0,
         window_scale: None,
         max_seg_size: None,
@@ -92,7 +92,7 @@ fn acknowledge<B: Buffer>(output: &mut Output<B>, header: &IpHeader, segment: &S
         timestamp: None,
         payload: &[],
     };
-    let ip = IpRepr::new(header.destination, header.source, IpProtocol::Tcp, answer.buffer_len(), 64);
+    let ip = IpRepr::new(local.address, remote.address, IpProtocol::Tcp, answer.buffer_len(), 64);
     let mut checksums = ChecksumCapabilities::ignored();
     checksums.ipv4 = smoltcp::phy::Checksum::Tx;
     output.send(ip.buffer_len(), 0, |packet| {

@@ -1,6 +1,7 @@
 //! Stacks on one simulated wire, with its own time: nothing waits in earnest, and the same seed gives the same run.
 #![allow(dead_code)]
 
+pub mod peer;
 pub mod raw;
 
 use std::cmp::Reverse;
