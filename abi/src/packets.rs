@@ -1,10 +1,13 @@
 //! The device `tap0` of the hosted machine: a link of Ethernet packets (a TAP interface of the host).
 //!
-//! A Read takes one packet into the block, at once if there is one, else when one comes. A Write sends one; it never
-//! waits: where the host has no room the packet is lost, as packets may be. A Flush lets the Reads that wait look
-//! again now. `device_describe` tells the hardware address (word 1, its first byte lowest), what the device does for
+//! A Read takes one packet into the block, at once if there is one, else when one comes; with the offset [`NO_WAIT`] it
+//! is done at once in any case, and its answer is 0 where there is no packet. Reads get packets in the order in which
+//! they were asked for. A Write sends one; it never waits: where the host has no room the packet is lost, as packets
+//! may be, and the answer is 0. A Flush lets the Reads that wait look again now. `device_describe` tells the hardware address (word 1, its first byte lowest), what the device does for
 //! its user (word 2, as `features` of the contract NicDevice) and the MTU (word 3).
 
+/// Offset of a Read that does not wait.
+pub const NO_WAIT: u64 = 1;
 /// In the answer of a Read: bits of the packet's length.
 pub const LENGTH_MASK: u64 = (1 << 24) - 1;
 /// In the answer of a Read: the packet's checksums are known to be right, or it never left the host.

@@ -78,7 +78,9 @@ pub struct RunArguments {
     /// Port of this host that is served [default: 8080]
     #[arg(long, value_name = "N", requires = "web", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// Connect the machine's network card to this TAP interface of the host
+    /// Connect the machine's network card to this TAP interface of the host; with `:plain` at its end the host does
+    /// nothing to packets. The machine has the address 192.168.77.2/24; `--parameter address=...` or `--parameter
+    /// dhcp=true` gives it another
     #[arg(long, value_name = "NAME")]
     pub tap: Option<String>,
     /// A further argument for QEMU, which runs bare machines

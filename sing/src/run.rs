@@ -14,6 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::site;
 use crate::systems::{self, Platform, Ready};
+use crate::tap;
 
 /// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status
 /// are the machine's own; it stays to carry the console of one in QEMU.
@@ -21,8 +22,9 @@ use crate::systems::{self, Platform, Ready};
 /// # Errors
 /// The system does not build, a disk is not there, or the machine cannot be started.
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
-    let Some(web) = &arguments.web else { return start(repository, arguments, None) };
-    let site = site::prepare(repository, web, arguments)?;
+    let arguments = tap::with_address(arguments);
+    let Some(web) = &arguments.web else { return start(repository, &arguments, None) };
+    let site = site::prepare(repository, web, &arguments)?;
     start(repository, &site.arguments, Some(&site.announcement))
 }
 
@@ -44,7 +46,8 @@ fn announce(announcement: Option<&str>) {
 fn run_hosted(repository: &Repository, arguments: &RunArguments, announcement: Option<&str>) -> Outcome<u8> {
     refuse_bare_options(arguments)?;
     let disks = disks(repository, arguments)?;
-    let system = arguments.system.as_deref().unwrap_or(Path::new("hosted"));
+    let usual = if arguments.tap.is_some() { "hosted-tap" } else { "hosted" };
+    let system = arguments.system.as_deref().unwrap_or(Path::new(usual));
     let manifest = repository.system_manifest(system)?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
     announce(announcement);

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::command_line::{MachineName, RunArguments};
 use crate::failure::{Failure, Outcome, plain_reason};
 use crate::repository::Repository;
+use crate::tap;
 
 /// The port where none is asked for.
 const PORT: u16 = 8080;
@@ -63,10 +64,11 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
     };
     arguments.parameter.push(format!("web-port={served_at}"));
     arguments.port = Some(port);
-    let announcement = if has_own_address {
-        format!("serving port {served_at} of the machine's own address, which `ipconfig` shows")
-    } else {
-        format!("serving http://localhost:{port}/")
+    let announcement = match (has_own_address, tap::address(&arguments)) {
+        (false, _) => format!("serving http://localhost:{port}/"),
+        (true, None) => format!("serving port {served_at} of the machine's own address, which `ipconfig` shows"),
+        (true, Some(address)) if served_at == GUEST_PORT => format!("serving http://{address}/"),
+        (true, Some(address)) => format!("serving http://{address}:{served_at}/"),
     };
     Ok(Site { arguments, announcement })
 }

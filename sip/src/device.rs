@@ -32,6 +32,19 @@ pub struct Description {
     pub columns: u16,
     /// Lines of a terminal; 0 if unknown.
     pub rows: u16,
+    /// Of a link of packets: what it is.
+    pub link: Option<Link>,
+}
+
+/// What a link of packets is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The hardware address of this end.
+    pub hardware: [u8; 6],
+    /// Most bytes of a packet without its Ethernet header.
+    pub mtu: u16,
+    /// What the device does for its user, as `features` of the contract NicDevice.
+    pub features: u32,
 }
 
 /// A finished operation.
@@ -76,13 +89,18 @@ impl Device {
     pub fn describe(&self) -> Result<Description, Status> {
         kernel::device_describe(self.handle)?;
         let word = thread_block::message_word;
+        let kind = DeviceKind::from_number(word(0)).ok_or(Status::Unknown)?;
+        let [a, b, c, d, e, f, ..] = word(1).to_le_bytes();
+        let (mtu, features) = (u16::try_from(word(3)).unwrap_or(0), word(2) as u32);
+        let link = Link { hardware: [a, b, c, d, e, f], mtu, features };
         Ok(Description {
-            kind: DeviceKind::from_number(word(0)).ok_or(Status::Unknown)?,
+            kind,
             bytes: word(1),
             read_only: word(2) & 1 != 0,
             terminal: word(2) & 2 != 0,
             columns: u16::try_from(word(3)).unwrap_or(0),
             rows: u16::try_from(word(4)).unwrap_or(0),
+            link: (kind == DeviceKind::Packets).then_some(link),
         })
     }
 

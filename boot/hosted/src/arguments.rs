@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use hal_hosted::{DiskAccess, DiskSpecification};
+use hal_hosted::{DiskAccess, DiskSpecification, TapSpecification};
 
 /// Runs a Singularity system as one process of this host.
 #[derive(Debug, Parser)]
@@ -19,6 +19,10 @@ pub struct Arguments {
     /// A disk image or block device; with `:ro` at its end it is never written
     #[arg(long = "disk", value_name = "FILE[:ro]", value_parser = OsStringValueParser::new().map(disk))]
     pub disks: Vec<DiskSpecification>,
+
+    /// A TAP interface of the host, made where there is none; with `:plain` at its end the host does nothing to packets
+    #[arg(long, value_name = "NAME[:plain]", value_parser = tap)]
+    pub tap: Option<TapSpecification>,
 
     /// How many processors the system has [default: as many as the host]
     #[arg(long, value_name = "N")]
@@ -51,6 +55,14 @@ fn disk(text: OsString) -> DiskSpecification {
     }
 }
 
+fn tap(text: &str) -> Result<TapSpecification, String> {
+    let (name, plain) = text.strip_suffix(":plain").map_or((text, false), |name| (name, true));
+    if name.is_empty() {
+        return Err("write the name of an interface, such as sing0".to_owned());
+    }
+    Ok(TapSpecification { name: name.to_owned(), plain })
+}
+
 fn parameter(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -77,6 +89,14 @@ mod tests {
         assert_eq!(arguments.disks[0].access, DiskAccess::WriteIfAllowed);
         assert_eq!((arguments.disks[1].path.to_str(), arguments.disks[1].access), (Some("b"), DiskAccess::ReadOnly));
         assert_eq!(arguments.parameters, [("commands".to_owned(), "echo a=b".to_owned())]);
+    }
+
+    #[test]
+    fn a_tap_interface_may_be_plain() {
+        let tap = |text: &str| Arguments::try_parse_from(["x", "--system", "s", "--tap", text]).ok()?.tap;
+        assert_eq!(tap("sing0"), Some(TapSpecification { name: "sing0".to_owned(), plain: false }));
+        assert_eq!(tap("sing0:plain"), Some(TapSpecification { name: "sing0".to_owned(), plain: true }));
+        assert_eq!((tap(""), tap(":plain")), (None, None));
     }
 
     #[test]

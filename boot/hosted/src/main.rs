@@ -29,6 +29,7 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
     let configuration = Configuration {
         processors: arguments.processors,
         disks: arguments.disks,
+        tap: arguments.tap,
         memory_bytes: arguments.memory_mib.map(|mebibytes| mebibytes << 20),
         simulated_device: arguments.simulated_device,
     };

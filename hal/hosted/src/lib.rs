@@ -1,5 +1,5 @@
 //! The machine that is one Linux process: processors are host threads, the timer is a signal, disks
-//! are files, sockets are the host's own, and the console is standard input and output.
+//! are files, sockets are the host's own, packets go over a TAP interface, and the console is standard input and output.
 //!
 //! Key types: [`Hosted`] (the machine), [`Configuration`] (what to build it from), [`StartError`].
 //! Neighbours: the kernel calls it through [`hal_api::Machine`]; `boot/hosted` starts it.
@@ -7,7 +7,7 @@
 //! its stack ends, is asked of the kernel ([`hal_api::KernelEntries`]) each time.
 //!
 //! `unsafe` stands only in the modules `arena`, `clock`, `entries`, `host`, `host_network`, `image`,
-//! `processor`, `signal`, `socket_calls`, `terminal`, `trampoline` and `transfer`; `docs/soundness/hal-hosted.md` says why each holds.
+//! `processor`, `signal`, `socket_calls`, `tap_calls`, `terminal`, `trampoline` and `transfer`; `docs/soundness/hal-hosted.md` says why each holds.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -40,6 +40,9 @@ mod simulated;
 #[allow(unsafe_code)]
 mod socket_calls;
 mod sockets;
+mod tap;
+#[allow(unsafe_code)]
+mod tap_calls;
 #[allow(unsafe_code)]
 mod terminal;
 #[allow(unsafe_code)]
@@ -50,6 +53,7 @@ mod transfer;
 pub use disk::{DiskAccess, DiskError, DiskSpecification};
 pub use host::own_process;
 pub use machine::{Configuration, Hosted, Started};
+pub use tap::{TapError, TapSpecification};
 
 use std::fmt;
 
@@ -74,6 +78,8 @@ pub enum StartError {
     },
     /// A disk file cannot be used.
     Disk(DiskError),
+    /// A TAP interface cannot be used.
+    Tap(TapError),
 }
 
 impl fmt::Display for StartError {
@@ -89,6 +95,7 @@ impl fmt::Display for StartError {
                 bytes >> 20
             ),
             Self::Disk(error) => error.fmt(formatter),
+            Self::Tap(error) => error.fmt(formatter),
         }
     }
 }
@@ -98,5 +105,11 @@ impl std::error::Error for StartError {}
 impl From<DiskError> for StartError {
     fn from(error: DiskError) -> Self {
         Self::Disk(error)
+    }
+}
+
+impl From<TapError> for StartError {
+    fn from(error: TapError) -> Self {
+        Self::Tap(error)
     }
 }

@@ -19,6 +19,7 @@ use crate::image::Images;
 use crate::processor::{MOST_PROCESSORS, Processors};
 use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
+use crate::tap::{Tap, TapSpecification};
 use crate::transfer::{self, Memory};
 use crate::{StartError, host, host_text, terminal};
 
@@ -32,6 +33,8 @@ pub struct Configuration {
     pub processors: Option<usize>,
     /// The disks, in order: `disk0`, `disk1`, ...
     pub disks: Vec<DiskSpecification>,
+    /// The TAP interface that is to be `tap0`.
+    pub tap: Option<TapSpecification>,
     /// How much memory SIPs have, in bytes, a multiple of a page; `None`: as much as the host lets them.
     pub memory_bytes: Option<usize>,
     /// Whether there is a bus with devices for tests of drivers.
@@ -57,6 +60,7 @@ pub struct Hosted {
     console: Arc<Console>,
     disks: Vec<Disk>,
     sockets: Arc<Sockets>,
+    tap: Option<Arc<Tap>>,
     simulated: OnceLock<&'static Simulated>,
 }
 
@@ -75,6 +79,12 @@ impl Hosted {
             }
             disks.push(disk);
         }
+        let mut tap = None;
+        if let Some(specification) = &configuration.tap {
+            let (device, notice) = Tap::open(specification)?;
+            notices.extend(notice);
+            tap = Some(device);
+        }
         let reservation = Reservation::new(configuration.memory_bytes)?;
         host_text::record();
         let machine = Box::leak(Box::new(Self {
@@ -85,12 +95,18 @@ impl Hosted {
             console: Arc::default(),
             disks,
             sockets: Arc::default(),
+            tap,
             simulated: OnceLock::new(),
         }));
         if configuration.simulated_device {
             machine.simulated.get_or_init(|| Simulated::start(|| machine.processors.interrupt_and_wake_all()));
         }
         Ok(Started { machine, notices })
+    }
+
+    /// The number of the device that comes after console and disks: the sockets, and then the TAP interface.
+    fn first_after_disks(&self) -> usize {
+        CONSOLE + 1 + self.disks.len()
     }
 }
 
@@ -159,6 +175,7 @@ impl Machine for Hosted {
             kind: DeviceKind::Disk { bytes: disk.bytes(), read_only: disk.read_only() },
         }));
         devices.push(Device { name: "sockets0".into(), kind: DeviceKind::Sockets });
+        devices.extend(self.tap.iter().map(|tap| Device { name: "tap0".into(), kind: tap.kind() }));
         devices
     }
 
@@ -211,18 +228,22 @@ impl Machine for Hosted {
         if request.device == CONSOLE {
             return self.console.submit(request.token, request.operation, memory);
         }
-        match self.disks.get(request.device - 1) {
-            Some(disk) => disk.submit(request.token, request.operation, request.offset, memory),
-            None if request.device - 1 == self.disks.len() => {
-                self.sockets.submit(request.token, request.operation, request.offset, memory)
-            }
-            None => refused,
+        let DeviceRequest { token, operation, offset, .. } = request;
+        if let Some(disk) = self.disks.get(request.device - 1) {
+            return disk.submit(token, operation, offset, memory);
+        }
+        match (request.device - self.first_after_disks(), &self.tap) {
+            (0, _) => self.sockets.submit(token, operation, offset, memory),
+            (1, Some(tap)) => tap.submit(token, operation, offset, memory),
+            _ => refused,
         }
     }
 
     fn device_closed(&self, device: usize) {
-        if device.checked_sub(1) == Some(self.disks.len()) {
-            self.sockets.close();
+        match (device.checked_sub(self.first_after_disks()), &self.tap) {
+            (Some(0), _) => self.sockets.close(),
+            (Some(1), Some(tap)) => tap.close(),
+            _ => {}
         }
     }
 

@@ -16,6 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::site;
 use crate::systems::{self, Platform};
+use crate::tap;
 
 /// Memory of a machine for which nothing is said.
 const MEBIBYTES: u32 = 256;
@@ -90,7 +91,7 @@ fn cannot_write(error: std::io::Error) -> Failure {
 
 fn network(arguments: &RunArguments) -> Option<Network> {
     match (&arguments.tap, arguments.port) {
-        (Some(name), _) => Some(Network::Tap(name.clone())),
+        (Some(name), _) => Some(Network::Tap(tap::interface(name).into())),
         (None, Some(host_port)) => Some(Network::Forwarded { host_port, guest_port: site::GUEST_PORT }),
         (None, None) => arguments.net.then_some(Network::User),
     }

@@ -63,7 +63,7 @@ fn a_manifest_with_errors() {
 
 #[test]
 fn a_system_manifest_with_errors() {
-    let (system, base) = (file("systems/hosted.toml"), file("systems/common.toml"));
+    let (system, base) = (file("systems/hosted-common.toml"), file("systems/common.toml"));
     let wrong = [
         (system.clone(), base.replace("\"cat\",", "\"cta\","), "cta", "common.toml"),
         (system.replace("primary = \"shell\"", "primary = \"shlel\""), base.clone(), "shlel", "system.toml"),

@@ -1,0 +1,171 @@
+//! The client's conversation, and what it is told of meanwhile.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+use contracts::Packet;
+use contracts::nic_device::{self, ExpIoConfigureBegin, ExpIoConfigured, ExpIoRunning, states};
+use contracts::nic_events::{self, NicEventType};
+use contracts::packets::{self, Filled};
+use sip::executor;
+use sip::exheap::{ExBox, ExVec};
+
+use crate::link::{Link, MOST_PACKETS};
+
+/// How the driver says that it has as many packets as were agreed on.
+const NO_ROOM: i32 = 0;
+
+/// What was agreed on with the client.
+struct Client {
+    link: Rc<Link>,
+    number: u64,
+    receive_packets: usize,
+    transmit_packets: usize,
+}
+
+/// Serves a client as a task of its own.
+pub fn take(client: nic_device::Exp<states::Start>, link: &Rc<Link>) {
+    let number = link.take();
+    let sip::device::Link { hardware, mtu, features } = link.description;
+    // How fast a link within a host is, nobody knows.
+    let ready = client.device_info(hardware, mtu.into(), u64::MAX, features);
+    let mut client = Client { link: Rc::clone(link), number, receive_packets: 0, transmit_packets: 0 };
+    drop(executor::spawn(async move {
+        if let Some(running) = client.configure(ready).await {
+            client.run(running).await;
+        }
+        client.link.leave();
+    }));
+}
+
+impl Client {
+    /// Until the client starts the device. Nothing where it is gone before.
+    async fn configure(
+        &mut self,
+        mut begin: nic_device::Exp<states::IoConfigureBegin>,
+    ) -> Option<nic_device::Exp<states::IoRunning>> {
+        loop {
+            let ExpIoConfigureBegin::RegisterForEvents { c, next } = begin.receive_async().await else { return None };
+            let nic_device::ExpIoConfigureBeginAfterRegisterForEvents::SetParameters {
+                receive_packets,
+                transmit_packets,
+                next,
+            } = next.receive_async().await
+            else {
+                return None;
+            };
+            let possible = 1..=MOST_PACKETS;
+            if !possible.contains(&receive_packets) || !possible.contains(&transmit_packets) {
+                begin = next.invalid_parameters(MOST_PACKETS, MOST_PACKETS);
+                continue;
+            }
+            self.receive_packets = receive_packets as usize;
+            self.transmit_packets = transmit_packets as usize;
+            match next.success().receive_async().await {
+                ExpIoConfigured::StartIO { next } => {
+                    drop(executor::spawn(announce(Rc::clone(&self.link), self.number, c)));
+                    return Some(next);
+                }
+                ExpIoConfigured::ConfigureIO { next } => begin = next,
+                ExpIoConfigured::ChannelClosed(_) => return None,
+            }
+        }
+    }
+
+    async fn run(&mut self, mut running: nic_device::Exp<states::IoRunning>) {
+        loop {
+            running = match running.receive_async().await {
+                ExpIoRunning::PacketForReceive { p, next } => match self.give(p) {
+                    Ok(()) => next.success(),
+                    Err((p, expected)) => next.bad_packet_size(p, expected),
+                },
+                ExpIoRunning::PacketForTransmit { p, length, next } => match self.send(&packets::sent(length), p) {
+                    Ok(()) => next.success(),
+                    Err((p, expected)) => next.bad_packet_size(p, expected),
+                },
+                ExpIoRunning::GetReceivedPacket { next } => match self.received() {
+                    Some(packet) => next.received_packet(packet),
+                    None => next.no_packet(),
+                },
+                ExpIoRunning::GetTransmittedPacket { next } => match self.link.take_sent() {
+                    Some(buffer) => next.transmitted_packet(buffer),
+                    None => next.no_packet(),
+                },
+                ExpIoRunning::Exchange { given, most, next } => match self.exchange(given, most as usize) {
+                    Some(taken) => next.exchanged(taken),
+                    None => return,
+                },
+                ExpIoRunning::ChannelClosed(_) => return,
+            };
+        }
+    }
+
+    /// Takes what the client gives and answers with what there is for it; nothing when not even the answer finds
+    /// memory, which ends the conversation.
+    fn exchange(&self, given: ExVec<Packet>, most: usize) -> Option<ExVec<Packet>> {
+        let mut back = Vec::new();
+        for (record, buffer) in packets::unpack(given) {
+            let refused = match record.length {
+                0 => self.give(buffer),
+                _ => self.send(&record, buffer),
+            };
+            if let Err((buffer, _)) = refused {
+                back.push((packets::empty(), buffer));
+            }
+        }
+        self.link.receive();
+        while back.len() < most {
+            let Some(packet) = self.next() else { break };
+            back.push(packet);
+        }
+        self.link.tell_of_rest();
+        packets::pack(back.into_iter())
+    }
+
+    /// What the client is owed: packets first, then buffers of packets that were sent.
+    fn next(&self) -> Option<Filled> {
+        self.link.take_received().or_else(|| Some((packets::empty(), self.link.take_sent()?)))
+    }
+
+    fn give(&self, buffer: ExVec<u8>) -> Result<(), (ExVec<u8>, i32)> {
+        let least = self.link.packet_bytes();
+        if buffer.len() < least {
+            return Err((buffer, least as i32));
+        }
+        if self.link.receive_buffers() >= self.receive_packets {
+            return Err((buffer, NO_ROOM));
+        }
+        self.link.give(buffer);
+        Ok(())
+    }
+
+    fn send(&self, record: &Packet, buffer: ExVec<u8>) -> Result<(), (ExVec<u8>, i32)> {
+        let most = buffer.len().min(self.link.packet_bytes());
+        if record.length == 0 || record.length as usize > most {
+            return Err((buffer, most as i32));
+        }
+        if self.link.sent_buffers() >= self.transmit_packets {
+            return Err((buffer, NO_ROOM));
+        }
+        self.link.send(record, buffer);
+        Ok(())
+    }
+
+    fn received(&self) -> Option<ExBox<Packet>> {
+        let (record, buffer) = self.link.take_received()?;
+        // A packet for which there is no memory is lost, as packets are.
+        let mut packet = ExBox::new(record).ok()?;
+        packet.attach(buffer).ok()?;
+        Some(packet)
+    }
+}
+
+/// Tells the client of packets, one event at a time. Those that were sent need none: they are sent at once.
+async fn announce(link: Rc<Link>, client: u64, mut events: nic_events::Exp<nic_events::states::Ready>) {
+    while link.news(client).await {
+        match events.nic_event(NicEventType::ReceiveEvent).receive_async().await {
+            nic_events::ExpReadyAfterNicEvent::AckEvent { next } => events = next,
+            nic_events::ExpReadyAfterNicEvent::ChannelClosed(_) => return,
+        }
+    }
+}

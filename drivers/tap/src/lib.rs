@@ -1,0 +1,103 @@
+//! The driver of a TAP interface of the host: the `NicDevice` contract for one client at a time.
+//!
+//! Key types: `link::Link` (the device and the packets), `client` (the contract). Packets are read into, and written
+//! from, the client's own buffers. What is sent is sent before the answer, so that its buffer comes back with it.
+//! Deliberately not here: protocols.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod checksum;
+mod client;
+mod link;
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
+
+use contracts::service_provider::{self, ConnectError, StartError};
+use contracts::{nic_device, report};
+use sip::device::Device;
+use sip::exheap::ExVec;
+use sip::{Deadline, Status, executor};
+
+use link::Link;
+
+sip::startup!();
+
+/// When a device whose last driver is just ending is tried again.
+const AGAIN_AFTER_MS: u64 = 1;
+
+/// Serves the interface until the one who hands over clients is gone.
+pub fn main(startup: Startup) -> i32 {
+    let link = match open() {
+        Ok(link) => Rc::new(link),
+        Err(explanation) => {
+            match ExVec::from_slice(explanation.as_bytes()) {
+                // Whoever started this process tells people.
+                Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
+                Err(_) => report::error(format_args!("{explanation}")),
+            }
+            return 1;
+        }
+    };
+    executor::block_on(serve(startup.clients.ready(), link)).unwrap_or(1)
+}
+
+fn open() -> Result<Link, String> {
+    let refused = |status: Status| format!("the TAP interface cannot be opened: {}", status.text());
+    let device = loop {
+        match Device::open(devices::INTERFACE as usize) {
+            Err(Status::Busy) => sip::thread::sleep(Deadline::after_ms(AGAIN_AFTER_MS)),
+            other => break other.map_err(refused)?,
+        }
+    };
+    let description = device.describe().map_err(refused)?;
+    Link::new(device, &description)
+        .map_err(|_| String::from("the device carries no packets; name a TAP interface for it in the system manifest"))
+}
+
+/// Until there are no more clients, or the device works no more.
+async fn serve(provider: service_provider::Exp<service_provider::states::Ready>, link: Rc<Link>) -> i32 {
+    let mut clients = pin!(accept(provider, Rc::clone(&link)));
+    let mut packets = pin!(link.keep());
+    poll_fn(|context| {
+        if clients.as_mut().poll(context).is_ready() {
+            return Poll::Ready(0);
+        }
+        if packets.as_mut().poll(context).is_ready() {
+            report::error(format_args!("the host has taken the TAP interface away"));
+            return Poll::Ready(1);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Takes clients, one at a time.
+async fn accept(mut provider: service_provider::Exp<service_provider::states::Ready>, link: Rc<Link>) {
+    loop {
+        provider = match provider.receive_async().await {
+            service_provider::ExpReady::Connect { path, rest, endpoint, next } if (rest as usize) < path.len() => {
+                next.nack(ConnectError::NotFound, endpoint)
+            }
+            service_provider::ExpReady::Connect { endpoint, next, .. } if link.is_taken() => {
+                next.nack(ConnectError::Busy, endpoint)
+            }
+            service_provider::ExpReady::Connect { endpoint, next, .. } => {
+                match endpoint.downcast::<nic_device::Exp<nic_device::states::Start>>() {
+                    Ok(client) => {
+                        client::take(client, &link);
+                        next.ack()
+                    }
+                    Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
+                }
+            }
+            service_provider::ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}

@@ -1,0 +1,309 @@
+//! The device, and the packets of its client.
+//!
+//! Key type: [`Link`]. A buffer to receive in goes to the device for one read; one to send comes back at once. While the
+//! client asks, reads do not wait; when nothing is left to do, one read waits. Deliberately not here: contracts.
+
+use alloc::collections::VecDeque;
+use core::cell::{Cell, RefCell};
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::{Poll, Waker};
+
+use contracts::Packet;
+use contracts::packets::{self, CHECKSUM, Filled};
+use sip::device::packets::{CHECKSUM_GOOD, LENGTH_MASK, NO_WAIT};
+use sip::device::{Completion, Description, Device, DeviceOperation};
+use sip::exheap::ExVec;
+use sip::{Deadline, Status, executor, time};
+
+use crate::checksum;
+
+/// Most packets that the driver keeps in each direction.
+pub const MOST_PACKETS: u32 = 1024;
+/// Bytes of an Ethernet header with a VLAN tag.
+pub const ETHERNET_HEADER_BYTES: usize = 18;
+
+/// What a client gave and is owed.
+#[derive(Default)]
+struct Buffers {
+    /// To receive in.
+    empty: VecDeque<ExVec<u8>>,
+    received: VecDeque<Filled>,
+    sent: VecDeque<ExVec<u8>>,
+}
+
+/// The link, for one client at a time.
+pub struct Link {
+    device: Device,
+    pub description: sip::device::Link,
+    buffers: RefCell<Buffers>,
+    /// The block of the read that waits, and the client whose block it is.
+    waiting: Cell<Option<(usize, u64)>>,
+    /// Of which client it is.
+    client: Cell<Option<u64>>,
+    clients: Cell<u64>,
+    /// Whether packets were received since the client was told, or took them all.
+    is_news: Cell<bool>,
+    /// Whoever tells the client, and whoever receives.
+    teller: RefCell<Option<Waker>>,
+    receiver: RefCell<Option<Waker>>,
+    /// The device does not work any more.
+    is_gone: Cell<bool>,
+}
+
+impl Link {
+    /// Takes the device.
+    pub fn new(device: Device, description: &Description) -> Result<Link, Status> {
+        Ok(Link {
+            device,
+            description: description.link.ok_or(Status::NotFound)?,
+            buffers: RefCell::default(),
+            waiting: Cell::new(None),
+            client: Cell::new(None),
+            clients: Cell::new(0),
+            is_news: Cell::new(false),
+            teller: RefCell::default(),
+            receiver: RefCell::default(),
+            is_gone: Cell::new(false),
+        })
+    }
+
+    /// Most bytes of a packet with its Ethernet header.
+    pub fn packet_bytes(&self) -> usize {
+        usize::from(self.description.mtu) + ETHERNET_HEADER_BYTES
+    }
+
+    /// Whether it has a client.
+    pub fn is_taken(&self) -> bool {
+        self.client.get().is_some()
+    }
+
+    /// Gives the link to a client: the client's number.
+    pub fn take(&self) -> u64 {
+        let number = self.clients.get() + 1;
+        self.clients.set(number);
+        self.client.set(Some(number));
+        number
+    }
+
+    /// The client is gone, and its buffers with it.
+    pub fn leave(&self) {
+        self.client.set(None);
+        self.is_news.set(false);
+        drop(self.buffers.take());
+        wake(&self.teller);
+    }
+
+    /// A buffer to receive in.
+    pub fn give(&self, buffer: ExVec<u8>) {
+        self.buffers.borrow_mut().empty.push_back(buffer);
+        wake(&self.receiver);
+    }
+
+    /// Buffers to receive in that are here, filled or not.
+    pub fn receive_buffers(&self) -> usize {
+        let buffers = self.buffers.borrow();
+        buffers.empty.len() + buffers.received.len() + usize::from(self.waiting.get().is_some())
+    }
+
+    /// Buffers of packets that were sent and not yet taken back.
+    pub fn sent_buffers(&self) -> usize {
+        self.buffers.borrow().sent.len()
+    }
+
+    /// Sends the first bytes of a buffer, with what its record asks for.
+    pub fn send(&self, record: &Packet, buffer: ExVec<u8>) {
+        let bytes = (record.length as usize).min(buffer.len());
+        let treatment = if record.flags & CHECKSUM != 0 { checksum::treatment(&buffer[..bytes]) } else { None };
+        let offset = treatment.unwrap_or_default().to_offset();
+        let address = buffer.as_ptr() as usize;
+        match self.device.submit(DeviceOperation::Write, offset, buffer, bytes) {
+            // A packet that found no room is lost, as packets are.
+            Ok(_) => match self.completed(address) {
+                Some(completion) => self.buffers.borrow_mut().sent.push_back(completion.block),
+                None => self.is_gone.set(true),
+            },
+            Err(error) => self.buffers.borrow_mut().sent.push_back(error.block),
+        }
+    }
+
+    /// The buffer of a packet that was sent.
+    pub fn take_sent(&self) -> Option<ExVec<u8>> {
+        self.buffers.borrow_mut().sent.pop_front()
+    }
+
+    /// A packet that was received.
+    pub fn take_received(&self) -> Option<Filled> {
+        let mut buffers = self.buffers.borrow_mut();
+        let packet = buffers.received.pop_front();
+        if buffers.received.is_empty() {
+            self.is_news.set(false);
+        }
+        packet
+    }
+
+    /// Has the client told of packets that it left.
+    pub fn tell_of_rest(&self) {
+        if self.is_news.get() {
+            wake(&self.teller);
+        }
+    }
+
+    /// Receives what there is, without waiting; whether there was anything.
+    pub fn receive(&self) -> bool {
+        let before = self.buffers.borrow().received.len();
+        loop {
+            let Some(buffer) = self.buffers.borrow_mut().empty.pop_front() else { break };
+            let Some((completion, is_done)) = self.read(NO_WAIT, buffer) else { break };
+            let Some(completion) = completion.filter(|_| is_done) else { break };
+            if !self.file(completion) {
+                break;
+            }
+        }
+        self.buffers.borrow().received.len() > before
+    }
+
+    /// Reads into a buffer: its completion if it has completed, and whether it has. Nothing if the device refused.
+    fn read(&self, offset: u64, buffer: ExVec<u8>) -> Option<(Option<Completion>, bool)> {
+        let (address, bytes) = (buffer.as_ptr() as usize, buffer.len());
+        match self.device.submit(DeviceOperation::Read, offset, buffer, bytes) {
+            Ok(true) => Some((self.completed(address), true)),
+            Ok(false) => {
+                self.waiting.set(Some((address, self.clients.get())));
+                Some((None, false))
+            }
+            Err(error) => {
+                self.buffers.borrow_mut().empty.push_front(error.block);
+                None
+            }
+        }
+    }
+
+    /// The completion of the operation with the block at this address. The read that waits may complete first.
+    fn completed(&self, address: usize) -> Option<Completion> {
+        while let Ok(completion) = self.device.complete(Deadline::PASSED) {
+            if completion.block.as_ptr() as usize == address {
+                return Some(completion);
+            }
+            self.file(completion);
+            wake(&self.receiver);
+        }
+        None
+    }
+
+    /// Files a read; whether it brought a packet.
+    fn file(&self, completion: Completion) -> bool {
+        if completion.result.is_err() {
+            self.is_gone.set(true);
+            wake(&self.receiver);
+            return false;
+        }
+        let length = completion.answer & LENGTH_MASK;
+        let mut buffers = self.buffers.borrow_mut();
+        let Some(buffer) = self.own_block(&mut buffers, completion.block, length as usize) else { return false };
+        let Some(length) = u32::try_from(length).ok().filter(|&length| length > 0) else {
+            buffers.empty.push_front(buffer);
+            return false;
+        };
+        let is_good = completion.answer & CHECKSUM_GOOD != 0;
+        let record = Packet {
+            received_ns: time::monotonic(),
+            flags: if is_good { CHECKSUM } else { 0 },
+            ..packets::sent(length)
+        };
+        buffers.received.push_back((record, buffer));
+        self.is_news.set(true);
+        true
+    }
+
+    /// The block of a read. If it is a former client's, which left while the read waited, what came goes into a block of
+    /// the present client's; where there is none, the packet is lost.
+    fn own_block(&self, buffers: &mut Buffers, block: ExVec<u8>, length: usize) -> Option<ExVec<u8>> {
+        let address = block.as_ptr() as usize;
+        let Some((_, client)) = self.waiting.get().filter(|(waiting, _)| *waiting == address) else {
+            return Some(block);
+        };
+        self.waiting.set(None);
+        if self.client.get() == Some(client) {
+            return Some(block);
+        }
+        let mut own = buffers.empty.pop_front()?;
+        if let (Some(place), Some(bytes)) = (own.get_mut(..length), block.get(..length)) {
+            place.copy_from_slice(bytes);
+        }
+        Some(own)
+    }
+
+    /// Receives as long as the device works, and has the client told of what comes while it does not ask.
+    pub async fn keep(&self) {
+        while !self.is_gone.get() {
+            if self.receive() {
+                wake(&self.teller);
+            }
+            // The client takes and gives first, and then there may be more.
+            executor::idle().await;
+            if self.receive() {
+                wake(&self.teller);
+                continue;
+            }
+            if self.waiting.get().is_none() {
+                let buffer = self.buffers.borrow_mut().empty.pop_front();
+                if let Some(buffer) = buffer
+                    && let Some((Some(completion), _)) = self.read(0, buffer)
+                {
+                    self.file(completion);
+                    wake(&self.teller);
+                    continue;
+                }
+            }
+            self.wait().await;
+        }
+    }
+
+    /// Waits for the read that waits, or, where there is none, for a buffer.
+    async fn wait(&self) {
+        let is_waiting = self.waiting.get().is_some();
+        let mut ready = pin!(executor::ready(&self.device));
+        poll_fn(|context| {
+            if self.is_gone.get() || self.waiting.get().is_some() != is_waiting {
+                return Poll::Ready(());
+            }
+            if is_waiting {
+                if ready.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(());
+                }
+            } else if !self.buffers.borrow().empty.is_empty() {
+                return Poll::Ready(());
+            }
+            *self.receiver.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+        if let Some((address, _)) = self.waiting.get()
+            && let Some(completion) = self.completed(address)
+        {
+            self.file(completion);
+            wake(&self.teller);
+        }
+    }
+
+    /// Waits until there is something to tell this client; false when it is gone.
+    pub async fn news(&self, client: u64) -> bool {
+        poll_fn(|context| {
+            if self.client.get() != Some(client) {
+                return Poll::Ready(false);
+            }
+            if self.is_news.take() {
+                return Poll::Ready(true);
+            }
+            *self.teller.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+fn wake(place: &RefCell<Option<Waker>>) {
+    let waker = place.take();
+    waker.into_iter().for_each(Waker::wake);
+}

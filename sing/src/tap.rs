@@ -1,0 +1,75 @@
+//! `sing run --tap`: the address of a machine that is connected to a TAP interface of the host.
+//!
+//! A network that consists of a TAP interface has nobody who gives addresses, so the machine gets one unless a person
+//! says otherwise. Deliberately not here: opening the interface; the machine does that.
+
+use crate::command_line::RunArguments;
+
+/// The machine's address, where nobody says otherwise, and the bits that it has in common with the host's.
+const ADDRESS: &str = "192.168.77.2/24";
+/// The host's end; the hosted machine gives it this where it makes the interface.
+const GATEWAY: &str = "192.168.77.1";
+/// At the end of an interface's name: the host does nothing to packets.
+const PLAIN: &str = ":plain";
+
+/// The host's name of the interface.
+pub fn interface(given: &str) -> &str {
+    given.strip_suffix(PLAIN).unwrap_or(given)
+}
+
+/// Adds the address to the parameters, unless they tell of one. A system of a person's own is given nothing.
+pub fn with_address(arguments: &RunArguments) -> RunArguments {
+    let mut arguments = arguments.clone();
+    let is_given = value(&arguments, "address").is_some() || value(&arguments, "dhcp") == Some("true");
+    if arguments.tap.is_some() && arguments.system.is_none() && !is_given {
+        arguments.parameter.push(format!("address={ADDRESS}"));
+        if value(&arguments, "gateway").is_none() {
+            arguments.parameter.push(format!("gateway={GATEWAY}"));
+        }
+        if value(&arguments, "dhcp").is_none() {
+            arguments.parameter.push("dhcp=false".to_string());
+        }
+    }
+    arguments
+}
+
+/// The machine's address, if it is known before the machine starts.
+pub fn address(arguments: &RunArguments) -> Option<&str> {
+    let given = value(arguments, "address")?;
+    Some(given.split_once('/').map_or(given, |(address, _)| address))
+}
+
+fn value<'a>(arguments: &'a RunArguments, name: &str) -> Option<&'a str> {
+    arguments.parameter.iter().find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::command_line::{Command, CommandLine};
+
+    fn parameters(words: &[&str]) -> Vec<String> {
+        let words = ["sing", "run"].iter().chain(words);
+        let Command::Run(run) = CommandLine::try_parse_from(words).expect("a legal command line").command else {
+            panic!("not run")
+        };
+        with_address(&run).parameter
+    }
+
+    #[test]
+    fn a_machine_has_an_address_unless_it_is_given_one() {
+        assert_eq!(parameters(&[]), [""; 0]);
+        let own = ["address=192.168.77.2/24", "gateway=192.168.77.1", "dhcp=false"];
+        assert_eq!(parameters(&["--tap", "sing0"]), own);
+        assert_eq!(parameters(&["--tap", "sing0", "--parameter", "dhcp=true"]), ["dhcp=true"]);
+        assert_eq!(parameters(&["--tap", "sing0", "--parameter", "address=10.0.0.2/8"]), ["address=10.0.0.2/8"]);
+        assert_eq!(parameters(&["--tap", "sing0", "--system", "mine"]), [""; 0]);
+    }
+
+    #[test]
+    fn a_name_may_end_in_plain() {
+        assert_eq!((interface("sing0"), interface("sing0:plain")), ("sing0", "sing0"));
+    }
+}
