@@ -79,6 +79,8 @@ pub(crate) struct Output<B> {
     /// Up to where the connection that sends now has sent before.
     sent_to: Option<u32>,
     is_unanswered: bool,
+    /// What the last segment of a connection that stands said: what is expected next, and the window.
+    said: Option<(u32, u16)>,
 }
 
 impl<B: Buffer> Output<B> {
@@ -99,6 +101,7 @@ impl<B: Buffer> Output<B> {
             neighbours: Neighbours::new(),
             sent_to: None,
             is_unanswered: false,
+            said: None,
         }
     }
 
@@ -236,8 +239,19 @@ impl<B: Buffer> Output<B> {
         self.sent_to.take()
     }
 
+    /// What the segments that were sent since this was asked last said of what is expected, and the window.
+    pub(crate) fn take_said(&mut self) -> Option<(u32, u16)> {
+        self.said.take()
+    }
+
     fn note_segment(&mut self, payload: &[u8]) {
-        let Some(segment) = Segment::read(payload).filter(|segment| segment.sequence_bytes() > 0) else { return };
+        let Some(segment) = Segment::read(payload) else { return };
+        if segment.is_ack && !segment.is_syn && !segment.is_reset {
+            self.said = Some((segment.acknowledged, segment.window));
+        }
+        if segment.sequence_bytes() == 0 {
+            return;
+        }
         let end = segment.sequence.wrapping_add(segment.sequence_bytes());
         match self.sent_to {
             Some(sent_to) if (end.wrapping_sub(sent_to) as i32) <= 0 => {

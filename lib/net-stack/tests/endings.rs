@@ -150,6 +150,7 @@ fn a_reset_is_believed_of_who_knows_the_numbers() {
         peer.send(PORTS, guess, first, RST, &[]);
         let challenge = peer.one();
         assert_eq!((challenge.flags, challenge.sequence, challenge.acknowledged), (ACK, first, 1011), "{guess}");
+        assert!(challenge.window >= 60_000, "a challenge closes no window");
     }
     assert_eq!(peer.network.try_read(0, server, 10), Poll::Ready(Ok(b"some bytes".to_vec())));
     for guess in 0..1000 {

@@ -60,6 +60,8 @@ impl Default for Limits {
     }
 }
 
+/// A window that every connection has at first, whatever its scale.
+const LEAST_WINDOW: u16 = 1;
 /// How long a connection that nobody holds any more waits for the other end's finish.
 const ORPHAN_NS: u64 = 60_000_000_000;
 
@@ -107,6 +109,8 @@ struct Connection {
     /// The number of the first byte, and how many were written.
     first: Option<u32>,
     written: u32,
+    /// What this end said last: what it expects, and the window.
+    said: Option<(u32, u16)>,
     /// The number of the other end's first byte, and how many were read.
     first_there: Option<u32>,
     read: u32,
@@ -142,6 +146,7 @@ impl Connection {
             == PollResult::SocketStateChanged
         {}
         self.sent_to = output.watched();
+        self.said = output.take_said().or(self.said);
         // The first that is sent is the beginning, which takes a number and carries nothing.
         self.first = self.first.or(self.sent_to);
     }
@@ -172,17 +177,17 @@ impl Connection {
 
     /// Asks the other end whether it meant what it sent, by saying what is expected.
     fn challenge<B: Buffer>(&self, output: &mut Output<B>, limit: &mut ErrorLimit) {
-        if limit.take(output.now_ns) {
-            self.acknowledge(output);
+        // Before anything was said, only the beginning was: the least window there can have been then.
+        let begun = self.first_there.map(|first| (first, LEAST_WINDOW));
+        if let Some(said) = self.said.or(begun).filter(|_| limit.take(output.now_ns)) {
+            self.acknowledge(output, said);
         }
     }
 
-    /// Says what is expected next.
-    fn acknowledge<B: Buffer>(&self, output: &mut Output<B>) {
-        if let (Some(sequence), Some(expected)) = (self.sent_to, self.expected())
-            && output.has_room()
-        {
-            time_wait::acknowledge(output, sequence, expected, self.local, self.remote);
+    /// Says what is expected next. `expected` and `window` are as this end said them last, or nearly.
+    fn acknowledge<B: Buffer>(&self, output: &mut Output<B>, (expected, window): (u32, u16)) {
+        if let Some(sequence) = self.sent_to.filter(|_| output.has_room()) {
+            time_wait::acknowledge(output, sequence, expected, window, self.local, self.remote);
         }
     }
 
@@ -338,6 +343,7 @@ impl Tcp {
             is_finishing: false,
             first: None,
             written: 0,
+            said: None,
             first_there: None,
             read: 0,
             is_finished_there: false,
@@ -438,6 +444,7 @@ impl Tcp {
         let mtu = output.mtu;
         let mut port = Port { output, input: Some(packet), mtu };
         interface.poll_ingress_single(now, &mut port, connection.socket.set());
+        connection.said = output.take_said().or(connection.said);
         if segment.is_reset && self.state(id) == Some(State::Closed) && before != Some(State::Closed) {
             self.note_reset(output, id, before);
         }
@@ -484,7 +491,8 @@ impl Tcp {
                 let was_listed = connection.is_listed;
                 if was_listed {
                     // smoltcp would wait a little, and is not asked any more.
-                    connection.acknowledge(output);
+                    let expected = connection.expected();
+                    connection.acknowledge(output, (expected.unwrap_or(0), 0));
                 }
                 self.unlist(id);
                 if was_listed {

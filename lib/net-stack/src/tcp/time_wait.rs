@@ -70,21 +70,28 @@ impl TimeWait {
         }
         if segment.is_fin && segment.is_ack && !segment.is_reset {
             let expected = segment.sequence.wrapping_add(segment.sequence_bytes());
-            acknowledge(output, segment.acknowledged, expected, local, remote);
+            acknowledge(output, segment.acknowledged, expected, 0, local, remote);
         }
         true
     }
 }
 
 /// Says with a segment of its own what is expected next.
-pub(super) fn acknowledge<B: Buffer>(output: &mut Output<B>, sequence: u32, expected: u32, local: End, remote: End) {
+pub(super) fn acknowledge<B: Buffer>(
+    output: &mut Output<B>,
+    sequence: u32,
+    expected: u32,
+    window: u16,
+    local: End,
+    remote: End,
+) {
     let answer = TcpRepr {
         src_port: local.port,
         dst_port: remote.port,
         control: TcpControl::None,
         seq_number: TcpSeqNumber(sequence as i32),
         ack_number: Some(TcpSeqNumber(expected as i32)),
-        window_len: 0,
+        window_len: window,
         window_scale: None,
         max_seg_size: None,
         sack_permitted: false,
