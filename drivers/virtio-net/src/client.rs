@@ -12,11 +12,14 @@ use sip::exheap::{ExBox, ExVec};
 use sip::hardware::DmaBlock;
 use sip_virtio::{Running, System, Trouble, give_up};
 
-use crate::Nic;
 use crate::net::{ETHERNET_HEADER_BYTES, MOST_PACKETS, Received};
+use crate::offload::{self, Asked, Offered};
+use crate::{Interface, Nic};
 
 /// How the driver says that it has as many packets as were agreed on.
 const NO_ROOM: i32 = 0;
+/// Most bytes of a packet that the device cuts: as many as an IP packet can have.
+const LONGEST: usize = u16::MAX as usize + ETHERNET_HEADER_BYTES;
 
 type Device = Arc<Running<Nic>>;
 
@@ -29,7 +32,11 @@ struct Client {
     transmit_packets: usize,
     /// Most bytes of a packet with its Ethernet header.
     packet_bytes: usize,
+    offered: Offered,
 }
+
+/// A buffer that comes back, and what is said of it.
+type Back = (ExVec<u8>, i32);
 
 /// Starts the device for a client and serves it as a task of its own.
 pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &Device) {
@@ -43,7 +50,8 @@ pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &De
         Ok((_, None)) => return,
         Err(trouble) => give_up(&trouble),
     };
-    let ready = client.device_info(description.mac, description.mtu, description.link_bits_per_s, 0);
+    let features = features(description.offered);
+    let ready = client.device_info(description.mac, description.mtu, description.link_bits_per_s, features);
     let mut client = Client {
         number,
         system: system.clone(),
@@ -51,6 +59,7 @@ pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &De
         receive_packets: 0,
         transmit_packets: 0,
         packet_bytes: description.mtu as usize + ETHERNET_HEADER_BYTES,
+        offered: description.offered,
     };
     drop(executor::spawn(async move {
         if let Some(running) = client.configure(ready).await {
@@ -58,6 +67,13 @@ pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &De
         }
         client.device.with(|nic| nic.close(client.number));
     }));
+}
+
+fn features(offered: Offered) -> u32 {
+    let bit = |is_offered, bit| if is_offered { bit } else { 0 };
+    bit(offered.checksum, packets::CHECKSUM_OFFLOAD)
+        | bit(offered.segmentation_version_4, packets::SEGMENTATION_VERSION_4)
+        | bit(offered.segmentation_version_6, packets::SEGMENTATION_VERSION_6)
 }
 
 impl Client {
@@ -97,11 +113,11 @@ impl Client {
     async fn run(&mut self, mut running: nic_device::Exp<states::IoRunning>) {
         loop {
             running = match running.receive_async().await {
-                ExpIoRunning::PacketForReceive { p, next } => match self.give(p) {
+                ExpIoRunning::PacketForReceive { p, next } => match self.give_one(p) {
                     Ok(()) => next.success(),
                     Err((p, expected)) => next.bad_packet_size(p, expected),
                 },
-                ExpIoRunning::PacketForTransmit { p, length, next } => match self.send(p, length as usize) {
+                ExpIoRunning::PacketForTransmit { p, length, next } => match self.send_one(p, length) {
                     Ok(()) => next.success(),
                     Err((p, expected)) => next.bad_packet_size(p, expected),
                 },
@@ -123,28 +139,72 @@ impl Client {
     }
 
     /// Takes what the client gives and answers with what there is for it; nothing when not even the answer finds
-    /// memory, which ends the conversation.
+    /// memory, which ends the conversation. The device is told once of all that was given.
     fn exchange(&self, given: ExVec<Packet>, most: usize) -> Option<ExVec<Packet>> {
         let mut back = Vec::new();
         for (record, buffer) in packets::unpack(given) {
-            let refused = match record.length {
-                0 => self.give(buffer),
-                length => self.send(buffer, length as usize),
-            };
+            let refused = if record.length == 0 { self.give(buffer) } else { self.send(buffer, &record) };
             if let Err((buffer, _)) = refused {
                 back.push((packets::empty(), buffer));
             }
         }
-        while back.len() < most {
-            let Some((record, buffer)) = self.next_received().or_else(|| Some((packets::empty(), self.sent()?))) else {
-                break;
-            };
-            back.push((record, buffer));
-        }
+        self.device.with(|nic| {
+            let interface = nic.of_client(self.number)?;
+            interface.tell();
+            self.take(interface, &mut back, most);
+            if back.len() < most {
+                // Buffers come back with what is exchanged next, unless the client may soon be without.
+                let is_short = back.is_empty() || interface.transmit_buffers() * 4 >= self.transmit_packets * 3;
+                look(interface, is_short);
+                self.take(interface, &mut back, most);
+            }
+            Some(())
+        });
         packets::pack(back.into_iter())
     }
 
-    fn give(&self, buffer: ExVec<u8>) -> Result<(), (ExVec<u8>, i32)> {
+    /// Adds what there is for the client.
+    fn take(&self, interface: &mut Interface, back: &mut Vec<Filled>, most: usize) {
+        while back.len() < most {
+            let next = match interface.take_received() {
+                Some(received) => self.filled(received),
+                None => match interface.take_sent() {
+                    Some(memory) => (packets::empty(), memory.end()),
+                    None => return,
+                },
+            };
+            back.push(next);
+        }
+    }
+
+    fn filled(&self, received: Received<DmaBlock<ExVec<u8>>>) -> Filled {
+        let Received { memory, bytes, received_ns, is_checked } = received;
+        let flags = if is_checked && self.offered.checksum { packets::CHECKSUM } else { 0 };
+        // No packet is longer than its buffer, which is far shorter than that.
+        (Packet { received_ns, flags, ..packets::sent(bytes as u32) }, memory.end())
+    }
+
+    fn give_one(&self, buffer: ExVec<u8>) -> Result<(), Back> {
+        self.give(buffer).inspect(|()| self.tell())
+    }
+
+    fn send_one(&self, buffer: ExVec<u8>, length: u32) -> Result<(), Back> {
+        if length == 0 {
+            let most = buffer.len().min(self.packet_bytes) as i32;
+            return Err((buffer, most));
+        }
+        self.send(buffer, &packets::sent(length)).inspect(|()| self.tell())
+    }
+
+    fn tell(&self) {
+        self.device.with(|nic| {
+            if let Some(interface) = nic.of_client(self.number) {
+                interface.tell();
+            }
+        });
+    }
+
+    fn give(&self, buffer: ExVec<u8>) -> Result<(), Back> {
         let bytes = buffer.len();
         if bytes < self.packet_bytes {
             return Err((buffer, self.packet_bytes as i32));
@@ -158,16 +218,17 @@ impl Client {
             .map_err(|buffer| (buffer.end(), NO_ROOM))
     }
 
-    fn send(&self, buffer: ExVec<u8>, length: usize) -> Result<(), (ExVec<u8>, i32)> {
-        if length == 0 || length > buffer.len().min(self.packet_bytes) {
-            let most = buffer.len().min(self.packet_bytes) as i32;
-            return Err((buffer, most));
-        }
+    fn send(&self, buffer: ExVec<u8>, record: &Packet) -> Result<(), Back> {
+        let length = record.length as usize;
+        let most = buffer.len().min(if record.segment_bytes == 0 { self.packet_bytes } else { LONGEST });
+        let asked = Asked { checksum: record.flags & packets::CHECKSUM != 0, segment_bytes: record.segment_bytes };
+        let header = buffer.get(..length.min(most)).and_then(|packet| offload::header(packet, asked, self.offered));
+        let Some(header) = header.filter(|_| length <= most) else { return Err((buffer, most as i32)) };
         let buffer = self.system.pin(buffer).map_err(|(buffer, _)| (buffer, NO_ROOM))?;
         self.device
             .with(|nic| match nic.of_client(self.number) {
                 Some(interface) if interface.transmit_buffers() < self.transmit_packets => {
-                    interface.send(buffer, length)
+                    interface.send(buffer, length, &header)
                 }
                 _ => Err(buffer),
             })
@@ -175,22 +236,29 @@ impl Client {
     }
 
     fn received(&self) -> Option<ExBox<Packet>> {
-        let (record, buffer) = self.next_received()?;
+        let received = self.device.with(|nic| {
+            let interface = nic.of_client(self.number)?;
+            if !interface.has_received() {
+                look(interface, true);
+            }
+            interface.take_received()
+        });
+        let (record, buffer) = self.filled(received?);
         // A packet for which there is no memory is lost, as packets are.
         let mut packet = ExBox::new(record).ok()?;
         packet.attach(buffer).ok()?;
         Some(packet)
     }
 
-    fn next_received(&self) -> Option<Filled> {
-        let Received { memory, bytes, received_ns } =
-            self.device.with(|nic| nic.of_client(self.number)?.take_received())?;
-        let length = u32::try_from(bytes).ok()?;
-        Some((Packet { received_ns, ..packets::sent(length) }, memory.end()))
-    }
-
     fn sent(&self) -> Option<ExVec<u8>> {
         self.device.with(|nic| nic.of_client(self.number)?.take_sent()).map(DmaBlock::end)
+    }
+}
+
+/// Trouble with the device ends the process: it is started again with a device that was reset.
+fn look(interface: &mut Interface, tell_of_sent: bool) {
+    if let Err(trouble) = interface.look(tell_of_sent) {
+        give_up(&trouble);
     }
 }
 

@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod client;
 pub mod net;
+pub mod offload;
 
 use alloc::sync::Arc;
 

@@ -5,6 +5,7 @@
 
 use alloc::collections::VecDeque;
 
+use crate::offload::{self, Offered};
 use sip_virtio::{
     Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, TIME_LIMIT_MS, Trouble,
 };
@@ -14,18 +15,25 @@ pub const MOST_PACKETS: u32 = (QUEUE_SIZE / DESCRIPTORS) as u32;
 /// Bytes of an Ethernet header with a VLAN tag.
 pub const ETHERNET_HEADER_BYTES: usize = 18;
 
-const QUEUE_SIZE: usize = 64;
+const QUEUE_SIZE: usize = 256;
 /// Of each packet: header and data.
 const DESCRIPTORS: usize = 2;
 const RECEIVE_QUEUE: u16 = 0;
 const TRANSMIT_QUEUE: u16 = 1;
-/// Bytes of the header that goes before each packet; all zero where no offloading was agreed on.
-const HEADER_BYTES: usize = 12;
+const HEADER_BYTES: usize = offload::BYTES;
 
+/// `VIRTIO_NET_F_CSUM`: the device makes checksums.
+const CHECKSUM: u64 = 1;
+/// `VIRTIO_NET_F_GUEST_CSUM`: it may say that checksums are right, and leave those out that need not be made.
+const RECEIVED_CHECKSUM: u64 = 1 << 1;
 /// `VIRTIO_NET_F_MTU`.
 const MTU: u64 = 1 << 3;
 /// `VIRTIO_NET_F_MAC`.
 const MAC: u64 = 1 << 5;
+/// `VIRTIO_NET_F_HOST_TSO4`: the device cuts packets of TCP over IPv4.
+const CUT_VERSION_4: u64 = 1 << 11;
+/// `VIRTIO_NET_F_HOST_TSO6`: the same over IPv6.
+const CUT_VERSION_6: u64 = 1 << 12;
 /// `VIRTIO_NET_F_STATUS`.
 const STATUS: u64 = 1 << 16;
 /// `VIRTIO_NET_F_SPEED_DUPLEX`.
@@ -52,6 +60,8 @@ pub struct Description {
     pub mtu: u32,
     /// Speed of the link: 0 where there is none, the greatest number where nobody knows.
     pub link_bits_per_s: u64,
+    /// What it does for its client.
+    pub offered: Offered,
 }
 
 /// A packet that was received.
@@ -63,6 +73,8 @@ pub struct Received<M> {
     pub bytes: usize,
     /// When it was found there, on the platform's clock.
     pub received_ns: u64,
+    /// Its checksums are known to be right.
+    pub is_checked: bool,
 }
 
 /// What has happened since it was last asked.
@@ -85,6 +97,8 @@ pub struct Net<P: Platform, M: DeviceMemory> {
     sent: VecDeque<M>,
     link_bits_per_s: u64,
     news: News,
+    /// The device interrupts for packets that were sent.
+    tells_of_sent: bool,
 }
 
 impl<P: Platform, M: DeviceMemory> Net<P, M> {
@@ -94,7 +108,13 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     /// It is no interface that this driver can use.
     pub fn start(platform: P) -> Result<Net<P, M>, Trouble> {
         let needed = [(MAC, "VIRTIO_NET_F_MAC, an address of its own")];
-        let mut device = Device::start(platform, Kind::Network, &needed, MTU | STATUS | SPEED)?;
+        let offloads = CHECKSUM | RECEIVED_CHECKSUM | CUT_VERSION_4 | CUT_VERSION_6;
+        let wanted = MTU | STATUS | SPEED;
+        let mut device = Device::start(platform.clone(), Kind::Network, &needed, wanted | offloads)?;
+        if !device.has(CHECKSUM) {
+            // The client is told of checksums in both directions or none.
+            device = Device::start(platform, Kind::Network, &needed, wanted)?;
+        }
         let (receive, transmit) = (device.queue(RECEIVE_QUEUE)?, device.queue(TRANSMIT_QUEUE)?);
         device.ready()?;
         let mut net = Net {
@@ -105,6 +125,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
             sent: VecDeque::new(),
             link_bits_per_s: 0,
             news: News::default(),
+            tells_of_sent: true,
         };
         net.link_bits_per_s = net.description()?.link_bits_per_s;
         Ok(net)
@@ -116,6 +137,11 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     /// It talks nonsense.
     pub fn description(&self) -> Result<Description, Trouble> {
         let has = |feature| self.device.has(feature);
+        let offered = Offered {
+            checksum: has(CHECKSUM),
+            segmentation_version_4: has(CHECKSUM) && has(CUT_VERSION_4),
+            segmentation_version_6: has(CHECKSUM) && has(CUT_VERSION_6),
+        };
         let description = self.device.configuration(|from| Description {
             mac: core::array::from_fn(|index| from.read8(index as u64)),
             mtu: if has(MTU) { from.read16(configuration::MTU).into() } else { DEFAULT_MTU },
@@ -124,6 +150,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
                 (_, true) => bits_per_s(from.read32(configuration::SPEED)),
                 (_, false) => u64::MAX,
             },
+            offered,
         })?;
         if description.mtu < LEAST_MTU {
             return Err(Trouble::Nonsense { what: "the size of its packets", value: description.mtu.into() });
@@ -131,34 +158,87 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         Ok(description)
     }
 
-    /// Gives the device a buffer to receive in, of which it may fill all.
+    /// Gives the device a buffer to receive in, of which it may fill all. It may take no notice before [`Net::tell`].
     ///
     /// # Errors
     /// It has as many as it can take; the buffer comes back.
     pub fn give(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
         let asked = Request { header: &[], data: Some(data), reply: Reply::BeforeData(HEADER_BYTES) };
-        self.receive.submit(asked, ()).map_err(memory_of)
+        self.receive.add(asked, ()).map_err(memory_of)
     }
 
-    /// Sends the first `bytes` bytes of a buffer, not 0.
+    /// Sends the first `bytes` bytes of a buffer, not 0, with the device's header for them. The device may take no
+    /// notice before [`Net::tell`].
     ///
     /// # Errors
     /// As many packets as possible are on their way; the buffer comes back.
-    pub fn send(&mut self, memory: M, bytes: usize) -> Result<(), M> {
+    pub fn send(&mut self, memory: M, bytes: usize, header: &[u8; HEADER_BYTES]) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };
-        let asked = Request { header: &[0; HEADER_BYTES], data: Some(data), reply: Reply::None };
-        self.transmit.submit(asked, ()).map_err(memory_of)
+        let asked = Request { header, data: Some(data), reply: Reply::None };
+        self.transmit.add(asked, ()).map_err(memory_of)
     }
 
-    /// Takes the packet that was received first.
+    /// Tells the device of what it was given.
+    pub fn tell(&mut self) {
+        self.receive.tell();
+        self.transmit.tell();
+    }
+
+    /// Takes what the device has done without waiting for its interrupt, and lets it interrupt for what comes from
+    /// now on: for each packet that comes, but for those that were sent only if that is asked for.
+    ///
+    /// # Errors
+    /// The device is not to be used any longer.
+    pub fn look(&mut self, tell_of_sent: bool) -> Result<(), Trouble> {
+        self.collect()?;
+        self.receive.set_interrupts(true);
+        if core::mem::replace(&mut self.tells_of_sent, tell_of_sent) != tell_of_sent {
+            self.transmit.set_interrupts(tell_of_sent);
+        }
+        if self.receive.has_answer() || tell_of_sent && self.transmit.has_answer() {
+            self.collect()?;
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self) -> Result<(), Trouble> {
+        let mut received_ns = None;
+        while let Some(completion) = self.receive.complete()? {
+            let Some(bytes) = (completion.written as usize).checked_sub(HEADER_BYTES) else {
+                return Err(Trouble::TooLittleWritten { needed: HEADER_BYTES as u32, written: completion.written });
+            };
+            if let Some(data) = completion.data {
+                let received_ns = *received_ns.get_or_insert_with(|| self.device.platform().now_ns());
+                let is_checked = self.device.has(RECEIVED_CHECKSUM) && offload::is_checked(&completion.reply);
+                self.received.push_back(Received { memory: data.memory, bytes, received_ns, is_checked });
+                self.news.received = true;
+            }
+        }
+        while let Some(completion) = self.transmit.complete()? {
+            self.sent.extend(completion.data.map(|data| data.memory));
+            self.news.sent = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the packet that was received first. With the last one there is nothing more to tell the client of.
     pub fn take_received(&mut self) -> Option<Received<M>> {
-        self.received.pop_front()
+        let received = self.received.pop_front();
+        self.news.received &= !self.received.is_empty();
+        received
     }
 
     /// Takes the buffer of the packet that was sent first.
     pub fn take_sent(&mut self) -> Option<M> {
-        self.sent.pop_front()
+        let sent = self.sent.pop_front();
+        self.news.sent &= !self.sent.is_empty();
+        sent
+    }
+
+    /// Whether a packet that was received waits to be taken.
+    pub fn has_received(&self) -> bool {
+        !self.received.is_empty()
     }
 
     /// Buffers to receive in that the driver has, filled or not.
@@ -204,19 +284,10 @@ impl<P: Platform, M: DeviceMemory + 'static> Core for Net<P, M> {
         if self.device.interrupted()?.configuration {
             self.look_at_link()?;
         }
-        while let Some(completion) = self.receive.complete()? {
-            let Some(bytes) = (completion.written as usize).checked_sub(HEADER_BYTES) else {
-                return Err(Trouble::TooLittleWritten { needed: HEADER_BYTES as u32, written: completion.written });
-            };
-            if let Some(data) = completion.data {
-                let received_ns = self.device.platform().now_ns();
-                self.received.push_back(Received { memory: data.memory, bytes, received_ns });
-                self.news.received = true;
-            }
-        }
-        while let Some(completion) = self.transmit.complete()? {
-            self.sent.extend(completion.data.map(|data| data.memory));
-            self.news.sent = true;
+        self.collect()?;
+        if self.news.received {
+            // One interrupt is enough until the client looks, which is told of it.
+            self.receive.set_interrupts(false);
         }
         // A packet may be waited for as long as none comes; one to send may not take so long.
         self.transmit.check_time(TIME_LIMIT_MS)

@@ -3,11 +3,13 @@
 use sip_virtio::model::kinds::Network;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
 use sip_virtio::{Core, Platform, TIME_LIMIT_MS, Trouble};
-use virtio_net::net::{MOST_PACKETS, Net};
+use virtio_net::net::{MOST_PACKETS, Net, News};
+use virtio_net::offload;
 
 type Driver = Net<Machine, Memory>;
 
 const BUFFER_BYTES: usize = 1518;
+const WHOLE: [u8; offload::BYTES] = [0; offload::BYTES];
 
 fn buffer(machine: &Machine, text: &[u8]) -> Memory {
     let memory = machine.allocate(BUFFER_BYTES).expect("memory");
@@ -27,7 +29,7 @@ fn packets_go_out_and_come_in() {
             driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
         }
         for text in ["the first packet", "the second"] {
-            driver.send(buffer(&machine, text.as_bytes()), text.len()).expect("room");
+            driver.send(buffer(&machine, text.as_bytes()), text.len(), &WHOLE).expect("room");
         }
         machine.run();
         machine.run();
@@ -51,10 +53,10 @@ fn as_many_packets_are_on_their_way_as_is_said() {
     let mut driver = Driver::start(machine.clone()).expect("the device is right");
     for _ in 0..MOST_PACKETS {
         driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
-        driver.send(buffer(&machine, &[1]), 1).expect("room");
+        driver.send(buffer(&machine, &[1]), 1, &WHOLE).expect("room");
     }
     assert!(driver.give(buffer(&machine, &[]), BUFFER_BYTES).is_err());
-    assert!(driver.send(buffer(&machine, &[]), 1).is_err());
+    assert!(driver.send(buffer(&machine, &[]), 1, &WHOLE).is_err());
 }
 
 #[test]
@@ -64,14 +66,53 @@ fn a_link_that_goes_is_news() {
     assert_eq!(driver.description().expect("it says what it is").link_bits_per_s, 0);
 }
 
+#[test]
+fn what_the_device_does_for_packets_is_said_and_asked_for() {
+    let offers = 1 | 1 << 1 | 1 << 11;
+    let machine = Machine::new(Network { offers, flags: 2, ..Network::default() }, Way::Pci, Faults::none());
+    let mut driver = Driver::start(machine.clone()).expect("the device is right");
+    let offered = driver.description().expect("it says what it is").offered;
+    assert!(offered.checksum && offered.segmentation_version_4 && !offered.segmentation_version_6);
+    let header = [1, 1, 54, 0, 0xb4, 5, 34, 0, 16, 0, 0, 0];
+    driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
+    driver.send(buffer(&machine, &[9; 60]), 60, &header).expect("room");
+    driver.tell();
+    machine.run();
+    machine.run();
+    driver.look(false).expect("the device is right");
+    let packet = driver.take_received().expect("the device gives back what it is sent");
+    assert!(packet.is_checked && packet.bytes == 60);
+    assert_eq!(packet.memory.to_vec()[..60], [9; 60]);
+    assert!(driver.take_sent().is_some());
+    assert_eq!(driver.take_news(), News::default(), "it was taken, so there is nothing to tell");
+}
+
+#[test]
+fn without_checksums_for_both_directions_there_are_none() {
+    let offers = 1 << 1 | 1 << 11;
+    let machine = Machine::new(Network { offers, flags: 2, ..Network::default() }, Way::Pci, Faults::none());
+    let mut driver = Driver::start(machine.clone()).expect("the device is right");
+    assert_eq!(driver.description().expect("it says what it is").offered, offload::Offered::default());
+    driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
+    driver.send(buffer(&machine, &[9]), 1, &WHOLE).expect("room");
+    driver.tell();
+    machine.run();
+    machine.run();
+    driver.serve().expect("the device is right");
+    assert!(driver.take_news().received && driver.has_received());
+    assert!(driver.take_received().is_some_and(|packet| !packet.is_checked));
+}
+
 fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), Trouble> {
     let mut driver = Driver::start(machine.clone())?;
     for _ in 0..40 {
-        match numbers.below(6) {
+        match numbers.below(8) {
             // A full queue gives the buffer back.
             0 | 1 => drop(driver.give(buffer(machine, &[]), BUFFER_BYTES)),
-            2 | 3 => drop(driver.send(buffer(machine, &[7]), 1 + numbers.below(1500) as usize)),
+            2 | 3 => drop(driver.send(buffer(machine, &[7]), 1 + numbers.below(1500) as usize, &WHOLE)),
             4 => machine.run(),
+            5 => driver.tell(),
+            6 => driver.look(numbers.below(2) == 0)?,
             _ => {
                 driver.serve()?;
                 driver.take_news();

@@ -18,7 +18,7 @@ use contracts::nic_device::{self, states};
 use contracts::nic_events::{self, NicEventType};
 use contracts::packets::{self, Filled};
 use contracts::{Packet, report};
-use net_stack::{EthernetAddress, Features};
+use net_stack::{EthernetAddress, Features, LONGEST_CUT};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
@@ -40,6 +40,8 @@ pub struct Interface {
     pub mtu: usize,
     pub features: Features,
     pub link: Link,
+    /// Bytes of a buffer to send.
+    sent_bytes: usize,
     endpoint: nic_device::Imp<states::IoConfigureBegin>,
 }
 
@@ -69,7 +71,11 @@ impl Interface {
                 mtu: mtu as usize,
                 features: Features {
                     checksum: features & packets::CHECKSUM_OFFLOAD != 0,
-                    segmentation_version_4: false,
+                    segmentation_version_4: features & packets::SEGMENTATION_VERSION_4 != 0,
+                },
+                sent_bytes: match features & packets::SEGMENTATION_VERSION_4 {
+                    0 => mtu as usize + HEADER_BYTES + SENT_BYTES,
+                    _ => LONGEST_CUT + HEADER_BYTES + SENT_BYTES,
                 },
                 endpoint: next,
             }),
@@ -91,6 +97,7 @@ impl Interface {
                         receive: receive as usize,
                         transmit: transmit as usize,
                         frame_bytes: self.mtu + HEADER_BYTES,
+                        sent_bytes: self.sent_bytes,
                     });
                 }
                 nic_device::ImpIoConfigureAck::InvalidParameters {
@@ -119,6 +126,7 @@ struct Running {
     transmit: usize,
     /// Bytes of a packet with its Ethernet header, at most.
     frame_bytes: usize,
+    sent_bytes: usize,
 }
 
 /// Moves packets as long as this process lives, over one driver after the other.
@@ -170,7 +178,7 @@ async fn hear(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<ni
 /// Moves packets until the driver ends.
 async fn run(shared: &Rc<Shared>, running: Running) {
     let news = Rc::new(News::default());
-    let Running { endpoint, events, receive, transmit, frame_bytes } = running;
+    let Running { endpoint, events, receive, transmit, frame_bytes, sent_bytes } = running;
     drop(executor::spawn(hear(Rc::clone(shared), Rc::clone(&news), events)));
     let mut empty: Vec<Filled> = Vec::new();
     for _ in 0..receive {
@@ -181,13 +189,15 @@ async fn run(shared: &Rc<Shared>, running: Running) {
     {
         let mut stack = shared.stack();
         for _ in 0..transmit {
-            let Ok(buffer) = ExVec::new(frame_bytes + SENT_BYTES) else { break };
+            let Ok(buffer) = ExVec::new(sent_bytes) else { break };
             stack.give(Block(buffer));
         }
         stack.announce();
     }
     let mut endpoint = endpoint;
     loop {
+        // What clients have asked meanwhile goes with this exchange, rather than each with one of its own.
+        executor::idle().await;
         shared.stack().serve();
         let mut given = core::mem::take(&mut empty);
         collect(shared, &mut given);

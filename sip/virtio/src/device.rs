@@ -13,6 +13,9 @@ use crate::trouble::Trouble;
 const VERSION_1: u64 = 1 << 32;
 /// How long a device has for confirming a reset.
 const RESET_WITHIN: Duration = Duration::from_secs(1);
+/// A device that interrupts more often than this is not asked each time whether its configuration has changed. What
+/// interrupts last is looked at once more when nothing has come for a while (see [`Running`](crate::Running)).
+const CONFIGURATION_EVERY: Duration = Duration::from_millis(100);
 /// How often a configuration that changes while it is read is read again.
 const CONFIGURATION_TRIES: u32 = 16;
 
@@ -64,6 +67,8 @@ pub struct Device<P: Platform> {
     platform: P,
     link: Link<P::Registers>,
     features: u64,
+    /// When it was last taken for possible that the configuration has changed.
+    looked_ns: u64,
 }
 
 impl<P: Platform> Device<P> {
@@ -102,7 +107,7 @@ impl<P: Platform> Device<P> {
         }
         link.enable_configuration_interrupt();
         link.trouble()?;
-        Ok(Device { platform, link, features })
+        Ok(Device { platform, link, features, looked_ns: 0 })
     }
 
     /// Whether a feature was agreed on.
@@ -154,10 +159,19 @@ impl<P: Platform> Device<P> {
     pub fn interrupted(&mut self) -> Result<Cause, Trouble> {
         let pending = self.link.ack_interrupt();
         self.link.trouble()?;
-        let cause = Cause {
+        let mut cause = Cause {
             queue: pending.contains(InterruptStatus::QUEUE_INTERRUPT),
             configuration: pending.contains(InterruptStatus::DEVICE_CONFIGURATION_INTERRUPT),
         };
+        if !self.link.tells_cause() {
+            // Each read of a register leaves a virtual machine, so a busy device's configuration is looked at now
+            // and then.
+            let now_ns = self.platform.now_ns();
+            cause.configuration = now_ns.saturating_sub(self.looked_ns) >= CONFIGURATION_EVERY.as_nanos() as u64;
+            if cause.configuration {
+                self.looked_ns = now_ns;
+            }
+        }
         if cause.configuration {
             self.check()?;
         }

@@ -127,6 +127,11 @@ impl<R: Registers> Link<R> {
         }
     }
 
+    /// Whether the device tells why it interrupts. A message says no more than that something happened.
+    pub fn tells_cause(&self) -> bool {
+        matches!(self.way, Way::Mmio(_))
+    }
+
     /// Reads a byte of the device's own configuration.
     pub fn configuration8(&self, offset: u64) -> u8 {
         let (registers, base) = self.configuration();
@@ -328,7 +333,6 @@ impl<R: Registers> Transport for Link<R> {
                 }
                 pending
             }
-            // A message says no more than that something happened.
             Way::Pci { .. } => InterruptStatus::all().bits(),
         })
     }

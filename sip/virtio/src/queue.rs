@@ -7,6 +7,7 @@
 
 use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
+use core::sync::atomic::{Ordering, fence};
 
 use virtio_drivers::Error;
 use virtio_drivers::queue::VirtQueue;
@@ -136,6 +137,10 @@ pub struct Queue<P: Platform, const SIZE: usize, M: DeviceMemory, T> {
     /// By the ring's number for a request: its first descriptor.
     pending: ManuallyDrop<Vec<Option<Pending<M, T>>>>,
     under_way: usize,
+    /// No request that is under way was handed over before.
+    oldest_ns: u64,
+    /// The device has not been told of all requests.
+    is_untold: bool,
     broken: Option<Trouble>,
 }
 
@@ -168,6 +173,8 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             free_slots: (0..SIZE).rev().collect(),
             pending: ManuallyDrop::new((0..SIZE).map(|_| None).collect()),
             under_way: 0,
+            oldest_ns: 0,
+            is_untold: false,
             broken: None,
         };
         queue.link.trouble()?;
@@ -179,7 +186,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         self.under_way
     }
 
-    /// Hands a request to the device.
+    /// Hands a request to the device and tells it.
     ///
     /// # Errors
     /// The queue is full, or there is trouble with the device; the data comes back.
@@ -187,6 +194,19 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     /// # Panics
     /// The request is malformed: header or reply too long, no piece at all, or data outside its block.
     pub fn submit(&mut self, request: Request<'_, M>, tag: T) -> Result<(), Refused<M, T>> {
+        self.add(request, tag)?;
+        self.tell();
+        Ok(())
+    }
+
+    /// Hands a request to the device, which may take no notice before it is told ([`Queue::tell`]): once for many.
+    ///
+    /// # Errors
+    /// As [`Queue::submit`].
+    ///
+    /// # Panics
+    /// As [`Queue::submit`].
+    pub fn add(&mut self, request: Request<'_, M>, tag: T) -> Result<(), Refused<M, T>> {
         let Request { header, data, reply } = request;
         assert!(header.len() <= HEADER_BYTES && reply.bytes() <= REPLY_BYTES, "a header or reply is too long");
         let pieces = usize::from(!header.is_empty()) + usize::from(data.is_some()) + usize::from(reply.bytes() != 0);
@@ -221,12 +241,36 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
                 return Err(Refused { data: pending.data, tag: pending.tag, trouble: None });
             }
         }
+        self.is_untold = true;
+        Ok(())
+    }
+
+    /// Tells the device of the requests that were added, unless it looks by itself.
+    pub fn tell(&mut self) {
+        if !core::mem::take(&mut self.is_untold) {
+            return;
+        }
+        // Either this sees that the device wants to be told, or the device, which says so before it looks once more,
+        // sees the requests: neither may be passed over because a write is still on its way.
+        fence(Ordering::SeqCst);
         if self.ring.should_notify() {
             self.link.notify(self.index);
-            // What fails now shows when somebody asks for answers; the request is the device's already.
+            // What fails now shows when somebody asks for answers; the requests are the device's already.
             self.broken = self.broken.or(self.link.trouble().err());
         }
-        Ok(())
+    }
+
+    /// Whether the device is to interrupt when it has answered. It may do so all the same. After this was switched
+    /// on, answers that came before are to be looked for once more.
+    pub fn set_interrupts(&mut self, are_wanted: bool) {
+        self.ring.set_dev_notify(are_wanted);
+        // As in `tell`, the other way round.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether there is an answer to take.
+    pub fn has_answer(&self) -> bool {
+        self.broken.is_some() || self.ring.can_pop()
     }
 
     /// Takes an answer, if there is one.
@@ -277,10 +321,15 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     ///
     /// # Errors
     /// One has.
-    pub fn check_time(&self, limit_ms: u64) -> Result<(), Trouble> {
-        let oldest = self.pending.iter().flatten().map(|pending| pending.since_ns).min();
-        let Some(oldest) = oldest else { return Ok(()) };
-        let waited_ms = self.platform.now_ns().saturating_sub(oldest) / 1_000_000;
+    pub fn check_time(&mut self, limit_ms: u64) -> Result<(), Trouble> {
+        let now_ns = self.platform.now_ns();
+        let waited_ms = |since_ns: u64| now_ns.saturating_sub(since_ns) / 1_000_000;
+        // All of them need not be looked at as long as none can be so old.
+        if waited_ms(self.oldest_ns) < limit_ms {
+            return Ok(());
+        }
+        self.oldest_ns = self.pending.iter().flatten().map(|pending| pending.since_ns).min().unwrap_or(now_ns);
+        let waited_ms = waited_ms(self.oldest_ns);
         if waited_ms >= limit_ms { Err(Trouble::NoAnswer { waited_ms }) } else { Ok(()) }
     }
 }

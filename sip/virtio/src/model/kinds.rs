@@ -180,11 +180,17 @@ pub struct Network {
     pub packets: VecDeque<Vec<u8>>,
     /// Packets that were sent.
     pub sent: u32,
+    /// Features beyond its address and its link.
+    pub offers: u64,
+    /// The header that went before the packet that was sent last.
+    pub header: Vec<u8>,
+    /// Flags of the header that goes before packets to receive.
+    pub flags: u8,
 }
 
 impl Default for Network {
     fn default() -> Network {
-        Network { link: true, packets: VecDeque::new(), sent: 0 }
+        Network { link: true, packets: VecDeque::new(), sent: 0, offers: 0, header: Vec::new(), flags: 0 }
     }
 }
 
@@ -194,7 +200,7 @@ impl Behaviour for Network {
     }
 
     fn features(&self) -> u64 {
-        NETWORK_MAC | NETWORK_STATUS
+        NETWORK_MAC | NETWORK_STATUS | self.offers
     }
 
     fn configuration(&self) -> Vec<u8> {
@@ -208,11 +214,14 @@ impl Behaviour for Network {
     fn answer(&mut self, queue: u16, readable: &[u8], room: usize) -> Option<Vec<u8>> {
         if queue == 1 {
             self.sent += 1;
-            self.packets.push_back(readable.get(NETWORK_HEADER_BYTES..).unwrap_or_default().to_vec());
+            let (header, packet) = readable.split_at(NETWORK_HEADER_BYTES.min(readable.len()));
+            self.header = header.to_vec();
+            self.packets.push_back(packet.to_vec());
             return Some(Vec::new());
         }
         let packet = self.packets.pop_front()?;
         let mut answer = vec![0; NETWORK_HEADER_BYTES];
+        answer[0] = self.flags;
         // One buffer for the packet.
         answer[10] = 1;
         answer.extend(packet);

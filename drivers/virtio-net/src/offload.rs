@@ -1,0 +1,189 @@
+//! The device's own header before each packet: what the device is to do with one that is sent, and what it did with
+//! one that came (virtio 1.2, section 5.1.6).
+//!
+//! What a client says of its packet is compared with the packet, because a device may take such a header at its word.
+//! Deliberately not here: making checksums and cutting packets.
+
+/// Bytes of the header.
+pub const BYTES: usize = 12;
+
+/// What a client asks of the device for one packet to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// To fill in the checksum of TCP or UDP.
+    pub checksum: bool,
+    /// To cut the packet into segments of so many bytes of payload; 0: not to.
+    pub segment_bytes: u16,
+}
+
+/// What a device does; see `NicDevice.DeviceInfo`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// Checksums of TCP and UDP.
+    pub checksum: bool,
+    /// It cuts packets of TCP over IPv4.
+    pub segmentation_version_4: bool,
+    /// It cuts packets of TCP over IPv6.
+    pub segmentation_version_6: bool,
+}
+
+/// Values of `flags`.
+const NEEDS_CHECKSUM: u8 = 1;
+const DATA_VALID: u8 = 2;
+/// Values of `gso_type`.
+const CUT_VERSION_4: u8 = 1;
+const CUT_VERSION_6: u8 = 4;
+
+const ETHERNET_BYTES: usize = 14;
+const VLAN_BYTES: usize = 4;
+const VLAN: u16 = 0x8100;
+const VERSION_4: u16 = 0x0800;
+const VERSION_6: u16 = 0x86dd;
+const VERSION_6_BYTES: usize = 40;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Where what matters lies in a packet.
+struct Place {
+    is_version_6: bool,
+    is_tcp: bool,
+    /// Where the header of TCP or UDP begins.
+    start: usize,
+    /// Where what it carries begins.
+    payload: usize,
+}
+
+fn word(packet: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]))
+}
+
+/// Nothing where it is no packet of TCP or UDP with whole headers.
+fn find(packet: &[u8]) -> Option<Place> {
+    let (kind, ip) = match word(packet, 12)? {
+        VLAN => (word(packet, 12 + VLAN_BYTES)?, ETHERNET_BYTES + VLAN_BYTES),
+        kind => (kind, ETHERNET_BYTES),
+    };
+    let (protocol, header_bytes) = match kind {
+        VERSION_4 => (*packet.get(ip + 9)?, usize::from(*packet.get(ip)? & 15) * 4),
+        VERSION_6 => (*packet.get(ip + 6)?, VERSION_6_BYTES),
+        _ => return None,
+    };
+    let start = ip + header_bytes;
+    let own_bytes = match protocol {
+        TCP => usize::from(*packet.get(start + 12)? >> 4) * 4,
+        UDP => 8,
+        _ => return None,
+    };
+    let is_whole = header_bytes >= 20 && own_bytes >= 8 && start + own_bytes <= packet.len();
+    let place = Place { is_version_6: kind == VERSION_6, is_tcp: protocol == TCP, start, payload: start + own_bytes };
+    (is_whole && (!place.is_tcp || own_bytes >= 20)).then_some(place)
+}
+
+/// The header of a packet to send, from its Ethernet header on. Nothing where the packet is not what its client says,
+/// or the device does not do that.
+pub fn header(packet: &[u8], asked: Asked, offered: Offered) -> Option<[u8; BYTES]> {
+    let mut header = [0; BYTES];
+    if asked == Asked::default() {
+        return Some(header);
+    }
+    let place = find(packet).filter(|_| asked.checksum && offered.checksum)?;
+    header[0] = NEEDS_CHECKSUM;
+    let mut put = |at: usize, value: usize| {
+        header[at..at + 2].copy_from_slice(&u16::try_from(value).unwrap_or(u16::MAX).to_le_bytes());
+    };
+    put(6, place.start);
+    put(8, if place.is_tcp { 16 } else { 6 });
+    if asked.segment_bytes == 0 {
+        return Some(header);
+    }
+    let is_possible = if place.is_version_6 { offered.segmentation_version_6 } else { offered.segmentation_version_4 };
+    if !is_possible || !place.is_tcp || place.payload >= packet.len() {
+        return None;
+    }
+    put(2, place.payload);
+    put(4, usize::from(asked.segment_bytes));
+    header[1] = if place.is_version_6 { CUT_VERSION_6 } else { CUT_VERSION_4 };
+    Some(header)
+}
+
+/// Whether the device has found a received packet's checksums right, or knows that they need not be made: the packet
+/// has never left the machine.
+pub fn is_checked(header: &[u8]) -> bool {
+    header.first().is_some_and(|flags| flags & (NEEDS_CHECKSUM | DATA_VALID) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    const ALL: Offered = Offered { checksum: true, segmentation_version_4: true, segmentation_version_6: true };
+
+    fn packet(is_version_6: bool, protocol: u8, payload: usize) -> Vec<u8> {
+        let mut packet = vec![0; ETHERNET_BYTES];
+        let own_bytes = if protocol == TCP { 32 } else { 8 };
+        if is_version_6 {
+            packet[12..].copy_from_slice(&VERSION_6.to_be_bytes());
+            packet.extend([0x60, 0, 0, 0, 0, 0, protocol, 64]);
+            packet.resize(ETHERNET_BYTES + VERSION_6_BYTES, 0);
+        } else {
+            packet[12..].copy_from_slice(&VERSION_4.to_be_bytes());
+            packet.extend([0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol]);
+            packet.resize(ETHERNET_BYTES + 20, 0);
+        }
+        let start = packet.len();
+        packet.resize(start + own_bytes, 0);
+        if protocol == TCP {
+            packet[start + 12] = 8 << 4;
+        }
+        packet.resize(start + own_bytes + payload, 7);
+        packet
+    }
+
+    #[test]
+    fn nothing_is_asked_for_a_packet_that_is_whole() {
+        assert_eq!(header(&[], Asked::default(), Offered::default()), Some([0; BYTES]));
+    }
+
+    #[test]
+    fn the_place_of_the_checksum_is_told() {
+        let asked = Asked { checksum: true, segment_bytes: 0 };
+        let tcp = header(&packet(false, TCP, 5), asked, ALL);
+        assert_eq!(tcp, Some([1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0]));
+        let udp = header(&packet(true, UDP, 5), asked, ALL);
+        assert_eq!(udp, Some([1, 0, 0, 0, 0, 0, 54, 0, 6, 0, 0, 0]));
+    }
+
+    #[test]
+    fn long_packets_are_cut() {
+        let asked = Asked { checksum: true, segment_bytes: 1448 };
+        let cut = header(&packet(false, TCP, 4000), asked, ALL);
+        assert_eq!(cut, Some([1, 1, 66, 0, 0xa8, 0x05, 34, 0, 16, 0, 0, 0]));
+        let cut = header(&packet(true, TCP, 4000), asked, ALL);
+        assert_eq!(cut, Some([1, 4, 86, 0, 0xa8, 0x05, 54, 0, 16, 0, 0, 0]));
+        let only_4 = Offered { segmentation_version_6: false, ..ALL };
+        assert_eq!(header(&packet(true, TCP, 4000), asked, only_4), None);
+    }
+
+    #[test]
+    fn what_a_packet_is_not_is_refused_wherever_it_ends() {
+        let asked = Asked { checksum: true, segment_bytes: 1448 };
+        assert_eq!(header(&packet(false, UDP, 4000), asked, ALL), None);
+        assert_eq!(header(&packet(false, TCP, 0), asked, ALL), None);
+        assert_eq!(header(&packet(false, 1, 4000), asked, ALL), None);
+        assert_eq!(header(&packet(false, TCP, 9), asked, Offered::default()), None);
+        for is_version_6 in [false, true] {
+            let whole = packet(is_version_6, TCP, 1);
+            for length in 0..whole.len() {
+                assert_eq!(header(&whole[..length], asked, ALL), None, "{length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_is_checked_where_the_device_says_so() {
+        assert!(is_checked(&[DATA_VALID]) && is_checked(&[NEEDS_CHECKSUM]));
+        assert!(!is_checked(&[0]) && !is_checked(&[]));
+    }
+}
