@@ -39,6 +39,21 @@ pub(crate) struct Cut {
     pub(crate) status: u16,
 }
 
+/// What is asked for of a file was not sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unsent {
+    /// Not to its end.
+    Cut(Cut),
+    /// Not at all: the file is not what it was when it was opened, and has to be looked at anew.
+    Changed,
+}
+
+impl From<Cut> for Unsent {
+    fn from(cut: Cut) -> Unsent {
+        Unsent::Cut(cut)
+    }
+}
+
 /// How an answer is to be given.
 #[derive(Clone, Copy)]
 pub(crate) struct Manner {
@@ -130,19 +145,20 @@ pub(crate) async fn send_file(
     manner: Manner,
     entry: &Rc<Entry>,
     content: Content,
-) -> Result<Sent, Cut> {
+) -> Result<Sent, Unsent> {
     let size = entry.attributes.size_bytes;
-    match content {
+    let sent = match content {
         Content::Nothing(304) => send_head(server, wire, manner, 304, &entry.fields).await,
         Content::Nothing(416) => {
             let field = format!("content-range: bytes */{size}\r\n");
             send_page(server, wire, manner, 416, "", &field).await
         }
         Content::Nothing(status) => send_page(server, wire, manner, status, "", "").await,
-        Content::Whole => send_part(server, wire, manner, entry, None).await,
-        Content::Part(part) => send_part(server, wire, manner, entry, Some(part)).await,
-        Content::Parts(parts) => send_parts(server, wire, manner, entry, &parts).await,
-    }
+        Content::Whole => return send_part(server, wire, manner, entry, None).await,
+        Content::Part(part) => return send_part(server, wire, manner, entry, Some(part)).await,
+        Content::Parts(parts) => return send_parts(server, wire, manner, entry, &parts).await,
+    };
+    Ok(sent?)
 }
 
 /// Writes the head of an answer with all of a file, or one part of it.
@@ -188,7 +204,7 @@ async fn send_part(
     manner: Manner,
     entry: &Rc<Entry>,
     part: Option<ByteRange>,
-) -> Result<Sent, Cut> {
+) -> Result<Sent, Unsent> {
     let status = if part.is_some() { 206 } else { 200 };
     let cut = Cut { status };
     let range = part.unwrap_or(ByteRange { start: 0, length: entry.attributes.size_bytes });
@@ -201,7 +217,8 @@ async fn send_part(
     if entry.attributes.size_bytes <= WHOLE_BYTES {
         let block = match whole(server, entry).await {
             Ok(block) => block,
-            Err(error) => return send_trouble(server, wire, manner, error).await,
+            Err(StoreError::Changed) => return Err(Unsent::Changed),
+            Err(error) => return Ok(send_trouble(server, wire, manner, error).await?),
         };
         let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
         // The file has at most WHOLE_BYTES.
@@ -214,10 +231,10 @@ async fn send_part(
         return Ok(sent);
     }
     let mut reader = Reader::new(server, entry, range);
-    reader.ask().await.map_err(|_| cut)?;
-    let first = match reader.next().await {
+    let first = match reader.first().await {
         Ok(first) => first,
-        Err(error) => return send_trouble(server, wire, manner, error).await,
+        Err(StoreError::Changed) => return Err(Unsent::Changed),
+        Err(error) => return Ok(send_trouble(server, wire, manner, error).await?),
     };
     let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
     send_pieces(server, wire, Some(head), reader, first).await.map_err(|Gone| cut)?;
@@ -265,7 +282,7 @@ async fn send_parts(
     manner: Manner,
     entry: &Rc<Entry>,
     parts: &[ByteRange],
-) -> Result<Sent, Cut> {
+) -> Result<Sent, Unsent> {
     let cut = Cut { status: 206 };
     let size = entry.attributes.size_bytes;
     let heads: alloc::vec::Vec<String> = parts
@@ -295,13 +312,15 @@ async fn send_parts(
     head.put(b"\r\n");
     let mut used = head.finish().ok_or(cut)?;
     wire.send_at_once().await.map_err(|Gone| cut)?;
-    for (part, text) in parts.iter().zip(&heads) {
+    for (index, (part, text)) in parts.iter().zip(&heads).enumerate() {
         let room = before.get_mut(used..used + text.len()).ok_or(cut)?;
         room.copy_from_slice(text.as_bytes());
         used += text.len();
         let mut reader = Reader::new(server, entry, *part);
-        reader.ask().await.map_err(|_| cut)?;
-        let first = reader.next().await.map_err(|_| cut)?;
+        let first = match reader.first().await {
+            Err(StoreError::Changed) if index == 0 => return Err(Unsent::Changed),
+            first => first.map_err(|_| cut)?,
+        };
         send_pieces(server, wire, Some((before, used)), reader, first).await.map_err(|Gone| cut)?;
         before = server.blocks.take(2 * HEAD_BYTES).map_err(|_| cut)?;
         used = 0;
@@ -325,7 +344,9 @@ pub(crate) async fn send_trouble(
             let explanation = "the files are not there at present; try again soon";
             send_page(server, wire, manner, 503, explanation, "retry-after: 1\r\n").await
         }
-        StoreError::Failed => send_page(server, wire, manner, 500, "the file cannot be read", "").await,
+        StoreError::Changed | StoreError::Failed => {
+            send_page(server, wire, manner, 500, "the file cannot be read", "").await
+        }
     }
 }
 
@@ -335,8 +356,7 @@ async fn whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, StoreErr
         return Ok(block);
     }
     let mut reader = Reader::new(server, entry, ByteRange { start: 0, length: entry.attributes.size_bytes });
-    reader.ask().await?;
-    Ok(reader.next().await?.0)
+    Ok(reader.first().await?.0)
 }
 
 /// Reads a part of a file piece by piece, the next one while the one before is sent.
@@ -358,6 +378,12 @@ impl<'a> Reader<'a> {
         self.offset == self.end
     }
 
+    /// The first piece.
+    async fn first(&mut self) -> Result<(ExVec<u8>, usize), StoreError> {
+        self.ask().await?;
+        self.next().await
+    }
+
     /// Asks for the next piece, without waiting for it.
     async fn ask(&mut self) -> Result<(), StoreError> {
         let channel = match self.entry.take_channel() {
@@ -375,7 +401,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The piece that was asked for: its block and how long it is. Where the file system ended meanwhile, the file is
-    /// opened again once, and must be what it was.
+    /// opened again once, and must be what it was. The last piece is given only where the file still is what it was,
+    /// so that whoever gets it has all of it as it was at one moment, as far as its size and time tell.
     async fn next(&mut self) -> Result<(ExVec<u8>, usize), StoreError> {
         use contracts::file::ImpReadyAfterRead as Answer;
         let mut may_open = true;
@@ -383,12 +410,16 @@ impl<'a> Reader<'a> {
             let (channel, count) = self.asked.take().ok_or(StoreError::Failed)?;
             match channel.receive_async().await {
                 Answer::ReadDone { data, count: read, next } => {
-                    self.entry.give_channel(next);
                     if read as usize != count || data.len() < count {
                         self.server.cache.forget(&self.entry);
-                        return Err(StoreError::Failed);
+                        return Err(StoreError::Changed);
                     }
                     self.offset += count as u64;
+                    if self.is_done() {
+                        self.verify(next).await?;
+                    } else {
+                        self.entry.give_channel(next);
+                    }
                     return Ok((data, count));
                 }
                 Answer::ReadFailed { error, .. } if of_file(error) != StoreError::Unavailable || !may_open => {
@@ -405,12 +436,31 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Looks whether the file still is what it was. A file system that ended meanwhile has answered before.
+    async fn verify(&self, channel: FileChannel) -> Result<(), StoreError> {
+        use contracts::file::ImpReadyAfterGetAttributes as Answer;
+        match channel.get_attributes().receive_async().await {
+            Answer::Attributes { attributes, next } if self.entry.is_same(&attributes) => {
+                self.entry.give_channel(next);
+                Ok(())
+            }
+            Answer::Attributes { .. } => {
+                self.server.cache.forget(&self.entry);
+                Err(StoreError::Changed)
+            }
+            Answer::ChannelClosed(_) => {
+                self.server.cache.forget(&self.entry);
+                self.open().await.map(drop)
+            }
+        }
+    }
+
     /// One more channel to the file.
     async fn open(&self) -> Result<FileChannel, StoreError> {
         let opened = self.server.store.open_file(&self.entry.path).await?;
         if !self.entry.is_same(&opened.attributes) {
             self.server.cache.forget(&self.entry);
-            return Err(StoreError::Failed);
+            return Err(StoreError::Changed);
         }
         Ok(opened.channel)
     }

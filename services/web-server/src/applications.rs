@@ -6,6 +6,7 @@
 //! not here: what is said over a request's own channel, which is [`crate::exchange`]'s.
 
 use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -100,6 +101,21 @@ impl Application {
             paused_until: Cell::new(Deadline::PASSED),
             has_namespace_slot: Cell::new(true),
         })
+    }
+
+    /// A line of the file that tells of the server: the path, the program, what it does, how often it was started, how
+    /// often in a row it ended without an answer.
+    pub(crate) fn describe(&self) -> String {
+        let state = if !self.paused_until.get().has_passed() {
+            "paused"
+        } else if self.child.borrow().is_some() {
+            "running"
+        } else {
+            "stopped"
+        };
+        let path = if self.prefix.is_empty() { "/" } else { &self.prefix };
+        let (program, starts, failures) = (&self.program, self.number.get(), self.failures.get());
+        format!("application {path} {program} {state} starts {starts} failures {failures}\n")
     }
 
     /// How specific its path is.

@@ -39,6 +39,11 @@ impl Blocks {
         ExVec::new(length)
     }
 
+    /// How many were allocated so far.
+    pub(crate) fn allocated(&self) -> u64 {
+        self.allocated.get()
+    }
+
     /// Gives a block back, or frees it where enough are kept.
     pub(crate) fn give(&self, block: ExVec<u8>) {
         for (index, kept) in self.kept.iter().enumerate() {

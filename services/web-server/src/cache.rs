@@ -116,17 +116,47 @@ pub(crate) struct Cache {
     sets: RefCell<Vec<Vec<Slot>>>,
     clock: Cell<u64>,
     warm_bytes: Cell<usize>,
+    hits: Cell<u64>,
+    misses: Cell<u64>,
 }
 
 impl Cache {
     /// Without a file.
     pub(crate) fn new() -> Cache {
         let sets = (0..SETS).map(|_| Vec::new()).collect();
-        Cache { sets: RefCell::new(sets), clock: Cell::new(0), warm_bytes: Cell::new(0) }
+        Cache {
+            sets: RefCell::new(sets),
+            clock: Cell::new(0),
+            warm_bytes: Cell::new(0),
+            hits: Cell::new(0),
+            misses: Cell::new(0),
+        }
     }
 
     /// The file at a path, if it was opened not long ago.
     pub(crate) fn find(&self, path: &str, now_ns: u64) -> Option<Rc<Entry>> {
+        let found = self.look_up(path, now_ns);
+        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        counter.set(counter.get() + 1);
+        found
+    }
+
+    /// How often a file was found, and how often not.
+    pub(crate) fn looked_up(&self) -> (u64, u64) {
+        (self.hits.get(), self.misses.get())
+    }
+
+    /// How many files are open.
+    pub(crate) fn count(&self) -> usize {
+        self.sets.borrow().iter().map(Vec::len).sum()
+    }
+
+    /// Bytes of contents that are kept.
+    pub(crate) fn warm_bytes(&self) -> usize {
+        self.warm_bytes.get()
+    }
+
+    fn look_up(&self, path: &str, now_ns: u64) -> Option<Rc<Entry>> {
         let hash = hash(path.as_bytes());
         let mut sets = self.sets.borrow_mut();
         let set = &mut sets[hash as usize % SETS];

@@ -13,16 +13,18 @@ use sip::Deadline;
 
 use crate::Server;
 use crate::address::AddressText;
-use crate::answers::{self, Cut, Manner, Sent};
+use crate::answers::{self, Cut, Manner, Sent, Unsent};
 use crate::cache::Entry;
 use crate::exchange::{self, Content};
 use crate::input::{Input, More};
-use crate::plan::{self, Action, Noted, Plan};
+use crate::plan::{self, Action, Content as Asked, Noted, Plan};
 use crate::store::StoreError;
 use crate::wire::{Gone, Wire};
 
 /// Content that nobody reads is passed over up to here, so that the connection can go on.
 const MOST_IGNORED_BYTES: u64 = 64 << 10;
+/// How often a file is opened for one request, where it changes again and again.
+const MOST_OPENINGS: u32 = 3;
 /// How long the rest of what a client sends is passed over after the last answer, so that it reads that answer before
 /// it hears that nobody listens (RFC 9112, section 9.6).
 const LINGER_MS: u64 = 1000;
@@ -77,6 +79,7 @@ pub(crate) async fn serve(
                     HeadPlace::Input(_) => input.bytes(),
                     HeadPlace::Kept(head) => head,
                 };
+                server.counters.note_answer(sent.status, sent.content_bytes);
                 server.log.note(&server, &address, head, noted.as_ref(), sent);
                 if let HeadPlace::Input(head_bytes) = place {
                     input.consume(head_bytes);
@@ -87,6 +90,7 @@ pub(crate) async fn serve(
                 }
             }
             Err(Cut { status }) => {
+                server.counters.note_cut();
                 let sent = Sent { status, content_bytes: 0, goes_on: false };
                 server.log.note(&server, &address, cut_head(&input, noted.as_ref()), noted.as_ref(), sent);
                 wire.abort().await;
@@ -174,7 +178,7 @@ async fn answer(
 ) -> Result<(Sent, HeadPlace), Cut> {
     match plan.action {
         Action::Send(entry, content) if plan.framing == Framing::None => {
-            let sent = answers::send_file(server, wire, manner, &entry, content).await?;
+            let sent = send_known(server, wire, input, manner, &entry, content).await?;
             Ok((sent, HeadPlace::Input(plan.head_bytes)))
         }
         // What happens seldom has its state apart, so that each connection is small.
@@ -235,7 +239,7 @@ async fn answer_without_content(
     action: Action,
 ) -> Result<Sent, Cut> {
     match action {
-        Action::Send(entry, content) => answers::send_file(server, wire, manner, &entry, content).await,
+        Action::Send(entry, content) => send_known(server, wire, input, manner, &entry, content).await,
         Action::Open(path) => open_and_send(server, wire, input, manner, &path).await,
         Action::Application(..) => Err(Cut { status: 500 }),
         Action::Options => {
@@ -247,7 +251,23 @@ async fn answer_without_content(
     }
 }
 
-/// Opens a file, and judges the request again now that it is known.
+/// Sends what is asked for of an open file; opens it anew where it has changed.
+async fn send_known(
+    server: &Rc<Server>,
+    wire: &mut Wire,
+    input: &Input,
+    manner: Manner,
+    entry: &Rc<Entry>,
+    content: Asked,
+) -> Result<Sent, Cut> {
+    match answers::send_file(server, wire, manner, entry, content).await {
+        Ok(sent) => Ok(sent),
+        Err(Unsent::Cut(cut)) => Err(cut),
+        Err(Unsent::Changed) => Box::pin(open_and_send(server, wire, input, manner, &entry.path)).await,
+    }
+}
+
+/// Opens a file, and judges the request again now that it is known; once more where it changes meanwhile.
 async fn open_and_send(
     server: &Rc<Server>,
     wire: &mut Wire,
@@ -255,26 +275,34 @@ async fn open_and_send(
     manner: Manner,
     path: &str,
 ) -> Result<Sent, Cut> {
-    let opened = match server.store.open_file(path).await {
-        Ok(opened) => opened,
-        Err(StoreError::IsFolder) => {
-            let mut location = String::from("location: ");
-            http::target::encode(path, &mut location);
-            location.push_str("/\r\n");
-            return answers::send_page(server, wire, manner, 301, "", &location).await;
-        }
-        Err(StoreError::NotFound) => return send_listing(server, wire, manner, path).await,
-        Err(error) => return answers::send_trouble(server, wire, manner, error).await,
-    };
-    let entry = Rc::new(Entry::new(path, opened, server.now_ns(), server.wall_s()));
-    server.cache.insert(&entry);
-    match plan::make(server, input.bytes(), "", Some(entry)) {
-        Ok(Some(Plan { action: Action::Send(entry, content), .. })) => {
-            answers::send_file(server, wire, manner, &entry, content).await
-        }
+    for _ in 0..MOST_OPENINGS {
+        let opened = match server.store.open_file(path).await {
+            Ok(opened) => opened,
+            Err(StoreError::IsFolder) => return send_elsewhere(server, wire, manner, path).await,
+            Err(StoreError::NotFound) => return send_listing(server, wire, manner, path).await,
+            Err(error) => return answers::send_trouble(server, wire, manner, error).await,
+        };
+        let entry = Rc::new(Entry::new(path, opened, server.now_ns(), server.wall_s()));
+        server.cache.insert(&entry);
         // The same head was read before.
-        _ => Err(Cut { status: 500 }),
+        let plan = plan::make(server, input.bytes(), "", Some(entry)).ok().flatten();
+        let Some(Plan { action: Action::Send(entry, content), .. }) = plan else { return Err(Cut { status: 500 }) };
+        match answers::send_file(server, wire, manner, &entry, content).await {
+            Ok(sent) => return Ok(sent),
+            Err(Unsent::Cut(cut)) => return Err(cut),
+            Err(Unsent::Changed) => {}
+        }
     }
+    let explanation = "the file is being written; try again soon";
+    answers::send_page(server, wire, manner, 503, explanation, "retry-after: 1\r\n").await
+}
+
+/// Sends a client that asked for a folder as if it were a file to the folder.
+async fn send_elsewhere(server: &Server, wire: &mut Wire, manner: Manner, path: &str) -> Result<Sent, Cut> {
+    let mut location = String::from("location: ");
+    http::target::encode(path, &mut location);
+    location.push_str("/\r\n");
+    answers::send_page(server, wire, manner, 301, "", &location).await
 }
 
 /// Shows what is in a folder that has no page of its own.

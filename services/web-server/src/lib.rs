@@ -4,7 +4,7 @@
 //! thread. [`listener`] takes connections, [`connection`] serves one, [`plan`] judges a request, [`answers`] sends;
 //! [`store`] is the way to the file system, [`cache`] the files that are open, [`wire`] and [`input`] the two
 //! directions of a connection, [`blocks`] what is used again; [`applications`] are child processes
-//! that answer for a path, [`exchange`] is one request to one. The content of a file is read into a block, and that
+//! that answer for a path, [`exchange`] is one request to one. [`status`] tells what was done. The content of a file is read into a block, and that
 //! block is lent to the network stack: no byte of it is copied here. Deliberately not here: TLS.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod limited;
 mod listener;
 mod log;
 mod plan;
+mod status;
 mod store;
 mod turn;
 mod wire;
@@ -33,13 +34,14 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
 
-use contracts::report;
+use contracts::{provider, report};
 use sip::{Deadline, executor, time};
 
 use applications::Application;
 use blocks::Blocks;
 use cache::Cache;
 use log::AccessLog;
+use status::Counters;
 use store::Store;
 
 sip::startup!();
@@ -71,6 +73,8 @@ struct Server {
     /// The path of the request that is looked at.
     scratch: RefCell<String>,
     connections: Cell<usize>,
+    counters: Counters,
+    started_ns: u64,
     date: Cell<(i64, [u8; http::date::HEADER_BYTES])>,
 }
 
@@ -108,10 +112,16 @@ pub fn main(startup: Startup) -> i32 {
         log: AccessLog::new(&startup.log),
         scratch: RefCell::new(String::new()),
         connections: Cell::new(0),
+        counters: Counters::default(),
+        started_ns: time::monotonic(),
         date: Cell::new((-1, http::date::header(0))),
     });
     let served = executor::block_on(async {
         executor::spawn(keep_house(server.clone()));
+        let told = server.clone();
+        // Whoever starts this waits for no connection: the network may come later.
+        let provider = startup.status.ready();
+        executor::spawn(provider::accept(provider, move |client| status::serve(told.clone(), client)));
         executor::spawn(log::write_regularly(server.clone()));
         for index in 0..server.applications.len() {
             executor::spawn(applications::run(server.clone(), index));
@@ -176,6 +186,7 @@ impl Server {
     /// Counts a connection until the guard ends.
     fn enter(self: Rc<Server>) -> Entered {
         self.connections.set(self.connections.get() + 1);
+        self.counters.note_connection(self.connections.get());
         Entered(self)
     }
 }

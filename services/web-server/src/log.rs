@@ -32,8 +32,10 @@ const MOST_WAITING_BYTES: usize = 1 << 20;
 pub(crate) struct AccessLog {
     path: String,
     waiting: RefCell<Vec<u8>>,
-    /// Lines that were not kept.
+    /// Lines that were not kept, and were not told of yet.
     lost: Cell<u64>,
+    /// Those that were told of.
+    told_lost: Cell<u64>,
     date: Cell<(i64, [u8; date::LOG_BYTES])>,
 }
 
@@ -44,6 +46,7 @@ impl AccessLog {
             path: String::from(path),
             waiting: RefCell::new(Vec::new()),
             lost: Cell::new(0),
+            told_lost: Cell::new(0),
             date: Cell::new((0, date::log(0))),
         }
     }
@@ -70,6 +73,11 @@ impl AccessLog {
             user_agent: noted.and_then(|noted| noted.user_agent.as_ref()).map(bytes),
         };
         access_log::push(&mut waiting, &line);
+    }
+
+    /// Lines that were not kept.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.get() + self.told_lost.get()
     }
 
     fn date(&self, now: i64) -> [u8; date::LOG_BYTES] {
@@ -143,6 +151,7 @@ async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
     }
     let lost = log.lost.replace(0);
     if lost > 0 {
+        log.told_lost.set(log.told_lost.get() + lost);
         report::error(format_args!("{}: {lost} lines had no room and are not in it", log.path));
     }
     keep(log, rest);

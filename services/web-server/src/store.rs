@@ -41,6 +41,8 @@ pub(crate) enum StoreError {
     IsFolder,
     /// The file system is not there at present, or has no memory left.
     Unavailable,
+    /// It is not what it was when it was opened.
+    Changed,
     /// The file system cannot read it.
     Failed,
 }

@@ -1,0 +1,121 @@
+//! What the server has done so far, and the file `/status/web` that tells it.
+//!
+//! Key types: [`Counters`]; [`serve`] gives each client of the file the text as it was when it was opened, a line for
+//! each counter: its name, a space, its value. The counters begin anew with each process.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use core::cell::Cell;
+
+use contracts::file::{self, ExpReady, FileAttributes, FileError, states};
+
+use crate::Server;
+
+/// Read only, for everybody.
+const PERMISSIONS: u32 = 0o444;
+
+/// What is counted.
+#[derive(Default)]
+pub(crate) struct Counters {
+    /// Connections that were taken.
+    taken: Cell<u64>,
+    /// Connections at once, at most.
+    most: Cell<usize>,
+    /// Answers by the first digit of their status.
+    answers: [Cell<u64>; 6],
+    /// Answers that did not come to their end.
+    cut: Cell<u64>,
+    /// Bytes of content that were sent.
+    content_bytes: Cell<u64>,
+}
+
+fn add(counter: &Cell<u64>, count: u64) {
+    counter.set(counter.get().wrapping_add(count));
+}
+
+impl Counters {
+    /// One more connection was taken; there are so many now.
+    pub(crate) fn note_connection(&self, now: usize) {
+        add(&self.taken, 1);
+        self.most.set(self.most.get().max(now));
+    }
+
+    /// An answer was sent.
+    pub(crate) fn note_answer(&self, status: u16, content_bytes: u64) {
+        if let Some(counter) = self.answers.get(usize::from(status / 100)) {
+            add(counter, 1);
+        }
+        add(&self.content_bytes, content_bytes);
+    }
+
+    /// An answer was cut off.
+    pub(crate) fn note_cut(&self) {
+        add(&self.cut, 1);
+    }
+}
+
+/// The text of the file.
+fn text(server: &Server) -> String {
+    let counters = &server.counters;
+    let (hits, misses) = server.cache.looked_up();
+    let mut text = String::with_capacity(1024);
+    let mut line = |name: &str, value: u64| {
+        text.push_str(&format!("{name} {value}\n"));
+    };
+    line("uptime-s", server.now_ns().saturating_sub(server.started_ns) / 1_000_000_000);
+    line("connections", server.connections.get() as u64);
+    line("connections-at-most", counters.most.get() as u64);
+    line("connections-allowed", server.limits.connections as u64);
+    line("connections-taken", counters.taken.get());
+    line("requests", counters.answers.iter().map(Cell::get).sum::<u64>().wrapping_add(counters.cut.get()));
+    for class in 2..=5 {
+        line(&format!("answers-{class}xx"), counters.answers[class].get());
+    }
+    line("answers-cut", counters.cut.get());
+    line("content-bytes", counters.content_bytes.get());
+    line("open-files", server.cache.count() as u64);
+    line("open-files-found", hits);
+    line("open-files-missed", misses);
+    line("kept-content-bytes", server.cache.warm_bytes() as u64);
+    line("blocks-allocated", server.blocks.allocated());
+    line("log-lines-lost", server.log.lost());
+    for application in &server.applications {
+        text.push_str(&application.describe());
+    }
+    text
+}
+
+/// Serves the file to one client.
+pub(crate) async fn serve(server: Rc<Server>, client: file::Exp<states::Start>) {
+    let text = text(&server);
+    let modified_s = server.wall_s();
+    // The client may keep the file open for long.
+    drop(server);
+    let size_bytes = text.len() as u64;
+    let attributes = FileAttributes {
+        size_bytes,
+        allocated_bytes: size_bytes,
+        node: 1,
+        modified_s,
+        permissions: PERMISSIONS,
+        links: 1,
+    };
+    let mut client = client.success();
+    loop {
+        client = match client.receive_async().await {
+            ExpReady::GetAttributes { next } => next.attributes(attributes),
+            ExpReady::Read { mut data, offset, count, next } => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+                let wanted = (text.len() - start).min(count as usize).min(data.len());
+                data[..wanted].copy_from_slice(&text.as_bytes()[start..start + wanted]);
+                next.read_done(data, wanted as u32)
+            }
+            ExpReady::Write { data, next, .. } => next.write_failed(data, FileError::ReadOnly, 0),
+            ExpReady::Append { data, next, .. } => next.write_failed(data, FileError::ReadOnly, 0),
+            ExpReady::SetSize { next, .. } => next.failed(FileError::ReadOnly),
+            ExpReady::Sync { next } => next.done(),
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}

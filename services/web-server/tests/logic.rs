@@ -1,0 +1,213 @@
+//! The server's own logic without a system: turns at endpoints, and what is kept of open files.
+//!
+//! The modules under test are compiled into this test, with a file system that is a number.
+
+#[path = "../src/cache.rs"]
+#[allow(dead_code)]
+mod cache;
+#[path = "../../../sip/tests/double/mod.rs"]
+mod double;
+#[path = "../src/turn.rs"]
+mod turn;
+
+mod store {
+    /// Channels that are told apart by their numbers.
+    pub(crate) type FileChannel = u32;
+
+    pub(crate) struct Opened {
+        pub(crate) channel: FileChannel,
+        pub(crate) attributes: contracts::file::FileAttributes,
+    }
+}
+
+extern crate alloc;
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use cache::{Cache, Entry};
+use contracts::file::FileAttributes;
+use sip::exheap::ExVec;
+use turn::{Signal, Turns};
+
+/// How long a file is believed in.
+const SECOND_NS: u64 = 1_000_000_000;
+/// The time of day, and a time of change long before.
+const NOW_S: i64 = 1_700_000_000;
+const SETTLED_S: i64 = NOW_S - 100;
+
+/// Counts how often a task is woken.
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Woken>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn poll<F: Future>(future: Pin<&mut F>, woken: &Arc<Woken>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(&Waker::from(woken.clone())))
+}
+
+#[test]
+fn turns_come_in_the_order_in_which_they_were_asked_for() {
+    let turns = Turns::default();
+    let woken: [Arc<Woken>; 3] = Default::default();
+    let [mut first, mut second, mut third] = [Box::pin(turns.take()), Box::pin(turns.take()), Box::pin(turns.take())];
+    let Poll::Ready(turn) = poll(first.as_mut(), &woken[0]) else { panic!("nobody else has a turn") };
+    assert!(poll(second.as_mut(), &woken[1]).is_pending() && poll(third.as_mut(), &woken[2]).is_pending());
+    drop(turn);
+    assert_eq!([1, 2].map(|index| woken[index].0.load(Ordering::Relaxed)), [1, 0]);
+    let Poll::Ready(turn) = poll(second.as_mut(), &woken[1]) else { panic!("it was called up") };
+    assert!(poll(third.as_mut(), &woken[2]).is_pending());
+    drop(turn);
+    assert!(poll(third.as_mut(), &woken[2]).is_ready());
+}
+
+/// A task that is called up and ended before it came must not keep the turn.
+#[test]
+fn a_task_that_goes_away_stops_nobody() {
+    let turns = Turns::default();
+    let woken: [Arc<Woken>; 2] = Default::default();
+    let Poll::Ready(turn) = poll(pin!(turns.take()), &woken[0]) else { panic!("nobody else has a turn") };
+    let mut called = Box::pin(turns.take());
+    let mut behind = Box::pin(turns.take());
+    assert!(poll(called.as_mut(), &woken[0]).is_pending() && poll(behind.as_mut(), &woken[1]).is_pending());
+    drop(turn);
+    drop(called);
+    assert_eq!(woken[1].0.load(Ordering::Relaxed), 1, "the next one was not called up");
+    assert!(poll(behind.as_mut(), &woken[1]).is_ready());
+    // One that waits in the middle of the queue and goes away leaves the others where they were.
+    let Poll::Ready(turn) = poll(pin!(turns.take()), &woken[0]) else { panic!("all turns are over") };
+    let mut middle = Box::pin(turns.take());
+    let mut last = Box::pin(turns.take());
+    assert!(poll(middle.as_mut(), &woken[0]).is_pending() && poll(last.as_mut(), &woken[1]).is_pending());
+    drop(middle);
+    drop(turn);
+    assert!(poll(last.as_mut(), &woken[1]).is_ready());
+}
+
+#[test]
+fn a_signal_is_kept_until_somebody_waits() {
+    let signal = Signal::default();
+    let woken = Arc::default();
+    signal.set();
+    signal.set();
+    assert!(poll(pin!(signal.wait()), &woken).is_ready());
+    let mut wait = Box::pin(signal.wait());
+    assert!(poll(wait.as_mut(), &woken).is_pending());
+    signal.set();
+    assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+    assert!(poll(wait.as_mut(), &woken).is_ready());
+}
+
+fn attributes(node: u64, size_bytes: u64, modified_s: i64) -> FileAttributes {
+    FileAttributes { size_bytes, allocated_bytes: size_bytes, node, modified_s, permissions: 0o644, links: 1 }
+}
+
+fn entry(path: &str, node: u64, now_ns: u64) -> Rc<Entry> {
+    let attributes = attributes(node, 100, SETTLED_S);
+    Rc::new(Entry::new(path, store::Opened { channel: 0, attributes }, now_ns, NOW_S))
+}
+
+#[test]
+fn files_are_found_for_a_second() {
+    double::run(|| {
+        let cache = Cache::new();
+        assert!(cache.find("/a", 0).is_none());
+        cache.insert(&entry("/a", 1, 0));
+        assert_eq!(cache.find("/a", SECOND_NS).map(|entry| entry.attributes.node), Some(1));
+        assert!(cache.find("/b", 0).is_none());
+        assert!(cache.find("/a", SECOND_NS + 1).is_none());
+        assert_eq!(cache.count(), 0, "what is believed in no more is closed");
+        cache.insert(&entry("/a", 1, 0));
+        cache.sweep(SECOND_NS);
+        assert_eq!(cache.count(), 1);
+        cache.sweep(SECOND_NS + 1);
+        assert_eq!(cache.count(), 0);
+        assert_eq!(cache.looked_up(), (1, 3));
+    });
+}
+
+#[test]
+fn a_file_that_was_opened_anew_takes_the_place_of_the_old_one() {
+    double::run(|| {
+        let cache = Cache::new();
+        let old = entry("/a", 1, 0);
+        cache.insert(&old);
+        old.give_channel(7);
+        cache.insert(&entry("/a", 2, 5));
+        assert_eq!(cache.count(), 1);
+        assert_eq!(cache.find("/a", 5).map(|entry| entry.attributes.node), Some(2));
+        assert_eq!(old.take_channel(), None, "nothing of the old one is kept open");
+        old.give_channel(8);
+        assert_eq!(old.take_channel(), None);
+        // What is known to be wrong is not found, whoever notices it.
+        cache.forget(&old);
+        assert!(cache.find("/a", 5).is_none());
+    });
+}
+
+/// However many files are asked for, so many are open at most, and those that are asked for stay.
+#[test]
+fn the_number_of_open_files_has_a_bound() {
+    double::run(|| {
+        let cache = Cache::new();
+        cache.insert(&entry("/favourite", 1, 0));
+        for number in 0..20_000 {
+            cache.insert(&entry(&format!("/{number}"), 2, 0));
+            assert!(cache.find("/favourite", 0).is_some(), "after {number} others");
+        }
+        assert!(cache.count() <= 2048, "{} files are open", cache.count());
+    });
+}
+
+#[test]
+fn kept_contents_have_a_bound_and_go_with_their_file() {
+    double::run(|| {
+        let blocks = double::blocks_alive();
+        let cache = Cache::new();
+        let mut kept = 0;
+        for number in 0..30 {
+            let entry = entry(&format!("/{number}"), number, 0);
+            cache.insert(&entry);
+            for _ in 0..80 {
+                kept += usize::from(cache.give_warm(&entry, ExVec::new(64 << 10).expect("a block"), 0).is_none());
+            }
+        }
+        assert_eq!(kept, 256, "64 KiB each within 16 MiB");
+        assert_eq!(cache.warm_bytes(), 16 << 20);
+        assert_eq!(double::blocks_alive() - blocks, 256);
+        let first = cache.find("/0", 0).expect("it is not old");
+        drop(cache.take_warm(&first).expect("a block is kept"));
+        assert_eq!(cache.warm_bytes(), (16 << 20) - (64 << 10));
+        // Once it is old, what it held is freed, and what comes back late is not kept.
+        cache.sweep(2 * SECOND_NS);
+        assert_eq!((cache.warm_bytes(), double::blocks_alive()), (0, blocks));
+        let late = ExVec::new(64 << 10).expect("a block");
+        assert!(cache.give_warm(&first, late, 2 * SECOND_NS).is_some());
+        assert_eq!(double::blocks_alive(), blocks);
+    });
+}
+
+#[test]
+fn tags_tell_files_apart_and_are_weak_as_long_as_they_may_lie() {
+    let tag = |node, size, modified| {
+        let opened = store::Opened { channel: 0, attributes: attributes(node, size, modified) };
+        Entry::new("/a.html", opened, 0, NOW_S).validators().etag.to_vec()
+    };
+    let settled = tag(1, 100, SETTLED_S);
+    assert!(settled.starts_with(b"\"") && settled.ends_with(b"\""));
+    for other in [tag(2, 100, SETTLED_S), tag(1, 101, SETTLED_S), tag(1, 100, SETTLED_S + 1)] {
+        assert_ne!(settled, other);
+    }
+    // Within the second of a change there may be another.
+    assert!(tag(1, 100, NOW_S).starts_with(b"W/\"") && tag(1, 100, NOW_S - 2).starts_with(b"W/\""));
+    // A clock that was set back says nothing either.
+    assert!(tag(1, 100, NOW_S + 1).starts_with(b"W/\""));
+}
