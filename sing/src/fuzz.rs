@@ -16,7 +16,7 @@ use crate::test::run_machine;
 use crate::test_output::Counts;
 
 /// Targets, each with the folder of inputs that it begins with, if there is one.
-const TARGETS: [(&str, Option<&str>); 8] = [
+const TARGETS: [(&str, Option<&str>); 9] = [
     ("automaton", None),
     ("boot_image", None),
     ("contract", None),
@@ -24,6 +24,7 @@ const TARGETS: [(&str, Option<&str>); 8] = [
     ("ext2_volume", Some("lib/ext2/tests/fuzzed/inputs/volume")),
     ("fat_volume", Some("lib/fat/tests/volumes/inputs")),
     ("http_requests", Some("lib/http/tests/conformance/inputs")),
+    ("net_stack", None),
     ("virtio_device", None),
 ];
 /// How long each target is driven.

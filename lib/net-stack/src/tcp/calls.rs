@@ -185,7 +185,6 @@ impl Tcp {
             connection.socket.tcp().abort();
         }
         if connection.is_listed {
-            self.schedule(id, now_ns.saturating_add(super::ORPHAN_NS));
             self.mark_dirty(id);
         } else {
             self.remove(id);

@@ -138,6 +138,16 @@ impl Connection {
         is_in_between || self.socket.tcp_ref().send_queue() > 0
     }
 
+    /// When the other end has had long enough to finish, where nobody holds this end any more.
+    fn orphaned_at_ns(&self) -> Option<u64> {
+        match self.holder {
+            Holder::Nobody { since_ns } if self.socket.state() == State::FinWait2 => {
+                Some(since_ns.saturating_add(ORPHAN_NS))
+            }
+            _ => None,
+        }
+    }
+
     /// Sends all it may.
     fn send_all<B: Buffer>(&mut self, output: &mut Output<B>, interface: &mut Interface, mtu: usize) {
         let now = instant(output.now_ns);
@@ -570,7 +580,8 @@ impl Tcp {
             }
             let next = interface.poll_at(now, connection.socket.set()).map(nanoseconds);
             let given_up = connection.given_up_at_ns();
-            match [next, given_up].into_iter().flatten().min() {
+            let orphan = connection.orphaned_at_ns();
+            match [next, given_up, orphan].into_iter().flatten().min() {
                 // It is not through: the room has run out.
                 Some(time_ns) if time_ns <= output.now_ns && !output.has_room() => self.mark_dirty(id),
                 Some(time_ns) => self.schedule(id, time_ns.max(output.now_ns + 1)),
@@ -591,12 +602,7 @@ impl Tcp {
             }
         };
         let is_late = connection.given_up_at_ns().is_some_and(|time_ns| now_ns >= time_ns);
-        let is_orphan = match connection.holder {
-            Holder::Nobody { since_ns } => {
-                now_ns >= since_ns.saturating_add(ORPHAN_NS) && connection.socket.state() == State::FinWait2
-            }
-            _ => false,
-        };
+        let is_orphan = connection.orphaned_at_ns().is_some_and(|time_ns| now_ns >= time_ns);
         if is_late && connection.failure.is_none() && connection.socket.state() != State::Closed {
             connection.failure = Some(connection.hint.unwrap_or(Failure::TimedOut));
         }
