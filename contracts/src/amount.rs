@@ -3,6 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 
+use crate::report;
+
 /// So much of a file, from its start or up to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -21,6 +23,17 @@ impl Part {
             return Ok(Part::Lines(lines));
         };
         parse_bytes(bytes).map(Part::Bytes).ok_or_else(|| not_an_amount(bytes))
+    }
+
+    /// The same for a program's arguments: what is no part is told to a person.
+    ///
+    /// # Errors
+    /// The exit status of a program that was called wrongly.
+    pub fn of_arguments(lines: i64, bytes: Option<&str>) -> Result<Part, i32> {
+        Part::new(lines, bytes).map_err(|error| {
+            report::error(format_args!("{error}"));
+            2
+        })
     }
 }
 

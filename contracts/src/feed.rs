@@ -1,11 +1,13 @@
 //! Programs that work on files, or on their standard input where no file is named.
 //!
 //! Key types: [`Feed`], which goes through what was named, and [`Reader`], which gives one of them block by block.
-//! Deliberately not here: what is done with the bytes.
+//! [`for_each_path`] is for programs that do something to what is named, whatever it is. Deliberately not here: what
+//! is done with the bytes.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use sip::exheap::ExVec;
 
@@ -103,6 +105,22 @@ impl Feed {
         }
         Ok(status)
     }
+}
+
+/// Does something to each path, whose absolute form is in the second argument. A failure is reported, and the others
+/// follow. Gives the exit status.
+pub fn for_each_path<E: fmt::Display>(
+    working_folder: &str,
+    paths: &[String],
+    mut each: impl FnMut(&str, &str) -> Result<(), E>,
+) -> i32 {
+    let mut status = 0;
+    for asked in paths {
+        if let Err(error) = each(asked, &path::absolute(working_folder, asked)) {
+            status = report::path_error(asked, &error);
+        }
+    }
+    status
 }
 
 fn judge(asked: &str, outcome: Result<(), Trouble>) -> Result<i32, NoReader> {

@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 
+use crc32fast::Hasher;
 use sha2::{Digest, Sha256};
 
 use crate::blake3::Blake3;
-use crate::crc32::Crc32;
 
 /// A fingerprint in the making.
 pub struct Checksum {
@@ -17,7 +17,7 @@ pub struct Checksum {
 enum State {
     Sha256(Box<Sha256>),
     Blake3(Box<Blake3>),
-    Crc32(Crc32),
+    Crc32(Hasher),
 }
 
 impl Checksum {
@@ -26,7 +26,7 @@ impl Checksum {
         let state = match algorithm {
             "sha256" => State::Sha256(Box::default()),
             "blake3" => State::Blake3(Box::new(Blake3::new())),
-            "crc32" => State::Crc32(Crc32::new()),
+            "crc32" => State::Crc32(Hasher::new()),
             _ => return None,
         };
         Some(Checksum { state })
@@ -46,7 +46,7 @@ impl Checksum {
         match self.state {
             State::Sha256(state) => in_digits(&state.finalize()),
             State::Blake3(state) => in_digits(&state.finish()),
-            State::Crc32(state) => format!("{:08x}", state.value()),
+            State::Crc32(state) => format!("{:08x}", state.finalize()),
         }
     }
 }

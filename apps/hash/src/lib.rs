@@ -6,7 +6,6 @@ extern crate alloc;
 
 mod blake3;
 mod checksum;
-mod crc32;
 
 use alloc::format;
 

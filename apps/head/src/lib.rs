@@ -11,7 +11,6 @@ use contracts::amount::Part;
 use contracts::feed::Feed;
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
-use contracts::report;
 use sip::exheap::ExVec;
 
 use crate::beginning::Beginning;
@@ -20,12 +19,9 @@ sip::startup!();
 
 /// Prints the first lines, or bytes, of each file, and reads no further.
 pub fn main(startup: Startup) -> i32 {
-    let part = match Part::new(startup.lines, startup.bytes.as_deref()) {
+    let part = match Part::of_arguments(startup.lines, startup.bytes.as_deref()) {
         Ok(part) => part,
-        Err(error) => {
-            report::error(format_args!("{error}"));
-            return 2;
-        }
+        Err(status) => return status,
     };
     let mut output = Output::new(startup.output);
     let feed = Feed {

@@ -6,26 +6,18 @@ extern crate alloc;
 
 use contracts::access::AccessError;
 use contracts::directory::NameError;
+use contracts::feed::for_each_path;
 use contracts::namespace::Namespace;
-use contracts::{path, report};
 
 sip::startup!();
 
 /// Makes each folder; one that cannot be made is reported, and the others are made.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
-    let mut status = 0;
-    for asked in &startup.paths {
-        let full = path::absolute(&startup.working_folder, asked);
-        let made = match startup.parents {
-            true => make_with_parents(&mut namespace, &full),
-            false => namespace.make_directory(&full),
-        };
-        if let Err(error) = made {
-            status = report::path_error(asked, &error);
-        }
-    }
-    status
+    for_each_path(&startup.working_folder, &startup.paths, |_, full| match startup.parents {
+        true => make_with_parents(&mut namespace, full),
+        false => namespace.make_directory(full),
+    })
 }
 
 /// Makes what is not there of a path, from the first part that is not.

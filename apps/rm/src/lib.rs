@@ -6,9 +6,9 @@ extern crate alloc;
 
 use contracts::access::AccessError;
 use contracts::directory::NameError;
+use contracts::feed::for_each_path;
 use contracts::namespace::Namespace;
 use contracts::removing::{Folders, RemoveError, remove};
-use contracts::{path, report};
 
 sip::startup!();
 
@@ -16,14 +16,10 @@ sip::startup!();
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let folders = if startup.recursive { Folders::Remove } else { Folders::Leave };
-    let mut status = 0;
-    for asked in &startup.paths {
-        let full = path::absolute(&startup.working_folder, asked);
-        match remove(&mut namespace, &full, asked, folders) {
-            Ok(()) => {}
-            Err(RemoveError::Access(AccessError::Name(NameError::NotFound))) if startup.force => {}
-            Err(error) => status = report::path_error(asked, &error),
+    for_each_path(&startup.working_folder, &startup.paths, |asked, full| {
+        match remove(&mut namespace, full, asked, folders) {
+            Err(RemoveError::Access(AccessError::Name(NameError::NotFound))) if startup.force => Ok(()),
+            other => other,
         }
-    }
-    status
+    })
 }

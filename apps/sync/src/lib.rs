@@ -6,9 +6,10 @@ extern crate alloc;
 
 use contracts::access::AccessError;
 use contracts::directory::NameError;
+use contracts::feed::for_each_path;
 use contracts::namespace::Namespace;
+use contracts::report;
 use contracts::volume_managers::VolumeManager;
-use contracts::{path, report};
 
 sip::startup!();
 
@@ -18,14 +19,7 @@ pub fn main(startup: Startup) -> i32 {
     if startup.paths.is_empty() {
         return sync_all(&mut namespace);
     }
-    let mut status = 0;
-    for asked in &startup.paths {
-        let full = path::absolute(&startup.working_folder, asked);
-        if let Err(error) = sync_path(&mut namespace, &full) {
-            status = report::path_error(asked, &error);
-        }
-    }
-    status
+    for_each_path(&startup.working_folder, &startup.paths, |_, full| sync_path(&mut namespace, full))
 }
 
 fn sync_path(namespace: &mut Namespace, full: &str) -> Result<(), AccessError> {

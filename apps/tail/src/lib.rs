@@ -24,12 +24,9 @@ sip::startup!();
 
 /// Prints the last lines, or bytes, of each file.
 pub fn main(startup: Startup) -> i32 {
-    let part = match Part::new(startup.lines, startup.bytes.as_deref()) {
+    let part = match Part::of_arguments(startup.lines, startup.bytes.as_deref()) {
         Ok(part) => part,
-        Err(error) => {
-            report::error(format_args!("{error}"));
-            return 2;
-        }
+        Err(status) => return status,
     };
     let mut output = Output::new(startup.output);
     let feed = Feed {

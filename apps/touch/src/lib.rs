@@ -6,11 +6,12 @@ extern crate alloc;
 
 use contracts::access::AccessError;
 use contracts::directory::{CreateMode, NameError, NodeChanges};
+use contracts::feed::for_each_path;
 use contracts::file_writer::NEW_PERMISSIONS;
 use contracts::namespace::Namespace;
+use contracts::report;
 use contracts::text::Moment;
 use contracts::volume::end_of_links;
-use contracts::{path, report};
 
 sip::startup!();
 
@@ -28,14 +29,9 @@ pub fn main(startup: Startup) -> i32 {
             return 2;
         }
     };
-    let mut status = 0;
-    for asked in &startup.paths {
-        let full = path::absolute(&startup.working_folder, asked);
-        if let Err(error) = touch(&mut namespace, &full, seconds, startup.no_create) {
-            status = report::path_error(asked, &error);
-        }
-    }
-    status
+    for_each_path(&startup.working_folder, &startup.paths, |_, full| {
+        touch(&mut namespace, full, seconds, startup.no_create)
+    })
 }
 
 fn touch(namespace: &mut Namespace, full: &str, seconds: i64, no_create: bool) -> Result<(), AccessError> {

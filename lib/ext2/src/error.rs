@@ -4,32 +4,7 @@ use core::fmt;
 
 use crate::features::{FeatureNames, JOURNAL_INCOMPATIBLE, READ_ONLY_COMPATIBLE};
 
-/// Why the source could not read or write bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiskError {
-    /// The device tried and failed; the number is the device's own code for it.
-    Failed(u32),
-    /// The device moved fewer bytes than were asked for.
-    Short,
-    /// There is no device any more: its driver ended.
-    Gone,
-    /// There is no memory to read into or to write from.
-    NoMemory,
-    /// The device refuses to be written.
-    ReadOnly,
-}
-
-impl fmt::Display for DiskError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DiskError::Failed(code) => write!(formatter, "the device failed with code {code}"),
-            DiskError::Short => formatter.write_str("the device moved fewer bytes than were asked for"),
-            DiskError::Gone => formatter.write_str("the disk driver has ended"),
-            DiskError::NoMemory => formatter.write_str("no memory is left to hold its bytes"),
-            DiskError::ReadOnly => formatter.write_str("the device refuses to be written"),
-        }
-    }
-}
+pub use block_source::DiskError;
 
 /// A structure of the file system, as an error names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,58 +5,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::future::Future;
-use core::ops::{Deref, DerefMut};
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
-use crate::DiskError;
-
-/// A disk, as the file system sees it, and what else the surroundings supply.
-///
-/// Several reads and writes may be under way at once. The file system never drops one before its
-/// end unless the whole operation is dropped.
-pub trait BlockSource: 'static {
-    /// Memory that the source chooses, so that the disk can fill it and read from it, and caches can
-    /// hold it, without a copy.
-    type Buffer: Deref<Target = [u8]> + DerefMut;
-
-    /// Bytes of the disk.
-    fn size_bytes(&self) -> u64;
-
-    /// Whether the disk refuses to be written.
-    fn is_read_only(&self) -> bool;
-
-    /// Memory of `bytes` bytes, with any content.
-    fn allocate(&self, bytes: usize) -> Result<Self::Buffer, DiskError>;
-
-    /// Fills the first `bytes` bytes of the buffer from `offset` on, both multiples of 512. The buffer comes back
-    /// unless it is lost with the peer that had it.
-    fn read(
-        &self,
-        offset: u64,
-        buffer: Self::Buffer,
-        bytes: usize,
-    ) -> impl Future<Output = (Option<Self::Buffer>, Result<(), DiskError>)>;
-
-    /// Writes the first `bytes` bytes of the buffer at `offset`, both multiples of 512. What was written survives
-    /// the loss of power only after the next [`BlockSource::flush`]. The buffer comes back unless it is lost with
-    /// the peer that had it.
-    fn write(
-        &self,
-        offset: u64,
-        buffer: Self::Buffer,
-        bytes: usize,
-    ) -> impl Future<Output = (Option<Self::Buffer>, Result<(), DiskError>)>;
-
-    /// Makes every write that has ended before this call survive the loss of power.
-    fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
-
-    /// Runs a task beside the caller. A source that is always ready may run it to its end at once.
-    fn spawn(&self, task: impl Future<Output = ()> + 'static);
-
-    /// Seconds since 1970.
-    fn now_s(&self) -> u32;
-}
+pub use block_source::BlockSource;
+use block_source::DiskError;
 
 /// A disk in memory. Clones share its bytes.
 #[derive(Clone, Debug, Default)]

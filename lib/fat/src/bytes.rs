@@ -3,7 +3,7 @@
 use alloc::rc::Rc;
 
 use crate::cache::Cache;
-use crate::source::{BlockSource, DiskError};
+use crate::{BlockSource, DiskError};
 
 /// A disk's bytes.
 pub(crate) struct Bytes<S: BlockSource> {

@@ -15,7 +15,7 @@ use core::pin::Pin;
 use core::task::Poll;
 
 use crate::join::join_all;
-use crate::source::{BlockSource, DiskError};
+use crate::{BlockSource, DiskError};
 
 /// The unit in which lines know what of them is dirty or unreadable.
 pub(crate) const SECTOR_BYTES: usize = 512;

@@ -11,7 +11,7 @@ use hadris_storage::async_::BlockDevice;
 use hadris_storage::{BlockIndex, BlockSize};
 
 use crate::cache::{Cache, SECTOR_BYTES};
-use crate::source::{BlockSource, DiskError};
+use crate::{BlockSource, DiskError};
 
 const BLOCK: BlockSize = match BlockSize::new(SECTOR_BYTES as u32) {
     Some(size) => size,

@@ -4,7 +4,7 @@ use core::fmt;
 
 use hadris_io::ErrorKind;
 
-use crate::source::DiskError;
+use crate::DiskError;
 
 /// Why a volume did not do what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use alloc::rc::Rc;
 
 use hadris_fs::{NodeId, SetAttr};
 
+use crate::BlockSource;
 use crate::error::Error;
 use crate::mounted::{Mounted, is_removed_name};
-use crate::source::BlockSource;
 use crate::volume::{Core, Folder, Node, PIECE_BYTES, attributes_for, describe, get};
 
 /// What to do about a name that is taken.

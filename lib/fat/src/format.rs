@@ -5,11 +5,11 @@ use alloc::rc::Rc;
 use hadris_fat::{FatKind, FatOptions, VolumeLabel};
 use hadris_fs::DateTime;
 
+use crate::BlockSource;
 use crate::bytes::Bytes;
 use crate::cache::{Cache, CacheLimits};
 use crate::device::Device;
 use crate::error::Error;
-use crate::source::BlockSource;
 
 /// What lies before the data of any file system that was there before: marks of ext2, NTFS and the like.
 const OLD_MARKS_BYTES: u64 = 128 * 1024;

@@ -14,7 +14,7 @@ use hadris_fs::{Attributes, DirCursor, ErrorKind, Name, NodeId, OpenMode, Rename
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::source::{BlockSource, DiskError};
+use crate::{BlockSource, DiskError};
 
 type Outcome<T> = Result<T, hadris_io::Error<DiskError>>;
 

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::lock::{Held, Lock};
 use crate::mounted::{Mounted, is_removed_name};
 use crate::recognise::recognise;
-use crate::source::{BlockSource, DiskError};
+use crate::{BlockSource, DiskError};
 
 /// Nodes that may be in use at once.
 const MOST_NODES: usize = 100_000;

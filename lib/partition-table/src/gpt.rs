@@ -14,7 +14,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::checksum::crc32;
+use crc32fast::Hasher;
+
 use crate::place::Range;
 use crate::{Copy, Disk, Fault, HeaderTrouble, MOST_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
 
@@ -75,7 +76,7 @@ async fn read_copy<S: Source>(
     let bytes = disk.read(header.entries.first, count).await.map_err(|_| HeaderTrouble::Unreadable)?;
     // The product was found to fit into the sectors that were read.
     let entries = &bytes[..header.count as usize * header.entry_bytes as usize];
-    if crc32([entries]) != header.entries_checksum {
+    if crc32fast::hash(entries) != header.entries_checksum {
         return Err(HeaderTrouble::EntriesChecksum);
     }
     let mut table = Table::new(TableKind::Gpt(copy));
@@ -104,8 +105,11 @@ impl Header {
         if length < LEAST_HEADER_BYTES || length > sector.len() {
             return Err(HeaderTrouble::Absurd);
         }
-        let pieces = [&sector[..CHECKSUM_AT], &[0; 4], &sector[CHECKSUM_AT + 4..length]];
-        if crc32(pieces) != u32_at(sector, CHECKSUM_AT) {
+        let mut checksum = Hasher::new();
+        for piece in [&sector[..CHECKSUM_AT], &[0; 4], &sector[CHECKSUM_AT + 4..length]] {
+            checksum.update(piece);
+        }
+        if checksum.finalize() != u32_at(sector, CHECKSUM_AT) {
             return Err(HeaderTrouble::HeaderChecksum);
         }
         if u64_at(sector, 24) != at {

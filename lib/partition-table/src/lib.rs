@@ -9,7 +9,6 @@
 
 extern crate alloc;
 
-mod checksum;
 mod fault;
 mod gpt;
 mod kind;

@@ -11,7 +11,7 @@ use contracts::namespace::{Namespace, PATIENCE_MS};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
-use crate::{Channel, Events};
+use crate::{Channel, Events, Mark};
 
 /// How long to wait before the disk is looked for again.
 const AGAIN_AFTER_MS: u64 = 5;
@@ -23,9 +23,9 @@ const LARGEST_SECTOR: u32 = 4096;
 #[derive(PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) size_bytes: u64,
-    pub(crate) sector_bytes: usize,
+    pub(crate) sector_bytes: u32,
     pub(crate) is_read_only: bool,
-    /// Its first bytes; nothing where they cannot be read.
+    /// The bytes of its mark; nothing where they cannot be read or nobody asks for them.
     mark: Option<Vec<u8>>,
 }
 
@@ -43,10 +43,11 @@ pub(crate) async fn open_all(
     namespace: &RefCell<Namespace>,
     path: &str,
     channels: usize,
+    mark: Option<Mark>,
 ) -> Result<Opened, AccessError> {
     let deadline = Deadline::after_ms(PATIENCE_MS);
     loop {
-        match try_open_all(namespace, path, channels).await {
+        match try_open_all(namespace, path, channels, mark).await {
             Err(error) if error.may_pass() && !deadline.has_passed() => {
                 executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
             }
@@ -55,7 +56,12 @@ pub(crate) async fn open_all(
     }
 }
 
-async fn try_open_all(namespace: &RefCell<Namespace>, path: &str, channels: usize) -> Result<Opened, AccessError> {
+async fn try_open_all(
+    namespace: &RefCell<Namespace>,
+    path: &str,
+    channels: usize,
+    mark: Option<Mark>,
+) -> Result<Opened, AccessError> {
     let first = open_channel(namespace, path).await?;
     let (first, size_bytes, sector_bytes, is_read_only) = match first.get_info().receive_async().await {
         disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
@@ -71,21 +77,29 @@ async fn try_open_all(namespace: &RefCell<Namespace>, path: &str, channels: usiz
         disk::ImpReadyAfterNotify::Notifying { next } => next,
         disk::ImpReadyAfterNotify::ChannelClosed(_) => return Err(AccessError::ServerEnded),
     };
-    let (first, mark) = read_mark(first, sector_bytes).await?;
+    let (first, mark) = match mark {
+        Some(mark) => read_mark(first, sector_bytes, mark).await?,
+        None => (first, None),
+    };
     let mut idle = alloc::vec![first];
     while idle.len() < channels {
         idle.push(open_channel(namespace, path).await?);
     }
-    let shape = Shape { size_bytes, sector_bytes: sector_bytes as usize, is_read_only, mark };
+    let shape = Shape { size_bytes, sector_bytes, is_read_only, mark };
     Ok(Opened { idle, events, shape })
 }
 
-async fn read_mark(channel: Channel, sector_bytes: u32) -> Result<(Channel, Option<Vec<u8>>), AccessError> {
-    let block = ExVec::<u8>::new(sector_bytes as usize)?;
-    match channel.read(block, 0, sector_bytes).receive_async().await {
+async fn read_mark(channel: Channel, sector_bytes: u32, mark: Mark) -> Result<(Channel, Option<Vec<u8>>), AccessError> {
+    let Some(length) = mark.parts.iter().map(|part| part.end).max() else { return Ok((channel, None)) };
+    // Transfers begin and end with sectors.
+    let before = mark.offset % u64::from(sector_bytes);
+    let bytes = (before as usize + length).next_multiple_of(sector_bytes as usize);
+    let block = ExVec::<u8>::new(bytes)?;
+    match channel.read(block, mark.offset - before, bytes as u32).receive_async().await {
         disk::ImpReadyAfterRead::ReadDone { data, next } => {
-            let mark = data.iter().copied().take(SMALLEST_SECTOR as usize).collect();
-            Ok((next, Some(mark)))
+            let marked = data.get(before as usize..).unwrap_or(&[]);
+            let parts = mark.parts.iter().flat_map(|part| marked.get(part.clone()).unwrap_or(&[]));
+            Ok((next, Some(parts.copied().collect())))
         }
         // What is wrong with the disk shows when it is used.
         disk::ImpReadyAfterRead::ReadFailed { next, .. } => Ok((next, None)),

@@ -7,8 +7,8 @@ use contracts::file::{self, ExpReady, FileError, states};
 use contracts::path;
 use ext2::{Error, Kind, LastLink, OpenFile};
 
-use crate::disk::DiskSource;
 use crate::{Shared, answers};
+use disk_source::DiskSource;
 
 /// A file as its clients have it open.
 pub(crate) type Opened = OpenFile<DiskSource>;

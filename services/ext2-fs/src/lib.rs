@@ -3,10 +3,10 @@
 //! All that is known of the format is in the library `ext2`; here are the channels. Every client is a
 //! task on one thread: while its blocks are on the way, the others go on. What a client asks for
 //! carries its offset, so a server that was started again serves on without a memory of who had what
-//! open. [`disk`] is the way to the driver, [`folders`] and [`files`] serve clients, [`control`] the volume
+//! open. [`folders`] and [`files`] serve clients, [`control`] the volume
 //! manager, [`answers`] turns the library's errors into the contracts'. What was written gets to the disk some
-//! seconds later, or when somebody asks for it. Deliberately not here: permissions of Unix; who holds a
-//! folder's endpoint may read and change what lies below it.
+//! seconds later, or when somebody asks for it. Deliberately not here: the way to the driver, which is in
+//! `disk-source`; permissions of Unix, as who holds a folder's endpoint may read and change what lies below it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,6 @@ extern crate alloc;
 
 mod answers;
 mod control;
-mod disk;
 mod files;
 mod folders;
 
@@ -28,17 +27,20 @@ use contracts::namespace::Namespace;
 use contracts::service_provider::StartError;
 use contracts::service_provider::{self, ConnectError};
 use contracts::{directory, file, file_system, report};
+use disk_source::{DiskSource, Mark};
 use ext2::{Access, CacheLimits, DiskError, Error, MountOptions, ROOT_INODE, ReadOnlyReason, Volume};
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
-use disk::DiskSource;
-
 sip::startup!();
 
 /// Reports of damage for people; after these, clients still get their error codes.
 const MOST_REPORTS: u32 = 16;
+
+/// By what of its superblock a disk is known again: the parts that stay as they are while the volume is written to,
+/// which are the numbers of inodes and blocks, the magic number, and the volume's own number.
+const MARK: Mark = Mark { offset: 1024, parts: &[0..8, 56..58, 104..120] };
 
 /// What all clients share.
 struct Shared {
@@ -115,7 +117,7 @@ fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
 
 async fn serve(serving: Serving, provider: Provider) -> i32 {
     let disk = &serving.disk;
-    let source = match DiskSource::open(serving.namespace, disk, serving.options.limits.requests).await {
+    let source = match DiskSource::open(serving.namespace, disk, serving.options.limits.requests, Some(MARK)).await {
         Ok(source) => source,
         Err(error) => {
             // The driver may be on its way back, so this is a failure to be tried again.

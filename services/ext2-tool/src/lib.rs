@@ -1,31 +1,32 @@
 //! Formats and checks ext2 disks, and tells on its output what it did.
 //!
 //! The exit status is the outcome: 0 done or clean, 1 mended, 4 faulty, 8 failed, or 16 and more for one of the
-//! reasons of the contract `VolumeManager`; then the first line of the output says why. Key parts: `disk` (the way to
-//! the driver), `seed` (random bytes). Deliberately not here: who uses which disk (the manager knows), and all that is
-//! known of ext2 (`lib/ext2`).
+//! reasons of the contract `VolumeManager`; then the first line of the output says why. Key part: `seed` (random bytes).
+//! Deliberately not here: the way to the driver (`disk-source`), who uses which disk (the manager knows), and all that
+//! is known of ext2 (`lib/ext2`).
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod checking;
-mod disk;
 mod formatting;
 mod outcome;
 mod seed;
 
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
+use disk_source::DiskSource;
 use sip::executor;
 
-use disk::DiskSource;
 use outcome::Refusal;
 
 sip::startup!();
 
 /// The exit status where the machine gives nothing to work with.
 const STATUS_FAILED: i32 = 8;
+/// One transfer after the other.
+const CHANNELS: usize = 1;
 
 /// Formats or checks.
 pub fn main(startup: Startup) -> i32 {
@@ -37,12 +38,12 @@ pub fn main(startup: Startup) -> i32 {
             "format" => {
                 let wish = formatting::Wish { block_bytes, nodes, reserved_percent, plain, label: &label };
                 let options = wish.options(&mut namespace)?;
-                let source = open(&mut namespace, &disk).await?;
+                let source = open(namespace, &disk).await?;
                 formatting::format(&source, &options, &disk, &mut output).await
             }
             "check" => {
                 let mode = checking::mode(&mode)?;
-                let source = open(&mut namespace, &disk).await?;
+                let source = open(namespace, &disk).await?;
                 checking::check_disk(&source, mode, &disk, &mut output).await
             }
             other => Err(Refusal::task(other)),
@@ -60,6 +61,6 @@ pub fn main(startup: Startup) -> i32 {
     output.finish_with(status)
 }
 
-async fn open(namespace: &mut Namespace, path: &str) -> Result<DiskSource, Refusal> {
-    DiskSource::open(namespace, path).await.map_err(Refusal::access)
+async fn open(namespace: Namespace, path: &str) -> Result<DiskSource, Refusal> {
+    DiskSource::open(namespace, path, CHANNELS, None).await.map_err(Refusal::access)
 }

@@ -19,6 +19,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
+use core::ops::Range;
 use core::pin::pin;
 use core::task::Poll;
 
@@ -26,7 +27,7 @@ use contracts::directory::NameError;
 use contracts::namespace::Namespace;
 use contracts::service_provider::{self, ConnectError, StartError};
 use contracts::{directory, file, file_system, path, report};
-use disk_source::DiskSource;
+use disk_source::{DiskSource, Mark};
 use fat::{Access, CacheLimits, Clock, DateTime, DiskError, Error, Folder, MountOptions, Volume};
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
@@ -36,6 +37,10 @@ sip::startup!();
 
 /// Reports of damage for people; after these, clients still get their error codes.
 const MOST_REPORTS: u32 = 16;
+
+/// By what a disk is known again: its first sector, which a mounted volume does not change.
+const MARK: Mark = Mark { offset: 0, parts: &[FIRST_SECTOR] };
+const FIRST_SECTOR: Range<usize> = 0..512;
 
 /// What all clients share.
 struct Shared {
@@ -97,7 +102,7 @@ async fn serve(startup: Startup) -> i32 {
         }
     };
     let requests = usize::try_from(startup.requests).unwrap_or(1);
-    let source = match DiskSource::open(Namespace::new(startup.namespace), disk, requests).await {
+    let source = match DiskSource::open(Namespace::new(startup.namespace), disk, requests, Some(MARK)).await {
         Ok(source) => source,
         Err(error) => {
             // The driver may be on its way back, so this is a failure to be tried again.

@@ -62,7 +62,7 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 async fn open(namespace: Namespace, path: &str) -> Result<DiskSource, Refusal> {
-    DiskSource::open(namespace, path, CHANNELS).await.map_err(Refusal::access)
+    DiskSource::open(namespace, path, CHANNELS, None).await.map_err(Refusal::access)
 }
 
 fn check_mode(mode: &str) -> Result<CheckMode, Refusal> {

@@ -55,8 +55,8 @@ pub const QUIET_LIFE: Life = Life {
     impossible: 0,
 };
 
-/// Records a life. Operations that are many are done one by one, as each happens as a whole alone.
-pub fn record(
+/// Records what `next` gives. Operations that are many are done one by one, as each happens as a whole alone.
+fn record(
     format: &Format,
     limits: CacheLimits,
     late: Option<u64>,
@@ -103,8 +103,26 @@ fn one_by_one(operation: Operation) -> Vec<Operation> {
 }
 
 impl Story {
-    /// Crashes at every moment.
-    fn crash(&self, effort: Effort) -> Result<usize, String> {
+    /// Records a life at random.
+    pub fn at_random(format: &Format, life: Life, seed: u64, operations: usize) -> Result<Story, String> {
+        let mut generator = Generator::new(seed, life);
+        let mut left = operations;
+        let mut next = |model: &Model| {
+            left = left.checked_sub(1)?;
+            Some(generator.next(model, &Path::new()))
+        };
+        let limits = if seed.is_multiple_of(2) { CacheLimits::default() } else { small_caches() };
+        let late = (seed % 3 == 1).then_some(seed);
+        record(format, limits, late, &mut next)
+    }
+
+    /// Crashes at every moment: calls `each` with a number from 1 on, the moment, and what is on the disk then, for
+    /// nothing, all and `subsets` times two parts of what was not flushed. Gives how many crashes there were.
+    pub fn for_each_crash(
+        &self,
+        subsets: u64,
+        mut each: impl FnMut(usize, usize, &Image) -> Result<(), String>,
+    ) -> Result<usize, String> {
         let mut crashes = self.recording.crashes();
         let mut count = 0;
         for moment in self.recording.moments() {
@@ -112,18 +130,23 @@ impl Story {
             crashes.at(moment, Luck::None);
             if crashes.uncertain() > 0 {
                 lucks.push(Luck::None);
-                let seeds = (0..effort.subsets).map(|subset| moment as u64 * 16 + subset);
+                let seeds = (0..subsets).map(|subset| moment as u64 * 16 + subset);
                 lucks.extend(seeds.flat_map(|seed| [Luck::Writes(seed), Luck::Sectors(seed)]));
             }
             for luck in lucks {
                 count += 1;
-                let image = crashes.at(moment, luck);
-                let deep = (count % effort.e2fsck_once_in == 0, count % effort.again_once_in == 0);
-                self.check(moment, &image, deep.0, deep.1)
+                each(count, moment, &crashes.at(moment, luck))
                     .map_err(|error| format!("crash at {moment} of {}, {luck:?}: {error}", self.recording.len()))?;
             }
         }
         Ok(count)
+    }
+
+    fn crash(&self, effort: Effort) -> Result<usize, String> {
+        self.for_each_crash(effort.subsets, |count, moment, image| {
+            let deep = (count % effort.e2fsck_once_in == 0, count % effort.again_once_in == 0);
+            self.check(moment, image, deep.0, deep.1)
+        })
     }
 
     fn check(&self, moment: usize, image: &Image, e2fsck: bool, again: bool) -> Result<(), String> {
@@ -183,16 +206,8 @@ fn crash_at_random(formats: &[Format], seeds: std::ops::Range<u64>, operations: 
     }
     for format in formats {
         for seed in seeds.clone() {
-            let mut generator = Generator::new(seed, QUIET_LIFE);
-            let mut left = operations;
-            let mut next = |model: &Model| {
-                left = left.checked_sub(1)?;
-                Some(generator.next(model, &Path::new()))
-            };
-            let limits = if seed.is_multiple_of(2) { CacheLimits::default() } else { small_caches() };
-            let late = (seed % 3 == 1).then_some(seed);
-            let crashed = record(format, limits, late, &mut next).and_then(|story| story.crash(effort));
-            match crashed {
+            let story = Story::at_random(format, QUIET_LIFE, seed, operations);
+            match story.and_then(|story| story.crash(effort)) {
                 Ok(count) => println!("{count} crashes of {format:?}, seed {seed}"),
                 Err(error) => panic!("{format:?}, seed {seed}: {error}"),
             }

@@ -4,18 +4,14 @@
 //! question. Within a commit, a full check mends it; names may be lost, but the content of no file that was synced and
 //! not changed since. Until it is mended such a volume is only read.
 
+use ext2::ReadOnlyReason;
 use ext2::check::{CheckOptions, Mode, Outcome as CheckOutcome, check};
-use ext2::{CacheLimits, ReadOnlyReason};
 
-use crate::crash::{QUIET_LIFE, Story, mount, record};
+use crate::crash::{QUIET_LIFE, Story, mount};
 use crate::disk::TestDisk;
-use crate::generator::{Generator, Life};
+use crate::generator::Life;
 use crate::image::Image;
-use crate::model::Model;
-use crate::operation::Path;
-use crate::recording::Luck;
 use crate::tools::{self, Format};
-use crate::volume::small_caches;
 
 /// Fewer blocks than any volume with a journal has.
 const TINY: [Format; 4] = [
@@ -46,24 +42,11 @@ struct Effort {
 
 /// Crashes at every moment; gives how many, and how many of them were within a commit.
 fn crash(story: &Story, effort: Effort) -> Result<(usize, usize), String> {
-    let mut crashes = story.recording.crashes();
-    let (mut count, mut within) = (0, 0);
-    for moment in story.recording.moments() {
-        let mut lucks = vec![Luck::All];
-        crashes.at(moment, Luck::None);
-        if crashes.uncertain() > 0 {
-            lucks.push(Luck::None);
-            let seeds = (0..effort.subsets).map(|subset| moment as u64 * 16 + subset);
-            lucks.extend(seeds.flat_map(|seed| [Luck::Writes(seed), Luck::Sectors(seed)]));
-        }
-        for luck in lucks {
-            count += 1;
-            within += usize::from(!story.history.is_quiet(moment));
-            let image = crashes.at(moment, luck);
-            after(story, moment, &image, count % effort.e2fsck_once_in == 0)
-                .map_err(|error| format!("crash at {moment} of {}, {luck:?}: {error}", story.recording.len()))?;
-        }
-    }
+    let mut within = 0;
+    let count = story.for_each_crash(effort.subsets, |count, moment, image| {
+        within += usize::from(!story.history.is_quiet(moment));
+        after(story, moment, image, count % effort.e2fsck_once_in == 0)
+    })?;
     Ok((count, within))
 }
 
@@ -123,16 +106,8 @@ fn crash_at_random(formats: &[Format], seeds: std::ops::Range<u64>, operations: 
     }
     for format in formats {
         for seed in seeds.clone() {
-            let mut generator = Generator::new(seed, LIFE);
-            let mut left = operations;
-            let mut next = |model: &Model| {
-                left = left.checked_sub(1)?;
-                Some(generator.next(model, &Path::new()))
-            };
-            let limits = if seed.is_multiple_of(2) { CacheLimits::default() } else { small_caches() };
-            let late = (seed % 3 == 1).then_some(seed);
-            let crashed = record(format, limits, late, &mut next).and_then(|story| crash(&story, effort));
-            match crashed {
+            let story = Story::at_random(format, LIFE, seed, operations);
+            match story.and_then(|story| crash(&story, effort)) {
                 Ok((count, within)) => {
                     println!("{count} crashes of {format:?}, seed {seed}, {within} of them within commits");
                     assert!(within > 0 && within < count, "{within} of {count} crashes were within a commit");

@@ -9,7 +9,7 @@ use crate::bytes::Bytes;
 use crate::check::{Checker, Log, Remedy};
 use crate::error::Error;
 use crate::recognise::recognise;
-use crate::source::{BlockSource, DiskError};
+use crate::{BlockSource, DiskError};
 
 /// Where FAT32's boot sector says in which sector its copy is.
 const COPY_SECTOR_AT: usize = 50;

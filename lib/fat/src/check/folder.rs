@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 use hadris_fat_raw::lfn::Assembler;
 use hadris_fat_raw::{ATTR_DIRECTORY, ENTRY_FREE, RootLocation, ShortEntry, Slot, fold_unicode, short_name};
 
+use crate::BlockSource;
 use crate::check::table::Chain;
 use crate::check::{Checker, Remedy};
 use crate::error::Error;
-use crate::source::BlockSource;
 
 const SLOT_BYTES: u64 = 32;
 /// Slots that a folder can have.

@@ -16,10 +16,10 @@ use alloc::vec::Vec;
 
 use hadris_fat_raw::{FatKind, Geometry, RootLocation};
 
+use crate::BlockSource;
 use crate::bytes::Bytes;
 use crate::cache::{Cache, CacheLimits};
 use crate::error::Error;
-use crate::source::BlockSource;
 use folder::{Folder, Place};
 use table::Claims;
 

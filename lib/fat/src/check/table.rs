@@ -8,9 +8,9 @@ use core::fmt;
 
 use hadris_fat_raw::{FIRST_DATA_CLUSTER, Geometry};
 
+use crate::BlockSource;
 use crate::check::{Checker, Remedy};
 use crate::error::Error;
-use crate::source::BlockSource;
 
 /// Bytes that are compared at once.
 const PIECE_BYTES: usize = 4096;

@@ -47,6 +47,14 @@ impl BlockSource for FileDisk {
     async fn flush(&self) -> Result<(), DiskError> {
         Ok(())
     }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        run(task);
+    }
+
+    fn now_s(&self) -> u32 {
+        TEST_TIME_S as u32
+    }
 }
 
 fn options(label: &str) -> FormatOptions<'_> {

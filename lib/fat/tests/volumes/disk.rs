@@ -156,6 +156,14 @@ impl BlockSource for MemoryDisk {
         self.pause().await;
         if self.content.borrow().faults.writes_left == Some(0) { Err(DiskError::Failed(5)) } else { Ok(()) }
     }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        run(task);
+    }
+
+    fn now_s(&self) -> u32 {
+        TEST_TIME_S as u32
+    }
 }
 
 /// A clock that stands still: 2024-05-06 07:08:10.

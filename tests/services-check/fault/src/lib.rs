@@ -12,7 +12,8 @@ use contracts::directory::NameError;
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
 use contracts::report;
-use faulty_contract::faulty_disk::{self, FaultCounts, FaultPlan, states};
+use faulty_contract::faulty_disk::{self, FaultCounts, states};
+use faulty_contract::number;
 use sip::Deadline;
 
 sip::startup!();
@@ -25,21 +26,7 @@ type Controller = faulty_disk::Imp<states::Ready>;
 
 /// Gives one order.
 pub fn main(startup: Startup) -> i32 {
-    let number = |number: i64| u64::try_from(number).unwrap_or(0);
-    let plan = FaultPlan {
-        fail_read: number(startup.fail_read),
-        fail_reads: number(startup.fail_reads),
-        fail_write: number(startup.fail_write),
-        fail_writes: number(startup.fail_writes),
-        fail_flush: number(startup.fail_flush),
-        fail_flushes: number(startup.fail_flushes),
-        bad_offset: number(startup.bad_offset),
-        bad_bytes: number(startup.bad_bytes),
-        cut_after_writes: number(startup.cut_after_writes),
-        cut_seed: number(startup.cut_seed),
-        end_at_write: number(startup.end_at_write),
-        delay_us: number(startup.delay_us),
-    };
+    let plan = faulty_contract::plan_of_parameters!(startup);
     let mut namespace = Namespace::new(startup.namespace);
     let controller = match open(&mut namespace, &startup.path) {
         Ok(controller) => controller,

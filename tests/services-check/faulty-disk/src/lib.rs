@@ -19,7 +19,7 @@ use contracts::namespace::Namespace;
 use contracts::service_provider::{self, StartError};
 use contracts::{provider, report};
 use disk_server::Disk;
-use faulty_contract::faulty_disk::FaultPlan;
+use faulty_contract::number;
 use sip::exheap::ExVec;
 
 use disk::FaultyDisk;
@@ -29,21 +29,7 @@ sip::startup!();
 
 /// Serves the disk until those who hand over clients are gone.
 pub fn main(startup: Startup) -> i32 {
-    let number = |number: i64| u64::try_from(number).unwrap_or(0);
-    let plan = FaultPlan {
-        fail_read: number(startup.fail_read),
-        fail_reads: number(startup.fail_reads),
-        fail_write: number(startup.fail_write),
-        fail_writes: number(startup.fail_writes),
-        fail_flush: number(startup.fail_flush),
-        fail_flushes: number(startup.fail_flushes),
-        bad_offset: number(startup.bad_offset),
-        bad_bytes: number(startup.bad_bytes),
-        cut_after_writes: number(startup.cut_after_writes),
-        cut_seed: number(startup.cut_seed),
-        end_at_write: number(startup.end_at_write),
-        delay_us: number(startup.delay_us),
-    };
+    let plan = faulty_contract::plan_of_parameters!(startup);
     let serving = async move {
         let bytes = if startup.over.is_empty() {
             Bytes::in_memory(number(startup.size_mib) << 20)

@@ -3,36 +3,23 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 
-use contracts::access::AccessError;
-use contracts::directory::NameError;
-use contracts::disk::{self, DiskError, states};
-use contracts::namespace::{Namespace, PATIENCE_MS};
+use block_source::{BlockSource, DiskError as SourceError};
+use contracts::disk::DiskError;
+use contracts::namespace::Namespace;
 use disk_server::{SECTOR_BYTES, Shape};
-use sip::exheap::ExVec;
-use sip::{Deadline, executor};
+use disk_source::{DiskSource, Mark};
 
-type Channel = disk::Imp<states::Ready>;
-
-const AGAIN_AFTER_MS: u64 = 5;
-/// How often a request is asked of a driver that ends at it.
-const ATTEMPTS: u32 = 3;
+/// Any disk of the same size will do when the driver below was started again.
+const ANY_DISK: Mark = Mark { offset: 0, parts: &[] };
 
 /// The bytes of a disk.
 pub enum Bytes {
     /// In memory.
     Memory(RefCell<Vec<u8>>),
-    /// On another disk.
-    Below(Below),
-}
-
-/// A disk below, which is asked for one thing at a time.
-pub struct Below {
-    namespace: RefCell<Namespace>,
-    path: String,
-    shape: Shape,
-    channel: Cell<Option<Channel>>,
+    /// On another disk, which is asked for one thing at a time.
+    Below(DiskSource),
 }
 
 impl Bytes {
@@ -47,17 +34,8 @@ impl Bytes {
 
     /// Those of the disk at this path.
     pub async fn over(namespace: Namespace, path: &str) -> Result<Bytes, String> {
-        let namespace = RefCell::new(namespace);
-        let said = |error: AccessError| format!("{path}: {error}");
-        let channel = open(&namespace, path).await.map_err(said)?;
-        match channel.get_info().receive_async().await {
-            disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
-                let shape = Shape { size_bytes, sector_bytes, read_only };
-                let channel = Cell::new(Some(next));
-                Ok(Bytes::Below(Below { namespace, path: path.into(), shape, channel }))
-            }
-            disk::ImpReadyAfterGetInfo::ChannelClosed(_) => Err(said(AccessError::ServerEnded)),
-        }
+        let below = DiskSource::open(namespace, path, 1, Some(ANY_DISK)).await;
+        below.map(Bytes::Below).map_err(|error| format!("{path}: {error}"))
     }
 
     /// What clients are told.
@@ -66,7 +44,11 @@ impl Bytes {
             Bytes::Memory(bytes) => {
                 Shape { size_bytes: bytes.borrow().len() as u64, sector_bytes: SECTOR_BYTES, read_only: false }
             }
-            Bytes::Below(below) => below.shape,
+            Bytes::Below(below) => Shape {
+                size_bytes: below.size_bytes(),
+                sector_bytes: below.sector_bytes() as u32,
+                read_only: below.is_read_only(),
+            },
         }
     }
 
@@ -77,7 +59,13 @@ impl Bytes {
                 target.copy_from_slice(&bytes.borrow()[offset as usize..offset as usize + target.len()]);
                 Ok(())
             }
-            Bytes::Below(below) => below.read(offset, target).await,
+            Bytes::Below(below) => {
+                let block = below.allocate(target.len()).map_err(failed)?;
+                let (block, result) = below.read(offset, block, target.len()).await;
+                result.map_err(failed)?;
+                target.copy_from_slice(block.as_deref().ok_or(DiskError::DeviceError)?);
+                Ok(())
+            }
         }
     }
 
@@ -88,7 +76,11 @@ impl Bytes {
                 bytes.borrow_mut()[offset as usize..offset as usize + source.len()].copy_from_slice(source);
                 Ok(())
             }
-            Bytes::Below(below) => below.write(offset, source).await,
+            Bytes::Below(below) => {
+                let mut block = below.allocate(source.len()).map_err(failed)?;
+                block.copy_from_slice(source);
+                below.write(offset, block, source.len()).await.1.map_err(failed)
+            }
         }
     }
 
@@ -96,95 +88,17 @@ impl Bytes {
     pub async fn flush(&self) -> Result<(), DiskError> {
         match self {
             Bytes::Memory(_) => Ok(()),
-            Bytes::Below(below) => below.flush().await,
+            Bytes::Below(below) => below.flush().await.map_err(failed),
         }
     }
 }
 
-impl Below {
-    async fn channel(&self) -> Result<Channel, DiskError> {
-        match self.channel.take() {
-            Some(channel) => Ok(channel),
-            None => open(&self.namespace, &self.path).await.map_err(|_| DiskError::DeviceError),
-        }
-    }
-
-    async fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), DiskError> {
-        for _ in 0..ATTEMPTS {
-            let channel = self.channel().await?;
-            let block = ExVec::<u8>::new(target.len()).map_err(|_| DiskError::Exhausted)?;
-            match channel.read(block, offset, target.len() as u32).receive_async().await {
-                disk::ImpReadyAfterRead::ReadDone { data, next } => {
-                    self.channel.set(Some(next));
-                    target.copy_from_slice(&data);
-                    return Ok(());
-                }
-                disk::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
-                    self.channel.set(Some(next));
-                    return Err(error);
-                }
-                disk::ImpReadyAfterRead::ChannelClosed(_) => {}
-            }
-        }
-        Err(DiskError::DeviceError)
-    }
-
-    async fn write(&self, offset: u64, source: &[u8]) -> Result<(), DiskError> {
-        for _ in 0..ATTEMPTS {
-            let channel = self.channel().await?;
-            let block = ExVec::from_slice(source).map_err(|_| DiskError::Exhausted)?;
-            match channel.write(block, offset, source.len() as u32).receive_async().await {
-                disk::ImpReadyAfterWrite::WriteDone { next, .. } => {
-                    self.channel.set(Some(next));
-                    return Ok(());
-                }
-                disk::ImpReadyAfterWrite::WriteFailed { error, next, .. } => {
-                    self.channel.set(Some(next));
-                    return Err(error);
-                }
-                disk::ImpReadyAfterWrite::ChannelClosed(_) => {}
-            }
-        }
-        Err(DiskError::DeviceError)
-    }
-
-    async fn flush(&self) -> Result<(), DiskError> {
-        for _ in 0..ATTEMPTS {
-            match self.channel().await?.flush().receive_async().await {
-                disk::ImpReadyAfterFlush::Flushed { next } => {
-                    self.channel.set(Some(next));
-                    return Ok(());
-                }
-                disk::ImpReadyAfterFlush::FlushFailed { error, next } => {
-                    self.channel.set(Some(next));
-                    return Err(error);
-                }
-                disk::ImpReadyAfterFlush::ChannelClosed(_) => {}
-            }
-        }
-        Err(DiskError::DeviceError)
-    }
-}
-
-/// Opens the disk, whose driver may just be being started again.
-async fn open(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
-    let deadline = Deadline::after_ms(PATIENCE_MS);
-    loop {
-        match try_open(namespace, path).await {
-            Err(error) if error.may_pass() && !deadline.has_passed() => {
-                executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
-            }
-            other => return other,
-        }
-    }
-}
-
-async fn try_open(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
-    let (importer, exporter) = disk::new_channel()?;
-    namespace.borrow_mut().bind(path, exporter)?;
-    match importer.receive_async().await {
-        disk::ImpStart::Success { next } => Ok(next),
-        disk::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::DeviceError)),
-        disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+/// What the disk below says, as a disk says it.
+fn failed(error: SourceError) -> DiskError {
+    match error {
+        SourceError::ReadOnly => DiskError::ReadOnly,
+        SourceError::NoMemory => DiskError::Exhausted,
+        SourceError::Short => DiskError::OutOfRange,
+        SourceError::Failed(_) | SourceError::Gone => DiskError::DeviceError,
     }
 }
