@@ -1,0 +1,207 @@
+//! Web applications that fail in every way: each failure costs one answer, the next request is served, others notice
+//! nothing, and nothing is kept of what failed.
+
+use std::time::{Duration, Instant};
+
+use end_to_end::{Load, Machine, Question, Site, WebClient, built_system, free_port};
+
+/// How long it may take until an application is back.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// What is asked again and again meanwhile.
+const GREETING: usize = 0;
+/// The same of the application that fails now and then.
+const FAILING: usize = 1;
+
+/// Asks the application that does not fail.
+struct Greeting;
+
+impl Question for Greeting {
+    fn next(&mut self) -> String {
+        "GET /hello?name=you HTTP/1.1\r\nHost: test".into()
+    }
+
+    fn is_right(&self, content: &[u8]) -> bool {
+        String::from_utf8_lossy(content).contains("you")
+    }
+}
+
+/// Asks the failing application for what it does well.
+struct Unread;
+
+impl Question for Unread {
+    fn next(&mut self) -> String {
+        "GET /fault/unread HTTP/1.1\r\nHost: test".into()
+    }
+
+    fn is_right(&self, content: &[u8]) -> bool {
+        content == b"not read\n"
+    }
+}
+
+fn site() -> Site {
+    let port = free_port();
+    let machine = Machine::new().system(built_system("web-faults")).parameter(&format!("web-port={port}"));
+    Site::start(machine.command(None), port)
+}
+
+/// Asks until the application is there again.
+#[track_caller]
+fn is_back(site: &Site, after: &str) {
+    let begin = Instant::now();
+    loop {
+        let answer = WebClient::connect(site.port).get("/fault/unread", "Connection: close\r\n");
+        if answer.status == 200 {
+            return assert_eq!(answer.text(), "not read\n", "after {after}");
+        }
+        // Only one that fails again and again is waited for.
+        assert!(answer.status == 503 && begin.elapsed() < PATIENCE, "after {after}: {answer:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The paths at which it fails, and with what status the client hears of it.
+const FAILURES: [(&str, u16); 27] = [
+    ("/fault/crash", 502),
+    ("/fault/exit?status=3", 502),
+    ("/fault/overflow", 502),
+    ("/fault/overeat", 502),
+    ("/fault/overeat-blocks", 502),
+    ("/fault/hang", 504),
+    ("/fault/wait", 504),
+    ("/fault/slow?ms=60000", 504),
+    ("/late/", 504),
+    ("/fault/drop", 502),
+    ("/fault/headers?count=1000&bytes=1000", 502),
+    ("/fault/headers?count=1&bytes=200000", 502),
+    ("/fault/bad-head?kind=colon", 502),
+    ("/fault/bad-head?kind=nul", 502),
+    ("/fault/bad-head?kind=cr", 502),
+    ("/fault/bad-head?kind=blank", 502),
+    ("/fault/bad-head?kind=nameless", 502),
+    ("/fault/status?code=0", 502),
+    ("/fault/status?code=99", 502),
+    ("/fault/status?code=100", 502),
+    ("/fault/status?code=199", 502),
+    ("/fault/status?code=1000", 502),
+    ("/fault/status?code=65535", 502),
+    ("/fault/long-count", 502),
+    ("/fault/crash?again", 502),
+    ("/fault/hang?again", 504),
+    ("/fault/overeat?again", 502),
+];
+
+#[test]
+fn each_failure_costs_one_answer_and_others_do_not_notice() {
+    let mut site = site();
+    let paths = ["/hello", "/fault/unread"];
+    let before = site.in_use(&paths);
+    let load = Load::start(site.port, (0..6).map(|_| (GREETING, Box::new(Greeting) as Box<dyn Question>)).collect());
+    for (path, status) in FAILURES {
+        let seen = load.good(GREETING);
+        // The connection on which an application failed goes on.
+        let mut client = WebClient::connect(site.port);
+        let answer = client.get(path, "");
+        assert_eq!((answer.status, answer.is_whole), (status, true), "{path}: {answer:?}");
+        if !answer.closes() {
+            assert_eq!(client.get("/hello", "").status, 200, "on the same connection after {path}");
+        }
+        is_back(&site, path);
+        assert!(load.good(GREETING) > seen, "others were not served during {path}");
+    }
+    let gap = load.longest_gap(GREETING);
+    let (statuses, broken) = load.end();
+    assert!(statuses.is_empty() && broken == 0, "others have seen {statuses:?}, and {broken} broken connections");
+    println!("the longest time in which nobody had an answer: {gap:.1?}");
+    let processes = site.live.processes();
+    assert!(processes.iter().filter(|process| process.name == "web-fault").count() <= 1, "{processes:?}");
+    site.is_as_before(&before, &paths);
+    site.end();
+}
+
+#[test]
+fn answers_that_are_odd_and_allowed_arrive() {
+    let mut site = site();
+    let before = site.in_use(&["/hello", "/fault/unread"]);
+    let mut client = WebClient::connect(site.port);
+    for (path, status, content) in [
+        ("/fault/unread", 200, "not read\n"),
+        ("/fault/slow?ms=100", 200, "late\n"),
+        ("/fault/drip?pieces=3&ms=50", 200, "drip\ndrip\ndrip\n"),
+        ("/fault/size?bytes=0", 200, ""),
+        ("/fault/headers?count=3&bytes=100", 200, "many headers\n"),
+        ("/fault/status?code=404", 404, "a status\n"),
+        ("/fault/status?code=599", 599, "a status\n"),
+        ("/fault/no-content", 204, ""),
+        ("/fault/unread", 200, "not read\n"),
+    ] {
+        let answer = client.get(path, "");
+        assert_eq!((answer.status, answer.text().as_str()), (status, content), "{path}");
+        assert!(answer.is_whole, "{path}");
+    }
+    let large = client.get("/fault/size?bytes=10000001", "");
+    assert!(large.is_whole && large.content.len() == 10_000_001, "{} bytes", large.content.len());
+    let sent: Vec<u8> = (0..300_000u32).map(|at| (at >> 3) as u8).collect();
+    let echo = client.ask("POST", "/fault/echo", &format!("Content-Length: {}\r\n", sent.len()), &sent);
+    assert!(echo.is_whole && echo.content == sent, "{} bytes came back", echo.content.len());
+    // A field of the server's own that an application gives changes nothing of how far the answer goes.
+    let servers = WebClient::connect(site.port).get("/fault/bad-head?kind=servers", "");
+    assert!(servers.status == 502 || servers.text() == "a bad head\n", "{servers:?}");
+    // One that is cut is seen to be cut, and the application goes on.
+    let cut = WebClient::connect(site.port).get("/fault/cut?bytes=1000", "");
+    assert!(cut.status == 200 && !cut.is_whole, "{cut:?}");
+    // Who leaves in the middle of an answer without end leaves nothing behind.
+    for _ in 0..3 {
+        let mut leaver = WebClient::connect(site.port);
+        leaver.send("GET /fault/endless HTTP/1.1\r\nHost: test\r\n\r\n");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    is_back(&site, "answers without end");
+    drop(client);
+    site.is_as_before(&before, &["/hello", "/fault/unread"]);
+    site.end();
+}
+
+/// One that only fails is not started without a pause, and is tried again after a while.
+#[test]
+fn an_application_that_only_fails_is_let_rest() {
+    let site = site();
+    let mut client = WebClient::connect(site.port);
+    let mut rests = None;
+    for _ in 0..60 {
+        let answer = client.get("/fault/crash", "");
+        assert!([502, 503].contains(&answer.status), "{answer:?}");
+        if answer.status == 503 {
+            rests = answer.field("retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
+            assert!(rests.is_some(), "{answer:?}");
+            break;
+        }
+        if answer.closes() {
+            client = WebClient::connect(site.port);
+        }
+    }
+    assert!(rests.is_some_and(|seconds| (1..=60).contains(&seconds)), "60 crashes in a row were all tried: {rests:?}");
+    assert_eq!(WebClient::connect(site.port).get("/hello", "").status, 200);
+    is_back(&site, "a rest");
+    site.end();
+}
+
+/// Requests that are with an application when it fails have one answer each, and the others go on.
+#[test]
+fn requests_under_way_fail_with_the_application() {
+    let mut site = site();
+    let paths = ["/hello", "/fault/unread"];
+    let before = site.in_use(&paths);
+    let questions = (0..4).map(|_| (GREETING, Box::new(Greeting) as Box<dyn Question>));
+    let failing = (0..4).map(|_| (FAILING, Box::new(Unread) as Box<dyn Question>));
+    let load = Load::start(site.port, questions.chain(failing).collect());
+    for _ in 0..10 {
+        let answer = WebClient::connect(site.port).get("/fault/crash", "Connection: close\r\n");
+        assert!([502, 503].contains(&answer.status), "{answer:?}");
+        is_back(&site, "a crash among others");
+    }
+    assert!(load.good(FAILING) > 0);
+    let (statuses, broken) = load.end();
+    assert!(statuses.keys().all(|status| [502, 503].contains(status)) && broken == 0, "{statuses:?}, {broken}");
+    site.is_as_before(&before, &paths);
+    site.end();
+}
