@@ -36,6 +36,10 @@ pub struct Arguments {
     #[arg(long)]
     pub simulated_device: bool,
 
+    /// Lets one of so many requests to the host's sockets fail, for tests of what becomes of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub failing_sockets: Option<u32>,
+
     /// A parameter of the system's first program
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub parameters: Vec<(String, String)>,

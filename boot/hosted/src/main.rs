@@ -32,6 +32,7 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
         tap: arguments.tap,
         memory_bytes: arguments.memory_mib.map(|mebibytes| mebibytes << 20),
         simulated_device: arguments.simulated_device,
+        socket_fault_every: arguments.failing_sockets,
     };
     let Started { machine, notices } = Hosted::start(&configuration)?;
     for notice in notices {

@@ -53,6 +53,11 @@ impl Record {
     }
 }
 
+/// Whether the record in the memory asks for a socket to be given up.
+pub(crate) fn is_close(memory: Memory) -> bool {
+    memory.bytes() >= RECORD_BYTES && Command::from_number(Record::read(memory).number(0)) == Some(Command::Close)
+}
+
 /// Does what the record in the memory asks for.
 pub(crate) fn perform(table: &mut Table, token: u64, memory: Memory) -> Submitted {
     if memory.bytes() < RECORD_BYTES {

@@ -22,6 +22,7 @@ mod console;
 mod disk;
 #[allow(unsafe_code)]
 mod entries;
+mod faults;
 #[allow(unsafe_code)]
 mod host;
 #[allow(unsafe_code)]

@@ -39,6 +39,8 @@ pub struct Configuration {
     pub memory_bytes: Option<usize>,
     /// Whether there is a bus with devices for tests of drivers.
     pub simulated_device: bool,
+    /// One of so many requests to the sockets' device fails, for tests; `None`: none does.
+    pub socket_fault_every: Option<u32>,
 }
 
 /// A machine, and what there is to say about it.
@@ -94,7 +96,7 @@ impl Hosted {
             processors: Processors::new(processors, clock),
             console: Arc::default(),
             disks,
-            sockets: Arc::default(),
+            sockets: Sockets::new(configuration.socket_fault_every),
             tap,
             simulated: OnceLock::new(),
         }));

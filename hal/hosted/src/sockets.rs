@@ -15,6 +15,7 @@ use abi::sockets::{
 };
 use hal_api::{DeviceFailure, DeviceOperation, Submitted};
 
+use crate::faults::Faults;
 use crate::socket_calls::{self as calls, Name, number};
 use crate::transfer::Memory;
 use crate::{commands, entries};
@@ -115,6 +116,8 @@ struct State {
 pub(crate) struct Sockets {
     state: Mutex<State>,
     begun: Condvar,
+    /// Requests that fail on purpose.
+    faults: Option<Faults>,
 }
 
 /// What a call gave: a number below [`FAILURE`], or why not.
@@ -244,6 +247,23 @@ impl Table {
 }
 
 impl Sockets {
+    /// The device, of whose requests one of so many fails, where that is asked for.
+    pub(crate) fn new(fault_every: Option<u32>) -> Arc<Self> {
+        Arc::new(Self { faults: fault_every.map(Faults::every), ..Self::default() })
+    }
+
+    /// How a request fails that is made to. Giving a socket up cannot fail, nor can looking again.
+    fn fault(&self, operation: DeviceOperation, offset: u64, memory: Memory) -> Option<Submitted> {
+        let faults = self.faults.as_ref()?;
+        let is_close = (operation, offset) == (DeviceOperation::Write, CONTROL) && commands::is_close(memory);
+        if is_close || operation == DeviceOperation::Flush {
+            return None;
+        }
+        faults
+            .next()
+            .map(|fault| fault.map_or_else(|failure| Submitted::Complete(Err(failure)), |kind| complete(Err(kind))))
+    }
+
     /// Starts a request.
     pub(crate) fn submit(
         self: &Arc<Self>,
@@ -252,6 +272,9 @@ impl Sockets {
         offset: u64,
         memory: Memory,
     ) -> Submitted {
+        if let Some(failed) = self.fault(operation, offset, memory) {
+            return failed;
+        }
         match (operation, offset) {
             (DeviceOperation::Read, EVENTS) => self.wait_for_events(Request { token, memory }),
             (DeviceOperation::Read, wanted) => complete(lock(&self.state).table.read(wanted, memory)),
@@ -538,6 +561,48 @@ mod tests {
         assert_ne!(second, token);
         let stale = fixture.submit(DeviceOperation::Read, token, fixture.memory.first(64));
         assert_eq!(stale, Some(failed(Failure::BadToken)));
+    }
+
+    #[test]
+    fn a_request_that_waits_is_given_up_with_the_device_and_eats_no_event_of_the_next_owner() {
+        let fixture = Fixture::new();
+        let read = |token| fixture.submit(DeviceOperation::Read, token, fixture.memory.first(64));
+        for _ in 0..20 {
+            let (_other, token) = fixture.connection();
+            assert_eq!(read(token), Some(failed(Failure::WouldBlock)));
+            assert_eq!(read(EVENTS), None);
+            fixture.device.close();
+            assert!(lock(&fixture.device.state).request.is_none());
+            let (mut other, token) = fixture.connection();
+            assert_eq!(read(token), Some(failed(Failure::WouldBlock)));
+            other.write_all(b"hello").expect("room");
+            assert_eq!(read(EVENTS), Some(16));
+            assert_eq!(number_at(&fixture.bytes(16), 0), token);
+            fixture.device.close();
+        }
+    }
+
+    #[test]
+    fn requests_fail_where_they_are_to_but_a_socket_can_be_given_up() {
+        let mut fixture = Fixture::new();
+        let (_other, token) = fixture.connection();
+        Arc::get_mut(&mut fixture.device).expect("nobody else has it").faults = Some(Faults::every(1));
+        let memory = fixture.memory.first(64);
+        let mut kinds = std::collections::BTreeSet::new();
+        for _ in 0..14 {
+            match fixture.device.submit(0, DeviceOperation::Read, token, memory) {
+                Submitted::Complete(Ok(answer)) => {
+                    assert!(answer as u64 >= FAILURE);
+                    kinds.insert(answer);
+                }
+                Submitted::Complete(Err(DeviceFailure)) => {
+                    kinds.insert(0);
+                }
+                Submitted::Queued => panic!("it did not fail"),
+            }
+        }
+        assert!(kinds.len() > 3, "{kinds:?}");
+        assert_eq!(fixture.command(Command::Close, token, 0, Name::default()).0, 0);
     }
 
     #[test]
