@@ -22,6 +22,8 @@ use sip::{Deadline, Status, executor};
 
 /// Events taken at once at most.
 const MOST_EVENTS: usize = 256;
+/// How long until events are asked for again where that failed, in milliseconds.
+const AGAIN_AFTER_MS: u64 = 10;
 /// Connections accepted at once at most.
 pub const MOST_ACCEPTED: usize = 16;
 const CONTROL_BYTES: usize = RECORD_BYTES + MOST_ACCEPTED * ACCEPTED_BYTES;
@@ -140,32 +142,39 @@ impl Host {
         }))
     }
 
-    /// Hears events for all sockets, as long as the process lives. Nothing where there is no memory for them.
+    /// Hears events for all sockets, as long as the process lives.
     pub async fn hear(self: Rc<Host>) {
-        let Ok(mut block) = ExVec::<u8>::new(MOST_EVENTS * EVENT_BYTES) else { return };
+        let mut block = None;
         loop {
-            let address = block.as_ptr() as usize;
-            let bytes = block.len();
-            self.active.set(false);
-            let completion = match self.device.submit(DeviceOperation::Read, EVENTS, block, bytes) {
-                Ok(true) => self.take(address),
-                Ok(false) => Some(self.wait_for(address).await),
-                Err(_) => return,
-            };
-            let Some(completion) = completion else { return };
-            let answer = decoded(completion.answer);
-            block = completion.block;
-            if completion.result.is_err() {
-                return;
+            block = self.hear_once(block).await;
+            match block {
+                // What the events woke goes first; then there may be more of them.
+                Some(_) => executor::idle().await,
+                // No event is lost: each is told when the device, or memory for what it tells, is there again.
+                None => executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await,
             }
-            if let Ok(bytes) = answer {
-                for event in block.get(..bytes).unwrap_or(&[]).chunks_exact(EVENT_BYTES) {
-                    self.dispatch(number_at(event, 0), number_at(event, 8));
-                }
-            }
-            // What the events woke goes first; then there may be more of them.
-            executor::idle().await;
         }
+    }
+
+    /// Hears what there is, or what comes next: the block for it, to be used again. Nothing where that failed.
+    async fn hear_once(&self, block: Option<ExVec<u8>>) -> Option<ExVec<u8>> {
+        let block = match block {
+            Some(block) => block,
+            None => ExVec::<u8>::new(MOST_EVENTS * EVENT_BYTES).ok()?,
+        };
+        let (address, bytes) = (block.as_ptr() as usize, block.len());
+        self.active.set(false);
+        let completion = match self.device.submit(DeviceOperation::Read, EVENTS, block, bytes) {
+            Ok(true) => self.take(address)?,
+            Ok(false) => self.wait_for(address).await,
+            Err(_) => return None,
+        };
+        completion.result.ok()?;
+        let bytes = decoded(completion.answer).ok()?;
+        for event in completion.block.get(..bytes).unwrap_or(&[]).chunks_exact(EVENT_BYTES) {
+            self.dispatch(number_at(event, 0), number_at(event, 8));
+        }
+        Some(completion.block)
     }
 
     /// Waits for the request that hears events.

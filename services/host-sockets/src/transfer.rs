@@ -92,8 +92,9 @@ impl Stream {
         if let Some(failure) = self.write_failure.get() {
             return Err(failure);
         }
-        if !self.finished.replace(true) {
+        if !self.finished.get() {
             self.socket.finish()?;
+            self.finished.set(true);
             self.socket.reset_when_closed(false);
         }
         Ok(())
@@ -196,10 +197,12 @@ impl Stream {
         timeout_ms: u32,
     ) -> Written {
         if data.remaining > 0 && head.can_be_kept() && self.may_write().is_ok() {
-            return match head.keep(&self.socket) {
-                Ok(kept) => self.write_after(client, kept, data, timeout_ms).await,
-                Err(failure) => Written { bytes: 0, end: Writing::Failed(failure) },
-            };
+            match head.keep(&self.socket) {
+                Ok(kept) => return self.write_after(client, kept, data, timeout_ms).await,
+                // There is no room for anything: the head waits for it, and the data after it.
+                Err(Failure::WouldBlock) => {}
+                Err(failure) => return Written { bytes: 0, end: Writing::Failed(failure) },
+            }
         }
         let first = self.write_after(client, 0, head, timeout_ms).await;
         if !matches!(first.end, Writing::Done) {

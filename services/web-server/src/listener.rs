@@ -14,6 +14,8 @@ use crate::connection;
 const BACKLOG: u32 = 1024;
 const FIRST_PAUSE_MS: u64 = 2;
 const LONGEST_PAUSE_MS: u64 = 100;
+/// So often it is tried without waiting longer each time: a stack that was just started again is there by then.
+const QUICK_TRIES: u32 = 50;
 
 type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
 
@@ -21,14 +23,14 @@ type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
 /// takes its place.
 pub(crate) async fn run(server: Rc<Server>, address: SocketAddress) {
     let mut pause_ms = FIRST_PAUSE_MS;
+    let mut tries = 0;
     let mut told = None;
     loop {
         match listen(&server, address).await {
             // The stack's channel is kept: it may end what belongs to it.
             Ok((_stack, listener, local)) => {
                 report::error(format_args!("serving {} at port {}", server.root_path, local.port));
-                pause_ms = FIRST_PAUSE_MS;
-                told = None;
+                (pause_ms, tries, told) = (FIRST_PAUSE_MS, 0, None);
                 accept(&server, listener).await;
             }
             Err(reason) => {
@@ -39,7 +41,10 @@ pub(crate) async fn run(server: Rc<Server>, address: SocketAddress) {
             }
         }
         executor::sleep_until(Deadline::after_ms(pause_ms)).await;
-        pause_ms = (pause_ms * 2).min(LONGEST_PAUSE_MS);
+        tries += 1;
+        if tries > QUICK_TRIES {
+            pause_ms = (pause_ms * 2).min(LONGEST_PAUSE_MS);
+        }
     }
 }
 
