@@ -41,6 +41,11 @@ const CONFORMANCE_PROCESSORS: [u32; 2] = [1, 2];
 /// And on bare machines of these kinds and sizes; the others take longer and show little more.
 const BARE_CONFORMANCE: [(&str, u32); 2] = [("microvm", 1), ("microvm", 4)];
 const LONG_BARE_CONFORMANCE: [(&str, u32); 2] = [("qemu", 1), ("qemu", 4)];
+/// Sockets of the host, and whatever else the machine has open, where there are to be few.
+const FEW_FILES: u32 = 200;
+/// One of so many requests for sockets fails, where they are to fail, and how often all is tried.
+const FAILING_SOCKETS: [(u32, u32); 4] = [(7, 60), (23, 60), (61, 60), (149, 60)];
+const LONG_FAILING_SOCKETS: [(u32, u32); 3] = [(31, 3000), (97, 3000), (211, 3000)];
 /// Memory for the ten thousand processes of the suite.
 const BARE_MEMORY: &str = "1G";
 /// Memory of the machine on which memory runs out.
@@ -246,6 +251,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>, present: &Pre
         Err(failure) => skipped("conformance on bare machines", &failure.to_string()),
     };
     counts += services_check(repository, selection)?;
+    counts += network_check(repository, selection)?;
     Ok(counts)
 }
 
@@ -284,6 +290,38 @@ fn services_check(repository: &Repository, selection: &Selection<'_>) -> Outcome
             command.arg("--parameter").arg(format!("commands={name}"));
         }
         counts += conformance_run(command, "services-check", selection, processors)?;
+    }
+    Ok(counts)
+}
+
+/// Runs the suite of network stacks over the host's sockets: with as many as there are, with few, and with some that
+/// fail.
+fn network_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    const SUITE: &str = "network-check";
+    let manifest = repository.system_manifest(SUITE.as_ref())?;
+    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
+    let machine = |mut command: Command, processors: u32, commands: &str| {
+        command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+        command.arg("--parameter").arg(format!("commands={commands}"));
+        command
+    };
+    let mut counts = Counts::default();
+    for processors in CONFORMANCE_PROCESSORS {
+        let command = machine(Command::new(&ready.machine), processors, selection.name.unwrap_or_default());
+        counts += conformance_run(command, SUITE, selection, processors)?;
+    }
+    if selection.name.is_some() {
+        return Ok(counts);
+    }
+    let processors = CONFORMANCE_PROCESSORS[1];
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("ulimit -n {FEW_FILES} && exec \"$0\" \"$@\"")]).arg(&ready.machine);
+    counts += conformance_run(machine(limited, processors, "crowded"), SUITE, selection, processors)?;
+    let long: &[_] = if selection.long { &LONG_FAILING_SOCKETS } else { &[] };
+    for (every, rounds) in FAILING_SOCKETS.iter().chain(long) {
+        let mut command = machine(Command::new(&ready.machine), processors, &format!("failing {rounds}"));
+        command.args(["--failing-sockets", &every.to_string()]);
+        counts += conformance_run(command, SUITE, selection, processors)?;
     }
     Ok(counts)
 }

@@ -1,0 +1,367 @@
+//! Connections as their contracts promise them.
+
+use alloc::format;
+use alloc::string::String;
+use core::net::{IpAddr, Ipv4Addr};
+
+use contracts::SocketAddress;
+use contracts::namespace::Namespace;
+use contracts::net::FOR_EVER;
+use contracts::tcp::TcpError;
+use contracts::{tcp_connection, tcp_writer};
+use sip::time::monotonic;
+
+use crate::ends::{
+    End, Reading, abort, accept, block, connect, ended, fill, finish, listen, loopback, pair, pattern, read, read_all,
+    write,
+};
+use crate::{Outcome, Test, answer, check};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("connections: bytes go both ways, and each end is told", both_ways),
+    ("connections: one half goes on when the other has finished", half_open),
+    ("connections: who aborts resets, and who goes without a word too", resets),
+    ("connections: who does not read lets the other wait, and loses nothing", slow_reader),
+    ("connections: a read waits as long as it is told", slow_writer),
+    ("connections: a writer writes while a read waits", writer),
+    ("connections: two pieces are one", two_pieces),
+    ("connections: both ends are told by name", names),
+    ("connections: what cannot be connected or listened to is refused", refusals),
+    ("connections: many come and go", many),
+];
+
+fn both_ways(namespace: &mut Namespace) -> Outcome {
+    let (left, right) = pair(namespace)?;
+    let sent = pattern(300_000);
+    // A quarter of what the loopback holds, so that it is taken before anybody reads.
+    let (written, left) = write(left, &sent[..100_000], 0)?;
+    check!(written.is_ok(), "left: {written:?}");
+    let (there, right) = read_all(right, 100_000)?;
+    check!(there == sent[..100_000], "what came is not what was sent");
+    let (written, right) = write(right, &sent[100_000..100_003], 0)?;
+    check!(written.is_ok(), "right: {written:?}");
+    let (back, left) = read_all(left, 3)?;
+    check!(back == sent[100_000..100_003], "what came back is not what was sent");
+    let (done, left) = finish(left)?;
+    check!(done.is_ok(), "finish: {done:?}");
+    let (end, right) = read(right, FOR_EVER)?;
+    check!(end == Reading::End, "after the other end finished: {end:?}");
+    let (end, right) = read(right, 0)?;
+    check!(end == Reading::End, "asked once more: {end:?}");
+    let (done, right) = finish(right)?;
+    check!(done.is_ok(), "finish at the other end: {done:?}");
+    let (end, left) = read(left, FOR_EVER)?;
+    check!(end == Reading::End, "at the end of both: {end:?}");
+    let (again, left) = finish(left)?;
+    check!(again.is_ok(), "finished twice: {again:?}");
+    let (written, left) = write(left, b"more", 0)?;
+    check!(written == Err((TcpError::Closed, 0)), "written after the end: {written:?}");
+    drop((left, right));
+    Ok(())
+}
+
+fn half_open(namespace: &mut Namespace) -> Outcome {
+    let (left, right) = pair(namespace)?;
+    let (_, mut left) = finish(left)?;
+    let (end, mut right) = read(right, FOR_EVER)?;
+    check!(end == Reading::End, "after the other end finished: {end:?}");
+    for _ in 0..20 {
+        let sent = pattern(10_000);
+        let (written, next) = write(right, &sent, 0)?;
+        right = next;
+        check!(written.is_ok(), "the half that goes on: {written:?}");
+        let (there, next) = read_all(left, sent.len())?;
+        left = next;
+        check!(there == sent, "what came is not what was sent");
+    }
+    // The last bytes are sent although their sender goes at once: both ends have finished then.
+    let (written, right) = write(right, b"last", 0)?;
+    check!(written.is_ok(), "{written:?}");
+    drop(right);
+    let (there, left) = read_all(left, 5)?;
+    check!(there == b"last", "after the sender went: {there:?}");
+    drop(left);
+    Ok(())
+}
+
+/// The other end hears that the connection was broken off, once it has read what came before.
+fn expect_reset(end: End) -> Outcome {
+    let (mut reading, mut end) = read(end, FOR_EVER)?;
+    while let Reading::Data(_) = reading {
+        (reading, end) = read(end, FOR_EVER)?;
+    }
+    check!(reading == Reading::Failed(TcpError::Reset), "{reading:?} and not a reset");
+    let (written, end) = write(end, b"x", 0)?;
+    check!(matches!(written, Err((TcpError::Reset | TcpError::Closed, 0))), "written after a reset: {written:?}");
+    let (again, end) = read(end, 0)?;
+    check!(matches!(again, Reading::Failed(_) | Reading::End), "read after a reset: {again:?}");
+    drop(end);
+    Ok(())
+}
+
+fn resets(namespace: &mut Namespace) -> Outcome {
+    let (left, right) = pair(namespace)?;
+    let left = abort(left)?;
+    expect_reset(right)?;
+    let (reading, left) = read(left, FOR_EVER)?;
+    check!(reading == Reading::Failed(TcpError::Closed), "who aborted reads: {reading:?}");
+    let (written, left) = write(left, b"x", 0)?;
+    check!(written == Err((TcpError::Closed, 0)), "who aborted writes: {written:?}");
+    let left = abort(left)?;
+    let (done, left) = finish(left)?;
+    check!(done == Err(TcpError::Closed), "who aborted finishes: {done:?}");
+    drop(left);
+
+    let (left, right) = pair(namespace)?;
+    drop(left);
+    expect_reset(right)?;
+
+    // With bytes that nobody has read yet.
+    let (left, right) = pair(namespace)?;
+    let (_, right) = write(right, b"unread", 0)?;
+    drop(left);
+    expect_reset(right)
+}
+
+fn slow_reader(namespace: &mut Namespace) -> Outcome {
+    let (left, right) = pair(namespace)?;
+    let (mut sent, left) = fill(left)?;
+    check!(sent > 64 << 10, "only {sent} bytes were taken");
+    let (none, left) = write(left, b"never", 1)?;
+    check!(none == Err((TcpError::TimedOut, 0)), "written where there is no room: {none:?}");
+    // A write that waits goes on when there is room.
+    let piece = pattern(64 << 10);
+    let waits = left.write(block(&piece)?, 0, piece.len() as u32, 0);
+    let (mut found, right) = read_all(right, sent / 2)?;
+    let (rest, right) = read_all(right, sent - found.len())?;
+    found.extend_from_slice(&rest);
+    let left = match answer!(waits) {
+        tcp_connection::ImpReadyAfterWrite::Written { next, .. } => next,
+        tcp_connection::ImpReadyAfterWrite::WriteFailed { error, written, .. } => {
+            return Err(format!("a write that had to wait: {error:?} after {written}"));
+        }
+        tcp_connection::ImpReadyAfterWrite::ChannelClosed(_) => return Err(ended()),
+    };
+    sent += piece.len();
+    let (rest, right) = read_all(right, sent - found.len())?;
+    found.extend_from_slice(&rest);
+    check!(found.len() == sent, "{} bytes came of {sent}", found.len());
+    // Pieces were cut where there was no room for them, but for the first and the last one.
+    check!(found[..piece.len()] == piece, "the first piece is not what was sent");
+    check!(found[sent - piece.len()..] == piece, "the last piece is not what was sent");
+    let (reading, right) = read(right, 0)?;
+    check!(reading == Reading::Nothing, "after the last byte: {reading:?}");
+    drop((left, right));
+    Ok(())
+}
+
+fn slow_writer(namespace: &mut Namespace) -> Outcome {
+    let (left, right) = pair(namespace)?;
+    let begin = monotonic();
+    let (reading, right) = read(right, 0)?;
+    check!(reading == Reading::Nothing, "{reading:?}");
+    let (reading, right) = read(right, 20)?;
+    let waited_ms = (monotonic() - begin) / 1_000_000;
+    check!(reading == Reading::Nothing && waited_ms >= 19, "{reading:?} after {waited_ms} ms");
+    let asked = right.read(100, FOR_EVER);
+    crate::ends::let_it_be_taken();
+    let (_, left) = write(left, b"at last", 0)?;
+    let right = match answer!(asked) {
+        tcp_connection::ImpReadyAfterRead::Data { data, count, next } => {
+            check!(data[..count as usize] == *b"at last", "{:?}", &data[..count as usize]);
+            next
+        }
+        _ => return Err(String::from("a read that waits was not answered with what came")),
+    };
+    // A piece at a time, and never more than was asked for.
+    let (_, left) = write(left, &pattern(1000), 0)?;
+    let mut right = right;
+    for expected in pattern(1000).chunks(7) {
+        right = match answer!(right.read(7, FOR_EVER)) {
+            tcp_connection::ImpReadyAfterRead::Data { data, count, next } => {
+                check!(data[..count as usize] == *expected, "a small read gave something else");
+                next
+            }
+            _ => return Err(String::from("a small read gave nothing")),
+        };
+    }
+    let right = match answer!(right.read(0, FOR_EVER)) {
+        tcp_connection::ImpReadyAfterRead::NoData { next } => next,
+        _ => return Err(String::from("a read of no bytes gave something")),
+    };
+    drop((left, right));
+    Ok(())
+}
+
+fn open_writer(end: End) -> Result<(Result<tcp_writer::Imp<tcp_writer::states::Ready>, TcpError>, End), String> {
+    match answer!(end.open_writer()) {
+        tcp_connection::ImpReadyAfterOpenWriter::Writer { writer, next } => Ok((Ok(writer), next)),
+        tcp_connection::ImpReadyAfterOpenWriter::Failed { error, next } => Ok((Err(error), next)),
+        tcp_connection::ImpReadyAfterOpenWriter::ChannelClosed(_) => Err(ended()),
+    }
+}
+
+fn writer(namespace: &mut Namespace) -> Outcome {
+    let (left, right) = pair(namespace)?;
+    let (writer, left) = open_writer(left)?;
+    let writer = writer.map_err(|error| format!("no writer: {error:?}"))?;
+    let (second, left) = open_writer(left)?;
+    check!(second.err() == Some(TcpError::NotPermitted), "a second writer was not refused");
+    let (written, left) = write(left, b"x", 0)?;
+    check!(written == Err((TcpError::NotPermitted, 0)), "written past the writer: {written:?}");
+    let asked = left.read(100, FOR_EVER);
+    let writer = match answer!(writer.write(block(b"from the writer")?, 5, 10, 0)) {
+        tcp_writer::ImpReadyAfterWrite::Written { data, next } if data.len() == 15 => next,
+        _ => return Err(String::from("the writer does not write while a read waits")),
+    };
+    let (there, right) = read_all(right, 10)?;
+    check!(there == b"the writer", "{there:?}");
+    let (_, right) = write(right, b"answer", 0)?;
+    let (reading, left) = crate::ends::reading(answer!(asked))?;
+    check!(reading == Reading::Data(b"answer".to_vec()), "{reading:?}");
+    // It is finished when it is dropped.
+    drop(writer);
+    let (end, right) = read(right, FOR_EVER)?;
+    check!(end == Reading::End, "after the writer: {end:?}");
+    drop((left, right));
+
+    let (left, right) = pair(namespace)?;
+    let (writer, left) = open_writer(left)?;
+    let writer = writer.map_err(|error| format!("no writer: {error:?}"))?;
+    let writer = match answer!(writer.finish()) {
+        tcp_writer::ImpReadyAfterFinish::Done { next } => next,
+        _ => return Err(String::from("the writer cannot finish")),
+    };
+    let (end, right) = read(right, FOR_EVER)?;
+    check!(end == Reading::End, "after the writer finished: {end:?}");
+    match answer!(writer.write(block(b"x")?, 0, 1, 0)) {
+        tcp_writer::ImpReadyAfterWrite::WriteFailed { error: TcpError::Closed, written: 0, .. } => {}
+        _ => return Err(String::from("a finished writer writes")),
+    }
+    drop((left, right));
+    Ok(())
+}
+
+fn two_pieces(namespace: &mut Namespace) -> Outcome {
+    let (mut left, mut right) = pair(namespace)?;
+    let data = pattern(40_000);
+    // Bytes of the head, of the whole, from where and how many of the data; what lies outside is left out.
+    let cases: [(usize, u32, u32, u32); 8] = [
+        (100, 100, 0, 40_000),
+        (100, 50, 10, 100),
+        (100, 0, 0, 10),
+        (100, 100, 0, 0),
+        (20_000, 20_000, 5, 20_000),
+        (100, 200, 39_990, 100),
+        (1, 1, 40_000, 1),
+        (100, u32::MAX, 1, u32::MAX),
+    ];
+    for (head_bytes, head_count, from, count) in cases {
+        let head = pattern(head_bytes);
+        left = match answer!(left.write_two(block(&head)?, head_count, block(&data)?, from, count, 0)) {
+            tcp_connection::ImpReadyAfterWriteTwo::WrittenTwo { head: first, data: second, next } => {
+                check!(first.len() == head.len() && second.len() == data.len(), "other blocks came back");
+                next
+            }
+            tcp_connection::ImpReadyAfterWriteTwo::WriteTwoFailed { error, .. } => return Err(format!("{error:?}")),
+            tcp_connection::ImpReadyAfterWriteTwo::ChannelClosed(_) => return Err(ended()),
+        };
+        let first = &head[..(head_count as usize).min(head.len())];
+        let from = (from as usize).min(data.len());
+        let second = &data[from..(from + count as usize).min(data.len())];
+        let (found, next) = read_all(right, first.len() + second.len())?;
+        right = next;
+        check!(found[..first.len()] == *first && found[first.len()..] == *second, "two pieces are not what was sent");
+    }
+    let (reading, right) = read(right, 0)?;
+    check!(reading == Reading::Nothing, "after all pieces: {reading:?}");
+    drop((left, right));
+    Ok(())
+}
+
+fn names(namespace: &mut Namespace) -> Outcome {
+    let failed = |error| format!("{error:?}");
+    let (listener, local) = listen(namespace, loopback(0), 4)?.map_err(failed)?;
+    check!(local.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) && local.port != 0, "listening at {local}");
+    let (left, left_local) = connect(namespace, local, 1000)?.map_err(failed)?;
+    let (right, right_remote, listener) = accept(listener)?;
+    check!(left_local == right_remote, "{left_local} connected, and {right_remote} was accepted");
+    let (ends, right) = match answer!(right.get_addresses()) {
+        tcp_connection::ImpReadyAfterGetAddresses::Addresses { local, remote, next } => ((local, remote), next),
+        tcp_connection::ImpReadyAfterGetAddresses::ChannelClosed(_) => return Err(ended()),
+    };
+    check!(ends == (local, left_local), "who accepted is told {} and {}", ends.0, ends.1);
+    let (ends, left) = match answer!(left.get_addresses()) {
+        tcp_connection::ImpReadyAfterGetAddresses::Addresses { local, remote, next } => ((local, remote), next),
+        tcp_connection::ImpReadyAfterGetAddresses::ChannelClosed(_) => return Err(ended()),
+    };
+    check!(ends == (left_local, local), "who connected is told {} and {}", ends.0, ends.1);
+    let mut left = left;
+    for (no_delay, keep_alive_s) in [(true, 0), (false, 1), (true, u32::MAX)] {
+        left = match answer!(left.set_options(no_delay, keep_alive_s)) {
+            tcp_connection::ImpReadyAfterSetOptions::Done { next } => next,
+            _ => return Err(format!("options {no_delay} and {keep_alive_s} were refused")),
+        };
+    }
+    // Connections stay when their listener goes.
+    drop(listener);
+    let (_, left) = write(left, b"still", 0)?;
+    let (there, right) = read_all(right, 5)?;
+    check!(there == b"still", "{there:?}");
+    drop((left, right));
+    Ok(())
+}
+
+fn refusals(namespace: &mut Namespace) -> Outcome {
+    let failed = |error| format!("{error:?}");
+    let (listener, local) = listen(namespace, loopback(0), 4)?.map_err(failed)?;
+    let second = listen(namespace, local, 4)?;
+    check!(second.as_ref().err() == Some(&TcpError::AddressInUse), "two listen at {local}");
+    drop(listener);
+    let mut refused = connect(namespace, local, 1000)?.map(|_| ());
+    // The listener ends a little after its client.
+    for _ in 0..100 {
+        if refused.is_err() {
+            break;
+        }
+        crate::ends::let_it_be_taken();
+        refused = connect(namespace, local, 1000)?.map(|_| ());
+    }
+    check!(refused == Err(TcpError::ConnectionRefused), "nobody listens at {local}: {refused:?}");
+    // An address for documents (RFC 5737), which is nobody's.
+    let foreign = SocketAddress::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 0);
+    let elsewhere = listen(namespace, foreign, 4)?;
+    check!(elsewhere.as_ref().err() == Some(&TcpError::BadAddress), "listening at {foreign}");
+    let (again, _) = listen(namespace, local, 4)?.map_err(failed)?;
+    drop(again);
+    Ok(())
+}
+
+fn many(namespace: &mut Namespace) -> Outcome {
+    let failed = |error| format!("{error:?}");
+    let (mut listener, local) = listen(namespace, loopback(0), 128)?.map_err(failed)?;
+    for round in 0..5 {
+        let mut open = alloc::vec::Vec::new();
+        for _ in 0..100 {
+            open.push(connect(namespace, local, 0)?.map_err(failed)?.0);
+        }
+        let mut taken = alloc::vec::Vec::new();
+        for _ in 0..100 {
+            let (end, _, next) = accept(listener)?;
+            listener = next;
+            taken.push(end);
+        }
+        let mut ends = alloc::vec::Vec::new();
+        for (number, end) in open.into_iter().enumerate() {
+            ends.push(write(end, &[number as u8; 10], 0)?.1);
+        }
+        let mut seen = [0; 256];
+        for end in taken {
+            let (bytes, _end) = read_all(end, 10)?;
+            check!(bytes.iter().all(|byte| *byte == bytes[0]), "bytes of several connections are mixed");
+            seen[usize::from(bytes[0])] += 1;
+        }
+        check!(seen[..100].iter().all(|count| *count == 1), "round {round}: not each connection came once");
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Counts of what the system and its network stack have in use, to be the same after a test as before it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use contracts::ip_client::IpStack;
+use contracts::namespace::Namespace;
+use sip::{Deadline, diagnostics, thread};
+
+/// The counters that a test must leave as it found them. Pages are not among them: the heaps of services keep what
+/// they grew to.
+const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
+/// How long the stack may take to let go of what a test held.
+const PATIENCE_MS: u64 = 5000;
+/// A count that stays the same for this long is taken as settled.
+const SETTLE_MS: u64 = 5;
+
+/// One count: the system's counters, and the stack's sockets.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Count(Vec<u64>);
+
+impl Count {
+    /// Counts.
+    pub(crate) fn now(namespace: &mut Namespace) -> Result<Count, String> {
+        let sockets = IpStack::open(namespace).and_then(|mut stack| stack.sockets());
+        let sockets = sockets.map_err(|error| format!("the sockets cannot be counted: {error}"))?.len() as u64;
+        let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
+        let value = |name: &&str| {
+            let record = counters.iter().find(|record| diagnostics::name(&record.name) == *name);
+            record.map(|record| record.value).ok_or_else(|| format!("there is no counter `{name}`"))
+        };
+        let counts: Result<Vec<u64>, String> = COUNTED.iter().map(value).chain([Ok(sockets)]).collect();
+        counts.map(Count)
+    }
+
+    /// Counts when nothing changes any more: the stack closes its ends a little after its clients.
+    pub(crate) fn settled(namespace: &mut Namespace) -> Result<Count, String> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let mut last = Count::now(namespace)?;
+        loop {
+            thread::sleep(Deadline::after_ms(SETTLE_MS));
+            let now = Count::now(namespace)?;
+            if now == last || deadline.has_passed() {
+                return Ok(now);
+            }
+            last = now;
+        }
+    }
+
+    /// Waits until everything is as it was at this count; else says what is not.
+    pub(crate) fn wait_until_back(&self, namespace: &mut Namespace) -> Result<(), String> {
+        let deadline = Deadline::after_ms(PATIENCE_MS);
+        loop {
+            let now = Count::now(namespace)?;
+            if now == *self {
+                return Ok(());
+            }
+            if deadline.has_passed() {
+                let names = COUNTED.iter().chain([&"sockets"]);
+                let rows = names.zip(&self.0).zip(&now.0).filter(|((_, before), after)| before != after);
+                let rows: Vec<String> =
+                    rows.map(|((name, before), after)| format!("{name}: {before} -> {after}")).collect();
+                return Err(format!("not everything was given back: {}", rows.join(", ")));
+            }
+            thread::sleep(Deadline::after_ms(1));
+        }
+    }
+}
