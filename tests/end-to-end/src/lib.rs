@@ -2,7 +2,8 @@
 //!
 //! Key types: [`Machine`] (one run of the hosted machine with disks and commands), [`Run`] (what
 //! came of it), [`BareMachine`] (a machine in QEMU), [`Image`] (an ext2 disk made of a folder by `mke2fs`), [`Terminal`] (a
-//! machine with a person at it). Every run has a limit in time after which it is ended and the test
+//! machine with a person at it), [`Live`] (a machine that is asked while something else goes on), [`Load`] (clients of its
+//! web server). Every run has a limit in time after which it is ended and the test
 //! fails.
 //!
 //! Deliberately not here: the tests; they are in `tests/people`.
@@ -12,6 +13,8 @@ mod bare;
 mod damage;
 mod disk;
 mod folder;
+mod live;
+mod load;
 mod machine;
 mod run;
 mod terminal;
@@ -21,6 +24,8 @@ pub use bare::{BareMachine, KINDS, bare_kernel, bare_system, boot_disc, boot_ima
 pub use damage::{Doctor, reseal};
 pub use disk::{Format, Image};
 pub use folder::{Expected, sample, sparse};
+pub use live::{Live, Process, free_port};
+pub use load::{Answer, Load, Question, ask_on, connect};
 pub use machine::Machine;
 pub use run::{LIMIT, Run, finish};
 pub use terminal::Terminal;

@@ -14,6 +14,7 @@ pub struct Machine {
     disks: Vec<PathBuf>,
     limit: Duration,
     processors: Option<u32>,
+    parameters: Vec<String>,
 }
 
 impl Default for Machine {
@@ -25,7 +26,7 @@ impl Default for Machine {
 impl Machine {
     /// The hosted system without disks.
     pub fn new() -> Machine {
-        Machine { system: None, disks: Vec::new(), limit: LIMIT, processors: None }
+        Machine { system: None, disks: Vec::new(), limit: LIMIT, processors: None, parameters: Vec::new() }
     }
 
     /// With one more disk.
@@ -49,6 +50,12 @@ impl Machine {
     /// With so many processors.
     pub fn processors(mut self, count: u32) -> Machine {
         self.processors = Some(count);
+        self
+    }
+
+    /// With a parameter `NAME=VALUE` of the system's first program.
+    pub fn parameter(mut self, parameter: &str) -> Machine {
+        self.parameters.push(parameter.into());
         self
     }
 
@@ -80,6 +87,9 @@ impl Machine {
         }
         if let Some(count) = self.processors {
             command.arg("--processors").arg(count.to_string());
+        }
+        for parameter in &self.parameters {
+            command.arg("--parameter").arg(parameter);
         }
         if let Some(commands) = commands {
             command.arg("--parameter").arg(format!("commands={commands}"));

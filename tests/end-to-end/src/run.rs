@@ -33,19 +33,7 @@ impl Run {
 
     /// The counters of each `sysinfo` among its output.
     pub fn counters(&self) -> Vec<BTreeMap<String, u64>> {
-        let mut all = Vec::new();
-        for line in self.text().lines() {
-            if line.starts_with("COUNTER") {
-                all.push(BTreeMap::new());
-            }
-            let Some(current) = all.last_mut() else { continue };
-            if let Some((name, value)) = line.trim().rsplit_once("  ")
-                && let Ok(value) = value.replace(',', "").parse()
-            {
-                current.insert(name.trim().to_string(), value);
-            }
-        }
-        all
+        counters(&self.text())
     }
 
     /// The run must have ended with status 0 and said nothing on standard error; gives its output as text.
@@ -73,6 +61,23 @@ impl Run {
         }
         assert!(self.status.is_some(), "ended by a signal:\n{self}");
     }
+}
+
+/// The counters of each `sysinfo` in a text.
+pub(crate) fn counters(text: &str) -> Vec<BTreeMap<String, u64>> {
+    let mut all = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("COUNTER") {
+            all.push(BTreeMap::new());
+        }
+        let Some(current) = all.last_mut() else { continue };
+        if let Some((name, value)) = line.trim().rsplit_once("  ")
+            && let Ok(value) = value.replace(',', "").parse()
+        {
+            current.insert(name.trim().to_string(), value);
+        }
+    }
+    all
 }
 
 impl std::fmt::Display for Run {

@@ -25,3 +25,4 @@ mod partitions_sfdisk_e2fsprogs;
 mod storms_e2fsprogs;
 mod terminals;
 mod unreliable_file_systems;
+mod web_kills_e2fsprogs;

@@ -1,0 +1,145 @@
+//! A machine whose shell takes commands while something else goes on: what is asked, and what it answers.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::run::counters;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running machine.
+pub struct Live {
+    child: Child,
+    /// Where commands are written; closed at the end.
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Arc<Mutex<String>>,
+    asked: u32,
+}
+
+/// A process of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    /// Its number.
+    pub id: u64,
+    /// Its program.
+    pub name: String,
+}
+
+impl Live {
+    /// Starts a machine.
+    #[track_caller]
+    pub fn start(mut command: Command) -> Live {
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = started.expect("the machine's program starts");
+        let (sender, lines) = mpsc::channel();
+        let output = child.stdout.take().expect("it is a pipe");
+        thread::spawn(move || {
+            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+                // After the test nobody listens.
+                let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
+            }
+        });
+        let errors = Arc::new(Mutex::new(String::new()));
+        let (mut stream, sink) = (child.stderr.take().expect("it is a pipe"), Arc::clone(&errors));
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+                sink.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+            }
+        });
+        let input = child.stdin.take();
+        Live { child, input, lines, errors, asked: 0 }
+    }
+
+    /// The number of the machine's process on the host.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What was said on standard error so far.
+    pub fn errors(&self) -> String {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Runs a command; gives what it prints.
+    #[track_caller]
+    pub fn ask(&mut self, command: &str) -> String {
+        self.asked += 1;
+        let mark = format!("answer {} is whole", self.asked);
+        let input = self.input.as_mut().expect("the machine was not ended");
+        input.write_all(format!("{command}; echo {mark}\n").as_bytes()).expect("the machine reads commands");
+        let deadline = Instant::now() + PATIENCE;
+        let mut text = String::new();
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.ends_with(&mark) => return text,
+                Ok(line) => text.extend([line.as_str(), "\n"]),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("`{command}` has no answer within {PATIENCE:?}, only:\n{text}\n{}", self.errors())
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the machine ended during `{command}`:\n{text}\n{}", self.errors())
+                }
+            }
+        }
+    }
+
+    /// The processes that there are, without the one that tells.
+    #[track_caller]
+    pub fn processes(&mut self) -> Vec<Process> {
+        let text = self.ask("ps");
+        let process = |line: &str| {
+            let mut words = line.split_whitespace();
+            let id = words.next()?.parse().ok()?;
+            Some(Process { id, name: words.nth(1)?.into() })
+        };
+        text.lines().filter_map(process).filter(|process| process.name != "ps").collect()
+    }
+
+    /// One of the counters that `sysinfo` tells; 0 where it tells none.
+    #[track_caller]
+    pub fn counters(&mut self) -> std::collections::BTreeMap<String, u64> {
+        counters(&self.ask("sysinfo")).pop().unwrap_or_default()
+    }
+
+    /// How many files the machine's process has open on the host.
+    pub fn open_files(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.process())).map_or(0, Iterator::count)
+    }
+
+    /// Lets the shell end, and with it the machine; gives its exit status.
+    #[track_caller]
+    pub fn end(mut self) -> Option<i32> {
+        self.input = None;
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        panic!("the machine did not end within {PATIENCE:?}; it said:\n{}", self.errors());
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // After a failed test nobody else ends it; after `end` there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port of this host at which nobody listens now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the host has a port");
+    listener.local_addr().expect("it is bound").port()
+}

@@ -1,0 +1,232 @@
+//! Clients of a web server that never rest, and note when they got a good answer.
+//!
+//! Each has one connection and asks again as soon as it has its answer; a connection that breaks is made anew. An answer
+//! with content that is not what it must be is wrong whatever happened to the server.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to be made, and an answer to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client waits after a connection that it did not get.
+const PAUSE: Duration = Duration::from_micros(500);
+const MOST_HEAD_BYTES: usize = 16 << 10;
+
+/// What a client asks for, and what it must get.
+pub trait Question: Send + 'static {
+    /// The head of the next request, without its end.
+    fn next(&mut self) -> String;
+    /// Whether the content of an answer that tells of success is right.
+    fn is_right(&self, content: &[u8]) -> bool;
+}
+
+/// An answer: its status, and its content.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+/// What all clients of one kind have seen.
+#[derive(Debug, Default)]
+struct Seen {
+    good: Vec<Instant>,
+    statuses: BTreeMap<u16, u64>,
+    broken: u64,
+    /// What must never happen.
+    wrong: Option<String>,
+}
+
+/// Clients that are at work.
+pub struct Load {
+    over: Arc<AtomicBool>,
+    seen: Vec<Arc<Mutex<Seen>>>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    /// Starts clients of the server at this port of the host: one for each question; those of the same kind have the
+    /// same number.
+    pub fn start(port: u16, questions: Vec<(usize, Box<dyn Question>)>) -> Load {
+        let kinds = questions.iter().map(|(kind, _)| kind + 1).max().unwrap_or(0);
+        let seen: Vec<Arc<Mutex<Seen>>> = (0..kinds).map(|_| Arc::default()).collect();
+        let over = Arc::new(AtomicBool::new(false));
+        let client = |(kind, question): (usize, Box<dyn Question>)| {
+            let (seen, over) = (Arc::clone(&seen[kind]), Arc::clone(&over));
+            thread::spawn(move || work(port, question, &seen, &over))
+        };
+        let clients = questions.into_iter().map(client).collect();
+        Load { over, seen, clients }
+    }
+
+    /// Forgets the good answers so far.
+    pub fn forget(&self) {
+        self.seen.iter().for_each(|seen| lock(seen).good.clear());
+    }
+
+    /// How many good answers of a kind there were since then.
+    pub fn good(&self, kind: usize) -> usize {
+        lock(&self.seen[kind]).good.len()
+    }
+
+    /// The longest time between two good answers of a kind.
+    pub fn longest_gap(&self, kind: usize) -> Duration {
+        let mut good = lock(&self.seen[kind]).good.clone();
+        good.sort_unstable();
+        good.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(Duration::ZERO)
+    }
+
+    /// Ends the clients. Answers with other statuses that they got, and connections that broke.
+    #[track_caller]
+    pub fn end(self) -> (BTreeMap<u16, u64>, u64) {
+        self.over.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().expect("a client does not panic");
+        }
+        let (mut statuses, mut broken) = (BTreeMap::new(), 0);
+        for seen in &self.seen {
+            let seen = lock(seen);
+            assert!(seen.wrong.is_none(), "{}", seen.wrong.as_deref().unwrap_or_default());
+            broken += seen.broken;
+            for (status, count) in &seen.statuses {
+                *statuses.entry(*status).or_insert(0) += count;
+            }
+        }
+        (statuses, broken)
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn work(port: u16, mut question: Box<dyn Question>, seen: &Mutex<Seen>, over: &AtomicBool) {
+    let mut connection = None;
+    while !over.load(Ordering::Relaxed) {
+        let mut stream = match connection.take().map_or_else(|| connect(port), Ok) {
+            Ok(stream) => stream,
+            Err(error) => {
+                note_broken(seen, &error);
+                thread::sleep(PAUSE);
+                continue;
+            }
+        };
+        let head = question.next();
+        match ask_on(&mut stream, &head) {
+            Ok(Answer { status: 200 | 206, content }) => {
+                let mut seen = lock(seen);
+                if question.is_right(&content) {
+                    seen.good.push(Instant::now());
+                } else {
+                    seen.wrong = Some(format!("{head}: the content is not what was written"));
+                }
+                connection = Some(stream);
+            }
+            Ok(Answer { status, .. }) => *lock(seen).statuses.entry(status).or_insert(0) += 1,
+            Err(error) => note_broken(seen, &error),
+        }
+    }
+}
+
+fn note_broken(seen: &Mutex<Seen>, error: &io::Error) {
+    let mut seen = lock(seen);
+    seen.broken += 1;
+    if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) {
+        seen.wrong = Some(format!("nothing came for {PATIENCE:?}, nor the connection's end"));
+    }
+}
+
+/// Connects to a server on this host.
+///
+/// # Errors
+/// It takes no connections.
+pub fn connect(port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Sends the head of a request on a connection, and reads the answer, which must tell its length.
+///
+/// # Errors
+/// The connection broke.
+pub fn ask_on(stream: &mut TcpStream, head: &str) -> io::Result<Answer> {
+    stream.write_all(format!("{head}\r\n\r\n").as_bytes())?;
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 16 << 10];
+    let head_bytes = loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        match stream.read(&mut buffer)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => bytes.extend_from_slice(&buffer[..count]),
+        }
+        if bytes.len() > MOST_HEAD_BYTES + buffer.len() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..head_bytes]).to_lowercase();
+    let mut content = bytes.split_off(head_bytes);
+    let status = head.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let length: usize = length.ok_or(io::ErrorKind::InvalidData)?;
+    while content.len() < length {
+        match stream.read(&mut buffer)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => content.extend_from_slice(&buffer[..count]),
+        }
+    }
+    Ok(Answer { status, content })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    struct Fixed;
+
+    impl Question for Fixed {
+        fn next(&mut self) -> String {
+            "GET / HTTP/1.1\r\nHost: here".into()
+        }
+
+        fn is_right(&self, content: &[u8]) -> bool {
+            content == b"good"
+        }
+    }
+
+    #[test]
+    fn good_answers_and_breaks_are_told_apart() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let server = thread::spawn(move || {
+            for answer in
+                ["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood", "HTTP/1.1 502 B\r\ncontent-length: 0\r\n\r\n"]
+            {
+                let (mut stream, _) = listener.accept().expect("a client");
+                let mut request = [0; 512];
+                assert!(stream.read(&mut request).expect("a request") > 0);
+                stream.write_all(answer.as_bytes()).expect("the client reads");
+            }
+        });
+        let load = Load::start(port, vec![(0, Box::new(Fixed))]);
+        server.join().expect("the server ends");
+        while load.good(0) < 1 {
+            thread::yield_now();
+        }
+        let (statuses, broken) = load.end();
+        assert!(broken > 0 && statuses.get(&502).is_none_or(|count| *count == 1), "{statuses:?}, {broken}");
+    }
+}
