@@ -2,7 +2,8 @@
 //!
 //! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all
 //! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (this tool as people
-//! use it), `fuzzing` (only when asked for, or for long). Deliberately not here: the tests.
+//! use it), `fuzzing` (only when asked for, or for long). Tests that take minutes follow those of their tier; see
+//! `long`. Deliberately not here: the tests.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::fuzz;
 use crate::host_tools::{self, Tool};
+use crate::long;
 use crate::repository::Repository;
 use crate::systems::{self, Platform};
 use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
@@ -126,42 +128,49 @@ fn skipped(what: &str, why: &str) -> Counts {
 }
 
 fn unit_tests(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
-    let mut command = cargo_test(repository);
-    command.args(["--workspace", "--exclude", END_TO_END]);
+    let command = || {
+        let mut command = cargo_test(repository);
+        command.args(["--workspace", "--exclude", END_TO_END]);
+        command
+    };
     let mut counts = Counts::default();
     let left_out = without_dosfstools(present, &mut counts);
     counts += run_cargo_test(command, selection, &left_out)?;
     Ok(counts)
 }
 
-/// Leaves the tests out that need Linux's tools for FAT, where those are not there.
+/// What is in the names of tests that need Linux's tools for FAT, where those are not there.
 fn without_dosfstools(present: &Present, counts: &mut Counts) -> Vec<&'static str> {
     if present.dosfstools {
         return Vec::new();
     }
     *counts += skipped("tests of FAT disks", "install dosfstools and mtools to run them");
-    vec!["--skip", NEEDS_DOSFSTOOLS]
+    vec![NEEDS_DOSFSTOOLS]
 }
 
 fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
     if !repository.root().join("tests").join(END_TO_END).is_dir() {
         return Ok(skipped(END_TO_END, "there is no folder tests/end-to-end"));
     }
-    let mut command = cargo_test(repository);
-    command.args(["--package", END_TO_END]).env("SING", this_tool()?);
+    let tool = this_tool()?;
+    let command = || {
+        let mut command = cargo_test(repository);
+        command.args(["--package", END_TO_END]).env("SING", &tool);
+        command
+    };
     let mut counts = Counts::default();
     let mut left_out = without_dosfstools(present, &mut counts);
     if !present.e2fsprogs {
         counts += skipped("end-to-end tests on disks made by mke2fs", "install e2fsprogs to run them");
-        left_out.extend(["--skip", NEEDS_E2FSPROGS]);
+        left_out.push(NEEDS_E2FSPROGS);
     }
     if !present.sfdisk {
         counts += skipped("end-to-end tests of partitions", &host_tools::remedy(&Tool::SFDISK));
-        left_out.extend(["--skip", NEEDS_SFDISK]);
+        left_out.push(NEEDS_SFDISK);
     }
     if let Err(failure) = &present.qemu {
         counts += skipped("end-to-end tests of bare machines", &failure.to_string());
-        left_out.extend(["--skip", NEEDS_QEMU]);
+        left_out.push(NEEDS_QEMU);
     }
     counts += run_cargo_test(command, selection, &left_out)?;
     Ok(counts)
@@ -178,12 +187,23 @@ fn cargo_test(repository: &Repository) -> Command {
     command
 }
 
-/// Runs `cargo test`, shows one line for each suite and all of each failure.
-fn run_cargo_test(mut command: Command, selection: &Selection<'_>, harness: &[&str]) -> Outcome<Counts> {
-    command.args(selection.name).arg("--").args(harness);
+/// Runs `cargo test`, without tests that have one of `left_out` in their names; then those that take minutes, if they
+/// are asked for.
+fn run_cargo_test(command: impl Fn() -> Command, selection: &Selection<'_>, left_out: &[&str]) -> Outcome<Counts> {
+    let mut counts = run_short(command(), selection.name, left_out)?;
     if selection.long {
-        command.arg("--include-ignored");
+        // They follow.
+        counts.skipped = 0;
+        counts += long::run(command(), selection.name, left_out)?;
+    } else if counts.skipped > 0 {
+        println!("skipped {} tests: they take minutes; run them with --long", counts.skipped);
     }
+    Ok(counts)
+}
+
+/// Runs `cargo test`, shows one line for each suite and all of each failure.
+fn run_short(mut command: Command, name: Option<&str>, left_out: &[&str]) -> Outcome<Counts> {
+    command.args(name).arg("--").args(left_out.iter().flat_map(|part| ["--skip", part]));
     let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
     // One pipe for both streams keeps the names of suites and their results in order.
     let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
@@ -213,9 +233,6 @@ fn run_cargo_test(mut command: Command, selection: &Selection<'_>, harness: &[&s
         return Err(
             Failure::new("the tests did not build, or a test program ended early").details(chatter[tail..].join("\n"))
         );
-    }
-    if total.skipped > 0 && !selection.long {
-        println!("skipped {} tests: they take minutes; run them with --long", total.skipped);
     }
     Ok(total)
 }
