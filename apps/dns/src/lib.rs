@@ -4,11 +4,13 @@
 
 extern crate alloc;
 
+use alloc::format;
 use alloc::string::ToString;
 
 use contracts::dns::AddressFamily;
 use contracts::namespace::Namespace;
 use contracts::net::resolve;
+use contracts::net_address::{AddressError, Target};
 use contracts::pipe_io::Output;
 use contracts::report;
 use contracts::text::{Align, Table};
@@ -26,6 +28,10 @@ pub fn main(startup: Startup) -> i32 {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut status = 0;
     for name in &startup.names {
+        if let Some(error) = not_a_name(name) {
+            status = report::path_error(&format!("`{name}`"), &error);
+            continue;
+        }
         match resolve(&mut namespace, name, family) {
             Ok(addresses) if startup.names.len() == 1 => addresses.iter().for_each(|one| table.row([one.to_string()])),
             Ok(addresses) => addresses.iter().for_each(|one| table.row([name.clone(), one.to_string()])),
@@ -34,4 +40,13 @@ pub fn main(startup: Startup) -> i32 {
     }
     let mut output = Output::new(startup.output);
     output.write(table.body().as_bytes()).map_or(1, |()| output.finish_with(status))
+}
+
+/// Why nobody need be asked for this.
+fn not_a_name(text: &str) -> Option<AddressError> {
+    match Target::parse(text) {
+        Ok(Target { port: Some(_), .. }) => Some(AddressError::NotAHost),
+        Ok(_) => None,
+        Err(error) => Some(error),
+    }
 }

@@ -8,7 +8,7 @@ extern crate alloc;
 
 mod page;
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use contracts::InterfaceRecord;
@@ -48,20 +48,20 @@ pub fn main(startup: Startup) -> i32 {
             let text = text.unwrap_or_default();
             output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
         }
-        Err(Trouble { what, error }) => report::path_error(&what, &error),
+        Err(Trouble { what, why }) => report::path_error(&what, &why),
     }
 }
 
 /// What could not be done, and why.
 struct Trouble {
     what: String,
-    error: NetError,
+    why: String,
 }
 
 impl Trouble {
     fn about(what: &str) -> impl Fn(NetError) -> Trouble + use<> {
         let what = String::from(what);
-        move |error| Trouble { what: what.clone(), error }
+        move |error| Trouble { what: what.clone(), why: error.to_string() }
     }
 }
 
@@ -139,16 +139,19 @@ fn as_it_is(stack: &mut IpStack, interface: u32, address: Network) -> Result<Net
 /// The interface that was named, or the only one there is that can be changed.
 fn chosen(stack: &mut IpStack, name: Option<&str>) -> Result<InterfaceRecord, Trouble> {
     let interfaces = stack.interfaces().map_err(Trouble::about("the interfaces"))?;
-    let not_found =
-        |what: &str| Trouble { what: what.into(), error: contracts::ip_configuration::IpError::NotFound.into() };
     if let Some(name) = name {
-        return interfaces.into_iter().find(|record| padded(&record.name) == name).ok_or_else(|| not_found(name));
+        let why = "there is no interface of that name; `ipconfig` shows those there are";
+        let found = interfaces.into_iter().find(|record| padded(&record.name) == name);
+        return found.ok_or_else(|| Trouble { what: name.into(), why: why.into() });
     }
     let mut others = interfaces.into_iter().filter(|record| !page::is_loopback(record));
-    match (others.next(), others.next()) {
-        (Some(record), None) => Ok(record),
-        _ => Err(not_found("name the interface")),
-    }
+    let (first, second) = (others.next(), others.next());
+    let why = match (first, second) {
+        (Some(record), None) => return Ok(record),
+        (None, _) => "there is none that can be changed",
+        (Some(_), Some(_)) => "there are several; say which, as in `ipconfig eth0 --add 192.0.2.5/24`",
+    };
+    Err(Trouble { what: "the interface".into(), why: why.into() })
 }
 
 fn show(stack: &mut IpStack, name: Option<&str>) -> Result<String, Trouble> {

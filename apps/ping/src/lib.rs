@@ -18,6 +18,7 @@ use contracts::ip_client::IpStack;
 use contracts::ip_configuration::IpError;
 use contracts::namespace::Namespace;
 use contracts::net::{NetError, resolve};
+use contracts::net_address::Target;
 use contracts::pipe_io::{Output, PipeBroken};
 use contracts::report;
 use contracts::text::duration;
@@ -29,6 +30,10 @@ sip::startup!();
 
 /// Most bytes of a request: what fits into one packet of the largest size with the headers of IPv6 and ICMP.
 const MOST_BYTES: i64 = 65_535 - 40 - 8;
+
+/// What to do where the stack cannot ask: it is then the host's own.
+const NO_ECHOES: &str =
+    "the host's users may not ask; on Linux, `sysctl net.ipv4.ping_group_range='0 2147483647'` lets them";
 
 /// Asks, prints a line for each request, and sums up.
 pub fn main(startup: Startup) -> i32 {
@@ -45,6 +50,9 @@ pub fn main(startup: Startup) -> i32 {
         (false, true) => AddressFamily::Version6,
         _ => AddressFamily::Any,
     };
+    if let Err(error) = Target::parse(&startup.host) {
+        return report::path_error(&format!("`{}`", startup.host), &error);
+    }
     let found = resolve(&mut namespace, &startup.host, family);
     let address = match found.map(|addresses| addresses.first().copied()) {
         Ok(Some(address)) => address,
@@ -66,7 +74,10 @@ pub fn main(startup: Startup) -> i32 {
         Err(Ending::Stack(error)) => {
             // What was printed before is still shown.
             output.finish_with(1);
-            report::path_error(&startup.host, &error)
+            match error {
+                NetError::Ip(IpError::NotSupported) => report::path_error(&startup.host, &NO_ECHOES),
+                error => report::path_error(&startup.host, &error),
+            }
         }
         Err(Ending::Output) => 1,
     }
