@@ -1,4 +1,5 @@
 //! Frames as somebody else makes them.
+#![allow(dead_code)]
 
 use net_stack::IpAddress;
 
