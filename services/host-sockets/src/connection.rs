@@ -154,6 +154,8 @@ async fn serve_writer(stream: Rc<Stream>, mut client: tcp_writer::Exp<tcp_writer
             None => break,
         }
     }
-    // The other end may be gone, and then there is nothing to finish.
-    let _ = stream.finish();
+    if stream.finish().is_err() {
+        // The other end must not wait for an end of which it cannot be told.
+        stream.abort();
+    }
 }

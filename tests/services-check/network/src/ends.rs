@@ -73,9 +73,10 @@ pub(crate) fn stack(namespace: &mut Namespace) -> Result<Stack, String> {
 /// Uses each part of the stack once: what it keeps from then on is no loss.
 pub(crate) fn settle(namespace: &mut Namespace) -> Outcome {
     let (left, right) = pair(namespace)?;
-    let left = write(left, b"x", 0)?.1;
-    drop(read(right, u32::MAX)?);
-    drop(left);
+    let (_, left) = write(left, b"x", 0)?;
+    // What was written may have failed.
+    let (_, right) = read(right, FULL_MS)?;
+    drop((left, right));
     Ok(())
 }
 

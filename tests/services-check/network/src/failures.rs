@@ -63,9 +63,10 @@ fn told<T>((result, end): (Result<T, (TcpError, u32)>, End)) -> Result<End, Stop
 fn expect(mut end: End, expected: &[u8]) -> Result<End, Stopped> {
     let mut at = 0;
     while at < expected.len() {
-        let (reading, next) = read(end, SHORT_MS)?;
+        let left = (expected.len() - at) as u32;
+        let (got, next) = reading(answer!(end.read(left, SHORT_MS)))?;
         end = next;
-        match reading {
+        match got {
             Reading::Data(bytes) => {
                 if expected.get(at..at + bytes.len()) != Some(&*bytes) {
                     return Err(Stopped::Wrong(format!("at byte {at} comes what was not sent")));

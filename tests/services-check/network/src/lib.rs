@@ -79,11 +79,12 @@ pub fn main(startup: Startup) -> i32 {
         }
     };
     let begun = sip::time::monotonic();
-    if let Err(why) = ends::settle(&mut namespace) {
-        report("network: it is there", begun, Err(why));
-    } else if let Some(rounds) = startup.only.strip_prefix(FAILING) {
+    let settled = ends::settle(&mut namespace);
+    if let Some(rounds) = startup.only.strip_prefix(FAILING) {
         let rounds = rounds.trim().parse().unwrap_or(SOME_ROUNDS);
         report("network: what fails is told, and nothing is kept", begun, failures::rounds(&mut namespace, rounds));
+    } else if let Err(why) = settled {
+        report("network: it is there", begun, Err(why));
     } else {
         let tests: &[&[Test]] = match startup.only.as_str() {
             CROWDED => &[crowds::TESTS],
