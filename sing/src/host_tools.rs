@@ -59,6 +59,26 @@ impl Tool {
         Tool { program: "mkfs.fat", apt: "dosfstools", dnf: "dosfstools", pacman: "dosfstools", apk: "dosfstools" };
     /// Reads and writes FAT without a kernel that knows it.
     pub const MCOPY: Tool = Tool { program: "mcopy", apt: "mtools", dnf: "mtools", pacman: "mtools", apk: "mtools" };
+    /// A client of web servers.
+    pub const CURL: Tool = Tool { program: "curl", apt: "curl", dnf: "curl", pacman: "curl", apk: "curl" };
+    /// A client of web servers.
+    pub const WGET: Tool = Tool { program: "wget", apt: "wget", dnf: "wget", pacman: "wget", apk: "wget" };
+    /// A client that asks web servers as fast as it can.
+    pub const WRK: Tool = Tool { program: "wrk", apt: "wrk", dnf: "wrk", pacman: "wrk", apk: "wrk" };
+    /// Python, for its web server.
+    pub const PYTHON: Tool =
+        Tool { program: "python3", apt: "python3", dnf: "python3", pacman: "python", apk: "python3" };
+    /// Python with its library for clients of web servers.
+    pub const REQUESTS: Tool = Tool {
+        program: "python3",
+        apt: "python3 python3-requests",
+        dnf: "python3 python3-requests",
+        pacman: "python python-requests",
+        apk: "python3 py3-requests",
+    };
+    /// A browser; too big to be installed for a test.
+    pub const CHROMIUM: Tool =
+        Tool { program: "chromium", apt: "chromium", dnf: "chromium", pacman: "chromium", apk: "chromium" };
     /// Linux's own tool for partition tables.
     pub const SFDISK: Tool =
         Tool { program: "sfdisk", apt: "fdisk", dnf: "util-linux-core", pacman: "util-linux", apk: "sfdisk" };
@@ -114,6 +134,20 @@ fn manager() -> Option<&'static Manager> {
 /// Whether the program is there, after an attempt to install it when this is root.
 pub fn ensure(tool: &Tool) -> bool {
     require(tool).is_ok()
+}
+
+/// Whether Python has its library for clients of web servers, after an attempt to install it when this is root.
+pub fn ensure_requests() -> bool {
+    let is_there = || {
+        let mut command = Command::new("python3");
+        command.args(["-c", "import requests"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    if is_there() {
+        return true;
+    }
+    install(&Tool::REQUESTS);
+    is_there()
 }
 
 /// Installs a tool when this is root and the host has a package manager that is known. Whether it worked

@@ -31,6 +31,15 @@ const NEEDS_E2FSPROGS: &str = "e2fsprogs";
 const NEEDS_DOSFSTOOLS: &str = "dosfstools";
 /// Likewise those that need its tool for partition tables.
 const NEEDS_SFDISK: &str = "sfdisk";
+/// Likewise those that need clients of web servers, or a server to try our own client with.
+const CLIENTS: [(&str, Tool); 6] = [
+    ("curl", Tool::CURL),
+    ("wget", Tool::WGET),
+    ("wrk", Tool::WRK),
+    ("python", Tool::PYTHON),
+    ("python_requests", Tool::REQUESTS),
+    ("chromium", Tool::CHROMIUM),
+];
 /// Likewise those that need QEMU.
 const NEEDS_QEMU: &str = "qemu";
 /// Fuzz targets; their bodies are among the unit tests too, so that they are left out of short runs.
@@ -167,6 +176,17 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Pres
     if !present.sfdisk {
         counts += skipped("end-to-end tests of partitions", &host_tools::remedy(&Tool::SFDISK));
         left_out.push(NEEDS_SFDISK);
+    }
+    for (name, tool) in CLIENTS {
+        let is_there = match name {
+            "python_requests" => host_tools::ensure_requests(),
+            "chromium" => host_tools::find(tool.program).is_some(),
+            _ => host_tools::ensure(&tool),
+        };
+        if !is_there {
+            counts += skipped(&format!("end-to-end tests with {name}"), &host_tools::remedy(&tool));
+            left_out.push(name);
+        }
     }
     if let Err(failure) = &present.qemu {
         counts += skipped("end-to-end tests of bare machines", &failure.to_string());
