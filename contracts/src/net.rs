@@ -243,6 +243,11 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// The endpoint, for a program that goes on with it by itself.
+    pub fn into_endpoint(self) -> Option<tcp_listener::Imp<tcp_listener::states::Ready>> {
+        self.endpoint
+    }
+
     /// Waits for the next connection.
     ///
     /// # Errors

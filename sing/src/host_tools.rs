@@ -79,6 +79,11 @@ impl Tool {
     /// A browser; too big to be installed for a test.
     pub const CHROMIUM: Tool =
         Tool { program: "chromium", apt: "chromium", dnf: "chromium", pacman: "chromium", apk: "chromium" };
+    /// What looks at captured packets.
+    pub const TSHARK: Tool =
+        Tool { program: "tshark", apt: "tshark", dnf: "wireshark-cli", pacman: "wireshark-cli", apk: "tshark" };
+    /// Linux's own tool for networks.
+    pub const IP: Tool = Tool { program: "ip", apt: "iproute2", dnf: "iproute", pacman: "iproute2", apk: "iproute2" };
     /// Linux's own tool for partition tables.
     pub const SFDISK: Tool =
         Tool { program: "sfdisk", apt: "fdisk", dnf: "util-linux-core", pacman: "util-linux", apk: "sfdisk" };
@@ -116,6 +121,22 @@ pub fn require(tool: &Tool) -> Outcome<PathBuf> {
     install(tool);
     find(tool.program)
         .ok_or_else(|| Failure::new(format!("the program {} is not installed", tool.program)).remedy(remedy(tool)))
+}
+
+/// Whether this user may make network namespaces with interfaces in them, as root may.
+pub fn can_make_networks() -> bool {
+    let name = format!("sing-{}", std::process::id());
+    let ip = |words: &[&str]| {
+        let mut command = Command::new("ip");
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    if !ensure(&Tool::IP) || !ip(&["netns", "add", &name]) {
+        return false;
+    }
+    let can = ip(&["-n", &name, "tuntap", "add", "dev", "t0", "mode", "tap"])
+        && ip(&["-n", &name, "link", "add", "b0", "type", "bridge"]);
+    ip(&["netns", "delete", &name]) && can
 }
 
 /// What a person can do to have a tool.

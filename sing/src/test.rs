@@ -32,14 +32,17 @@ const NEEDS_DOSFSTOOLS: &str = "dosfstools";
 /// Likewise those that need its tool for partition tables.
 const NEEDS_SFDISK: &str = "sfdisk";
 /// Likewise those that need clients of web servers, or a server to try our own client with.
-const CLIENTS: [(&str, Tool); 6] = [
+const CLIENTS: [(&str, Tool); 7] = [
     ("curl", Tool::CURL),
     ("wget", Tool::WGET),
     ("wrk", Tool::WRK),
     ("python", Tool::PYTHON),
     ("python_requests", Tool::REQUESTS),
     ("chromium", Tool::CHROMIUM),
+    ("tshark", Tool::TSHARK),
 ];
+/// Likewise those that make network namespaces.
+const NEEDS_NETNS: &str = "netns";
 /// Likewise those that need QEMU.
 const NEEDS_QEMU: &str = "qemu";
 /// Fuzz targets; their bodies are among the unit tests too, so that they are left out of short runs.
@@ -187,6 +190,11 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Pres
             counts += skipped(&format!("end-to-end tests with {name}"), &host_tools::remedy(&tool));
             left_out.push(name);
         }
+    }
+    if !host_tools::can_make_networks() {
+        counts +=
+            skipped("end-to-end tests with Linux's network stack", "run them as root, on a host with TAP interfaces");
+        left_out.push(NEEDS_NETNS);
     }
     if let Err(failure) = &present.qemu {
         counts += skipped("end-to-end tests of bare machines", &failure.to_string());

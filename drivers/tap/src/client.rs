@@ -10,10 +10,13 @@ use contracts::packets::{self, Filled};
 use sip::executor;
 use sip::exheap::{ExBox, ExVec};
 
-use crate::link::{Link, MOST_PACKETS};
+use crate::link::{ETHERNET_HEADER_BYTES, Link, MOST_PACKETS};
 
 /// How the driver says that it has as many packets as were agreed on.
 const NO_ROOM: i32 = 0;
+
+/// Most bytes of a packet that the host cuts: as many as an IP packet can have, and its Ethernet header.
+const LONGEST: usize = u16::MAX as usize + ETHERNET_HEADER_BYTES;
 
 /// What was agreed on with the client.
 struct Client {
@@ -140,7 +143,8 @@ impl Client {
     }
 
     fn send(&self, record: &Packet, buffer: ExVec<u8>) -> Result<(), (ExVec<u8>, i32)> {
-        let most = buffer.len().min(self.link.packet_bytes());
+        let longest = if record.segment_bytes == 0 { self.link.packet_bytes() } else { LONGEST };
+        let most = buffer.len().min(longest);
         if record.length == 0 || record.length as usize > most {
             return Err((buffer, most as i32));
         }

@@ -8,9 +8,9 @@
 
 extern crate alloc;
 
-mod checksum;
 mod client;
 mod link;
+mod treatment;
 
 use alloc::format;
 use alloc::rc::Rc;

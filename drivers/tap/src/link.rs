@@ -16,7 +16,7 @@ use sip::device::{Completion, Description, Device, DeviceOperation};
 use sip::exheap::ExVec;
 use sip::{Deadline, Status, executor, time};
 
-use crate::checksum;
+use crate::treatment;
 
 /// Most packets that the driver keeps in each direction.
 pub const MOST_PACKETS: u32 = 1024;
@@ -114,7 +114,10 @@ impl Link {
     /// Sends the first bytes of a buffer, with what its record asks for.
     pub fn send(&self, record: &Packet, buffer: ExVec<u8>) {
         let bytes = (record.length as usize).min(buffer.len());
-        let treatment = if record.flags & CHECKSUM != 0 { checksum::treatment(&buffer[..bytes]) } else { None };
+        let treatment = match record.flags & CHECKSUM {
+            0 => None,
+            _ => treatment::treatment(&buffer[..bytes], record.segment_bytes),
+        };
         let offset = treatment.unwrap_or_default().to_offset();
         let address = buffer.as_ptr() as usize;
         match self.device.submit(DeviceOperation::Write, offset, buffer, bytes) {

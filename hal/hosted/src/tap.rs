@@ -22,8 +22,9 @@ use crate::socket_calls::{self, number};
 use crate::tap_calls::{self as calls, Header};
 use crate::transfer::Memory;
 
-/// Bit 0 of `features` in the driver's contract: checksums of TCP and UDP are the device's work.
-const CHECKSUM_FEATURE: u64 = 1;
+/// `features` in the driver's contract: checksums of TCP and UDP are the device's work, and it cuts long packets of TCP
+/// over IPv4 and IPv6.
+const TREATED: u64 = 1 | 1 << 1 | 1 << 2;
 /// What the host's end is given where this machine makes the interface.
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
 const HOST_MASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
@@ -129,7 +130,7 @@ impl Tap {
 
     /// What the machine says of the device.
     pub(crate) fn kind(&self) -> DeviceKind {
-        let features = if self.treats { CHECKSUM_FEATURE } else { 0 };
+        let features = if self.treats { TREATED } else { 0 };
         DeviceKind::Packets { mac_address: self.hardware, mtu: self.mtu, features }
     }
 
@@ -191,11 +192,18 @@ impl Tap {
 
     fn send(&self, treatment: Treatment, memory: Memory) -> DeviceResult {
         // What the device has not said that it can do is not done by halves.
-        if treatment.segment_bytes != 0 || (treatment.checksum_start != 0 && !self.treats) {
+        if treatment != Treatment::default() && !self.treats {
             return Err(DeviceFailure);
         }
-        let Treatment { checksum_start, checksum_offset, .. } = treatment;
-        let header = Header { checksum_start, checksum_offset: checksum_offset.into(), is_good: false };
+        let Treatment { checksum_start, checksum_offset, segment_bytes, header_bytes, version_6 } = treatment;
+        let header = Header {
+            checksum_start,
+            checksum_offset: checksum_offset.into(),
+            segment_bytes,
+            header_bytes: header_bytes.into(),
+            version_6,
+            is_good: false,
+        };
         match calls::send(number(&self.file), self.treats, header, memory) {
             Ok(()) => Ok(memory.bytes()),
             Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Err(DeviceFailure),

@@ -23,6 +23,10 @@ const NEEDS_CHECKSUM: u8 = 1;
 /// The checksum was looked at.
 const CHECKSUM_GOOD: u8 = 2;
 
+/// How the host is to cut.
+const CUT_VERSION_4: u8 = 1;
+const CUT_VERSION_6: u8 = 4;
+
 /// What goes before each packet where the host treats it: `struct virtio_net_hdr`, without what this machine does not
 /// use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +35,12 @@ pub(crate) struct Header {
     pub(crate) checksum_start: u16,
     /// Where after that it is.
     pub(crate) checksum_offset: u16,
+    /// Bytes of payload of each packet of TCP that this one is to be cut into; 0: it stays whole.
+    pub(crate) segment_bytes: u16,
+    /// Bytes of all headers of one that is to be cut.
+    pub(crate) header_bytes: u16,
+    /// Whether what is to be cut is IPv6.
+    pub(crate) version_6: bool,
     /// Of a packet that was received: nobody needs to look at its checksum.
     pub(crate) is_good: bool,
 }
@@ -42,6 +52,11 @@ impl Header {
             bytes[0] = NEEDS_CHECKSUM;
             bytes[6..8].copy_from_slice(&self.checksum_start.to_ne_bytes());
             bytes[8..].copy_from_slice(&self.checksum_offset.to_ne_bytes());
+        }
+        if self.segment_bytes != 0 {
+            bytes[1] = if self.version_6 { CUT_VERSION_6 } else { CUT_VERSION_4 };
+            bytes[2..4].copy_from_slice(&self.header_bytes.to_ne_bytes());
+            bytes[4..6].copy_from_slice(&self.segment_bytes.to_ne_bytes());
         }
         bytes
     }

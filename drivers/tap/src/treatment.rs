@@ -1,6 +1,6 @@
-//! Where a packet's checksum of TCP or UDP is, for a device that fills it in.
+//! Where a packet's checksum of TCP or UDP is, and its payload, for a device that fills in the one and cuts the other.
 //!
-//! Deliberately not here: checksums themselves.
+//! Deliberately not here: making checksums and cutting packets.
 
 use sip::device::packets::Treatment;
 
@@ -11,8 +11,9 @@ const VERSION_6_BYTES: usize = 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Tells the device where the checksum is; nothing where the packet is none of TCP or UDP, or ends before it.
-pub fn treatment(packet: &[u8]) -> Option<Treatment> {
+/// Tells the device where the checksum is, and how to cut the packet unless `segment_bytes` is 0; nothing where the packet
+/// is none of TCP or UDP, or ends before its payload.
+pub fn treatment(packet: &[u8], segment_bytes: u16) -> Option<Treatment> {
     let kind: [u8; 2] = packet.get(12..ETHERNET_BYTES)?.try_into().ok()?;
     let first = *packet.get(ETHERNET_BYTES)?;
     let (header_bytes, protocol_at) = match kind {
@@ -29,7 +30,14 @@ pub fn treatment(packet: &[u8]) -> Option<Treatment> {
     // Both bytes of the checksum are in the packet.
     packet.get(start + usize::from(checksum_offset) + 1)?;
     let checksum_start = u16::try_from(start).ok()?;
-    Some(Treatment { checksum_start, checksum_offset, ..Treatment::default() })
+    let whole = Treatment { checksum_start, checksum_offset, ..Treatment::default() };
+    if segment_bytes == 0 || packet[protocol_at] != TCP {
+        return Some(whole);
+    }
+    let payload = start + usize::from(*packet.get(start + 12)? >> 4) * 4;
+    packet.get(payload)?;
+    let header_bytes = u8::try_from(payload).ok()?;
+    Some(Treatment { segment_bytes, header_bytes, version_6: kind == VERSION_6, ..whole })
 }
 
 #[cfg(test)]
@@ -46,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_behind_the_headers() {
-        let places = |packet: &[u8]| treatment(packet).map(|found| (found.checksum_start, found.checksum_offset));
+        let places = |packet: &[u8]| treatment(packet, 0).map(|found| (found.checksum_start, found.checksum_offset));
         assert_eq!(places(&packet(VERSION_4, 0x45, 23, TCP)), Some((34, 16)));
         assert_eq!(places(&packet(VERSION_4, 0x4f, 23, UDP)), Some((74, 6)));
         assert_eq!(places(&packet(VERSION_6, 0x60, 20, TCP)), Some((54, 16)));
@@ -55,11 +63,23 @@ mod tests {
     }
 
     #[test]
+    fn a_long_packet_is_cut_behind_its_headers() {
+        for (kind, first, protocol_at, start) in [(VERSION_4, 0x45, 23, 34), (VERSION_6, 0x60, 20, 54)] {
+            let mut long = packet(kind, first, protocol_at, TCP);
+            long[start + 12] = 8 << 4;
+            let found = treatment(&long, 1000).expect("a whole packet");
+            assert_eq!((found.segment_bytes, usize::from(found.header_bytes)), (1000, start + 32));
+            assert_eq!(found.version_6, kind == VERSION_6);
+            assert_eq!(treatment(&long[..start + 32], 1000), None, "there is nothing to cut");
+        }
+    }
+
+    #[test]
     fn a_packet_that_ends_before_has_none() {
         let whole = packet(VERSION_4, 0x45, 23, TCP);
         for length in 0..52 {
-            assert_eq!(treatment(&whole[..length]), None, "{length}");
+            assert_eq!(treatment(&whole[..length], 0), None, "{length}");
         }
-        assert!(treatment(&whole[..52]).is_some());
+        assert!(treatment(&whole[..52], 0).is_some());
     }
 }

@@ -1,0 +1,208 @@
+//! Two network namespaces and a wire between them: a machine at one end, Linux at the other.
+//!
+//! Key type: [`Network`]. In the machine's namespace a bridge joins its TAP interface with the wire's; the wire's other
+//! interface is Linux's, with its address. `wire.py` carries packets, `peer.py` is what Linux's side does.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use end_to_end::{Run, finish, repository};
+use tempfile::TempDir;
+
+/// The machine's address.
+pub const MACHINE: &str = "192.168.77.2";
+/// Linux's.
+pub const PEER: &str = "192.168.77.1";
+/// What anything of Linux's side may take.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// The network.
+pub struct Network {
+    machine: String,
+    peer: String,
+    folder: TempDir,
+    wire: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+/// A program at Linux's end that goes on until it is ended.
+pub struct Server {
+    child: Child,
+    /// What it said first.
+    pub said: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It ends with its input; nothing is lost if it had ended before.
+        drop(self.child.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    repository().join("tests/end-to-end/tests/peers").join(name)
+}
+
+/// Runs `ip`, which must succeed.
+#[track_caller]
+fn ip(words: &str) {
+    let mut command = Command::new("ip");
+    command.args(words.split(' '));
+    let run = finish(command, words, LIMIT);
+    assert_eq!(run.status, Some(0), "`ip {words}`:\n{run}");
+}
+
+fn inside(namespace: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace]).arg(program);
+    command
+}
+
+impl Network {
+    /// Makes it. The name tells it from others of this process.
+    #[track_caller]
+    pub fn new(name: &str) -> Network {
+        let [machine, peer] = ["m", "p"].map(|end| format!("sing-{name}-{}-{end}", std::process::id()));
+        ip(&format!("netns add {machine}"));
+        ip(&format!("netns add {peer}"));
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let capture = folder.path().join("wire.pcap");
+        let mut wire = inside(&machine, "python3")
+            .arg(script("wire.py"))
+            .args(["w0", "p0"])
+            .arg(capture)
+            .arg("1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 starts");
+        let (commands, output) = (wire.stdin.take(), wire.stdout.take().expect("it is a pipe"));
+        let mut network = Network { machine, peer, folder, wire, commands, answers: BufReader::new(output) };
+        assert_eq!(network.answer(), "ready", "the wire has no interfaces");
+        network.connect();
+        network
+    }
+
+    /// Joins what is at the machine's end, and gives Linux its address.
+    #[track_caller]
+    fn connect(&self) {
+        let Network { machine, peer, .. } = self;
+        // Linux has nothing to say at this end: only bridges packets.
+        let quiet =
+            "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
+        let mut command = inside(machine, "sh");
+        command.args(["-c", quiet]);
+        finish(command, quiet, LIMIT);
+        ip(&format!("-n {machine} tuntap add dev t0 mode tap"));
+        ip(&format!("-n {machine} link add br0 type bridge"));
+        for end in ["t0", "w0"] {
+            ip(&format!("-n {machine} link set {end} master br0 up"));
+        }
+        ip(&format!("-n {machine} link set br0 up"));
+        ip(&format!("-n {machine} link set p0 netns {peer}"));
+        ip(&format!("-n {peer} address add {PEER}/24 dev p0"));
+        ip(&format!("-n {peer} link set p0 up"));
+        ip(&format!("-n {peer} link set lo up"));
+    }
+
+    /// The command that starts a machine, as a command in the machine's namespace, with its interface and address.
+    pub fn of_machine(&self, machine: &Command) -> Command {
+        let mut command = inside(&self.machine, machine.get_program());
+        command.args(machine.get_args()).args(["--tap", "t0:plain"]);
+        let address = format!("address={MACHINE}/24");
+        for parameter in [address.as_str(), &format!("gateway={PEER}"), "dhcp=false"] {
+            command.args(["--parameter", parameter]);
+        }
+        command
+    }
+
+    /// Tells the wire what to do to packets from now on, and counts anew.
+    #[track_caller]
+    pub fn set(&mut self, damage: &str) {
+        assert_eq!(self.ask(&format!("set {damage}")), "done");
+    }
+
+    /// What the wire has done to packets.
+    #[track_caller]
+    pub fn count(&mut self, what: &str) -> u64 {
+        let counts = self.ask("counts");
+        let place = counts.split([',', '{', '}']).filter_map(|field| field.trim().split_once(": "));
+        let found = place.into_iter().find(|(name, _)| name.trim_matches('"') == what);
+        found.and_then(|(_, value)| value.parse().ok()).unwrap_or_else(|| panic!("no `{what}` in {counts}"))
+    }
+
+    #[track_caller]
+    fn ask(&mut self, line: &str) -> String {
+        let commands = self.commands.as_mut().expect("the wire was not ended");
+        commands.write_all(format!("{line}\n").as_bytes()).expect("the wire reads commands");
+        self.answer()
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        // An answer that does not come is an empty one.
+        let _ = self.answers.read_line(&mut line);
+        line.trim_end().to_string()
+    }
+
+    /// Runs a program at Linux's end.
+    #[track_caller]
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Run {
+        let mut command = inside(&self.peer, program);
+        command.args(arguments);
+        finish(command, &format!("{program} {}", arguments.join(" ")), LIMIT)
+    }
+
+    /// Does one of the things that `peer.py` can; it must succeed.
+    #[track_caller]
+    pub fn peer(&self, arguments: &str) -> String {
+        let script = script("peer.py").display().to_string();
+        let words: Vec<&str> = std::iter::once(script.as_str()).chain(arguments.split(' ')).collect();
+        let run = self.run("python3", &words);
+        assert_eq!(run.status, Some(0), "{run}");
+        run.text()
+    }
+
+    /// Starts one of the things that `peer.py` can and that go on; waits until it has said one line.
+    #[track_caller]
+    pub fn server(&self, arguments: &str) -> Server {
+        let mut command = inside(&self.peer, "python3");
+        command.arg(script("peer.py")).args(arguments.split(' '));
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = started.expect("python3 starts");
+        let mut said = String::new();
+        let output = child.stdout.take().expect("it is a pipe");
+        BufReader::new(output).read_line(&mut said).expect("it says something");
+        Server { child, said: said.trim_end().to_string() }
+    }
+
+    /// Everything that went into the wire, before anything happened to it.
+    #[track_caller]
+    pub fn capture(&mut self) -> PathBuf {
+        // The answer comes when all of it is in the file.
+        self.ask("counts");
+        self.folder.path().join("wire.pcap")
+    }
+
+    /// A folder for files of this test.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // It ends with its input, and its interfaces with it; the namespaces take the rest along.
+        drop(self.commands.take());
+        let _ = self.wire.kill();
+        let _ = self.wire.wait();
+        for namespace in [&self.machine, &self.peer] {
+            let _ = Command::new("ip").args(["netns", "delete", namespace]).status();
+        }
+    }
+}
