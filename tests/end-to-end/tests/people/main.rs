@@ -13,6 +13,7 @@ mod bare_hogs_qemu;
 mod bare_qemu;
 mod bare_terminals_qemu;
 mod bare_virtio_qemu;
+mod bare_web_qemu;
 mod commands;
 mod disks_e2fsprogs;
 mod endings;
