@@ -6,6 +6,7 @@
 //! waits to be accepted), `time_wait` (what is left of a connection that ended), `calls` (what clients ask).
 
 mod calls;
+mod connection;
 mod listeners;
 mod sockets;
 mod time_wait;
@@ -16,7 +17,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::task::Waker;
 
-use smoltcp::iface::{Config, Interface, PollResult, SocketSet};
+use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::socket::tcp::State;
 use smoltcp::time::Instant;
 use smoltcp::wire::HardwareAddress;
@@ -29,8 +30,9 @@ use crate::packet::{IpHeader, Segment};
 use crate::port::Port;
 use crate::random::Random;
 
+use connection::Connection;
 use listeners::Listeners;
-use sockets::{Socket, Spare};
+use sockets::Spare;
 use time_wait::TimeWait;
 
 /// How much there may be.
@@ -60,11 +62,6 @@ impl Default for Limits {
     }
 }
 
-/// A window that every connection has at first, whatever its scale.
-const LEAST_WINDOW: u16 = 1;
-/// How long a connection that nobody holds any more waits for the other end's finish.
-const ORPHAN_NS: u64 = 60_000_000_000;
-
 /// A connection. It is its holder's until it is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
@@ -90,139 +87,6 @@ enum Holder {
     Client,
     /// Nobody, since then: what was written is still on its way.
     Nobody { since_ns: u64 },
-}
-
-struct Connection {
-    socket: Socket,
-    local: End,
-    remote: End,
-    holder: Holder,
-    is_dirty: bool,
-    /// The earliest moment of this connection in the heap.
-    scheduled_ns: Option<u64>,
-    /// Why it ended, once it ended badly.
-    failure: Option<Failure>,
-    /// Why it may be that nobody answers.
-    hint: Option<Failure>,
-    /// Its client has no more to write, but the other end is told only when all was sent once.
-    is_finishing: bool,
-    /// The number of the first byte, and how many were written.
-    first: Option<u32>,
-    written: u32,
-    /// What this end said last: what it expects, and the window.
-    said: Option<(u32, u16)>,
-    /// The number of the other end's first byte, and how many were read.
-    first_there: Option<u32>,
-    read: u32,
-    /// The other end has finished.
-    is_finished_there: bool,
-    /// It is in the table of ends.
-    is_listed: bool,
-    /// The highest sequence number that was sent.
-    sent_to: Option<u32>,
-    /// When the other end was heard last.
-    heard_ns: u64,
-    /// Since when something is sent that is not acknowledged.
-    unanswered_since_ns: Option<u64>,
-    /// How long that may last.
-    patience_ns: u64,
-}
-
-impl Connection {
-    /// Whether the other end has to answer something.
-    fn is_unanswered(&self) -> bool {
-        let is_in_between = matches!(
-            self.socket.state(),
-            State::SynSent | State::SynReceived | State::FinWait1 | State::Closing | State::LastAck
-        );
-        is_in_between || self.socket.tcp_ref().send_queue() > 0
-    }
-
-    /// When the other end has had long enough to finish, where nobody holds this end any more.
-    fn orphaned_at_ns(&self) -> Option<u64> {
-        match self.holder {
-            Holder::Nobody { since_ns } if self.socket.state() == State::FinWait2 => {
-                Some(since_ns.saturating_add(ORPHAN_NS))
-            }
-            _ => None,
-        }
-    }
-
-    /// Sends all it may.
-    fn send_all<B: Buffer>(&mut self, output: &mut Output<B>, interface: &mut Interface, mtu: usize) {
-        let now = instant(output.now_ns);
-        output.watch(self.sent_to, self.is_unanswered());
-        while interface.poll_egress(now, &mut Port { output, input: None, mtu }, self.socket.set())
-            == PollResult::SocketStateChanged
-        {}
-        self.sent_to = output.watched();
-        self.said = output.take_said().or(self.said);
-        // The first that is sent is the beginning, which takes a number and carries nothing.
-        self.first = self.first.or(self.sent_to);
-    }
-
-    /// Whether all that was written was sent once.
-    fn has_sent_all(&self) -> bool {
-        match (self.first, self.sent_to) {
-            (Some(first), Some(sent_to)) => sent_to.wrapping_sub(first) == self.written,
-            _ => false,
-        }
-    }
-
-    /// Whether the other end is to be asked if it meant a segment: a beginning where there is a connection, or a reset
-    /// that may be a forgery. Who sees the connection knows exactly what is expected next; who does not has to guess
-    /// it (RFC 5961, 3 and 4).
-    fn is_doubtful(&self, segment: &Segment) -> bool {
-        let is_new = matches!(self.socket.state(), State::Listen | State::SynSent | State::SynReceived | State::Closed);
-        let Some(next) = self.expected().filter(|_| !is_new) else { return false };
-        segment.is_syn || segment.is_reset && segment.sequence != next
-    }
-
-    /// The number that comes next from the other end.
-    fn expected(&self) -> Option<u32> {
-        let finish = u32::from(self.is_finished_there);
-        let queued = self.socket.tcp_ref().recv_queue() as u32;
-        Some(self.first_there?.wrapping_add(self.read).wrapping_add(queued).wrapping_add(finish))
-    }
-
-    /// Asks the other end whether it meant what it sent, by saying what is expected.
-    fn challenge<B: Buffer>(&self, output: &mut Output<B>, limit: &mut ErrorLimit) {
-        // Before anything was said, only the beginning was: the least window there can have been then.
-        let begun = self.first_there.map(|first| (first, LEAST_WINDOW));
-        if let Some(said) = self.said.or(begun).filter(|_| limit.take(output.now_ns)) {
-            self.acknowledge(output, said);
-        }
-    }
-
-    /// Says what is expected next. `expected` and `window` are as this end said them last, or nearly.
-    fn acknowledge<B: Buffer>(&self, output: &mut Output<B>, (expected, window): (u32, u16)) {
-        if let Some(sequence) = self.sent_to.filter(|_| output.has_room()) {
-            time_wait::acknowledge(output, sequence, expected, window, self.local, self.remote);
-        }
-    }
-
-    /// Lets the other end know that nothing more will be written. After it has finished itself smoltcp hears no more
-    /// of its window once this was said, so it is said when all was sent once.
-    fn finish(&mut self) {
-        if self.socket.state() == State::CloseWait && !self.has_sent_all() {
-            self.is_finishing = true;
-        } else {
-            self.socket.tcp().close();
-        }
-    }
-
-    /// When the other end is taken to be gone, unless it is heard before. smoltcp's own limit of time also ends
-    /// connections that have been silent for long because nobody has anything to say, so it is not used.
-    fn given_up_at_ns(&self) -> Option<u64> {
-        match (self.unanswered_since_ns, self.socket.tcp_ref().keep_alive()) {
-            (Some(since_ns), _) => Some(since_ns.max(self.heard_ns).saturating_add(self.patience_ns)),
-            (None, Some(silence)) => {
-                let silence_ns = silence.total_micros().saturating_mul(1000);
-                Some(self.heard_ns.saturating_add(silence_ns).saturating_add(self.patience_ns))
-            }
-            (None, None) => None,
-        }
-    }
 }
 
 struct Slot {
@@ -356,6 +220,8 @@ impl Tcp {
             said: None,
             first_there: None,
             read: 0,
+            heard_window: 0,
+            stuck_since_ns: None,
             is_finished_there: false,
             is_listed: true,
             sent_to: None,
@@ -455,6 +321,9 @@ impl Tcp {
         let mut port = Port { output, input: Some(packet), mtu };
         interface.poll_ingress_single(now, &mut port, connection.socket.set());
         connection.said = output.take_said().or(connection.said);
+        if segment.is_ack && connection.acknowledged() == Some(segment.acknowledged) {
+            connection.heard_window = segment.window;
+        }
         if segment.is_reset && self.state(id) == Some(State::Closed) && before != Some(State::Closed) {
             self.note_reset(output, id, before);
         }
@@ -573,15 +442,19 @@ impl Tcp {
         if connection.is_listed {
             output.counters.tcp_looked_at += 1;
             connection.send_all(output, interface, mtu);
-            if connection.is_finishing && connection.has_sent_all() {
+            if connection.is_finishing && connection.may_finish() {
                 connection.is_finishing = false;
                 connection.socket.tcp().close();
                 connection.send_all(output, interface, mtu);
             }
             let next = interface.poll_at(now, connection.socket.set()).map(nanoseconds);
+            let stuck = connection.stuck_until_ns(next.is_some(), output.now_ns);
+            if stuck.is_some_and(|time_ns| time_ns <= output.now_ns) {
+                connection.stir(output, interface, mtu);
+            }
             let given_up = connection.given_up_at_ns();
             let orphan = connection.orphaned_at_ns();
-            match [next, given_up, orphan].into_iter().flatten().min() {
+            match [next, given_up, orphan, stuck].into_iter().flatten().min() {
                 // It is not through: the room has run out.
                 Some(time_ns) if time_ns <= output.now_ns && !output.has_room() => self.mark_dirty(id),
                 Some(time_ns) => self.schedule(id, time_ns.max(output.now_ns + 1)),

@@ -6,12 +6,11 @@
 
 use alloc::collections::{BTreeSet, VecDeque};
 
-use smoltcp::phy::ChecksumCapabilities;
-use smoltcp::wire::{IpProtocol, IpRepr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
-
 use crate::ends::End;
 use crate::output::{Buffer, Output};
 use crate::packet::Segment;
+
+use super::connection::send_segment;
 
 /// How long, in nanoseconds: half of what RFC 9293 asks for two lives of a segment is still long for any network
 /// today.
@@ -70,41 +69,8 @@ impl TimeWait {
         }
         if segment.is_fin && segment.is_ack && !segment.is_reset {
             let expected = segment.sequence.wrapping_add(segment.sequence_bytes());
-            acknowledge(output, segment.acknowledged, expected, 0, local, remote);
+            send_segment(output, local, remote, segment.acknowledged, expected, 0);
         }
         true
     }
-}
-
-/// Says with a segment of its own what is expected next.
-pub(super) fn acknowledge<B: Buffer>(
-    output: &mut Output<B>,
-    sequence: u32,
-    expected: u32,
-    window: u16,
-    local: End,
-    remote: End,
-) {
-    let answer = TcpRepr {
-        src_port: local.port,
-        dst_port: remote.port,
-        control: TcpControl::None,
-        seq_number: TcpSeqNumber(sequence as i32),
-        ack_number: Some(TcpSeqNumber(expected as i32)),
-        window_len: window,
-        window_scale: None,
-        max_seg_size: None,
-        sack_permitted: false,
-        sack_ranges: [None; 3],
-        timestamp: None,
-        payload: &[],
-    };
-    let ip = IpRepr::new(local.address, remote.address, IpProtocol::Tcp, answer.buffer_len(), 64);
-    let mut checksums = ChecksumCapabilities::ignored();
-    checksums.ipv4 = smoltcp::phy::Checksum::Tx;
-    output.send(ip.buffer_len(), 0, |packet| {
-        ip.emit(&mut *packet, &checksums);
-        let place = &mut packet[ip.header_len()..];
-        answer.emit(&mut TcpPacket::new_unchecked(place), &local.address, &remote.address, &checksums);
-    });
 }

@@ -13,14 +13,12 @@ use crate::output::{Buffer, Output};
 use super::{Connection, Tcp};
 
 impl Connection {
-    /// Whether a byte of that number was sent and is not acknowledged.
+    /// Whether something of that number was sent and is not acknowledged.
     fn is_under_way(&self, sequence: u32) -> bool {
-        let control = u32::from(matches!(
-            self.socket.state(),
-            State::SynSent | State::SynReceived | State::FinWait1 | State::Closing | State::LastAck
-        ));
-        let most = self.socket.tcp_ref().send_queue() as u32 + control;
-        self.sent_to.is_some_and(|sent_to| (1..=most).contains(&sent_to.wrapping_sub(sequence)))
+        let Some(sent_to) = self.sent_to else { return false };
+        let is_beginning = matches!(self.socket.state(), State::SynSent | State::SynReceived);
+        let from = if is_beginning { Some(sent_to.wrapping_sub(1)) } else { self.acknowledged() };
+        from.is_some_and(|from| sequence.wrapping_sub(from) < sent_to.wrapping_sub(from))
     }
 }
 
