@@ -7,31 +7,39 @@ use sip::Status;
 use sip::exheap::ExVec;
 
 /// Lengths of blocks, and how many of each are kept while nobody uses them.
-const CLASSES: [(usize, usize); 4] = [(1 << 10, 1024), (1 << 12, 512), (1 << 14, 128), (1 << 16, 64)];
-/// Bytes of a piece of a large file.
-pub(crate) const PIECE_BYTES: usize = 256 << 10;
-const PIECES_KEPT: usize = 16;
+const CLASSES: [(usize, usize); 8] = [
+    (1 << 10, 1024),
+    (1 << 12, 512),
+    (1 << 14, 128),
+    (1 << 16, 64),
+    (1 << 17, 8),
+    (1 << 18, 8),
+    (1 << 19, 4),
+    (1 << 20, 4),
+];
+/// Bytes of the longest block.
+pub(crate) const MOST_BYTES: usize = 1 << 20;
+/// Bytes of a piece of a large file. Larger ones leave the processor's cache between being read and being sent.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
 
 /// Blocks that nobody uses at present.
 #[derive(Default)]
 pub(crate) struct Blocks {
-    kept: [RefCell<Vec<ExVec<u8>>>; CLASSES.len() + 1],
+    kept: [RefCell<Vec<ExVec<u8>>>; CLASSES.len()],
     /// How many were allocated, for people.
     allocated: Cell<u64>,
 }
 
-fn class(index: usize) -> (usize, usize) {
-    CLASSES.get(index).copied().unwrap_or((PIECE_BYTES, PIECES_KEPT))
+/// The length of the blocks that hold so many bytes; nothing where there are more than [`MOST_BYTES`].
+pub(crate) fn block_bytes(bytes: usize) -> Option<usize> {
+    CLASSES.iter().map(|(length, _)| *length).find(|length| bytes <= *length)
 }
 
 impl Blocks {
-    /// A block of at least that many bytes, with anything in it. More than [`PIECE_BYTES`] are too many.
+    /// A block of at least that many bytes, with anything in it. More than [`MOST_BYTES`] are too many.
     pub(crate) fn take(&self, bytes: usize) -> Result<ExVec<u8>, Status> {
-        let index = CLASSES.iter().position(|(length, _)| bytes <= *length).unwrap_or(CLASSES.len());
-        let (length, _) = class(index);
-        if bytes > length {
-            return Err(Status::TooLarge);
-        }
+        let index = CLASSES.iter().position(|(length, _)| bytes <= *length).ok_or(Status::TooLarge)?;
+        let (length, _) = CLASSES[index];
         if let Some(block) = self.kept[index].borrow_mut().pop() {
             return Ok(block);
         }
@@ -46,8 +54,7 @@ impl Blocks {
 
     /// Gives a block back, or frees it where enough are kept.
     pub(crate) fn give(&self, block: ExVec<u8>) {
-        for (index, kept) in self.kept.iter().enumerate() {
-            let (length, most) = class(index);
+        for ((length, most), kept) in CLASSES.into_iter().zip(&self.kept) {
             if block.len() == length {
                 let mut kept = kept.borrow_mut();
                 if kept.len() < most {
