@@ -52,8 +52,12 @@ pub struct Cpu {
     pub afterwards: AtomicU8,
     /// Whom `afterwards` is about.
     pub left: AtomicRef<Slot<Thread>>,
-    /// Cycle counter when cycles were last charged to a thread.
+    /// Cycle counter when cycles were last charged to a thread, or when it stopped idling if that was later.
     pub since: AtomicU64,
+    /// Cycles before that which nobody was charged yet.
+    pub uncharged: AtomicU64,
+    /// What [`switches`](Self::switches) was when it stopped idling.
+    pub switches_before: AtomicU64,
     /// Stands in for a thread's `on_cpu` when the idle context is left.
     pub idle_on_cpu: AtomicBool,
     /// Switches between threads.
@@ -90,6 +94,8 @@ impl Cpu {
             afterwards: AtomicU8::new(Afterwards::Nothing as u8),
             left: AtomicRef::none(),
             since: AtomicU64::new(0),
+            uncharged: AtomicU64::new(0),
+            switches_before: AtomicU64::new(0),
             idle_on_cpu: AtomicBool::new(false),
             switches: AtomicU64::new(0),
         }));

@@ -59,6 +59,9 @@ extern "C" fn is_sip_code(instruction: usize) -> bool {
 extern "C" fn tick(timer: bool) -> bool {
     let flag = if timer { cpu::PENDING_TIMER } else { cpu::PENDING_RESCHEDULE };
     cpu::this().pending.fetch_or(flag, core::sync::atomic::Ordering::Relaxed);
+    if timer {
+        sched::account_sample();
+    }
     true
 }
 

@@ -169,7 +169,7 @@ pub fn schedule() {
             switch_to(cpu, current, next);
         }
         None => {
-            account(cpu, current);
+            account_before_idling(cpu, current);
             cpu.set_current(None);
             let idle = cpu.idle_saved.load(Ordering::Relaxed);
             // SAFETY: the idle context of this processor saved itself when it switched to a thread.
@@ -202,13 +202,30 @@ fn arrive(cpu: &'static Cpu, next: ThreadRef) {
     cpu.switches.store(cpu.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// Charges the cycles since the last call to the thread that runs. Called when the processor goes
-/// idle and when the timer strikes: on a busy processor a sample, because reading the cycle counter at
-/// each switch would cost as much as the switch.
-fn account(cpu: &'static Cpu, running: ThreadRef) {
+/// The timer has struck: charges all cycles that nobody was charged yet to the thread that it struck. So each thread
+/// is charged its share in the long run; reading the cycle counter at each switch would cost as much as the switch.
+pub fn account_sample() {
+    let cpu = cpu::this();
+    let Some(running) = cpu.current() else { return };
+    let before = cpu.uncharged.swap(0, Ordering::Relaxed);
+    charge(cpu, running, before);
+}
+
+/// The processor goes idle. A thread that alone has run since it last did is charged exactly; of several, whoever ran
+/// last is no sample: what they used waits for the timer.
+fn account_before_idling(cpu: &'static Cpu, running: ThreadRef) {
+    if cpu.switches.load(Ordering::Relaxed).wrapping_sub(cpu.switches_before.load(Ordering::Relaxed)) <= 1 {
+        charge(cpu, running, 0);
+    } else {
+        let used = arch::cycles().wrapping_sub(cpu.since.load(Ordering::Relaxed));
+        cpu.uncharged.store(cpu.uncharged.load(Ordering::Relaxed).wrapping_add(used), Ordering::Relaxed);
+    }
+}
+
+fn charge(cpu: &'static Cpu, running: ThreadRef, before: u64) {
     let now = arch::cycles();
-    let used = now.wrapping_sub(cpu.since.load(Ordering::Relaxed));
-    running.cycles.store(running.cycles.load(Ordering::Relaxed) + used, Ordering::Relaxed);
+    let used = now.wrapping_sub(cpu.since.load(Ordering::Relaxed)).wrapping_add(before);
+    running.cycles.store(running.cycles.load(Ordering::Relaxed).wrapping_add(used), Ordering::Relaxed);
     cpu.since.store(now, Ordering::Relaxed);
 }
 
@@ -289,7 +306,6 @@ pub fn service_pending() {
             thread::end_current();
         }
         if pending & PENDING_TIMER != 0 {
-            account(cpu, current);
             timers::expire();
             crate::device::dispose_orphans();
             give_way(cpu, current);
@@ -342,6 +358,7 @@ pub extern "C" fn processor_main(_number: usize) {
         crate::device::dispose_orphans();
         if let Some(next) = pick(cpu) {
             cpu.since.store(arch::cycles(), Ordering::Relaxed);
+            cpu.switches_before.store(cpu.switches.load(Ordering::Relaxed), Ordering::Relaxed);
             arrive(cpu, next);
             // SAFETY: `next` came from a queue; the idle context holds nothing.
             unsafe { arch::switch(&cpu.idle_saved, next.saved.load(Ordering::Relaxed), &cpu.idle_on_cpu) };
