@@ -91,6 +91,7 @@ fn perform_now(table: &mut Table, command: Command, record: &mut Record, memory:
         }
         Command::Close => {
             let socket = table.remove(token)?;
+            record.set_number(NAME_AT, socket.lost());
             if first == 1 && socket.purpose == Purpose::Connection {
                 // Refused: it is closed without.
                 let _ = calls::reset_on_close(socket.descriptor());
@@ -108,7 +109,12 @@ fn perform_now(table: &mut Table, command: Command, record: &mut Record, memory:
         }
         Command::OpenEcho => open_echo(table, record, first),
         Command::Describe => {
-            let socket = table.get_for(token, Purpose::Connection)?.descriptor();
+            let socket = table.get(token)?;
+            record.set_number(NAME_AT, socket.lost());
+            if socket.purpose != Purpose::Connection {
+                return Ok(());
+            }
+            let socket = socket.descriptor();
             let (received, sent) = (calls::queued(socket, libc::FIONREAD), calls::queued(socket, libc::TIOCOUTQ));
             let state = calls::connection_state(socket).map_err(|error| failure(&error))?;
             record.set_number(FIRST_AT, state_number(state));
@@ -255,7 +261,11 @@ fn open_echo(table: &mut Table, record: &mut Record, version: u64) -> Result<(),
         _ => return Err(Failure::BadCommand),
     };
     let file = calls::open(family, libc::SOCK_DGRAM, protocol).map_err(|_| Failure::NotSupported)?;
-    record.set_number(TOKEN_AT, table.insert(Socket::new(file, Purpose::Datagrams, version == 6)));
+    let mut socket = Socket::new(file, Purpose::Datagrams, version == 6);
+    socket.is_echo = true;
+    // Refused: it is not told.
+    let _ = calls::tell_hops(socket.descriptor(), socket.version_6);
+    record.set_number(TOKEN_AT, table.insert(socket));
     Ok(())
 }
 

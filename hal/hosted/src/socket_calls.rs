@@ -192,6 +192,33 @@ pub(crate) fn pending_error(socket: RawFd) -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
+/// Segments of a connection that were sent once more.
+pub(crate) fn retransmitted(socket: RawFd) -> u32 {
+    // What the host tells of a connection (`struct tcp_info`), up to `tcpi_total_retrans`: that is the last number.
+    let mut told = [0; TOTAL_RETRANSMITTED_AT + 4];
+    let mut bytes = told.len() as libc::socklen_t;
+    // SAFETY: as in `pending_error`.
+    let answer =
+        unsafe { libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, told.as_mut_ptr().cast(), &mut bytes) };
+    let [.., a, b, c, d] = told;
+    if answer == 0 && bytes as usize == told.len() { u32::from_ne_bytes([a, b, c, d]) } else { 0 }
+}
+
+/// What a socket had no room for: connections that a listener's queue did not take, or datagrams.
+pub(crate) fn dropped(socket: RawFd) -> u32 {
+    let mut told = [0u32; DROPS + 1];
+    let mut bytes = mem::size_of_val(&told) as libc::socklen_t;
+    // SAFETY: as in `pending_error`.
+    let answer =
+        unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, told.as_mut_ptr().cast(), &mut bytes) };
+    if answer == 0 && bytes as usize == mem::size_of_val(&told) { told[DROPS] } else { 0 }
+}
+
+/// Where `tcpi_total_retrans` is in `struct tcp_info` (include/uapi/linux/tcp.h).
+const TOTAL_RETRANSMITTED_AT: usize = 100;
+/// Which of the numbers of `SO_MEMINFO` counts what found no room (include/uapi/linux/sock_diag.h: SK_MEMINFO_DROPS).
+const DROPS: usize = 8;
+
 /// The state of a connection, as the host numbers them.
 pub(crate) fn connection_state(socket: RawFd) -> io::Result<u8> {
     // Only the first byte is asked for.
@@ -275,6 +302,51 @@ pub(crate) fn receive_from(socket: RawFd, memory: Memory) -> io::Result<(usize, 
         libc::recvfrom(socket, vector.iov_base, vector.iov_len, libc::MSG_TRUNC, name.pointer_mut(), &mut bytes)
     })?;
     Ok((length, name.name()))
+}
+
+/// Receives an answer to an echo request, as `receive_from` does a datagram. Where a port would be is how many hops
+/// were left.
+pub(crate) fn receive_echo(socket: RawFd, memory: Memory) -> io::Result<(usize, Name)> {
+    let mut vector = memory.io_vector();
+    let mut name = HostName::empty();
+    let mut control = [0u64; 8];
+    // SAFETY: all-zero bytes are a valid msghdr: nothing.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_name = name.pointer_mut().cast();
+    message.msg_namelen = name.bytes;
+    message.msg_iov = &mut vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = mem::size_of_val(&control);
+    // SAFETY: the message names live memory of this function, and `memory`, as in `receive`.
+    let length = count(unsafe { libc::recvmsg(socket, &mut message, libc::MSG_TRUNC) })?;
+    Ok((length, Name { port: hops_left(&message), ..name.name() }))
+}
+
+/// Lets answers to echo requests tell how many hops were left.
+pub(crate) fn tell_hops(socket: RawFd, version_6: bool) -> io::Result<()> {
+    match version_6 {
+        true => set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1),
+        false => set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTTL, 1),
+    }
+}
+
+/// What a received message tells of hops; 0 where it does not.
+fn hops_left(message: &libc::msghdr) -> u16 {
+    // SAFETY: the host has filled in the message's control memory and how long it is.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
+    // SAFETY: it is null or a header within the control memory, which is aligned for one.
+    while let Some(header) = unsafe { next.as_ref() } {
+        let kind = (header.cmsg_level, header.cmsg_type);
+        if kind == (libc::IPPROTO_IP, libc::IP_TTL) || kind == (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) {
+            // SAFETY: both carry a number, which need not be aligned.
+            let hops = unsafe { libc::CMSG_DATA(next).cast::<libc::c_int>().read_unaligned() };
+            return u16::try_from(hops).unwrap_or(0);
+        }
+        // SAFETY: as for the first one.
+        next = unsafe { libc::CMSG_NXTHDR(message, next) };
+    }
+    0
 }
 
 /// Sends bytes of the host's own and then memory, in one piece. The answer counts both and may be short.

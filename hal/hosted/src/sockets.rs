@@ -64,6 +64,8 @@ pub(crate) struct Socket {
     pub(crate) local: Option<Name>,
     /// Where datagrams go.
     pub(crate) remote: Name,
+    /// Whether its datagrams are echo requests and their answers.
+    pub(crate) is_echo: bool,
     /// Bytes to be sent before the next ones.
     kept: Vec<u8>,
 }
@@ -72,7 +74,16 @@ impl Socket {
     /// One that was just made.
     pub(crate) fn new(file: OwnedFd, purpose: Purpose, version_6: bool) -> Self {
         let remote = Name::default();
-        Self { file, purpose, version_6, watched: Watched::No, finished: false, local: None, remote, kept: Vec::new() }
+        let (watched, finished, is_echo) = (Watched::No, false, false);
+        Self { file, purpose, version_6, watched, finished, local: None, remote, is_echo, kept: Vec::new() }
+    }
+
+    /// What it sent once more, or had no room for.
+    pub(crate) fn lost(&self) -> u64 {
+        u64::from(match self.purpose {
+            Purpose::Connection => calls::retransmitted(self.descriptor()),
+            Purpose::Listener | Purpose::Datagrams => calls::dropped(self.descriptor()),
+        })
     }
 
     /// The host's number for it.
@@ -381,7 +392,8 @@ fn token(index: u32, generation: u32) -> u64 {
 
 fn receive_datagram(socket: &Socket, memory: Memory) -> io::Result<usize> {
     let room = memory.bytes().checked_sub(SENDER_BYTES).ok_or(io::ErrorKind::InvalidInput)?;
-    let (length, sender) = calls::receive_from(socket.descriptor(), memory.first(room))?;
+    let receive = if socket.is_echo { calls::receive_echo } else { calls::receive_from };
+    let (length, sender) = receive(socket.descriptor(), memory.first(room))?;
     memory.after(room).fill(&sender.to_bytes());
     Ok(length.min(room))
 }
@@ -603,6 +615,61 @@ mod tests {
         }
         assert!(kinds.len() > 3, "{kinds:?}");
         assert_eq!(fixture.command(Command::Close, token, 0, Name::default()).0, 0);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let fixture = Fixture::new();
+        let lost = |command, token| {
+            let (answer, record) = fixture.command(command, token, 0, Name::default());
+            assert_eq!(answer, 0);
+            number_at(&record, NAME_AT)
+        };
+        let local = Name { address: calls::mapped([127, 0, 0, 1]), port: 0, scope: 0 };
+        let (_, record) = fixture.command(Command::Bind, 0, 0, local);
+        let (token, port) = (number_at(&record, TOKEN_AT), name_port(&record));
+        assert_eq!(lost(Command::Describe, token), 0);
+        let other = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
+        for _ in 0..1000 {
+            other.send_to(&[0; 8192], ("127.0.0.1", port)).expect("room to send");
+        }
+        assert!(lost(Command::Describe, token) > 0);
+        assert!(lost(Command::Close, token) > 0);
+
+        let (_, record) = fixture.command(Command::Listen, 0, 1, local);
+        let (token, port) = (number_at(&record, TOKEN_AT), name_port(&record));
+        assert_eq!(lost(Command::Describe, token), 0);
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        let wait = std::time::Duration::from_millis(20);
+        let _asking: Vec<_> = (0..6).map(|_| TcpStream::connect_timeout(&address, wait)).collect();
+        assert!(lost(Command::Close, token) > 0);
+    }
+
+    #[test]
+    fn an_echo_tells_how_many_hops_were_left() {
+        let fixture = Fixture::new();
+        let (answer, record) = fixture.command(Command::OpenEcho, 0, 4, Name::default());
+        if answer == failed(Failure::NotSupported) {
+            eprintln!("skipped: this host lets no program of this user ask for echoes (net.ipv4.ping_group_range)");
+            return;
+        }
+        let token = number_at(&record, TOKEN_AT);
+        let remote = Name { address: calls::mapped([127, 0, 0, 1]), port: 0, scope: 0 };
+        assert_eq!(fixture.command(Command::SetRemote, token, 0, remote).0, 0);
+        fixture.memory.fill(&[8, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(fixture.submit(DeviceOperation::Write, token, fixture.memory.first(8)), Some(8));
+        let read = || fixture.submit(DeviceOperation::Read, token, fixture.memory.first(64));
+        let mut answer = read();
+        while answer == Some(failed(Failure::WouldBlock)) {
+            answer = read();
+        }
+        assert_eq!(answer, Some(8));
+        let sender = fixture.bytes(64)[64 - SENDER_BYTES..].to_vec();
+        assert_eq!(u16::from_le_bytes([sender[16], sender[17]]), 64, "{sender:?}");
+    }
+
+    fn name_port(record: &[u8]) -> u16 {
+        u16::from_le_bytes([record[NAME_AT + 16], record[NAME_AT + 17]])
     }
 
     #[test]

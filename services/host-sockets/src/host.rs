@@ -26,7 +26,30 @@ const MOST_EVENTS: usize = 256;
 const AGAIN_AFTER_MS: u64 = 10;
 /// Connections accepted at once at most.
 pub const MOST_ACCEPTED: usize = 16;
+/// Where answers that carry no name tell what a socket sent once more or had no room for.
+const LOST_AT: usize = NAME_AT;
 const CONTROL_BYTES: usize = RECORD_BYTES + MOST_ACCEPTED * ACCEPTED_BYTES;
+
+/// What a socket is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes to and from another end.
+    Connection,
+    /// Connections are accepted from it.
+    Listener,
+    /// Datagrams, or echo requests.
+    Datagrams,
+}
+
+/// What a connection is like at a moment.
+pub struct Described {
+    /// As in `SocketRecord`.
+    pub state: u16,
+    /// Bytes that wait to be read.
+    pub receive_queued: u32,
+    /// Bytes to be sent or acknowledged.
+    pub send_queued: u32,
+}
 
 /// What is known of a socket between calls.
 #[derive(Default)]
@@ -57,6 +80,8 @@ pub struct Host {
     active: Cell<bool>,
     /// Whoever waits for a socket to be closed, because there can be no more.
     crowded: RefCell<Vec<Waker>>,
+    /// What sockets of each kind that are closed sent once more or had no room for.
+    lost: [Cell<u64>; 3],
 }
 
 /// An accepted connection.
@@ -139,6 +164,7 @@ impl Host {
             hearing: RefCell::default(),
             active: Cell::new(false),
             crowded: RefCell::default(),
+            lost: Default::default(),
         }))
     }
 
@@ -328,7 +354,7 @@ impl Host {
         decoded(completion.answer).map(|_| Record(completion.block))
     }
 
-    fn socket(self: &Rc<Host>, token: u64) -> Socket {
+    fn socket(self: &Rc<Host>, token: u64, kind: Kind) -> Socket {
         let watch = Rc::new(Watch { token: Cell::new(token), ..Watch::default() });
         let index = token as u32 as usize;
         let mut watches = self.watches.borrow_mut();
@@ -336,7 +362,12 @@ impl Host {
             watches.resize(index + 1, None);
         }
         watches[index] = Some(Rc::clone(&watch));
-        Socket { host: Rc::clone(self), watch, reset: Cell::new(false), closed: Cell::new(false) }
+        Socket { host: Rc::clone(self), watch, kind, reset: Cell::new(false), closed: Cell::new(false) }
+    }
+
+    /// What sockets of a kind that are closed sent once more or had no room for.
+    pub fn lost(&self, kind: Kind) -> u64 {
+        self.lost[kind as usize].get()
     }
 
     /// Takes connections at a name: the socket and the name it got.
@@ -352,7 +383,8 @@ impl Host {
     /// A socket for echo requests of ICMP (4) or ICMPv6 (6).
     pub fn open_echo(self: &Rc<Host>, version: u64) -> Result<Socket, Failure> {
         let fill = |record: &mut Record| record.set(FIRST_AT, version);
-        self.command(Command::OpenEcho, 0, fill, |record| record.number(TOKEN_AT)).map(|token| self.socket(token))
+        let token = self.command(Command::OpenEcho, 0, fill, |record| record.number(TOKEN_AT))?;
+        Ok(self.socket(token, Kind::Datagrams))
     }
 
     /// Begins to connect.
@@ -374,7 +406,12 @@ impl Host {
             record.set_name(name);
         };
         let (token, name) = self.command(command, 0, fill, |record| (record.number(TOKEN_AT), record.name()))?;
-        Ok((self.socket(token), name))
+        let kind = match command {
+            Command::Listen => Kind::Listener,
+            Command::Bind => Kind::Datagrams,
+            _ => Kind::Connection,
+        };
+        Ok((self.socket(token, kind), name))
     }
 
     /// Waits until a socket was closed: before that there can be no more.
@@ -398,6 +435,7 @@ impl Host {
 pub struct Socket {
     host: Rc<Host>,
     watch: Rc<Watch>,
+    kind: Kind,
     /// Whether the other end is told of a reset when it is closed.
     reset: Cell<bool>,
     closed: Cell<bool>,
@@ -421,7 +459,14 @@ impl Socket {
         }
         let reset = u64::from(self.reset.get());
         // The token is this value's own.
-        let _ = self.host.command(Command::Close, token, |record| record.set(FIRST_AT, reset), |_| ());
+        let closed = self.host.command(
+            Command::Close,
+            token,
+            |record| record.set(FIRST_AT, reset),
+            |record| record.number(LOST_AT),
+        );
+        let lost = &self.host.lost[self.kind as usize];
+        lost.set(lost.get() + closed.unwrap_or(0));
         let waiting = self.host.crowded.take();
         waiting.into_iter().for_each(Waker::wake);
         self.watch.blocked_to_read.set(false);
@@ -547,7 +592,8 @@ impl Socket {
             self.watch.watched.set(true);
             self.watch.blocked_to_read.set(true);
         }
-        let accepted = |(token, local, remote)| Accepted { socket: self.host.socket(token), local, remote };
+        let accepted =
+            |(token, local, remote)| Accepted { socket: self.host.socket(token, Kind::Connection), local, remote };
         records.map(|records| records.into_iter().map(accepted).collect())
     }
 
@@ -579,15 +625,24 @@ impl Socket {
         self.host.command(Command::SetRemote, self.token(), |record| record.set_name(remote), |_| ())
     }
 
-    /// State, bytes to be read and bytes to be sent of a connection.
-    pub fn describe(&self) -> Result<(u16, u32, u32), Failure> {
+    /// What it sent once more or had no room for so far.
+    pub fn lost_so_far(&self) -> u64 {
+        self.host.command(Command::Describe, self.token(), |_| (), |record| record.number(LOST_AT)).unwrap_or(0)
+    }
+
+    /// What a connection is like now.
+    pub fn describe(&self) -> Result<Described, Failure> {
         self.host.command(
             Command::Describe,
             self.token(),
             |_| (),
             |record| {
                 let queued = record.number(SECOND_AT);
-                (record.number(FIRST_AT) as u16, (queued >> 32) as u32, queued as u32)
+                Described {
+                    state: record.number(FIRST_AT) as u16,
+                    receive_queued: (queued >> 32) as u32,
+                    send_queued: queued as u32,
+                }
             },
         )
     }

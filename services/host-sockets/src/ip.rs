@@ -12,9 +12,10 @@ use sip::exheap::{ExBox, ExVec, Plain};
 
 use crate::connection::Ends;
 use crate::failures::ip_error;
-use crate::host::Host;
+use crate::host::{Described, Host, Kind, Socket};
 use crate::ping;
 use crate::transfer::Stream;
+use crate::udp::Datagrams;
 
 const TCP: u16 = 1;
 const UDP: u16 = 2;
@@ -23,8 +24,33 @@ const LISTENING: u16 = 1;
 /// A socket that a client has.
 struct Entry {
     ends: Ends,
-    protocol: u16,
-    stream: Weak<Stream>,
+    socket: Holder,
+}
+
+/// Whose it is; nothing of it is used when that is gone.
+enum Holder {
+    Connection(Weak<Stream>),
+    Listener(Weak<Socket>),
+    Datagrams(Weak<Datagrams>),
+}
+
+impl Holder {
+    fn kind(&self) -> Kind {
+        match self {
+            Holder::Connection(_) => Kind::Connection,
+            Holder::Listener(_) => Kind::Listener,
+            Holder::Datagrams(_) => Kind::Datagrams,
+        }
+    }
+
+    /// What it sent once more or had no room for.
+    fn lost(&self) -> u64 {
+        match self {
+            Holder::Connection(stream) => stream.upgrade().map_or(0, |stream| stream.socket.lost_so_far()),
+            Holder::Listener(socket) => socket.upgrade().map_or(0, |socket| socket.lost_so_far()),
+            Holder::Datagrams(datagrams) => datagrams.upgrade().map_or(0, |one| one.socket().lost_so_far()),
+        }
+    }
 }
 
 /// What this process knows of its sockets.
@@ -38,26 +64,26 @@ pub struct Known {
 }
 
 impl Known {
-    fn insert(&self, ends: Ends, protocol: u16, stream: Weak<Stream>) -> u64 {
+    fn insert(&self, ends: Ends, socket: Holder) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
-        self.entries.borrow_mut().insert(number, Entry { ends, protocol, stream });
+        self.entries.borrow_mut().insert(number, Entry { ends, socket });
         number
     }
 
     /// A connection: its number.
     pub fn add(&self, stream: &Rc<Stream>, ends: Ends) -> u64 {
-        self.insert(ends, TCP, Rc::downgrade(stream))
+        self.insert(ends, Holder::Connection(Rc::downgrade(stream)))
     }
 
     /// A listener.
-    pub fn add_listener(&self, local: SocketAddress) -> u64 {
-        self.insert(Ends { local, remote: nobody() }, TCP, Weak::new())
+    pub fn add_listener(&self, socket: &Rc<Socket>, local: SocketAddress) -> u64 {
+        self.insert(Ends { local, remote: nobody() }, Holder::Listener(Rc::downgrade(socket)))
     }
 
     /// A socket for datagrams.
-    pub fn add_datagrams(&self, local: SocketAddress) -> u64 {
-        self.insert(Ends { local, remote: nobody() }, UDP, Weak::new())
+    pub fn add_datagrams(&self, datagrams: &Rc<Datagrams>, local: SocketAddress) -> u64 {
+        self.insert(Ends { local, remote: nobody() }, Holder::Datagrams(Rc::downgrade(datagrams)))
     }
 
     /// It is no more.
@@ -80,17 +106,22 @@ impl Known {
         self.reset.set(self.reset.get() + 1);
     }
 
-    fn counters(&self) -> NetCounters {
+    /// What happened to the sockets of clients. Malformed packets are seen by the host alone.
+    fn counters(&self, host: &Host) -> NetCounters {
         let entries = self.entries.borrow();
+        let lost = |kind: Kind| {
+            let of_kind = entries.values().filter(|entry| entry.socket.kind() == kind);
+            host.lost(kind) + of_kind.map(|entry| entry.socket.lost()).sum::<u64>()
+        };
         NetCounters {
             tcp_connected: self.connected.get(),
             tcp_accepted: self.accepted.get(),
-            tcp_overflowed: 0,
+            tcp_overflowed: lost(Kind::Listener),
             tcp_reset: self.reset.get(),
-            tcp_retransmitted: 0,
+            tcp_retransmitted: lost(Kind::Connection),
             malformed: 0,
-            udp_overflowed: 0,
-            tcp_sockets: entries.values().filter(|entry| entry.protocol == TCP).count() as u64,
+            udp_overflowed: lost(Kind::Datagrams),
+            tcp_sockets: entries.values().filter(|entry| entry.socket.kind() != Kind::Datagrams).count() as u64,
         }
     }
 
@@ -109,16 +140,20 @@ fn nobody() -> SocketAddress {
 }
 
 fn record_of(entry: &Entry) -> SocketRecord {
-    let described = entry.stream.upgrade().and_then(|stream| stream.socket.describe().ok());
-    let is_listener = entry.protocol == TCP && entry.ends.remote.port == 0;
-    let nothing = (if is_listener { LISTENING } else { 0 }, 0, 0);
-    let (state, receive_queued, send_queued) = described.unwrap_or(nothing);
+    let described = match &entry.socket {
+        Holder::Connection(stream) => stream.upgrade().and_then(|stream| stream.socket.describe().ok()),
+        Holder::Listener(_) | Holder::Datagrams(_) => None,
+    };
+    let kind = entry.socket.kind();
+    let state = if kind == Kind::Listener { LISTENING } else { 0 };
+    let nothing = Described { state, receive_queued: 0, send_queued: 0 };
+    let Described { state, receive_queued, send_queued } = described.unwrap_or(nothing);
     SocketRecord {
         local_address: entry.ends.local.address,
         remote_address: entry.ends.remote.address,
         local_port: entry.ends.local.port,
         remote_port: entry.ends.remote.port,
-        protocol: entry.protocol,
+        protocol: if kind == Kind::Datagrams { UDP } else { TCP },
         state,
         receive_queued,
         send_queued,
@@ -236,7 +271,7 @@ pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: ip_configuration::E
                 Ok(records) => next.sockets(records),
                 Err(error) => next.failed(error),
             },
-            ExpReady::GetCounters { next } => match ExBox::new(known.counters()) {
+            ExpReady::GetCounters { next } => match ExBox::new(known.counters(&host)) {
                 Ok(counters) => next.counters(counters),
                 Err(_) => next.failed(IpError::Exhausted),
             },

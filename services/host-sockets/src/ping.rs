@@ -58,7 +58,7 @@ pub async fn ping<E: TypedEndpoint>(
             Ok((answer, sender)) if is_answer(&answer, is_version_4, sequence) => {
                 let round_trip_ns = monotonic().saturating_sub(sent_ns);
                 let bytes = (answer.len() - HEADER_BYTES) as u32;
-                // The device puts them where a datagram's port would be.
+                // There is no port: the device tells them in its place.
                 return Some(Ok(Pong { address: sender.address, round_trip_ns, bytes, hops_left: sender.port }));
             }
             Ok(_) => continue,

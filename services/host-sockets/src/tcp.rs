@@ -112,7 +112,8 @@ async fn serve_listener(
     local: SocketAddress,
     mut client: tcp_listener::Exp<tcp_listener::states::Ready>,
 ) {
-    let number = known.add_listener(local);
+    let socket = Rc::new(socket);
+    let number = known.add_listener(&socket, local);
     let mut waiting = VecDeque::new();
     while let OfListener::Accept { next } = client.receive_async().await {
         client = match accept(&host, &socket, &mut waiting, &next).await {

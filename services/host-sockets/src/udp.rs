@@ -38,8 +38,10 @@ fn bind(host: &Rc<Host>, known: &Rc<Known>, local: &SocketAddress) -> Result<(Bo
     let (socket, local) = host.bind(local)?;
     let known = Rc::clone(known);
     drop(executor::spawn(async move {
-        let number = known.add_datagrams(local);
-        serve_socket(Datagrams::new(socket), exporter).await;
+        let datagrams = Rc::new(Datagrams::new(socket));
+        let number = known.add_datagrams(&datagrams, local);
+        serve_socket(&datagrams, exporter).await;
+        drop(datagrams);
         known.remove(number);
     }));
     Ok((importer, local))
@@ -83,7 +85,7 @@ impl Datagrams {
     }
 }
 
-async fn serve_socket(datagrams: Datagrams, mut client: udp_socket::Exp<udp_socket::states::Ready>) {
+async fn serve_socket(datagrams: &Datagrams, mut client: udp_socket::Exp<udp_socket::states::Ready>) {
     loop {
         client = match client.receive_async().await {
             OfSocket::Send { data, count, remote, next } => {
