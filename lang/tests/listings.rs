@@ -97,7 +97,11 @@ fn the_listings_among_the_contracts_are_those_of_the_paper() {
     let elided = ["PacketForTransmit", "GetTransmittedPacket", "TransmittedPacket"];
     let batches = ["Exchange", "Exchanged"];
     let further = [elided.as_slice(), &batches].concat();
-    assert_eq!(steps(device, &further), steps(&printed[0], &[]), "only arguments differ, what the paper elides, and batches");
+    assert_eq!(
+        steps(device, &further),
+        steps(&printed[0], &[]),
+        "only arguments differ, what the paper elides, and batches"
+    );
     let events = &unit.contract("NicEvents").expect("the contract").automaton;
     assert_eq!(events.states, automata(AS_PRINTED[1])[0].states);
 }
