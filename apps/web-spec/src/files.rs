@@ -70,6 +70,12 @@ impl Files {
         Ok(OpenFile { files: self, open })
     }
 
+    /// Opens a file to be read as it is now.
+    pub async fn open_now(&self, path: &str) -> Result<OpenFile<'_>, AccessError> {
+        drop(self.take_open(path));
+        Ok(OpenFile { files: self, open: self.open_anew(path).await? })
+    }
+
     fn take_open(&self, path: &str) -> Option<Open> {
         let mut all = self.open.borrow_mut();
         let now = monotonic();

@@ -249,7 +249,10 @@ async fn send_file(exchange: Exchange, state: &State, path: &str, kind: &'static
         Err(error) => return exchange.reply(Reply::error(status_of(error), error)).await,
     };
     if count as u64 >= opened.bytes() {
-        opened.keep();
+        // Others ask for it, too; the log is another one with each line.
+        if state.log.path() != Some(path) {
+            opened.keep();
+        }
         return exchange.reply(Reply::block(kind, first, count)).await;
     }
     let answer = exchange.begin(200, &AnswerHead::of_type(kind)).await?;
@@ -258,9 +261,19 @@ async fn send_file(exchange: Exchange, state: &State, path: &str, kind: &'static
 
 /// Opens a file and reads it whole, or its first piece.
 async fn read_first<'a>(state: &'a State, path: &str) -> Result<(OpenFile<'a>, ExVec<u8>, usize), AccessError> {
-    let opened = state.files.open(path).await?;
-    let room = usize::try_from(opened.bytes()).unwrap_or(PIECE_BYTES).clamp(1, PIECE_BYTES);
-    opened.read(0, room).await
+    let room = |opened: &OpenFile<'_>| usize::try_from(opened.bytes()).unwrap_or(PIECE_BYTES).clamp(1, PIECE_BYTES);
+    if state.log.path() != Some(path) {
+        let opened = state.files.open(path).await?;
+        let most = room(&opened);
+        let (opened, first, count) = opened.read(0, most).await?;
+        // One that stayed open may have become shorter meanwhile.
+        if count as u64 == opened.bytes().min(most as u64) {
+            return Ok((opened, first, count));
+        }
+    }
+    let opened = state.files.open_now(path).await?;
+    let most = room(&opened);
+    opened.read(0, most).await
 }
 
 /// Sends the first piece of a file and all that follow, each read while nobody waits for it.
