@@ -10,7 +10,7 @@ use http::range::ByteRange;
 use sip::exheap::ExVec;
 
 use crate::Server;
-use crate::blocks::PIECE_BYTES;
+use crate::blocks::{MOST_BYTES, PIECE_BYTES};
 use crate::cache::Entry;
 use crate::plan::Content;
 use crate::store::{FileChannel, StoreError, of_file};
@@ -149,16 +149,53 @@ pub(crate) async fn send_file(
     let size = entry.attributes.size_bytes;
     let sent = match content {
         Content::Nothing(304) => send_head(server, wire, manner, 304, &entry.fields).await,
+        Content::CodedNotModified => send_head(server, wire, manner, 304, entry.coded_fields()).await,
         Content::Nothing(416) => {
             let field = format!("content-range: bytes */{size}\r\n");
             send_page(server, wire, manner, 416, "", &field).await
         }
         Content::Nothing(status) => send_page(server, wire, manner, status, "", "").await,
+        Content::Coded => return send_coded(server, wire, manner, entry).await,
         Content::Whole => return send_part(server, wire, manner, entry, None).await,
         Content::Part(part) => return send_part(server, wire, manner, entry, Some(part)).await,
         Content::Parts(parts) => return send_parts(server, wire, manner, entry, &parts).await,
     };
     Ok(sent?)
+}
+
+/// Sends all of a file in the coding `gzip`, or as it is where that makes it no shorter.
+async fn send_coded(server: &Server, wire: &mut Wire, manner: Manner, entry: &Rc<Entry>) -> Result<Sent, Unsent> {
+    let cut = Cut { status: 200 };
+    let coded = match server.coded.find(&entry.attributes) {
+        Some(coded) => coded,
+        None => {
+            let block = match whole(server, entry).await {
+                Ok(block) => block,
+                Err(StoreError::Changed) => return Err(Unsent::Changed),
+                Err(error) => return Ok(send_trouble(server, wire, manner, error).await?),
+            };
+            let size = entry.attributes.size_bytes as usize;
+            let coded = server.coded.make(&entry.attributes, block.get(..size).unwrap_or(&[]));
+            if let Some(block) = server.cache.give_warm(entry, block) {
+                server.blocks.give(block);
+            }
+            coded
+        }
+    };
+    if coded.is_empty() {
+        return send_part(server, wire, manner, entry, None).await;
+    }
+    let content: &[u8] = if manner.is_head { &[] } else { &coded };
+    let mut block = server.blocks.take(HEAD_BYTES + content.len()).map_err(|_| cut)?;
+    let mut head = HeadWriter::new(&mut block);
+    begin_head(server, &mut head, 200, manner);
+    head.number_field("content-length", coded.len() as u64);
+    head.put(entry.coded_fields());
+    head.put(b"\r\n");
+    head.put(content);
+    let count = head.finish().ok_or(cut)?;
+    server.blocks.give(wire.write(block, 0, count).await.map_err(|Gone| cut)?);
+    Ok(Sent { status: 200, content_bytes: content.len() as u64, goes_on: manner.keep_alive })
 }
 
 /// Writes the head of an answer with all of a file, or one part of it.
@@ -214,18 +251,28 @@ async fn send_part(
         return Ok(Sent { status, content_bytes: 0, goes_on: manner.keep_alive });
     }
     let sent = Sent { status, content_bytes: range.length, goes_on: manner.keep_alive };
-    if entry.attributes.size_bytes <= WHOLE_BYTES {
-        let block = match whole(server, entry).await {
+    let kept = server.cache.take_warm(entry);
+    // A long file is read as a whole only where it can be kept.
+    let is_short = entry.attributes.size_bytes <= WHOLE_BYTES;
+    let is_long_whole = !is_short && (kept.is_some() || part.is_none());
+    let room = if is_long_whole { server.cache.room(entry.attributes.size_bytes) } else { None };
+    if is_short || kept.is_some() || room.is_some() {
+        let read = match kept {
+            Some(block) => Ok(block),
+            None => read_whole(server, entry).await,
+        };
+        let block = match read {
             Ok(block) => block,
             Err(StoreError::Changed) => return Err(Unsent::Changed),
             Err(error) => return Ok(send_trouble(server, wire, manner, error).await?),
         };
         let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
-        // The file has at most WHOLE_BYTES.
+        // The file has at most as many bytes as the longest block.
         let data = (block, range.start as usize, range.length as usize);
         let (head, block) = wire.write_two(head, data).await.map_err(|Gone| cut)?;
         server.blocks.give(head);
-        if let Some(block) = server.cache.give_warm(entry, block, server.now_ns()) {
+        drop(room);
+        if let Some(block) = server.cache.give_warm(entry, block) {
             server.blocks.give(block);
         }
         return Ok(sent);
@@ -352,10 +399,15 @@ pub(crate) async fn send_trouble(
 
 /// A block with the whole content of a file at its start.
 async fn whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, StoreError> {
-    if let Some(block) = server.cache.take_warm(entry) {
-        return Ok(block);
+    match server.cache.take_warm(entry) {
+        Some(block) => Ok(block),
+        None => read_whole(server, entry).await,
     }
+}
+
+async fn read_whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, StoreError> {
     let mut reader = Reader::new(server, entry, ByteRange { start: 0, length: entry.attributes.size_bytes });
+    reader.piece_bytes = MOST_BYTES;
     Ok(reader.first().await?.0)
 }
 
@@ -365,12 +417,14 @@ struct Reader<'a> {
     entry: Rc<Entry>,
     offset: u64,
     end: u64,
+    piece_bytes: usize,
     asked: Option<(contracts::file::Imp<contracts::file::states::ReadyAfterRead>, usize)>,
 }
 
 impl<'a> Reader<'a> {
     fn new(server: &'a Server, entry: &Rc<Entry>, range: ByteRange) -> Reader<'a> {
-        Reader { server, entry: entry.clone(), offset: range.start, end: range.start + range.length, asked: None }
+        let end = range.start + range.length;
+        Reader { server, entry: entry.clone(), offset: range.start, end, piece_bytes: PIECE_BYTES, asked: None }
     }
 
     /// Whether all was given.
@@ -394,7 +448,7 @@ impl<'a> Reader<'a> {
     }
 
     fn ask_on(&mut self, channel: FileChannel) -> Result<(), StoreError> {
-        let count = (self.end - self.offset).min(PIECE_BYTES as u64) as usize;
+        let count = (self.end - self.offset).min(self.piece_bytes as u64) as usize;
         let block = self.server.blocks.take(count).map_err(|_| StoreError::Unavailable)?;
         self.asked = Some((channel.read(block, self.offset, count as u32), count));
         Ok(())

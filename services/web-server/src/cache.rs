@@ -1,8 +1,8 @@
 //! Files that are open, for as long as what is known of them can be believed.
 //!
 //! Key types: [`Cache`], [`Entry`]. After [`VALID_NS`] a file is opened again by its path, so whoever changes it, or
-//! puts another in its place, waits no longer than that to see it served. Whole small files that were read in that
-//! time are kept in the blocks in which they are sent.
+//! puts another in its place, waits no longer than that to see it served. Whole small files are kept in the blocks in
+//! which they are sent; where a file that is opened again is as it was, so is its content.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -15,17 +15,21 @@ use http::conditional::Validators;
 use http::{content_type, date};
 use sip::exheap::ExVec;
 
+use crate::blocks::block_bytes;
+use crate::coded;
 use crate::store::{FileChannel, Opened};
 
 /// How long what is known of a file is believed.
 const VALID_NS: u64 = 1_000_000_000;
+/// How long the content of a file is kept that is not opened again.
+const KEPT_NS: u64 = 10_000_000_000;
 /// A file that was changed at most so many seconds ago may change again without its time telling it.
 const UNSETTLED_S: i64 = 2;
 const WAYS: usize = 4;
 const SETS: usize = 512;
 /// Channels to one file that are kept while nobody reads.
 const MOST_CHANNELS: usize = 8;
-/// Bytes of contents that are kept.
+/// Bytes of contents that are kept, where nobody says how many.
 const MOST_WARM_BYTES: usize = 16 << 20;
 /// Blocks with the content of one file that are kept.
 const MOST_WARM_BLOCKS: usize = 64;
@@ -41,6 +45,10 @@ pub(crate) struct Entry {
     /// What kind of content it has.
     pub(crate) content_type: &'static str,
     etag: Box<[u8]>,
+    /// The same content in the coding `gzip`, where it is sent so.
+    coded: Option<CodedForm>,
+    /// Whether it cannot change any more without its time telling it.
+    is_settled: bool,
     opened_ns: u64,
     /// Whether requests to come may find it.
     is_cached: Cell<bool>,
@@ -48,24 +56,33 @@ pub(crate) struct Entry {
     warm: RefCell<Vec<ExVec<u8>>>,
 }
 
+/// What is told of a file's content in the coding `gzip`.
+struct CodedForm {
+    etag: Box<[u8]>,
+    fields: Box<[u8]>,
+}
+
 impl Entry {
     /// A file as it was just opened. `wall_s` is the time of day in seconds since 1970-01-01 00:00 UTC.
     pub(crate) fn new(path: &str, opened: Opened, now_ns: u64, wall_s: i64) -> Entry {
         let Opened { channel, attributes } = opened;
-        let weak = if (wall_s - attributes.modified_s).abs() <= UNSETTLED_S { "W/" } else { "" };
+        let is_settled = (wall_s - attributes.modified_s).abs() > UNSETTLED_S;
+        let weak = if is_settled { "" } else { "W/" };
         let etag = format!("{weak}\"{:x}-{:x}-{:x}\"", attributes.node, attributes.modified_s, attributes.size_bytes);
         let content_type = content_type::of(path);
-        let mut fields = Vec::with_capacity(192);
-        for (name, value) in [
-            ("content-type", content_type.as_bytes()),
-            ("last-modified", &date::header(attributes.modified_s)),
-            ("etag", etag.as_bytes()),
-            ("accept-ranges", b"bytes"),
-        ] {
-            fields.extend_from_slice(name.as_bytes());
-            fields.extend_from_slice(b": ");
-            fields.extend_from_slice(value);
-            fields.extend_from_slice(b"\r\n");
+        let date = date::header(attributes.modified_s);
+        let mut fields = fields(content_type, &date, &etag);
+        // What is kept coded is known by what makes a tag strong.
+        let is_coded = weak.is_empty() && coded::is_worth_it(content_type, attributes.size_bytes);
+        let coded = is_coded.then(|| {
+            fields.extend_from_slice(b"accept-ranges: bytes\r\nvary: accept-encoding\r\n");
+            let coded_etag = format!("{}-gzip\"", etag.trim_end_matches('"'));
+            let mut coded_fields = self::fields(content_type, &date, &coded_etag);
+            coded_fields.extend_from_slice(b"content-encoding: gzip\r\nvary: accept-encoding\r\n");
+            CodedForm { etag: coded_etag.into_bytes().into(), fields: coded_fields.into() }
+        });
+        if !is_coded {
+            fields.extend_from_slice(b"accept-ranges: bytes\r\n");
         }
         Entry {
             path: path.into(),
@@ -73,6 +90,8 @@ impl Entry {
             fields: fields.into(),
             content_type,
             etag: etag.into_bytes().into(),
+            coded,
+            is_settled,
             opened_ns: now_ns,
             is_cached: Cell::new(false),
             channels: RefCell::new(Vec::from([channel])),
@@ -83,6 +102,17 @@ impl Entry {
     /// What a conditional request is judged by.
     pub(crate) fn validators(&self) -> Validators<'_> {
         Validators { etag: &self.etag, modified_s: self.attributes.modified_s }
+    }
+
+    /// What a conditional request for the content in the coding `gzip` is judged by; none if it is not sent so.
+    pub(crate) fn coded_validators(&self) -> Option<Validators<'_>> {
+        let CodedForm { etag, .. } = self.coded.as_ref()?;
+        Some(Validators { etag, modified_s: self.attributes.modified_s })
+    }
+
+    /// The fields of an answer with the content in the coding `gzip`.
+    pub(crate) fn coded_fields(&self) -> &[u8] {
+        self.coded.as_ref().map_or(&[], |coded| &coded.fields)
     }
 
     /// A channel to read on, if one is free.
@@ -98,11 +128,28 @@ impl Entry {
         }
     }
 
+    fn is_believed(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.opened_ns) <= VALID_NS
+    }
+
     /// Whether an opened file is this one, as it is.
     pub(crate) fn is_same(&self, other: &FileAttributes) -> bool {
         let mine = &self.attributes;
         (mine.node, mine.size_bytes, mine.modified_s) == (other.node, other.size_bytes, other.modified_s)
     }
+}
+
+/// The fields of an answer that tell of a file, each with its line's end.
+fn fields(content_type: &str, date: &[u8], etag: &str) -> Vec<u8> {
+    let mut fields = Vec::with_capacity(256);
+    let lines = [("content-type", content_type.as_bytes()), ("last-modified", date), ("etag", etag.as_bytes())];
+    for (name, value) in lines {
+        fields.extend_from_slice(name.as_bytes());
+        fields.extend_from_slice(b": ");
+        fields.extend_from_slice(value);
+        fields.extend_from_slice(b"\r\n");
+    }
+    fields
 }
 
 struct Slot {
@@ -116,8 +163,21 @@ pub(crate) struct Cache {
     sets: RefCell<Vec<Vec<Slot>>>,
     clock: Cell<u64>,
     warm_bytes: Cell<usize>,
+    most_warm_bytes: Cell<usize>,
     hits: Cell<u64>,
     misses: Cell<u64>,
+}
+
+/// Room for the whole content of a long file while it is read and sent; given back when this is dropped.
+pub(crate) struct Room<'a> {
+    cache: &'a Cache,
+    bytes: usize,
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.cache.warm_bytes.set(self.cache.warm_bytes.get() - self.bytes);
+    }
 }
 
 impl Cache {
@@ -128,6 +188,7 @@ impl Cache {
             sets: RefCell::new(sets),
             clock: Cell::new(0),
             warm_bytes: Cell::new(0),
+            most_warm_bytes: Cell::new(MOST_WARM_BYTES),
             hits: Cell::new(0),
             misses: Cell::new(0),
         }
@@ -160,14 +221,10 @@ impl Cache {
         let hash = hash(path.as_bytes());
         let mut sets = self.sets.borrow_mut();
         let set = &mut sets[hash as usize % SETS];
-        let index = set.iter().position(|slot| slot.hash == hash && *slot.entry.path == *path)?;
-        if now_ns.saturating_sub(set[index].entry.opened_ns) > VALID_NS {
-            let old = set.swap_remove(index).entry;
-            self.cool(&old);
-            return None;
-        }
-        set[index].used = self.tick();
-        Some(set[index].entry.clone())
+        let found = |slot: &&mut Slot| slot.hash == hash && *slot.entry.path == *path;
+        let slot = set.iter_mut().find(found).filter(|slot| slot.entry.is_believed(now_ns))?;
+        slot.used = self.tick();
+        Some(slot.entry.clone())
     }
 
     /// Takes a file in; of a set that is full, the one that was asked for longest ago goes.
@@ -184,6 +241,10 @@ impl Cache {
             None => set.push(slot),
             Some(index) => {
                 let old = core::mem::replace(&mut set[index], slot).entry;
+                if old.path == entry.path && old.is_settled && old.is_same(&entry.attributes) {
+                    // Whatever is changed in a settled file from now on changes its time as well.
+                    entry.warm.borrow_mut().append(&mut old.warm.borrow_mut());
+                }
                 self.cool(&old);
             }
         }
@@ -197,17 +258,36 @@ impl Cache {
         self.cool(entry);
     }
 
-    /// Closes the files that are believed in no more.
+    /// Closes the files that are believed in no more, and after a while forgets their contents.
     pub(crate) fn sweep(&self, now_ns: u64) {
         for set in self.sets.borrow_mut().iter_mut() {
-            set.retain(|slot| {
-                let is_valid = now_ns.saturating_sub(slot.entry.opened_ns) <= VALID_NS;
-                if !is_valid {
-                    self.cool(&slot.entry);
+            set.retain(|Slot { entry, .. }| {
+                if !entry.is_believed(now_ns) {
+                    entry.channels.borrow_mut().clear();
                 }
-                is_valid
+                let is_kept = now_ns.saturating_sub(entry.opened_ns) <= KEPT_NS && !entry.warm.borrow().is_empty()
+                    || entry.is_believed(now_ns);
+                if !is_kept {
+                    self.cool(entry);
+                }
+                is_kept
             });
         }
+    }
+
+    /// Lets so many bytes of contents be kept.
+    pub(crate) fn keep_at_most(&self, bytes: usize) {
+        self.most_warm_bytes.set(bytes);
+    }
+
+    /// Room for a long file as a whole, which counts with what is kept; none where there is too little.
+    pub(crate) fn room(&self, bytes: u64) -> Option<Room<'_>> {
+        let bytes = block_bytes(usize::try_from(bytes).ok()?)?;
+        let held = self.warm_bytes.get() + bytes;
+        (held <= self.most_warm_bytes.get()).then(|| {
+            self.warm_bytes.set(held);
+            Room { cache: self, bytes }
+        })
     }
 
     /// A block that holds the whole content of a file.
@@ -218,11 +298,10 @@ impl Cache {
     }
 
     /// Keeps a block that holds the whole content of a file, or gives it back.
-    pub(crate) fn give_warm(&self, entry: &Entry, block: ExVec<u8>, now_ns: u64) -> Option<ExVec<u8>> {
+    pub(crate) fn give_warm(&self, entry: &Entry, block: ExVec<u8>) -> Option<ExVec<u8>> {
         let bytes = self.warm_bytes.get() + block.len();
         let mut warm = entry.warm.borrow_mut();
-        let is_old = now_ns.saturating_sub(entry.opened_ns) > VALID_NS;
-        if is_old || !entry.is_cached.get() || bytes > MOST_WARM_BYTES || warm.len() >= MOST_WARM_BLOCKS {
+        if !entry.is_cached.get() || bytes > self.most_warm_bytes.get() || warm.len() >= MOST_WARM_BLOCKS {
             return Some(block);
         }
         warm.push(block);

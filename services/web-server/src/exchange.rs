@@ -164,7 +164,11 @@ impl Talk<'_, '_> {
                     exchange = match self.content.next(self.server, self.wire, most).await {
                         Ok((_, 0)) => next.end_of_body(),
                         Ok((block, count)) => next.body(block, count as u32),
-                        Err(()) => next.body_failed(),
+                        Err(()) => {
+                            // Where the next request begins is not known.
+                            self.manner.keep_alive = false;
+                            next.body_failed()
+                        }
                     };
                 }
                 ExpReady::Reply { status, head, body, count, next } => {

@@ -2,10 +2,11 @@
 //!
 //! All that is known of HTTP is in the library `http`; here are the channels. Every connection is a task on one
 //! thread. [`listener`] takes connections, [`connection`] serves one, [`plan`] judges a request, [`answers`] sends;
-//! [`store`] is the way to the file system, [`cache`] the files that are open, [`wire`] and [`input`] the two
-//! directions of a connection, [`blocks`] what is used again; [`applications`] are child processes
-//! that answer for a path, [`exchange`] is one request to one. [`status`] tells what was done. The content of a file is read into a block, and that
-//! block is lent to the network stack: no byte of it is copied here. Deliberately not here: TLS.
+//! [`store`] is the way to the file system, [`cache`] the files that are open, [`coded`] what of them is kept in a
+//! shorter form, [`wire`] and [`input`] the two directions of a connection, [`blocks`] what is used again;
+//! [`applications`] are child processes that answer for a path, [`exchange`] is one request to one. [`status`] tells
+//! what was done. The content of a file is read into a block, and that block is lent to the network stack: no byte of
+//! it is copied here, unless it is sent coded. Deliberately not here: TLS.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod answers;
 mod applications;
 mod blocks;
 mod cache;
+mod coded;
 mod connection;
 mod exchange;
 mod input;
@@ -40,6 +42,7 @@ use sip::{Deadline, executor, time};
 use applications::Application;
 use blocks::Blocks;
 use cache::Cache;
+use coded::Coded;
 use log::AccessLog;
 use status::Counters;
 use store::Store;
@@ -67,6 +70,7 @@ struct Server {
     limits: Limits,
     store: Store,
     cache: Cache,
+    coded: Coded,
     blocks: Blocks,
     log: AccessLog,
     applications: Vec<Application>,
@@ -101,15 +105,18 @@ pub fn main(startup: Startup) -> i32 {
             return 2;
         }
     };
+    let cache = Cache::new();
+    cache.keep_at_most(usize::try_from(startup.kept_bytes).unwrap_or(0));
     let server = Rc::new(Server {
         applications,
         store: Store::new(startup.namespace, &startup.root),
         root_path: startup.root,
         tcp_path: startup.tcp,
         limits,
-        cache: Cache::new(),
+        cache,
+        coded: Coded::default(),
         blocks: Blocks::default(),
-        log: AccessLog::new(&startup.log),
+        log: AccessLog::new(&startup.log, u64::try_from(startup.log_bytes).unwrap_or(u64::MAX)),
         scratch: RefCell::new(String::new()),
         connections: Cell::new(0),
         counters: Counters::default(),

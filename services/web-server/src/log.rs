@@ -1,8 +1,9 @@
 //! The access log: a line for each answer, gathered here and written now and then.
 //!
-//! A log that cannot be written stops nobody: lines wait up to [`MOST_WAITING_BYTES`], and what comes then is counted
-//! and not kept.
+//! A log that cannot be written, as when its volume is full, stops nobody: lines wait up to [`MOST_WAITING_BYTES`], and
+//! what comes then is counted and not kept. A log that has grown long becomes the one before, and a new one begins.
 
+use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,14 +24,20 @@ use crate::plan::Noted;
 use crate::store::FileChannel;
 
 /// How often lines are written.
-const PAUSE_MS: u64 = 500;
+const PAUSE_MS: u64 = 250;
 /// How long it is waited before a log that could not be written is tried again.
 const LONG_PAUSE_MS: u64 = 2000;
-const MOST_WAITING_BYTES: usize = 1 << 20;
+const MOST_WAITING_BYTES: usize = 4 << 20;
+/// What is put behind the name of the log before.
+const BEFORE: &str = ".1";
 
 /// Lines that are on their way to the file.
 pub(crate) struct AccessLog {
     path: String,
+    /// Bytes after which a new one begins.
+    most_bytes: u64,
+    /// It could not have the name of the one before, which was said.
+    cannot_begin_anew: Cell<bool>,
     waiting: RefCell<Vec<u8>>,
     /// Lines that were not kept, and were not told of yet.
     lost: Cell<u64>,
@@ -40,10 +47,12 @@ pub(crate) struct AccessLog {
 }
 
 impl AccessLog {
-    /// A log to the file at this path of the namespace; without a path, none.
-    pub(crate) fn new(path: &str) -> AccessLog {
+    /// A log to the file at this path of the namespace; without a path, none. A new one begins after so many bytes.
+    pub(crate) fn new(path: &str, most_bytes: u64) -> AccessLog {
         AccessLog {
             path: String::from(path),
+            most_bytes,
+            cannot_begin_anew: Cell::new(false),
             waiting: RefCell::new(Vec::new()),
             lost: Cell::new(0),
             told_lost: Cell::new(0),
@@ -129,15 +138,17 @@ async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
     let log = &server.log;
     let lines = core::mem::take(&mut *log.waiting.borrow_mut());
     let mut rest = lines.as_slice();
+    let mut bytes = 0;
     while !rest.is_empty() {
         let (piece, later) = rest.split_at(rest.len().min(PIECE_BYTES));
         let Ok(mut block) = server.blocks.take(piece.len()) else { break };
         block[..piece.len()].copy_from_slice(piece);
         match file.append(block, piece.len() as u32).receive_async().await {
-            ImpReadyAfterAppend::Appended { data, next, .. } => {
+            ImpReadyAfterAppend::Appended { data, next, offset } => {
                 server.blocks.give(data);
                 file = next;
                 rest = later;
+                bytes = offset.saturating_add(piece.len() as u64);
             }
             ImpReadyAfterAppend::WriteFailed { written, .. } => {
                 keep(log, rest.get(written as usize..).unwrap_or(&[]));
@@ -161,7 +172,22 @@ async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
         lines.clear();
         *log.waiting.borrow_mut() = lines;
     }
+    if bytes >= log.most_bytes && !log.cannot_begin_anew.get() {
+        drop(file);
+        return begin_anew(server).await;
+    }
     Some(file)
+}
+
+/// Gives the log the name of the one before, which is no more then, and opens a new one. Where it cannot have that
+/// name, it grows on.
+async fn begin_anew(server: &Server) -> Option<FileChannel> {
+    let log = &server.log;
+    if server.store.rename(&log.path, &format!("{}{BEFORE}", log.path)).await.is_err() {
+        log.cannot_begin_anew.set(true);
+        report::error(format_args!("{} is long and cannot be renamed; it grows on", log.path));
+    }
+    server.store.open_log(&log.path).await.ok()
 }
 
 /// Puts lines back in front of those that came meanwhile.

@@ -11,7 +11,7 @@ use http::application;
 use http::conditional::{self, Verdict};
 use http::range::{self, ByteRange, Ranges};
 use http::request::{self, Framing, Method, Rejection, Request};
-use http::target;
+use http::{gzip, target};
 
 use crate::Server;
 use crate::cache::Entry;
@@ -33,12 +33,16 @@ pub(crate) struct Noted {
 pub(crate) enum Content {
     /// All of it.
     Whole,
+    /// All of it, in the coding `gzip`.
+    Coded,
     /// A part.
     Part(ByteRange),
     /// Several parts.
     Parts(Vec<ByteRange>),
     /// 304, 412 and 416: nothing.
     Nothing(u16),
+    /// 304, of what the client has in the coding `gzip`.
+    CodedNotModified,
 }
 
 /// What is done about a request.
@@ -139,6 +143,17 @@ fn told(request: &Request<'_, '_>, path: &str, address: &str) -> Vec<u8> {
 /// What of an open file is asked for.
 fn select(server: &Server, request: &Request<'_, '_>, entry: Rc<Entry>) -> Action {
     let now = server.wall_s();
+    if request.header("range").is_none()
+        && let Some(there) = entry.coded_validators()
+        && gzip::is_accepted(request)
+    {
+        let content = match conditional::judge(request, there, now) {
+            Verdict::NotModified => Content::CodedNotModified,
+            Verdict::Failed => Content::Nothing(412),
+            Verdict::Serve => Content::Coded,
+        };
+        return Action::Send(entry, content);
+    }
     let content = match conditional::judge(request, entry.validators(), now) {
         Verdict::NotModified => Content::Nothing(304),
         Verdict::Failed => Content::Nothing(412),

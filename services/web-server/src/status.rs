@@ -78,6 +78,7 @@ fn text(server: &Server) -> String {
     line("open-files-found", hits);
     line("open-files-missed", misses);
     line("kept-content-bytes", server.cache.warm_bytes() as u64);
+    line("kept-gzip-bytes", server.coded.bytes() as u64);
     line("blocks-allocated", server.blocks.allocated());
     line("log-lines-lost", server.log.lost());
     for application in &server.applications {

@@ -204,6 +204,17 @@ impl Store {
         }
     }
 
+    /// Gives a file of the namespace another name in the same folder; what had that name before has it no more.
+    pub(crate) async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let (folder, from) = path::split_last(from).ok_or(StoreError::NotFound)?;
+        let (_, to) = path::split_last(to).ok_or(StoreError::NotFound)?;
+        match self.open_folder(folder).await?.rename(block(from)?, block(to)?).receive_async().await {
+            directory::ImpReadyAfterRename::Done { .. } => Ok(()),
+            directory::ImpReadyAfterRename::Failed { error, .. } => Err(of_name(error)),
+            directory::ImpReadyAfterRename::ChannelClosed(_) => Err(StoreError::Unavailable),
+        }
+    }
+
     async fn make_folder(&self, path: &str) -> Result<(), StoreError> {
         let (parent, name) = path::split_last(path).ok_or(StoreError::NotFound)?;
         let parent = self.open_folder(parent).await?;

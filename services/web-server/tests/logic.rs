@@ -2,9 +2,15 @@
 //!
 //! The modules under test are compiled into this test, with a file system that is a number.
 
+#[path = "../src/blocks.rs"]
+#[allow(dead_code)]
+mod blocks;
 #[path = "../src/cache.rs"]
 #[allow(dead_code)]
 mod cache;
+#[path = "../src/coded.rs"]
+#[allow(dead_code)]
+mod coded;
 #[path = "../../../sip/tests/double/mod.rs"]
 mod double;
 #[path = "../src/turn.rs"]
@@ -124,12 +130,10 @@ fn files_are_found_for_a_second() {
         assert_eq!(cache.find("/a", SECOND_NS).map(|entry| entry.attributes.node), Some(1));
         assert!(cache.find("/b", 0).is_none());
         assert!(cache.find("/a", SECOND_NS + 1).is_none());
-        assert_eq!(cache.count(), 0, "what is believed in no more is closed");
-        cache.insert(&entry("/a", 1, 0));
         cache.sweep(SECOND_NS);
         assert_eq!(cache.count(), 1);
         cache.sweep(SECOND_NS + 1);
-        assert_eq!(cache.count(), 0);
+        assert_eq!(cache.count(), 0, "what is believed in no more is closed");
         assert_eq!(cache.looked_up(), (1, 3));
     });
 }
@@ -177,7 +181,7 @@ fn kept_contents_have_a_bound_and_go_with_their_file() {
             let entry = entry(&format!("/{number}"), number, 0);
             cache.insert(&entry);
             for _ in 0..80 {
-                kept += usize::from(cache.give_warm(&entry, ExVec::new(64 << 10).expect("a block"), 0).is_none());
+                kept += usize::from(cache.give_warm(&entry, ExVec::new(64 << 10).expect("a block")).is_none());
             }
         }
         assert_eq!(kept, 256, "64 KiB each within 16 MiB");
@@ -186,12 +190,35 @@ fn kept_contents_have_a_bound_and_go_with_their_file() {
         let first = cache.find("/0", 0).expect("it is not old");
         drop(cache.take_warm(&first).expect("a block is kept"));
         assert_eq!(cache.warm_bytes(), (16 << 20) - (64 << 10));
-        // Once it is old, what it held is freed, and what comes back late is not kept.
-        cache.sweep(2 * SECOND_NS);
+        // What is not asked for again is freed after a while, and what comes back late is not kept.
+        cache.sweep(10 * SECOND_NS);
+        assert_eq!(cache.warm_bytes(), (16 << 20) - (64 << 10));
+        cache.sweep(10 * SECOND_NS + 1);
         assert_eq!((cache.warm_bytes(), double::blocks_alive()), (0, blocks));
         let late = ExVec::new(64 << 10).expect("a block");
-        assert!(cache.give_warm(&first, late, 2 * SECOND_NS).is_some());
+        assert!(cache.give_warm(&first, late).is_some());
         assert_eq!(double::blocks_alive(), blocks);
+    });
+}
+
+/// A file that is opened again and is as it was has the content that is kept; one that is another has not.
+#[test]
+fn kept_contents_are_those_of_the_file_as_it_is() {
+    double::run(|| {
+        let cache = Cache::new();
+        let keep = |entry: &Rc<Entry>| {
+            assert!(cache.give_warm(entry, ExVec::new(64 << 10).expect("a block")).is_none());
+        };
+        let first = entry("/a", 1, 0);
+        cache.insert(&first);
+        keep(&first);
+        let again = entry("/a", 1, 2 * SECOND_NS);
+        cache.insert(&again);
+        assert!(cache.take_warm(&again).is_some());
+        keep(&again);
+        let other = entry("/a", 2, 4 * SECOND_NS);
+        cache.insert(&other);
+        assert!(cache.take_warm(&other).is_none() && cache.warm_bytes() == 0);
     });
 }
 

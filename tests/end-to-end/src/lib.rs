@@ -17,8 +17,10 @@ mod live;
 mod load;
 mod machine;
 mod run;
+mod site;
 mod terminal;
 mod tool;
+mod web;
 
 pub use bare::{BareMachine, KINDS, bare_kernel, bare_system, boot_disc, boot_image, boot_kernel};
 pub use damage::{Doctor, reseal};
@@ -28,5 +30,7 @@ pub use live::{Live, Process, free_port};
 pub use load::{Answer, Load, Question, ask_on, connect};
 pub use machine::Machine;
 pub use run::{LIMIT, Run, finish};
+pub use site::{Site, client};
 pub use terminal::Terminal;
 pub use tool::{built_system, machine_program, repository, sing, system_image, target};
+pub use web::{WebAnswer, WebClient, WebTrial, gunzip};
