@@ -203,7 +203,8 @@ impl<B: Buffer> Output<B> {
             return result;
         };
         if header.protocol == IpProtocol::Tcp {
-            self.note_segment(header.payload(packet));
+            let end = header.header_bytes + header.payload_bytes;
+            self.note_segment(&mut packet[header.header_bytes..end]);
         }
         if self.addresses.is_here(&header.destination) {
             if self.looped.len() < MOST_LOOPED {
@@ -244,12 +245,20 @@ impl<B: Buffer> Output<B> {
         self.said.take()
     }
 
-    fn note_segment(&mut self, payload: &[u8]) {
+    fn note_segment(&mut self, payload: &mut [u8]) {
         let Some(segment) = Segment::read(payload) else { return };
+        let is_bare = segment.sequence_bytes() == 0;
         if segment.is_ack && !segment.is_syn && !segment.is_reset {
             self.said = Some((segment.acknowledged, segment.window));
+            // When smoltcp begins to send anew it forgets how far it was, and acknowledges with a number that the
+            // other end has long passed and so does not hear (RFC 9293, 3.10.7.4). Two that do so never end.
+            if let Some(sent_to) = self.sent_to.filter(|_| is_bare)
+                && (segment.sequence.wrapping_sub(sent_to) as i32) < 0
+            {
+                payload[4..8].copy_from_slice(&sent_to.to_be_bytes());
+            }
         }
-        if segment.sequence_bytes() == 0 {
+        if is_bare {
             return;
         }
         let end = segment.sequence.wrapping_add(segment.sequence_bytes());

@@ -301,6 +301,7 @@ fn clients_of_chance_get_what_was_written() {
     run(0, 40);
     // A window that closed and opened again stopped all of smoltcp's timers while data was under way.
     run(1_000_574, 1);
+    run(1_000_583, 1);
 }
 
 #[test]

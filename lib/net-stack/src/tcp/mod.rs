@@ -319,7 +319,9 @@ impl Tcp {
         connection.heard_ns = output.now_ns;
         let mtu = output.mtu;
         let mut port = Port { output, input: Some(packet), mtu };
+        port.output.watch(connection.sent_to, true);
         interface.poll_ingress_single(now, &mut port, connection.socket.set());
+        connection.sent_to = output.watched();
         connection.said = output.take_said().or(connection.said);
         if segment.is_ack && connection.acknowledged() == Some(segment.acknowledged) {
             connection.heard_window = segment.window;

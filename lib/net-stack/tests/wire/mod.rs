@@ -1,6 +1,7 @@
 //! Stacks on one simulated wire, with its own time: nothing waits in earnest, and the same seed gives the same run.
 #![allow(dead_code)]
 
+pub mod card;
 pub mod peer;
 pub mod raw;
 
@@ -80,10 +81,14 @@ pub fn hardware(host: usize) -> EthernetAddress {
 }
 
 pub fn stack_with(host: usize, limits: Limits, features: Features) -> Stack<Vec<u8>> {
+    stack_with_buffers(host, limits, features, 1514)
+}
+
+pub fn stack_with_buffers(host: usize, limits: Limits, features: Features, bytes: usize) -> Stack<Vec<u8>> {
     let mut stack =
         Stack::new(Configuration { hardware: hardware(host), mtu: 1500, features, limits, seed: [host as u8 + 1; 32] });
     for _ in 0..BUFFERS {
-        stack.give(vec![0; 1514]);
+        stack.give(vec![0; bytes]);
     }
     let network = IpCidr::new(address(host), 24);
     stack.add_address(Address { network, origin: Origin::Set }).expect("a first address");
@@ -153,7 +158,7 @@ impl Network {
                 stack.serve();
                 let mut sent = Vec::new();
                 while let Some(mut packet) = stack.take() {
-                    sent.push(packet.buffer[..packet.length].to_vec());
+                    sent.extend(card::frames(&packet));
                     packet.buffer.fill(0xee);
                     stack.give(packet.buffer);
                 }
