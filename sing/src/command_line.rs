@@ -254,6 +254,9 @@ pub struct BenchArguments {
     /// How often disk and web are measured; medians are shown
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
+    /// Measure the web server of this system: a file, or the name of one in systems/
+    #[arg(long, value_name = "FILE")]
+    pub system: Option<PathBuf>,
     /// Measure of disk or web only what has this in its name
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,

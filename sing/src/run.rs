@@ -12,7 +12,7 @@ use crate::command_line::{MachineName, RunArguments};
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
-use crate::site;
+use crate::site::{self, Site};
 use crate::systems::{self, Platform, Ready};
 use crate::tap;
 
@@ -25,32 +25,34 @@ pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     let arguments = tap::with_address(arguments);
     let Some(web) = &arguments.web else { return start(repository, &arguments, None) };
     let site = site::prepare(repository, web, &arguments)?;
-    start(repository, &site.arguments, Some(&site.announcement))
+    start(repository, &site.arguments, Some(&site))
 }
 
-/// Runs a system; what is announced is said when all is built.
-fn start(repository: &Repository, arguments: &RunArguments, announcement: Option<&str>) -> Outcome<u8> {
+/// Runs a system; what of a site is to be said is said when all is built.
+fn start(repository: &Repository, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     match arguments.machine {
-        None | Some(MachineName::Hosted) => run_hosted(repository, arguments, announcement),
-        Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, arguments, announcement),
-        Some(MachineName::Microvm) => run_bare(repository, Kind::Microvm, arguments, announcement),
+        None | Some(MachineName::Hosted) => run_hosted(repository, arguments, site),
+        Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, arguments, site),
+        Some(MachineName::Microvm) => run_bare(repository, Kind::Microvm, arguments, site),
     }
 }
 
-fn announce(announcement: Option<&str>) {
-    if let Some(text) = announcement {
-        eprintln!("sing: {text}");
-    }
+/// Says where a site is served. Building may have taken minutes: where somebody else has its port now, that is said.
+fn announce(site: Option<&Site>) -> Outcome<()> {
+    let Some(site) = site else { return Ok(()) };
+    site.check_port()?;
+    eprintln!("sing: {}", site.announcement);
+    Ok(())
 }
 
-fn run_hosted(repository: &Repository, arguments: &RunArguments, announcement: Option<&str>) -> Outcome<u8> {
+fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     refuse_bare_options(arguments)?;
     let disks = disks(repository, arguments)?;
     let usual = if arguments.tap.is_some() { "hosted-tap" } else { "hosted" };
     let system = arguments.system.as_deref().unwrap_or(Path::new(usual));
     let manifest = repository.system_manifest(system)?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
-    announce(announcement);
+    announce(site)?;
     let error = machine_command(&ready, &disks, arguments).exec();
     Err(Failure::file("start", &ready.machine, &error))
 }
@@ -71,10 +73,10 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
     }
 }
 
-fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, announcement: Option<&str>) -> Outcome<u8> {
+fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     let disks = disks(repository, arguments)?;
     let prepared = Prepared::new(repository, kind, arguments, &disks, Person::AtConsole)?;
-    announce(announcement);
+    announce(site)?;
     let end = guest::run(&prepared.hardware)?;
     // Its files and the terminal are as before when this returns or becomes another program.
     drop(prepared);

@@ -30,6 +30,18 @@ pub struct Site {
     pub arguments: RunArguments,
     /// What is said to a person before the machine starts.
     pub announcement: String,
+    /// The host's port that it is served at, where it is one.
+    port: Option<u16>,
+}
+
+impl Site {
+    /// Looks whether its port can be had.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn check_port(&self) -> Outcome<()> {
+        self.port.map_or(Ok(()), check_port)
+    }
 }
 
 /// Makes the disks of what `--web` names, and the arguments of the run.
@@ -70,7 +82,7 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
         (true, Some(address)) if served_at == GUEST_PORT => format!("serving http://{address}/"),
         (true, Some(address)) => format!("serving http://{address}:{served_at}/"),
     };
-    Ok(Site { arguments, announcement })
+    Ok(Site { arguments, announcement, port: (!has_own_address).then_some(port) })
 }
 
 /// The disk for what is served.

@@ -53,7 +53,14 @@ pub fn serve(socket: &OsStr, files: &OsStr) -> i32 {
             return 1;
         }
     };
-    let shared = Arc::new(Shared::new(files.into()));
+    let log = Path::new(socket).with_extension("log");
+    let shared = match Shared::new(files.into(), &log) {
+        Ok(shared) => Arc::new(shared),
+        Err(error) => {
+            eprintln!("bench-linux: {}: {error}", log.display());
+            return 1;
+        }
+    };
     for connection in listener.incoming().flatten() {
         let shared = Arc::clone(&shared);
         std::thread::spawn(move || {

@@ -144,7 +144,11 @@ impl Sides<'_> {
     fn here(&self, port: u16) -> Outcome<Box<dyn Server>> {
         let machine = self.arguments.machine.to_possible_value().map(|value| value.get_name().to_string());
         let machine = machine.unwrap_or_default();
-        let started = Here::start(self.repository, &self.served, port, SERVERS_PROCESSOR, &machine)?;
+        let mut options = vec!["--machine".into(), machine.into()];
+        if let Some(system) = &self.arguments.system {
+            options.extend(["--system".into(), system.clone().into_os_string()]);
+        }
+        let started = Here::start(self.repository, &self.served, port, SERVERS_PROCESSOR, &options)?;
         Ok(Box::new(started))
     }
 

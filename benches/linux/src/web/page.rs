@@ -1,9 +1,9 @@
 //! The answers: pages round files, with advertisements, and the log of what is posted.
 
-use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,8 +15,6 @@ use ads::{Choice, Tables, VISITORS};
 #[allow(dead_code, reason = "the application resets its tables, and this does not")]
 mod ads;
 
-/// Lines of the log that are kept, as the application keeps them.
-const MOST_LINES: usize = 32 * 1024;
 const AD_BEGINS: &[u8] = b"<!WEB99CAD>";
 const AD_ENDS: &[u8] = b"<!/WEB99CAD>";
 const BEFORE_FILE: &[u8] = b"<pre>\n";
@@ -30,15 +28,19 @@ pub(super) struct Shared {
     posted: Mutex<Posted>,
 }
 
+/// What was posted.
 #[derive(Default)]
 struct Posted {
     count: u64,
-    lines: VecDeque<String>,
+    /// A line for each, one after the other.
+    log: Option<File>,
 }
 
 impl Shared {
-    pub(super) fn new(files: PathBuf) -> Shared {
-        Shared { files, tables: Tables::new(VISITORS, 0), posted: Mutex::default() }
+    /// What is posted is written to `log`.
+    pub(super) fn new(files: PathBuf, log: &Path) -> io::Result<Shared> {
+        let log = Some(File::create(log)?);
+        Ok(Shared { files, tables: Tables::new(VISITORS, 0), posted: Mutex::new(Posted { count: 0, log }) })
     }
 
     pub(super) fn without_visitors(files: PathBuf) -> Shared {
@@ -127,11 +129,11 @@ pub(super) fn post(shared: &Shared, request: &Request) -> Answer {
         "{:10} {second:10} {process:10} {folder:5} {class:2} {file:2} {client:10} {name:<60.60} {process:10} {:10}\n",
         posted.count, 0
     );
-    if posted.lines.len() == MOST_LINES {
-        posted.lines.pop_front();
-    }
-    posted.lines.push_back(line);
+    let written = posted.log.as_mut().map_or(Ok(()), |log| log.write_all(line.as_bytes()));
     drop(posted);
+    if written.is_err() {
+        return Answer::error(507);
+    }
     let head = "Set-Cookie: my_cookie=0; Path=/\r\nCache-Control: no-store\r\n";
     wrapped(shared, request, &path, "", head)
 }
@@ -191,7 +193,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("dir00000")).expect("room");
         let text = "ab<!WEB99CAD>picture<!/WEB99CAD>cd";
         std::fs::write(folder.path().join("dir00000/class1_0"), text).expect("room");
-        let shared = Shared::new(folder.path().into());
+        let shared = Shared::new(folder.path().into(), &folder.path().join("post.log")).expect("room");
         (folder, shared)
     }
 
@@ -227,12 +229,11 @@ mod tests {
 
     #[test]
     fn what_is_posted_is_a_line() {
-        let (_folder, shared) = shared();
+        let (folder, shared) = shared();
         let page = text(post(&shared, &request("/spec/post", "", "urlroot=/&dir=0&class=1&num=0&client=5")));
         assert!(page.contains("<pre>\nab"), "{page}");
-        let posted = shared.posted.lock().expect("nobody panicked");
-        assert_eq!((posted.count, posted.lines.front().map(String::len)), (1, Some(139)));
-        drop(posted);
+        let log = std::fs::read_to_string(folder.path().join("post.log")).expect("a log");
+        assert_eq!(log.len(), 139, "{log:?}");
         let bad = text(post(&shared, &request("/spec/post", "", "urlroot=/&dir=0&class=1&num=9&client=5")));
         assert!(bad.starts_with("HTTP/1.1 400"), "{bad}");
     }

@@ -1,5 +1,6 @@
 //! This system's part: what `sing run --web` starts, with one processor.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -36,14 +37,20 @@ impl Here {
     ///
     /// # Errors
     /// It cannot be started, or ends before it serves.
-    pub fn start(repository: &Repository, files: &Path, port: u16, processor: &str, machine: &str) -> Outcome<Here> {
+    pub fn start(
+        repository: &Repository,
+        files: &Path,
+        port: u16,
+        processor: &str,
+        options: &[OsString],
+    ) -> Outcome<Here> {
         let log = &repository.output("bench/web/here.log");
         let sing = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find sing: {error}")))?;
         let output = std::fs::File::create(log).map_err(|error| Failure::file("write", log, &error))?;
         let errors = output.try_clone().map_err(|error| Failure::file("write", log, &error))?;
         let mut command = Command::new("taskset");
         command.args(["-c", processor]).arg(sing).arg("run").arg("--web").arg(files);
-        command.args(["--port", &port.to_string(), "--processors", "1", "--machine", machine]);
+        command.args(["--port", &port.to_string(), "--processors", "1"]).args(options);
         command.stdin(Stdio::piped()).stdout(output).stderr(errors);
         let machine = command.spawn().map_err(|error| Failure::file("start", Path::new("taskset"), &error))?;
         let mut here = Here { machine, port, log: repository.output(&format!("web/log-{port}.img")) };
