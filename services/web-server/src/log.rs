@@ -21,7 +21,7 @@ use crate::address::AddressText;
 use crate::answers::Sent;
 use crate::blocks::PIECE_BYTES;
 use crate::plan::Noted;
-use crate::store::FileChannel;
+use crate::store::{FileChannel, StoreError};
 
 /// How often lines are written.
 const PAUSE_MS: u64 = 250;
@@ -183,9 +183,14 @@ async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
 /// name, it grows on.
 async fn begin_anew(server: &Server) -> Option<FileChannel> {
     let log = &server.log;
-    if server.store.rename(&log.path, &format!("{}{BEFORE}", log.path)).await.is_err() {
-        log.cannot_begin_anew.set(true);
-        report::error(format_args!("{} is long and cannot be renamed; it grows on", log.path));
+    match server.store.rename(&log.path, &format!("{}{BEFORE}", log.path)).await {
+        Ok(()) => {}
+        // It is still long when there is a file system again.
+        Err(StoreError::Unavailable) => return None,
+        Err(_) => {
+            log.cannot_begin_anew.set(true);
+            report::error(format_args!("{} is long and cannot be renamed; it grows on", log.path));
+        }
     }
     server.store.open_log(&log.path).await.ok()
 }
