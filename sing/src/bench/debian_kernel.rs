@@ -12,8 +12,8 @@ use crate::repository::{Repository, write_whole};
 const NEWEST: &str = "linux-image-cloud-amd64";
 /// Modules that a network card of virtio needs, in the order in which they are loaded.
 const NETWORK_MODULES: [&str; 8] = [
-    "drivers/virtio/virtio",
     "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
     "drivers/virtio/virtio_pci_modern_dev",
     "drivers/virtio/virtio_pci_legacy_dev",
     "drivers/virtio/virtio_pci",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::bare::qemu;
-use crate::bench::{MEBIBYTES, debian_kernel, initramfs::Archive, linux_guest};
+use crate::bench::{debian_kernel, initramfs::Archive, linux_guest};
 use crate::failure::{Failure, Outcome};
 use crate::host_tools;
 use crate::repository::{Repository, write_if_changed};
@@ -16,6 +16,8 @@ use super::{Part, Server, nginx};
 
 /// The guest's address in QEMU's own network (QEMU, documentation of `-netdev user`).
 const ADDRESS: &str = "10.0.2.15";
+/// The memory of both machines; Linux has all files in it.
+pub const MEMORY: &str = "1G";
 /// What it says when its servers were started.
 const SERVING: &str = "bench-linux: serving";
 
@@ -47,7 +49,7 @@ impl Guest {
         let mut command = Command::new("taskset");
         command.args(["-c", processor]).arg(qemu::find()?);
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio"]);
-        command.args(["-M", "q35", "-accel", "tcg", "-smp", "1", "-m", &format!("{MEBIBYTES}M")]);
+        command.args(["-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", MEMORY]);
         command.arg("-netdev").arg(format!("user,id=net0,hostfwd=tcp:127.0.0.1:{port}-:80"));
         command.args(["-device", "virtio-net-pci,netdev=net0"]);
         command.arg("-kernel").arg(&kernel).arg("-initrd").arg(&archive);
