@@ -12,13 +12,16 @@ fn disk() -> Image {
     Image::of(folder.path(), Format { mebibytes: 16, ..Format::default() })
 }
 
-/// A shell function `round PROGRAM`: kills it in the middle of a `cat`, which is the job `number` of the shell,
-/// then reads the other file.
-fn round(number: &str) -> String {
+/// Long enough for a `cat` to have begun on a busy host, and far from enough for it to end.
+const WELL_UNDER_WAY: &str = "60ms";
+
+/// A shell function `round PROGRAM`: kills it in the middle of a `cat`, which is the job `number` of the shell and has
+/// run for `after`, then reads the other file.
+fn round(number: &str, after: &str) -> String {
     format!(
         "function round\n\
          cat /fs/disk0/large | hash -a crc32 &\n\
-         sleep 5ms\n\
+         sleep {after}\n\
          kill $1 || echo not killed\n\
          wait {number}\n\
          cat /fs/disk0/small || echo not again\n\
@@ -33,7 +36,9 @@ fn said_by<'a>(run: &'a Run, program: &str) -> Vec<&'a str> {
 
 #[track_caller]
 fn one_clear_error(victim: &str) {
-    let run = Machine::new().disk(disk().path()).run(&format!("{}sleep 30 &\nround {victim}\nps", round("2")));
+    let run = Machine::new()
+        .disk(disk().path())
+        .run(&format!("{}sleep 30 &\nround {victim}\nps", round("2", WELL_UNDER_WAY)));
     run.orderly();
     let said = said_by(&run, "cat");
     assert_eq!(said.len(), 1, "one error of `cat` was to be expected:\n{run}");
@@ -55,7 +60,7 @@ fn the_file_system_is_killed_under_a_cat() {
 /// The file system asks the driver's successor for what was being read, so that nobody notices.
 #[test]
 fn the_disk_driver_is_killed_under_a_cat() {
-    let commands = format!("{}hash -a crc32 /fs/disk0/large\nround file-disk\nps", round("1"));
+    let commands = format!("{}hash -a crc32 /fs/disk0/large\nround file-disk\nps", round("1", "5ms"));
     let run = Machine::new().disk(disk().path()).run(&commands);
     run.orderly();
     let text = run.text();
@@ -68,8 +73,8 @@ fn the_disk_driver_is_killed_under_a_cat() {
 
 #[test]
 fn a_cat_to_the_terminal_says_the_same() {
-    let commands = "cat /fs/disk0/large &; sleep 20ms; kill ext2-fs; wait; cat /fs/disk0/small";
-    let run = Machine::new().disk(disk().path()).run(commands);
+    let commands = format!("cat /fs/disk0/large &; sleep {WELL_UNDER_WAY}; kill ext2-fs; wait; cat /fs/disk0/small");
+    let run = Machine::new().disk(disk().path()).run(&commands);
     assert_eq!(said_by(&run, "cat").len(), 1, "status {:?}, standard error:\n{}", run.status, run.errors);
     assert!(run.output.ends_with(b"small\n") && run.status == Some(0), "standard error:\n{}", run.errors);
 }
@@ -82,7 +87,7 @@ fn loop_of_kills(kills: usize, limit: Duration) {
          round ext2-fs; round file-disk; sleep 500ms; sysinfo\n\
          i=0; while test $i '<' {rounds}; do round ext2-fs; round file-disk; i=$((i + 1)); end\n\
          sleep 500ms; sysinfo",
-        round("")
+        round("", "5ms")
     );
     let run = Machine::new().disk(disk().path()).limit(limit).run(&commands);
     run.orderly();
