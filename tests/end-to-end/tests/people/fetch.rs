@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use end_to_end::{Image, Machine, Run, Site};
+use end_to_end::{Format, Image, Machine, Run, Site};
 
 /// A server that gives each connection the next answer, after the request was read; gives the requests at its end.
 struct Server {
@@ -95,7 +95,7 @@ fn content_comes_whole_however_it_is_framed() {
     let behind = [&with_length(&large)[..], b"what nobody asked for"].concat();
     for answer in [with_length(&large), chunked, until_end, interim, behind] {
         let server = Server::new(vec![answer]);
-        let run = run(&format!("fetch {}", server.url("/a?b=c#d")));
+        let run = run(&format!("fetch '{}'", server.url("/a?b=c#d")));
         assert!(run.status == Some(0) && run.output == large, "{} bytes came:\n{}", run.output.len(), run.errors);
         let requests = server.end();
         assert!(requests[0].starts_with("GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:"), "{requests:?}");
@@ -204,8 +204,9 @@ fn both_kinds_of_addresses() {
 }
 
 #[test]
-fn files_are_written_and_sent() {
-    let disk = Image::empty();
+fn files_are_written_and_sent_on_a_disk_of_e2fsprogs() {
+    let nothing = tempfile::tempdir().expect("a folder");
+    let disk = Image::of(nothing.path(), Format { mebibytes: 16, ..Format::default() });
     let large = content(2_000_000);
     let server = Server::new(vec![
         with_length(&large),

@@ -42,5 +42,4 @@ fn pythons_server_is_understood() {
     // It points on to the folder's name with a slash.
     assert_eq!(Machine::new().run(&format!("fetch {url}/sub")).succeeded(), "below\n");
     Machine::new().run(&format!("fetch {url}/nothing")).refused(&["404", "check the path"]);
-    Machine::new().run(&format!("fetch {url}/large --post /program/fetch")).refused(&["501"]);
 }

@@ -10,9 +10,9 @@ fn run(commands: &str) -> Run {
 #[test]
 fn what_there_is_is_shown() {
     let shown =
-        run("ipconfig; echo ---; route; echo ---; netstat; echo ---; netstat --counters; echo ---; dns 127.0.0.1");
+        run("ipconfig; echo ===; route; echo ===; netstat; echo ===; netstat --counters; echo ===; dns 127.0.0.1");
     let text = shown.succeeded();
-    let parts: Vec<&str> = text.split("---\n").collect();
+    let parts: Vec<&str> = text.split("===\n").collect();
     assert!(parts[0].starts_with("lo\n") && parts[0].contains("127.0.0.1/8"), "{text}");
     assert!(parts[1].starts_with("NETWORK "), "{text}");
     assert!(parts[2].starts_with("PROTOCOL "), "{text}");

@@ -38,8 +38,7 @@ check("you" in get("/hello", params={"name": "you & <me>"}).text, "a greeting")
 check("<me>" not in get("/hello", params={"name": "you & <me>"}).text, "a name that is no markup")
 
 # Advertisements: the session keeps the cookie.
-session.cookies.set("my_cookie", "user_id=3&last_ad=1")
-first = get("/spec/ad").headers.get("Set-Cookie", "")
+first = get("/spec/ad", cookies={"my_cookie": "user_id=3&last_ad=1"}).headers.get("Set-Cookie", "")
 check("user_id=3" in first, "a cookie", first)
 second = get("/spec/ad").headers.get("Set-Cookie", "")
 check(first != second, "the next advertisement", first, second)

@@ -50,6 +50,6 @@ fn the_page_draws_the_system_and_goes_on() {
     std::thread::sleep(Duration::from_millis(1500));
     let looks = log(&mut site);
     assert!(looks >= 4, "only {looks} looks in five seconds:\n{drawn}");
-    site.is_as_before(&before, &["/status/", "/status/status.json"]);
+    site.is_as_before(&before, &["/status/", "/status/status.json"], 20);
     site.end();
 }
