@@ -165,6 +165,7 @@ fn render(routes: &[RouteRecord], interfaces: &[InterfaceRecord]) -> String {
         let interface = interfaces.iter().find(|record| record.number == route.interface);
         let interface = interface.map_or_else(|| format!("{}", route.interface), |record| padded(&record.name));
         let from = match route.flags {
+            flags if flags & route_flags::DHCP != 0 && flags & route_flags::VERSION_6 != 0 => "a router",
             flags if flags & route_flags::DHCP != 0 => "DHCP",
             flags if flags & route_flags::LINK != 0 => "its address",
             _ => "a person",
@@ -215,13 +216,15 @@ mod tests {
             route("default", gateway, route_flags::DHCP),
             route("10.0.2.0/24", [0; 16], route_flags::LINK),
             route("::/0", to_bytes("fe80::1".parse().expect("an address")), route_flags::VERSION_6),
+            route("::/0", to_bytes("fe80::2".parse().expect("an address")), route_flags::VERSION_6 | route_flags::DHCP),
         ];
         assert_eq!(
             render(&routes, &[interface]),
             "NETWORK         GATEWAY   INTERFACE  FROM\n\
              default         10.0.2.2  net0       DHCP\n\
              10.0.2.0/24     -         net0       its address\n\
-             default (IPv6)  fe80::1   net0       a person\n"
+             default (IPv6)  fe80::1   net0       a person\n\
+             default (IPv6)  fe80::2   net0       a router\n"
         );
     }
 }

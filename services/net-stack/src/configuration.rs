@@ -20,7 +20,7 @@ const NAME: [u8; 16] = *b"net0\0\0\0\0\0\0\0\0\0\0\0\0";
 const UP: u16 = 1;
 const BY_DHCP: u16 = 1 << 1;
 const ROUTE_VERSION_6: u32 = 1;
-const ROUTE_BY_DHCP: u32 = 1 << 1;
+const ROUTE_LEARNT: u32 = 1 << 1;
 const ROUTE_OF_LINK: u32 = 1 << 2;
 
 fn block<T: Plain>(records: &[T]) -> Result<ExVec<T>, IpError> {
@@ -127,7 +127,7 @@ fn interface(shared: &Shared) -> InterfaceRecord {
         received_bytes: counters.received_bytes,
         sent_packets: counters.sent_packets,
         sent_bytes: counters.sent_bytes,
-        dropped_packets: counters.dropped + counters.malformed,
+        dropped_packets: counters.dropped + counters.malformed + counters.parts_lost + counters.udp_overflowed,
     }
 }
 
@@ -156,7 +156,7 @@ fn routes(shared: &Shared) -> Vec<RouteRecord> {
     };
     let of_link = stack.addresses().iter().map(|own| record(own.network, [0; 16], ROUTE_OF_LINK));
     let others = stack.routes().iter().map(|route| {
-        let flags = if route.learnt { ROUTE_BY_DHCP } else { 0 };
+        let flags = if route.learnt { ROUTE_LEARNT } else { 0 };
         record(route.network, to_bytes(route.gateway.into()), flags)
     });
     of_link.chain(others).collect()

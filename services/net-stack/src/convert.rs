@@ -64,3 +64,39 @@ pub fn default_route(gateway: IpAddr) -> Route {
     };
     Route { network, gateway: gateway.into(), learnt: false, until_ns: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_come_through_contracts_as_they_were() {
+        for text in ["192.0.2.7", "2001:db8::7", "fe80::7", "127.0.0.1", "::1"] {
+            let end = End::new(text.parse::<IpAddress>().expect("an address"), 80);
+            let carried = to_contract(end);
+            assert_eq!(from_contract(&carried), (Some(end.address), 80), "{text}");
+            assert_eq!(carried.scope, if text.starts_with("fe80") { INTERFACE } else { 0 }, "{text}");
+        }
+        assert_eq!(from_contract(&SocketAddress::ANY), (None, 0));
+    }
+
+    #[test]
+    fn routes_are_read_as_a_person_writes_them() {
+        let found = route("198.51.100.77/24=192.0.2.1").expect("a route");
+        assert_eq!(found.network, IpCidr::new(IpAddress::v4(198, 51, 100, 0), 24));
+        assert_eq!((found.gateway, found.learnt), (IpAddress::v4(192, 0, 2, 1), false));
+        let found = route("2001:db8::/32=fe80::1").expect("a route");
+        assert_eq!(found.network.prefix_len(), 32);
+        for wrong in ["", "192.0.2.0/24", "192.0.2.0/33=192.0.2.1", "192.0.2.0/24=fe80::1", "192.0.2.0/24=here"] {
+            assert!(route(wrong).is_err_and(|why| why.starts_with("route ")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_leads_to_all_networks_of_its_version() {
+        for (gateway, everywhere) in [("192.0.2.1", "0.0.0.0/0"), ("fe80::1", "::/0")] {
+            let route = default_route(gateway.parse().expect("an address"));
+            assert_eq!(route.network, everywhere.parse::<IpCidr>().expect("a network"));
+        }
+    }
+}

@@ -115,3 +115,15 @@ async fn ask<E: TypedEndpoint>(
         })),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_told_before_what_is_final() {
+        assert_eq!(worse(DnsError::NotFound, DnsError::TimedOut), DnsError::TimedOut);
+        assert_eq!(worse(DnsError::TimedOut, DnsError::NotFound), DnsError::TimedOut);
+        assert_eq!(worse(DnsError::NotFound, DnsError::NotFound), DnsError::NotFound);
+    }
+}
