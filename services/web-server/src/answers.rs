@@ -20,6 +20,9 @@ use crate::wire::{Gone, Wire};
 pub(crate) const HEAD_BYTES: usize = 1024;
 /// Contents up to here are read in one piece and sent with the head, and kept for the next who asks.
 const WHOLE_BYTES: u64 = 64 << 10;
+/// Connections from which on pieces are short, and how long those are.
+const CROWD: usize = 2000;
+const CROWD_PIECE_BYTES: usize = 16 << 10;
 /// What goes between the parts of an answer with several ranges. Content that holds it would have to be searched
 /// for it; that it does is less likely than that it is damaged on the way.
 const BOUNDARY: &str = "7b0f26f7e6a34c1d9d5a8e0f1c2b3a49";
@@ -253,7 +256,7 @@ async fn send_part(
     let sent = Sent { status, content_bytes: range.length, goes_on: manner.keep_alive };
     let kept = server.cache.take_warm(entry);
     // A long file is read as a whole only where it can be kept.
-    let is_short = entry.attributes.size_bytes <= WHOLE_BYTES;
+    let is_short = entry.attributes.size_bytes <= WHOLE_BYTES.min(piece_bytes(server) as u64);
     let is_long_whole = !is_short && (kept.is_some() || part.is_none());
     let room = if is_long_whole { server.cache.room(entry.attributes.size_bytes) } else { None };
     if is_short || kept.is_some() || room.is_some() {
@@ -411,6 +414,12 @@ async fn read_whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, Sto
     Ok(reader.first().await?.0)
 }
 
+/// Bytes of the pieces in which files are sent. A connection has two of them at most, one on its way and one that is read
+/// meanwhile; clients that take none must not use up all blocks, however many they are.
+fn piece_bytes(server: &Server) -> usize {
+    if server.connections.get() > CROWD { CROWD_PIECE_BYTES } else { PIECE_BYTES }
+}
+
 /// Reads a part of a file piece by piece, the next one while the one before is sent.
 struct Reader<'a> {
     server: &'a Server,
@@ -424,7 +433,8 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(server: &'a Server, entry: &Rc<Entry>, range: ByteRange) -> Reader<'a> {
         let end = range.start + range.length;
-        Reader { server, entry: entry.clone(), offset: range.start, end, piece_bytes: PIECE_BYTES, asked: None }
+        let piece_bytes = piece_bytes(server);
+        Reader { server, entry: entry.clone(), offset: range.start, end, piece_bytes, asked: None }
     }
 
     /// Whether all was given.

@@ -23,6 +23,8 @@ use crate::wire::{Gone, Wire};
 
 /// Content that nobody reads is passed over up to here, so that the connection can go on.
 const MOST_IGNORED_BYTES: u64 = 64 << 10;
+/// Bytes of all heads together whose ends have not come; a client whose head is too much is sent away.
+const MOST_HELD_BYTES: usize = 16 << 20;
 /// How often a file is opened for one request, where it changes again and again.
 const MOST_OPENINGS: u32 = 3;
 /// How long the rest of what a client sends is passed over after the last answer, so that it reads that answer before
@@ -143,6 +145,7 @@ async fn next_head(
     // The head comes in pieces: it is read when its end is there, and all of it has to come in time.
     let deadline = Deadline::after_ms(limits.header_time_ms.into());
     let mut finder = EndFinder::default();
+    let mut held = Held { server, bytes: 0 };
     loop {
         if finder.found(input.bytes()) || input.bytes().len() >= limits.header_bytes {
             match plan::make(server, input.bytes(), address.as_str(), None) {
@@ -158,13 +161,39 @@ async fn next_head(
             _ => More::Nothing,
         };
         match more {
-            More::Data => {}
+            More::Data if held.grow_to(input.bytes().len()) => {}
+            More::Data => {
+                let reason = "too many requests are on their way at once";
+                return Ok(Head::Rejected(Rejection { status: 503, reason }));
+            }
             More::Nothing => {
                 let reason = "the head of the request did not come in time";
                 return Ok(Head::Rejected(Rejection { status: 408, reason }));
             }
             More::End => return Ok(Head::None),
         }
+    }
+}
+
+/// The memory that the start of a head takes whose end has not come.
+struct Held<'s> {
+    server: &'s Server,
+    bytes: usize,
+}
+
+impl Held<'_> {
+    /// Notes that it takes so many bytes now; false if that is too much, with those of all others.
+    fn grow_to(&mut self, bytes: usize) -> bool {
+        let all = self.server.held_bytes.get() - self.bytes + bytes;
+        self.server.held_bytes.set(all);
+        self.bytes = bytes;
+        all <= MOST_HELD_BYTES
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.server.held_bytes.set(self.server.held_bytes.get() - self.bytes);
     }
 }
 

@@ -78,6 +78,8 @@ struct Server {
     scratch: RefCell<String>,
     connections: Cell<usize>,
     counters: Counters,
+    /// Bytes of heads whose ends have not come.
+    held_bytes: Cell<usize>,
     started_ns: u64,
     date: Cell<(i64, [u8; http::date::HEADER_BYTES])>,
 }
@@ -120,6 +122,7 @@ pub fn main(startup: Startup) -> i32 {
         scratch: RefCell::new(String::new()),
         connections: Cell::new(0),
         counters: Counters::default(),
+        held_bytes: Cell::new(0),
         started_ns: time::monotonic(),
         date: Cell::new((-1, http::date::header(0))),
     });
