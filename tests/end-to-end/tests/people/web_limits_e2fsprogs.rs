@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use end_to_end::{Format, Image, WebClient, WebTrial};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::net::{AddressFamily, SocketType, connect, socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Limits of the strict server, as `systems/web-trial.toml` has them.
@@ -257,4 +259,67 @@ fn idle_connections(port: u16, count: usize) -> Vec<TcpStream> {
         assert!(bytes[..count].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&bytes[..count]));
     }
     idle
+}
+
+/// Heads that are long and never whole, and answers that nobody takes, by the thousand: others are served meanwhile, by
+/// the same process.
+#[test]
+#[ignore = "takes half a minute"]
+fn crowds_do_not_use_up_the_memory() {
+    const MANY: usize = 8000;
+    if !may_open(MANY as u64 + 200) {
+        println!("skipped: this user may not open {MANY} files at once (`ulimit -n`)");
+        return;
+    }
+    let disk = disk();
+    let mut trial = WebTrial::start(&disk.path());
+    let field = format!("X: {}\r\n", "y".repeat(4000));
+    let half_head = format!("GET / HTTP/1.1\r\nHost: a\r\n{field}");
+    for (what, first, second) in [
+        ("half heads", half_head.as_str(), field.repeat(2)),
+        ("answers that nobody takes", "GET /strict/large HTTP/1.1\r\nHost: a\r\n\r\n", String::new()),
+    ] {
+        let mut crowd = Vec::with_capacity(MANY);
+        for number in 0..MANY {
+            let stream = narrow_connection(trial.ordinary).expect("the server takes connections");
+            // Whoever is sent away at once is one less.
+            let _ = (&stream).write_all(first.as_bytes());
+            crowd.push(stream);
+            if number % 1000 == 999 {
+                check_served(&trial, &format!("among {number} {what}"));
+            }
+        }
+        for mut stream in &crowd {
+            let _ = stream.write_all(second.as_bytes());
+        }
+        for _ in 0..100 {
+            check_served(&trial, &format!("after {MANY} {what}"));
+        }
+        println!("{what}: {:?}", programs_memory(&mut trial));
+        drop(crowd);
+        wait_for_rest(&mut trial, "web");
+    }
+    assert!(counter(&mut trial, "web", "connections-taken") >= 2 * MANY as u64, "the process is another one");
+    trial.end();
+}
+
+/// A connection whose ends hold little of what is sent to the client, so that thousands do not fill the host's memory.
+fn narrow_connection(port: u16) -> rustix::io::Result<TcpStream> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    set_socket_recv_buffer_size(&socket, 4096)?;
+    connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    Ok(TcpStream::from(socket))
+}
+
+/// Somebody else is served.
+#[track_caller]
+fn check_served(trial: &WebTrial, when: &str) {
+    let mut client = WebClient::connect(trial.ordinary);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let text = client.answer(false).map(|answer| answer.text());
+    assert!(text.as_deref() == Some("<p>here"), "{when}: {text:?}\n{}", trial.terminal.screen());
+}
+
+fn programs_memory(trial: &mut WebTrial) -> [u64; 2] {
+    ["web-server", "host-sockets"].map(|program| memory(trial, program))
 }
