@@ -301,7 +301,10 @@ fn clients_of_chance_get_what_was_written() {
     run(0, 40);
     // A window that closed and opened again stopped all of smoltcp's timers while data was under way.
     run(1_000_574, 1);
+    // Both ends began to send anew at once, and acknowledged with numbers that the other end had long passed.
     run(1_000_583, 1);
+    // Repeated acknowledgements of all but the finish stopped all timers.
+    run(1_000_600, 1);
 }
 
 #[test]

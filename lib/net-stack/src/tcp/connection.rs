@@ -151,9 +151,15 @@ impl Connection {
         self.has_sent_all() && self.socket.tcp_ref().send_queue() <= usize::from(self.heard_window)
     }
 
+    /// Whether the other end has not acknowledged this end's finish.
+    fn has_unheard_finish(&self) -> bool {
+        matches!(self.socket.state(), State::FinWait1 | State::Closing | State::LastAck)
+    }
+
     /// Until when something is to be done about data that nobody acknowledged, where smoltcp does nothing about it.
     pub(super) fn stuck_until_ns(&mut self, is_at_it: bool, now_ns: u64) -> Option<u64> {
-        let is_stuck = !is_at_it && self.socket.state() != State::Closed && self.socket.tcp_ref().send_queue() > 0;
+        let waits = self.has_unheard_finish() || self.socket.tcp_ref().send_queue() > 0;
+        let is_stuck = !is_at_it && waits && self.socket.state() != State::Closed;
         self.stuck_since_ns = if is_stuck { self.stuck_since_ns.or(Some(now_ns)) } else { None };
         Some(self.stuck_since_ns?.saturating_add(STUCK_NS))
     }
@@ -164,6 +170,14 @@ impl Connection {
     pub(super) fn stir<B: Buffer>(&mut self, output: &mut Output<B>, interface: &mut Interface, mtu: usize) {
         self.stuck_since_ns = Some(output.now_ns);
         let (Some(expected), Some(acknowledged)) = (self.expected(), self.acknowledged()) else { return };
+        if self.has_unheard_finish() && self.socket.tcp_ref().send_queue() == 0 {
+            // Repeated acknowledgements of all but the finish end its time, too, and nothing is sent again for them.
+            let (expected, window) = self.said.unwrap_or((expected, 0));
+            let (ip, finish) = bare(self.local, self.remote, TcpControl::Fin, acknowledged, expected, window);
+            output.send(ip.buffer_len(), 0, |packet| fill(packet, self.local, self.remote, &ip, &finish));
+            output.counters.tcp_retransmitted += 1;
+            return;
+        }
         let packet = segment(self.remote, self.local, expected, acknowledged, self.heard_window);
         let now = instant(output.now_ns);
         for _ in 0..REPEATED {
@@ -199,11 +213,18 @@ impl Connection {
 }
 
 /// A segment without data.
-fn bare(from: End, to: End, sequence: u32, expected: u32, window: u16) -> (IpRepr, TcpRepr<'static>) {
+fn bare(
+    from: End,
+    to: End,
+    control: TcpControl,
+    sequence: u32,
+    expected: u32,
+    window: u16,
+) -> (IpRepr, TcpRepr<'static>) {
     let segment = TcpRepr {
         src_port: from.port,
         dst_port: to.port,
-        control: TcpControl::None,
+        control,
         seq_number: TcpSeqNumber(sequence as i32),
         ack_number: Some(TcpSeqNumber(expected as i32)),
         window_len: window,
@@ -227,7 +248,7 @@ fn fill(packet: &mut [u8], from: End, to: End, ip: &IpRepr, segment: &TcpRepr) {
 
 /// A packet with a segment without data.
 fn segment(from: End, to: End, sequence: u32, expected: u32, window: u16) -> Vec<u8> {
-    let (ip, segment) = bare(from, to, sequence, expected, window);
+    let (ip, segment) = bare(from, to, TcpControl::None, sequence, expected, window);
     let mut packet = alloc::vec![0; ip.buffer_len()];
     fill(&mut packet, from, to, &ip, &segment);
     packet
@@ -242,6 +263,6 @@ pub(super) fn send_segment<B: Buffer>(
     expected: u32,
     window: u16,
 ) {
-    let (ip, segment) = bare(from, to, sequence, expected, window);
+    let (ip, segment) = bare(from, to, TcpControl::None, sequence, expected, window);
     output.send(ip.buffer_len(), 0, |packet| fill(packet, from, to, &ip, &segment));
 }
