@@ -15,6 +15,7 @@ use crate::output::{Buffer, Output};
 use crate::packet::Segment;
 use crate::port::Port;
 
+use super::recovery::Recovery;
 use super::sockets::Socket;
 use super::{Holder, instant};
 
@@ -24,8 +25,6 @@ const LEAST_WINDOW: u16 = 1;
 const ORPHAN_NS: u64 = 60_000_000_000;
 /// How long nothing may be done about data that nobody acknowledged.
 const STUCK_NS: u64 = 1_000_000_000;
-/// Acknowledgements of the same after which smoltcp sends anew: the first is none that is repeated.
-const REPEATED: usize = 4;
 
 pub(super) struct Connection {
     pub(super) socket: Socket,
@@ -53,6 +52,8 @@ pub(super) struct Connection {
     pub(super) heard_window: u16,
     /// Since when nothing is done about data that nobody acknowledged.
     pub(super) stuck_since_ns: Option<u64>,
+    /// What is known of losses.
+    pub(super) recovery: Recovery,
     /// The other end has finished.
     pub(super) is_finished_there: bool,
     /// It is in the table of ends.
@@ -146,6 +147,18 @@ impl Connection {
         Some(self.first?.wrapping_add(self.written).wrapping_sub(kept))
     }
 
+    /// Whether data was sent that is not acknowledged, while the other end has room for it: else it is asked for its
+    /// window, which is smoltcp's work. Where this end has finished first all is left to smoltcp, which confuses what it
+    /// sent when it sends one segment again then.
+    pub(super) fn awaits_acknowledgement(&self) -> bool {
+        let is_open = matches!(self.socket.state(), State::Established | State::CloseWait | State::LastAck);
+        let is_sent = match (self.acknowledged(), self.sent_to) {
+            (Some(acknowledged), Some(sent_to)) => (acknowledged.wrapping_sub(sent_to) as i32) < 0,
+            _ => false,
+        };
+        is_open && is_sent && self.heard_window > 0 && self.socket.tcp_ref().send_queue() > 0
+    }
+
     /// Whether a finish that waits may be said: all was sent once, and the other end has room for all of it.
     pub(super) fn may_finish(&self) -> bool {
         self.has_sent_all() && self.socket.tcp_ref().send_queue() <= usize::from(self.heard_window)
@@ -178,9 +191,10 @@ impl Connection {
             output.counters.tcp_retransmitted += 1;
             return;
         }
-        let packet = segment(self.remote, self.local, expected, acknowledged, self.heard_window);
         let now = instant(output.now_ns);
-        for _ in 0..REPEATED {
+        // A window that differs, for once, makes it count from the beginning.
+        for differs in [1, 0, 0, 0, 0] {
+            let packet = segment(self.remote, self.local, expected, acknowledged, self.heard_window ^ differs);
             let mut port = Port { output, input: Some(&packet), mtu };
             interface.poll_ingress_single(now, &mut port, self.socket.set());
         }

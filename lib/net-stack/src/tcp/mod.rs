@@ -8,6 +8,7 @@
 mod calls;
 mod connection;
 mod listeners;
+mod recovery;
 mod sockets;
 mod time_wait;
 mod trouble;
@@ -222,6 +223,7 @@ impl Tcp {
             read: 0,
             heard_window: 0,
             stuck_since_ns: None,
+            recovery: Default::default(),
             is_finished_there: false,
             is_listed: true,
             sent_to: None,
@@ -326,6 +328,7 @@ impl Tcp {
         if segment.is_ack && connection.acknowledged() == Some(segment.acknowledged) {
             connection.heard_window = segment.window;
         }
+        connection.recovery.hear(&segment, connection.acknowledged(), connection.sent_to, output.now_ns);
         if segment.is_reset && self.state(id) == Some(State::Closed) && before != Some(State::Closed) {
             self.note_reset(output, id, before);
         }
@@ -443,6 +446,11 @@ impl Tcp {
         };
         if connection.is_listed {
             output.counters.tcp_looked_at += 1;
+            let is_under_way = connection.awaits_acknowledgement();
+            if is_under_way && connection.recovery.take_due(connection.sent_to, output.now_ns) {
+                connection.stir(output, interface, mtu);
+            }
+            let before = connection.sent_to;
             connection.send_all(output, interface, mtu);
             if connection.is_finishing && connection.may_finish() {
                 connection.is_finishing = false;
@@ -454,9 +462,12 @@ impl Tcp {
             if stuck.is_some_and(|time_ns| time_ns <= output.now_ns) {
                 connection.stir(output, interface, mtu);
             }
+            let is_under_way = connection.awaits_acknowledgement();
+            connection.recovery.sent(before, connection.sent_to, is_under_way, output.now_ns);
+            let late = connection.recovery.late_at_ns();
             let given_up = connection.given_up_at_ns();
             let orphan = connection.orphaned_at_ns();
-            match [next, given_up, orphan, stuck].into_iter().flatten().min() {
+            match [next, given_up, orphan, stuck, late].into_iter().flatten().min() {
                 // It is not through: the room has run out.
                 Some(time_ns) if time_ns <= output.now_ns && !output.has_room() => self.mark_dirty(id),
                 Some(time_ns) => self.schedule(id, time_ns.max(output.now_ns + 1)),
