@@ -92,16 +92,16 @@ impl Live {
         }
     }
 
-    /// The processes that there are, without the one that tells.
+    /// The processes that run, without the one that tells.
     #[track_caller]
     pub fn processes(&mut self) -> Vec<Process> {
         let text = self.ask("ps");
         let process = |line: &str| {
-            let mut words = line.split_whitespace();
-            let id = words.next()?.parse().ok()?;
-            Some(Process { id, name: words.nth(1)?.into() })
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (id, name, state) = (words.first()?.parse().ok()?, *words.get(2)?, *words.get(3)?);
+            (!matches!(state, "stopping" | "ended") && name != "ps").then(|| Process { id, name: name.into() })
         };
-        text.lines().filter_map(process).filter(|process| process.name != "ps").collect()
+        text.lines().filter_map(process).collect()
     }
 
     /// One of the counters that `sysinfo` tells; 0 where it tells none.

@@ -30,6 +30,7 @@ mod storms_e2fsprogs;
 mod terminals;
 mod unreliable_file_systems;
 mod web_curl;
+mod web_deaths_e2fsprogs;
 mod web_faults;
 mod web_files_e2fsprogs;
 mod web_kills_e2fsprogs;

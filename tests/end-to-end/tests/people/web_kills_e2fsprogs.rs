@@ -27,6 +27,8 @@ const PARTS: [(&str, usize, &[&str]); 5] = [
 const CLIENTS: usize = 3;
 /// How long the clients go on after a kill before it is looked at what they saw.
 const AFTER: Duration = Duration::from_millis(150);
+/// What is wanted where nothing else keeps the machine busy.
+const WANTED: Duration = Duration::from_millis(50);
 /// How long it may take in any case: the machine that tests run on is busy with other tests.
 const MOST: Duration = Duration::from_secs(2);
 /// Half of all times at most.
@@ -174,7 +176,9 @@ impl Site {
             let is_meant = process.name == name || with_it.contains(&process.name.as_str());
             assert!(is_meant, "{name} was killed, and {process:?} ended with it:\n{}", self.live.errors());
         }
-        assert!(before.iter().filter(|process| process.name == name).all(|process| !after.contains(process)));
+        let spared: Vec<&Process> =
+            before.iter().filter(|process| process.name == name && after.contains(process)).collect();
+        assert!(spared.is_empty(), "{name} was killed, but not {spared:?}:\n{}", self.live.errors());
         gap
     }
 
@@ -191,7 +195,7 @@ impl Site {
     }
 }
 
-/// What must be as it was.
+/// Of what there must not be more than there was.
 const STEADY: [&str; 5] = ["processes", "threads", "channels", "synchronization objects", "stacks"];
 /// Blocks that server and file system may keep for use again, more than before: as many as were needed at once.
 const MOST_KEPT_BLOCKS: u64 = 32;
@@ -219,7 +223,11 @@ fn each_part_is_killed(times: usize) {
     for (name, gaps) in &mut gaps {
         gaps.sort_unstable();
         let (median, most) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
-        println!("{name}: killed {} times, served again after {median:.1?}, {most:.1?} at most", gaps.len());
+        let soon = gaps.iter().filter(|gap| **gap <= WANTED).count();
+        let times = gaps.len();
+        println!(
+            "{name}: killed {times} times, served again after {median:.1?}, {most:.1?} at most; {soon} within {WANTED:?}"
+        );
         assert!(most <= MOST && median <= MEDIAN, "{name}: {gaps:.1?}");
     }
     // Nobody may be told that a file is not there because a part was away.
@@ -246,7 +254,7 @@ fn steady_again(site: &mut Site, before: &BTreeMap<String, u64>, files_before: u
     let (mut after, mut files) = site.counts();
     let begin = Instant::now();
     loop {
-        let mut differs: Vec<&str> = STEADY.into_iter().filter(|name| before.get(*name) != after.get(*name)).collect();
+        let mut differs: Vec<&str> = STEADY.into_iter().filter(|name| after.get(*name) > before.get(*name)).collect();
         let blocks = |counts: &BTreeMap<String, u64>| counts.get("blocks").copied().unwrap_or(0);
         if blocks(&after) > blocks(before) + MOST_KEPT_BLOCKS {
             differs.push("blocks");
