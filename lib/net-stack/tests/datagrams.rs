@@ -49,3 +49,31 @@ fn an_echo_comes_back() {
     let nobody = network.stacks[1].echo(address(9), 56, 3).expect("it is sent");
     assert!(network.until(5, |network| network.stacks[1].poll_echo(nobody, Waker::noop())).is_none());
 }
+
+#[test]
+fn sockets_are_few_and_each_has_its_own_address_and_port() {
+    let mut network = Network::new(2);
+    let sockets: Vec<_> = std::iter::from_fn(|| network.stacks[0].udp_bind(None, 0).ok()).collect();
+    assert_eq!(sockets.len(), 4096);
+    assert_eq!(network.stacks[0].udp_bind(None, 0).map(|_| ()), Err(Failure::Exhausted));
+    for (id, _) in sockets {
+        network.stacks[0].udp_close(id);
+    }
+    let (one, _) = network.stacks[0].udp_bind(Some(address(0)), 7).expect("a port");
+    let (other, _) = network.stacks[0].udp_bind(Some("127.0.0.1".parse().expect("an address")), 7).expect("another");
+    assert_eq!(network.stacks[0].udp_bind(None, 7).map(|_| ()), Err(Failure::AddressInUse));
+    assert_eq!(network.stacks[0].udp_bind(Some(address(1)), 7).map(|_| ()), Err(Failure::BadAddress));
+    let (client, _) = network.stacks[1].udp_bind(None, 0).expect("a port");
+    network.stacks[1].udp_send(client, End::new(address(0), 7), b"to one").expect("it is sent");
+    network.stacks[0]
+        .udp_send(one, End::new("127.0.0.1".parse::<net_stack::IpAddress>().expect("an address"), 7), b"to other")
+        .expect("sent");
+    network.pass_ms(10);
+    let take = |network: &mut Network, id| match network.stacks[0].poll_udp(id, Waker::noop()) {
+        Poll::Ready(Ok(datagram)) => datagram.data,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((take(&mut network, one), take(&mut network, other)), (b"to one".to_vec(), b"to other".to_vec()));
+    assert!(network.stacks[0].poll_udp(one, Waker::noop()).is_pending());
+    assert_eq!(network.stacks[1].udp_send(client, End::new(address(0), 0), b"x"), Err(Failure::BadAddress));
+}
