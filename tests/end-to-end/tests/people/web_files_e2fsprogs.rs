@@ -11,6 +11,9 @@ use end_to_end::{Format, Image, WebClient, WebTrial};
 /// Letters of the file that ranges are asked of.
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
+/// Bytes of a file that no socket takes in at once; holes, nearly all of them.
+const HUGE_BYTES: u64 = 100 << 20;
+
 fn fill(root: &Path) -> std::io::Result<()> {
     fs::create_dir_all(root.join("strict"))?;
     fs::create_dir_all(root.join("with index"))?;
@@ -20,6 +23,7 @@ fn fill(root: &Path) -> std::io::Result<()> {
     fs::write(root.join("empty.txt"), "")?;
     fs::write(root.join("long.txt"), long_text())?;
     fs::write(root.join("large.bin"), large())?;
+    fs::File::create(root.join("huge.bin"))?.set_len(HUGE_BYTES)?;
     fs::write(root.join("with index/index.html"), "<p>the index")?;
     fs::write(root.join(".hidden/secret"), "secret")?;
     fs::write(root.join("secret"), "outside of what is served")?;
@@ -381,6 +385,14 @@ fn files_that_change_are_served_right_or_cut() {
             assert!(is_new || text == before.text(), "round {round}: neither old nor new: {text}");
         }
     }
+    // A large one is under way when it changes: what was sent cannot be taken back, so that the rest does not come.
+    let mut reader = WebClient::connect(trial.ordinary);
+    reader.send("GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    thread::sleep(std::time::Duration::from_millis(200));
+    trial.shell("echo short > /fs/disk0/huge.bin");
+    let answer = reader.answer(false).expect("the answer began");
+    assert!(answer.status == 200 && !answer.is_whole, "{} bytes came as if they were all", answer.content.len());
+    assert_eq!(client.get("/huge.bin", "").text().trim_end(), "short");
     trial.shell("rm /fs/disk0/letters.txt");
     thread::sleep(std::time::Duration::from_millis(1200));
     assert_eq!(client.get("/letters.txt", "").status, 404);
