@@ -257,6 +257,9 @@ pub struct BenchArguments {
     /// Measure the web server of this system: a file, or the name of one in systems/
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
+    /// Measure the web server over this TAP interface of the host, with a network stack of the system's own
+    #[arg(long, value_name = "NAME")]
+    pub tap: Option<String>,
     /// Measure of disk or web only what has this in its name
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,

@@ -3,10 +3,14 @@
 //! A network that consists of a TAP interface has nobody who gives addresses, so the machine gets one unless a person
 //! says otherwise. Deliberately not here: opening the interface; the machine does that.
 
+use std::net::Ipv4Addr;
+
 use crate::command_line::RunArguments;
 
-/// The machine's address, where nobody says otherwise, and the bits that it has in common with the host's.
-const ADDRESS: &str = "192.168.77.2/24";
+/// The machine's address, where nobody says otherwise.
+pub const MACHINE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
+/// The bits that it has in common with the host's.
+const PREFIX_BITS: u8 = 24;
 /// The host's end; the hosted machine gives it this where it makes the interface.
 const GATEWAY: &str = "192.168.77.1";
 /// At the end of an interface's name: the host does nothing to packets.
@@ -22,15 +26,19 @@ pub fn with_address(arguments: &RunArguments) -> RunArguments {
     let mut arguments = arguments.clone();
     let is_given = value(&arguments, "address").is_some() || value(&arguments, "dhcp") == Some("true");
     if arguments.tap.is_some() && arguments.system.is_none() && !is_given {
-        arguments.parameter.push(format!("address={ADDRESS}"));
-        if value(&arguments, "gateway").is_none() {
-            arguments.parameter.push(format!("gateway={GATEWAY}"));
-        }
-        if value(&arguments, "dhcp").is_none() {
-            arguments.parameter.push("dhcp=false".to_string());
+        for parameter in parameters() {
+            let (name, _) = parameter.split_once('=').unwrap_or_default();
+            if value(&arguments, name).is_none() {
+                arguments.parameter.push(parameter);
+            }
         }
     }
     arguments
+}
+
+/// The parameters of a machine with that address.
+pub fn parameters() -> [String; 3] {
+    [format!("address={MACHINE}/{PREFIX_BITS}"), format!("gateway={GATEWAY}"), "dhcp=false".to_string()]
 }
 
 /// The machine's address, if it is known before the machine starts.

@@ -15,13 +15,15 @@ mod nginx;
 mod processes;
 mod report;
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use crate::bench::linux_program;
 use crate::command_line::{BenchArguments, MachineName};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
+use crate::site::GUEST_PORT;
+use crate::tap;
 
 use clap::ValueEnum as _;
 
@@ -94,13 +96,16 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         client::write_script(&script, &files::requests(mix))?;
         measured.push((Measured { mix, here: Vec::new(), linux: Vec::new() }, script));
     }
+    let address = match &arguments.tap {
+        Some(_) => SocketAddr::from((tap::MACHINE, GUEST_PORT)),
+        None => local(free_port()?),
+    };
+    let here = (address, sides.here(address)?);
     let port = free_port()?;
-    let here = (port, sides.here(port)?);
-    let port = free_port()?;
-    let linux = sides.linux(port)?.map(|server| (port, server));
+    let linux = sides.linux(port)?.map(|server| (local(port), server));
     for (_, script) in &measured {
-        for (port, _) in [Some(&here), linux.as_ref()].into_iter().flatten() {
-            client::ask(CLIENTS_PROCESSOR, script, &address(*port), WARM_UP_SECONDS)?;
+        for (address, _) in [Some(&here), linux.as_ref()].into_iter().flatten() {
+            client::ask(CLIENTS_PROCESSOR, script, &url(*address), WARM_UP_SECONDS)?;
         }
     }
     for round in 1..=arguments.rounds {
@@ -129,8 +134,8 @@ trait Server {
     fn parts(&self) -> Vec<Part>;
 }
 
-/// A port of this host, and who serves there.
-type Serving = (u16, Box<dyn Server>);
+/// An address, and who serves there.
+type Serving = (SocketAddr, Box<dyn Server>);
 
 /// Starts either side on the machine that is measured.
 struct Sides<'a> {
@@ -141,14 +146,22 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    fn here(&self, port: u16) -> Outcome<Box<dyn Server>> {
+    fn here(&self, address: SocketAddr) -> Outcome<Box<dyn Server>> {
         let machine = self.arguments.machine.to_possible_value().map(|value| value.get_name().to_string());
         let machine = machine.unwrap_or_default();
         let mut options = vec!["--machine".into(), machine.into()];
+        if self.arguments.machine != MachineName::Hosted {
+            // As the Linux beside it.
+            options.extend(["--accel".into(), "tcg".into(), "--mem".into(), guest::MEMORY.into()]);
+        }
         if let Some(system) = &self.arguments.system {
             options.extend(["--system".into(), system.clone().into_os_string()]);
         }
-        let started = Here::start(self.repository, &self.served, port, SERVERS_PROCESSOR, &options)?;
+        if let Some(tap) = &self.arguments.tap {
+            options.extend(["--tap".into(), tap.into()]);
+            options.extend(tap::parameters().into_iter().flat_map(|one| ["--parameter".into(), one.into()]));
+        }
+        let started = Here::start(self.repository, &self.served, address, SERVERS_PROCESSOR, &options)?;
         Ok(Box::new(started))
     }
 
@@ -166,13 +179,17 @@ impl Sides<'_> {
     }
 }
 
-fn address(port: u16) -> String {
-    format!("http://127.0.0.1:{port}/")
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-fn turn(script: &Path, (port, server): &Serving) -> Outcome<Turn> {
+fn url(address: SocketAddr) -> String {
+    format!("http://{address}/")
+}
+
+fn turn(script: &Path, (address, server): &Serving) -> Outcome<Turn> {
     let (parts, before) = (server.parts(), server.processor_seconds());
-    let seen = client::ask(CLIENTS_PROCESSOR, script, &address(*port), SECONDS)?;
+    let seen = client::ask(CLIENTS_PROCESSOR, script, &url(*address), SECONDS)?;
     let processors = (server.processor_seconds() - before) / f64::from(SECONDS);
     Ok(Turn { seen, processors, parts: used_since(&parts, server.parts()) })
 }

@@ -19,7 +19,7 @@ const START: Duration = Duration::from_secs(1_200);
 const END: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long its page about itself may take.
+/// How long a page may take.
 const ANSWER: Duration = Duration::from_secs(10);
 /// That page shows nothing new for a while after it was asked for.
 const STALE: Duration = Duration::from_millis(300);
@@ -27,7 +27,7 @@ const STALE: Duration = Duration::from_millis(300);
 /// The system while it serves; it ends when this is dropped.
 pub struct Here {
     machine: Child,
-    port: u16,
+    address: SocketAddr,
     /// The disk of its access log, which nobody wants afterwards.
     log: PathBuf,
 }
@@ -40,7 +40,7 @@ impl Here {
     pub fn start(
         repository: &Repository,
         files: &Path,
-        port: u16,
+        address: SocketAddr,
         processor: &str,
         options: &[OsString],
     ) -> Outcome<Here> {
@@ -50,16 +50,17 @@ impl Here {
         let errors = output.try_clone().map_err(|error| Failure::file("write", log, &error))?;
         let mut command = Command::new("taskset");
         command.args(["-c", processor]).arg(sing).arg("run").arg("--web").arg(files);
-        command.args(["--port", &port.to_string(), "--processors", "1"]).args(options);
+        command.args(["--port", &address.port().to_string(), "--processors", "1"]).args(options);
         command.stdin(Stdio::piped()).stdout(output).stderr(errors);
         let machine = command.spawn().map_err(|error| Failure::file("start", Path::new("taskset"), &error))?;
-        let mut here = Here { machine, port, log: repository.output(&format!("web/log-{port}.img")) };
+        let mut here = Here { machine, address, log: repository.output(&format!("web/log-{}.img", address.port())) };
         let said = |what: &str| {
             let details = std::fs::read_to_string(log).unwrap_or_default();
             Failure::new(what.to_string()).details(details).remedy("try it with `cargo sing run --web FOLDER`")
         };
         let begun = Instant::now();
-        while TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_err() {
+        // QEMU takes connections before anybody in the machine does, so only an answer counts.
+        while !here.page("/").is_ok_and(|page| !page.is_empty()) {
             if here.machine.try_wait().is_ok_and(|ended| ended.is_some()) {
                 return Err(said("the system ended before it served"));
             }
@@ -73,11 +74,11 @@ impl Here {
 }
 
 impl Here {
-    /// The system's page about itself, for programs.
-    fn status(&self) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], self.port)))?;
+    /// The page at a path.
+    fn page(&self, path: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&self.address, ANSWER)?;
         stream.set_read_timeout(Some(ANSWER))?;
-        stream.write_all(b"GET /status/status.json HTTP/1.0\r\n\r\n")?;
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, page)| page.into()))
@@ -92,7 +93,7 @@ impl Server for Here {
     /// By program: cycles that its processes have used. A system that does not tell has no parts.
     fn parts(&self) -> Vec<Part> {
         std::thread::sleep(STALE);
-        self.status().map_or_else(|_| Vec::new(), |page| programs(&page))
+        self.page("/status/status.json").map_or_else(|_| Vec::new(), |page| programs(&page))
     }
 }
 
