@@ -113,6 +113,15 @@ impl BodyReader {
         self.state == State::Ended
     }
 
+    /// How many bytes are still to come, where the head told.
+    pub fn left(&self) -> Option<u64> {
+        match self.state {
+            State::Length(left) => Some(left),
+            State::Ended => Some(0),
+            _ => None,
+        }
+    }
+
     /// Looks at the next bytes, up to the end of the next run of content at most.
     pub fn next(&mut self, bytes: &[u8]) -> Result<Piece, BodyError> {
         let mut at = 0;

@@ -118,3 +118,15 @@ proptest! {
         prop_assert_eq!(chunked(&text), read(Framing::Chunked, text.as_bytes(), &pieces));
     }
 }
+
+#[test]
+fn what_is_left_is_known_where_the_head_told() {
+    let mut reader = BodyReader::new(Framing::Length(5), 10).expect("it is allowed");
+    assert_eq!(reader.left(), Some(5));
+    reader.next(b"ab").expect("content");
+    assert_eq!(reader.left(), Some(3));
+    reader.next(b"cde").expect("content");
+    assert_eq!(reader.left(), Some(0));
+    assert_eq!(BodyReader::new(Framing::None, 10).expect("it is allowed").left(), Some(0));
+    assert_eq!(BodyReader::new(Framing::Chunked, 10).expect("it is allowed").left(), None);
+}

@@ -22,7 +22,7 @@ use crate::store::StoreError;
 use crate::wire::{Gone, Wire};
 
 /// Content that nobody reads is passed over up to here, so that the connection can go on.
-const MOST_IGNORED_BYTES: u64 = 64 << 10;
+pub(crate) const MOST_IGNORED_BYTES: u64 = 64 << 10;
 /// Bytes of all heads together whose ends have not come; a client whose head is too much is sent away.
 const MOST_HELD_BYTES: usize = 16 << 20;
 /// How often a file is opened for one request, where it changes again and again.

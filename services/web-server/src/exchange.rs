@@ -13,6 +13,7 @@ use sip::exheap::ExVec;
 use crate::Server;
 use crate::answers::{self, Cut, Manner, Sent};
 use crate::applications::{Application, Progress, Refusal};
+use crate::connection::MOST_IGNORED_BYTES;
 use crate::input::{Input, More};
 use crate::limited::limited;
 use crate::wire::{Gone, Wire};
@@ -44,9 +45,11 @@ impl<'a> Content<'a> {
         Content { input, reader, is_awaited, started: Deadline::after_ns(0), received: 0 }
     }
 
-    /// Whether another request can follow an answer that is given now.
+    /// Whether another request can follow an answer that is given now: what is left is not awaited, and not too long
+    /// to be passed over.
     fn lets_go_on(&self) -> bool {
-        self.reader.has_ended() || !self.is_awaited
+        let is_too_long = self.reader.left().is_some_and(|left| left > MOST_IGNORED_BYTES);
+        self.reader.has_ended() || !self.is_awaited && !is_too_long
     }
 
     /// The next piece; empty at the end.

@@ -146,6 +146,16 @@ fn answers_that_are_odd_and_allowed_arrive() {
     let sent: Vec<u8> = (0..300_000u32).map(|at| (at >> 3) as u8).collect();
     let echo = client.ask("POST", "/fault/echo", &format!("Content-Length: {}\r\n", sent.len()), &sent);
     assert!(echo.is_whole && echo.content == sent, "{} bytes came back", echo.content.len());
+    // Content that nobody reads is passed over; where it is long, the client is told that the connection ends.
+    for (bytes, closes) in [(1000, false), (100_000, true)] {
+        let mut client = WebClient::connect(site.port);
+        let fields = format!("Content-Length: {bytes}\r\n");
+        let answer = client.ask("POST", "/fault/unread", &fields, &vec![b'x'; bytes]);
+        assert_eq!((answer.status, answer.closes()), (200, closes), "{bytes} bytes that nobody reads");
+        if !closes {
+            assert_eq!(client.get("/fault/unread", "").status, 200);
+        }
+    }
     // A field of the server's own that an application gives changes nothing of how far the answer goes.
     let servers = WebClient::connect(site.port).get("/fault/bad-head?kind=servers", "");
     assert!(servers.status == 502 || servers.text() == "a bad head\n", "{servers:?}");
