@@ -3,13 +3,15 @@
 //!
 //! Where the other end acknowledges a part of what was under way when a loss was seen, the segment behind that is lost,
 //! too (RFC 6582). Where it acknowledges nothing for longer than it should, the first segment is sent again to see (after
-//! RFC 8985, 7). Both are done by letting smoltcp believe in repeated acknowledgements; see `Connection::stir`.
+//! RFC 8985, 7). Where few segments are under way, fewer acknowledgements of the same are taken to tell of a loss. All are done by letting smoltcp believe in repeated acknowledgements; see `Connection::stir`.
 //! Deliberately not here: how much may be under way; that is smoltcp's.
 
 use crate::packet::Segment;
 
 /// As many acknowledgements of the same say that a segment is lost.
 const REPEATED: u8 = 3;
+/// Bytes of a segment, nearly: so it is guessed how many are under way.
+const SEGMENT_BYTES: u32 = 1460;
 /// Beside two times there and back, what the other end may take to acknowledge.
 const DELAY_NS: u64 = 200_000_000;
 /// smoltcp's own time comes no sooner than that.
@@ -43,6 +45,16 @@ fn is_before(number: u32, other: u32) -> bool {
     (number.wrapping_sub(other) as i32) < 0
 }
 
+/// How many acknowledgements of the same say that a segment is lost where so many bytes are under way: where there are few
+/// segments, no more can come (RFC 5827).
+fn enough(bytes: u32) -> u8 {
+    match bytes.div_ceil(SEGMENT_BYTES) {
+        2 => 1,
+        3 => 2,
+        _ => REPEATED,
+    }
+}
+
 impl Recovery {
     /// Takes note of a segment that came, after smoltcp has had it. `acknowledged` is what counts as acknowledged now,
     /// `sent_to` what was sent so far.
@@ -56,7 +68,10 @@ impl Recovery {
         let says_nothing_new = segment.is_ack && segment.acknowledged == acknowledged && segment.sequence_bytes() == 0;
         if says_nothing_new && is_before(acknowledged, sent_to) {
             self.repeated = self.repeated.saturating_add(1);
-            if self.repeated == REPEATED {
+            let enough = enough(sent_to.wrapping_sub(acknowledged));
+            if self.repeated == enough && enough < REPEATED {
+                self.is_due = true;
+            } else if self.repeated == REPEATED {
                 // smoltcp has counted, too, and sends the segment again.
                 self.note_again(sent_to, now_ns);
             }
@@ -155,6 +170,16 @@ mod tests {
         assert!(!recovery.take_due(Some(9000), 21 * MS), "once");
         hear(&mut recovery, 9000, 31);
         assert!(!recovery.take_due(Some(9000), 31 * MS), "all is there");
+    }
+
+    #[test]
+    fn few_segments_need_few_acknowledgements() {
+        let mut recovery = Recovery::default();
+        recovery.sent(Some(1000), Some(9000), true, 0);
+        hear(&mut recovery, 6200, 10);
+        hear(&mut recovery, 6200, 11);
+        assert!(recovery.take_due(Some(9000), 11 * MS), "two are under way, and the second has arrived");
+        assert_eq!([0, 1, 2920, 2921, 4380, 4381, 65535].map(enough), [3, 3, 1, 2, 2, 3, 3]);
     }
 
     #[test]
