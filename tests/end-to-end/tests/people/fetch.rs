@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use end_to_end::{Format, Image, Machine, Run, Site};
+use end_to_end::{Format, Image, Machine, Run, Site, Terminal};
 
 /// A server that gives each connection the next answer, after the request was read; gives the requests at its end.
 struct Server {
@@ -243,6 +244,36 @@ fn files_are_written_and_sent_on_a_disk_of_e2fsprogs() {
     let files = disk.contents();
     assert!(fs::read(files.path().join("large")).unwrap_or_default() == large);
     assert_eq!(fs::read(files.path().join("small")).unwrap_or_default(), b"HTTP");
+}
+
+/// A row tells how far it is, and is gone at the end.
+#[test]
+fn a_person_sees_how_far_it_is_on_a_disk_of_e2fsprogs() {
+    let nothing = tempfile::tempdir().expect("a folder");
+    let disk = Image::of(nothing.path(), Format { mebibytes: 16, ..Format::default() });
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let (seen, is_seen) = mpsc::channel();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        request(&mut stream);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\n").expect("it reads");
+        stream.write_all(&[b'x'; 1024]).expect("it reads");
+        // It is told of with what comes next.
+        thread::sleep(Duration::from_millis(300));
+        stream.write_all(&[b'x'; 1024]).expect("it reads");
+        is_seen.recv().expect("the test goes on");
+        stream.write_all(&[b'x'; 2048]).expect("it reads");
+    });
+    let mut terminal = Terminal::start(Machine::new().disk(disk.path()).command(None));
+    terminal.wait_for("/> ");
+    terminal.press(&format!("fetch http://127.0.0.1:{port}/ --to /fs/disk0/file\r"));
+    terminal.wait_for(" 50 %  2.0 KiB of 4.0 KiB");
+    seen.send(()).expect("the server waits");
+    terminal.wait_for("/fs/disk0/file: 4.0 KiB in ");
+    server.join().expect("the server ends");
+    terminal.press("exit\r");
+    assert_eq!(terminal.end(), Some(0));
 }
 
 /// The machine's own web server, asked from within.
