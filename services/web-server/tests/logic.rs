@@ -222,6 +222,27 @@ fn kept_contents_are_those_of_the_file_as_it_is() {
     });
 }
 
+/// Long files are read as a whole only as far as there is room, which those that are on their way take too.
+#[test]
+fn long_contents_share_the_room_with_those_that_are_kept() {
+    double::run(|| {
+        let cache = Cache::new();
+        cache.keep_at_most(3 << 20);
+        let entry = entry("/long", 1, 0);
+        cache.insert(&entry);
+        let first = cache.room(900_000).expect("there is room");
+        assert_eq!(cache.warm_bytes(), 1 << 20, "as many as its block has");
+        let second = cache.room(1 << 20).expect("there is room");
+        assert!(cache.room((1 << 20) + 1).is_none(), "no block is as long");
+        drop(second);
+        assert!(cache.give_warm(&entry, ExVec::new(1 << 20).expect("a block")).is_none());
+        let third = cache.room(1 << 20).expect("the second one's is free again");
+        assert!(cache.room(1).is_none());
+        drop((first, third));
+        assert_eq!(cache.warm_bytes(), 1 << 20);
+    });
+}
+
 #[test]
 fn tags_tell_files_apart_and_are_weak_as_long_as_they_may_lie() {
     let tag = |node, size, modified| {
