@@ -122,19 +122,20 @@ pub fn parse<'h, 'b>(
     let mut head = httparse::Request::new(&mut []);
     let head_bytes = match head.parse_with_uninit_headers(bytes, space) {
         Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
-        Ok(httparse::Status::Partial) if bytes.len() < most_bytes => {
-            return if has_bare_line_feed(bytes) { Err(BARE_LINE_FEED) } else { Ok(None) };
+        Ok(httparse::Status::Partial) if has_bare_line_feed(&bytes[..bytes.len().min(most_bytes)]) => {
+            return Err(BARE_LINE_FEED);
         }
+        Ok(httparse::Status::Partial) if bytes.len() < most_bytes => return Ok(None),
         Ok(httparse::Status::Partial) => return Err(too_large(bytes, most_bytes)),
-        Err(httparse::Error::TooManyHeaders) => return Err(reject(431, "there are too many header fields")),
+        Err(httparse::Error::TooManyHeaders) => return Err(too_many_fields(bytes)),
         Err(httparse::Error::Version) => return wrong_version(bytes).map_or(Ok(None), Err),
         Err(error) => return Err(reject(400, words(error))),
     };
+    if has_bare_line_feed(&bytes[..head_bytes.min(most_bytes)]) {
+        return Err(BARE_LINE_FEED);
+    }
     if head_bytes > most_bytes {
         return Err(too_large(bytes, most_bytes));
-    }
-    if has_bare_line_feed(&bytes[..head_bytes]) {
-        return Err(BARE_LINE_FEED);
     }
     let (Some(method_text), Some(target), Some(minor_version)) = (head.method, head.path, head.version) else {
         return Err(reject(400, "the request line is not whole"));
@@ -384,7 +385,10 @@ fn has_bare_line_feed(bytes: &[u8]) -> bool {
 /// difference in which pieces it comes.
 fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
     const FORM: &[u8; 8] = b"HTTP/0.0";
-    let start = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let start = empty_lines(bytes);
+    if has_bare_line_feed(&bytes[..start]) {
+        return Some(BARE_LINE_FEED);
+    }
     let version = bytes[start..].splitn(3, |byte| *byte == b' ').nth(2).unwrap_or(&[]);
     let fits = |(found, form): (&u8, &u8)| if *form == b'0' { found.is_ascii_digit() } else { found == form };
     if !version.iter().zip(FORM).all(fits) {
@@ -393,9 +397,23 @@ fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
     (version.len() >= FORM.len()).then_some(reject(505, "the version of HTTP is not 1.0 or 1.1"))
 }
 
+/// RFC 6585, section 5, unless a line before the first field that is too much ends wrong: that would have been seen if
+/// the head had come line by line.
+fn too_many_fields(bytes: &[u8]) -> Rejection {
+    let start = empty_lines(bytes);
+    let feeds = bytes[start..].iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let end = feeds.map(|(at, _)| start + at + 1).nth(MOST_HEADERS).unwrap_or(bytes.len());
+    if has_bare_line_feed(&bytes[..end]) { BARE_LINE_FEED } else { reject(431, "there are too many header fields") }
+}
+
+/// Bytes of the empty lines in front of a request.
+fn empty_lines(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
+}
+
 /// RFC 9110, section 15.5.15, where it is the target that is too long; else RFC 6585, section 5.
 fn too_large(bytes: &[u8], most_bytes: usize) -> Rejection {
-    let start = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let start = empty_lines(bytes);
     let looked_at = &bytes[start.min(bytes.len())..bytes.len().min(most_bytes.max(start))];
     if looked_at.contains(&b'\n') {
         reject(431, "the header fields are too long")

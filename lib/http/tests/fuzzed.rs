@@ -55,3 +55,17 @@ proptest! {
         fuzzed::run(&bytes);
     }
 }
+
+/// What the fuzz target begins with, findings among it.
+#[test]
+fn inputs_of_the_fuzz_target_break_nothing() {
+    for name in ["absolute", "bare-line-feed-and-version", "chunked", "pipelined"] {
+        let path = format!("{}/tests/conformance/inputs/{name}", env!("CARGO_MANIFEST_DIR"));
+        fuzzed::run(&std::fs::read(&path).expect("an input can be read"));
+    }
+    // A line that ends wrong among too many.
+    let fields = "X: y\r\n".repeat(99);
+    for last in ["Y: z\n", "Y: z\r\nY: z\n", "Y: z\r\nY: z\r\nY: z\n"] {
+        fuzzed::run(format!("\x05GET / HTTP/1.1\r\n{fields}{last}\r\n").as_bytes());
+    }
+}
