@@ -45,7 +45,7 @@ pub struct Thread {
     pub next: AtomicRef<Slot<Thread>>,
     /// The processor it runs or last ran on.
     pub cpu: AtomicU32,
-    /// Processor cycles used, up to its last switch.
+    /// Processor cycles that it was charged: exactly where it ran alone, else by samples.
     pub cycles: AtomicU64,
     /// In its SIP's list.
     pub links: Links,
