@@ -62,7 +62,7 @@ impl fmt::Display for TapError {
             ),
             Some(libc::EINVAL) => write!(
                 formatter,
-                "TAP interface {name}: the host has an interface of this name that is none; give the name of another"
+                "TAP interface {name}: the host has an interface of this name, which is no TAP interface; give the name of another"
             ),
             Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => write!(
                 formatter,
