@@ -79,6 +79,8 @@ pub(crate) struct Output<B> {
     /// Up to where the connection that sends now has sent before.
     sent_to: Option<u32>,
     is_unanswered: bool,
+    /// Of a connection whose other end has no room: the number before what it has acknowledged, and what was said last.
+    probe: Option<(u32, (u32, u16))>,
     /// What the last segment of a connection that stands said: what is expected next, and the window.
     said: Option<(u32, u16)>,
 }
@@ -101,6 +103,7 @@ impl<B: Buffer> Output<B> {
             neighbours: Neighbours::new(),
             sent_to: None,
             is_unanswered: false,
+            probe: None,
             said: None,
         }
     }
@@ -240,6 +243,11 @@ impl<B: Buffer> Output<B> {
         self.sent_to.take()
     }
 
+    /// Lets what only repeats what was said before ask the other end for its window.
+    pub(crate) fn set_probe(&mut self, probe: Option<(u32, (u32, u16))>) {
+        self.probe = probe;
+    }
+
     /// What the segments that were sent since this was asked last said of what is expected, and the window.
     pub(crate) fn take_said(&mut self) -> Option<(u32, u16)> {
         self.said.take()
@@ -249,7 +257,14 @@ impl<B: Buffer> Output<B> {
         let Some(segment) = Segment::read(payload) else { return };
         let is_bare = segment.sequence_bytes() == 0;
         if segment.is_ack && !segment.is_syn && !segment.is_reset {
-            self.said = Some((segment.acknowledged, segment.window));
+            let said = (segment.acknowledged, segment.window);
+            self.said = Some(said);
+            // When more was sent than there was room for, smoltcp has nothing left to ask with, and a segment without
+            // data is answered only where it is not expected.
+            if let Some((number, _)) = self.probe.filter(|(_, before)| is_bare && *before == said) {
+                payload[4..8].copy_from_slice(&number.to_be_bytes());
+                return;
+            }
             // When smoltcp begins to send anew it forgets how far it was, and acknowledges with a number that the
             // other end has long passed and so does not hear (RFC 9293, 3.10.7.4). Two that do so never end.
             if let Some(sent_to) = self.sent_to.filter(|_| is_bare)

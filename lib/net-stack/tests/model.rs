@@ -305,6 +305,8 @@ fn clients_of_chance_get_what_was_written() {
     run(1_000_583, 1);
     // Repeated acknowledgements of all but the finish stopped all timers.
     run(1_000_600, 1);
+    // More was sent than there was room for, so nothing was left to ask a closed window with.
+    run(1_004_074, 1);
 }
 
 #[test]

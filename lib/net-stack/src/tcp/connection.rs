@@ -92,10 +92,14 @@ impl Connection {
     pub(super) fn send_all<B: Buffer>(&mut self, output: &mut Output<B>, interface: &mut Interface, mtu: usize) {
         let now = instant(output.now_ns);
         output.watch(self.sent_to, self.is_unanswered());
+        let is_closed = self.heard_window == 0 && self.socket.tcp_ref().send_queue() > 0 && self.has_sent_all();
+        let before = self.acknowledged().map(|number| number.wrapping_sub(1));
+        output.set_probe(before.zip(self.said).filter(|_| is_closed));
         while interface.poll_egress(now, &mut Port { output, input: None, mtu }, self.socket.set())
             == PollResult::SocketStateChanged
         {}
         self.sent_to = output.watched();
+        output.set_probe(None);
         self.said = output.take_said().or(self.said);
         // The first that is sent is the beginning, which takes a number and carries nothing.
         self.first = self.first.or(self.sent_to);
