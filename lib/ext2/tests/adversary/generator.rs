@@ -178,14 +178,14 @@ impl Generator {
         match self.random.below(20) {
             0 => self.new_path(scene),
             1 => self.any_path(scene),
-            _ => self.random.pick(&of_sort).map(|path| (*path).clone()).unwrap_or_default(),
+            _ => self.random.pick(&of_sort).map_or_else(|| scene.base(), |path| (*path).clone()),
         }
     }
 
     fn any_path(&mut self, scene: &Scene) -> Path {
         match self.random.below(4) {
             0 => self.folder(scene),
-            _ => self.random.pick(&scene.others).map(|(path, _)| path.clone()).unwrap_or_default(),
+            _ => self.random.pick(&scene.others).map_or_else(|| scene.base(), |(path, _)| path.clone()),
         }
     }
 
@@ -349,5 +349,10 @@ impl Scene {
             }
         }
         scene
+    }
+
+    /// The folder that all is in: where there is nothing else, it is what an operation is about, and nothing above it.
+    fn base(&self) -> Path {
+        self.folders.iter().min_by_key(|path| path.len()).cloned().unwrap_or_default()
     }
 }
