@@ -49,7 +49,8 @@ pub const NAME_BYTES: usize = 24;
 pub const ACCEPTED_BYTES: usize = 8 + 2 * NAME_BYTES;
 /// Bytes of an event: a token, and what it is ready for.
 pub const EVENT_BYTES: usize = 16;
-/// Bytes at the end of a block into which a datagram is read: who sent it. The datagram has the rest.
+/// Bytes at the end of a block into which a datagram is read: who sent it. The datagram has the rest. An echo request
+/// has no port; where its answer's would be is how many hops were left.
 pub const SENDER_BYTES: usize = NAME_BYTES;
 
 /// In an event: there is something to read or accept, or the other end has finished.
@@ -72,7 +73,8 @@ numbered! {
         Connected = 4, "connected";
         /// No more will be written to a connection.
         Finish = 5, "finish";
-        /// Give a socket up. With 1 as first argument the other end is told of a reset.
+        /// Give a socket up. With 1 as first argument the other end is told of a reset. Where a name would be the answer
+        /// has what `Describe` has there.
         Close = 6, "close";
         /// Whether small pieces are sent at once (first argument), and seconds of silence before the other end is
         /// asked whether it is there (second argument, 0: never).
@@ -96,7 +98,8 @@ numbered! {
         /// The host's name servers: 16 bytes each.
         NameServers = 15, "name servers";
         /// Of a connection: its state as in `SocketRecord` (first), bytes that wait to be read (the second's upper
-        /// half) and to be sent or acknowledged (its lower half).
+        /// half) and to be sent or acknowledged (its lower half). Of any socket, where a name would be: segments that a
+        /// connection sent once more, connections for which a listener had no room, or datagrams that found no room.
         Describe = 16, "describe";
     }
 }
