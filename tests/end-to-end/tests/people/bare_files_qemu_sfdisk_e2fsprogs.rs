@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use end_to_end::{BareMachine, Image, Machine, Run, finish};
+use end_to_end::{BareMachine, Format, Image, Machine, Run, finish};
 
 use crate::partitions_sfdisk_e2fsprogs::{GPT, disk, fill, folder};
 
@@ -89,4 +89,33 @@ fn programs_for_files_and_volumes_do_the_same_as_hosted() {
         assert_eq!(bare.text(), hosted.text(), "on {kind}:\n{bare}\n\nand hosted:\n{hosted}");
         assert_eq!(bare.errors, hosted.errors, "on {kind}:\n{bare}\n\nand hosted:\n{hosted}");
     }
+}
+
+/// One request for more than the cache of the file system holds, so that it is read part by part, with tables of block
+/// numbers in between.
+#[test]
+fn a_request_of_16_mebibytes_brings_the_right_bytes_hosted_and_bare() {
+    const COMMAND: &str = "dd --from /fs/disk0/large --to /fs/disk0/copy --block-bytes 16M | wc -l; \
+                           cat /fs/disk0/copy | hash; hash /fs/disk0/large; sync; umount /fs/disk0";
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let mut state = 1_u64;
+    let words = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()
+    });
+    let content: Vec<u8> = words.flatten().take((16 << 20) + 5001).collect();
+    fs::write(folder.path().join("large"), &content).expect("the file can be written");
+    let original = Image::of(folder.path(), Format { mebibytes: 48, ..Format::default() });
+    let bytes = fs::read(original.path()).expect("the disk can be read");
+    let hosted = Machine::new().disk(original.path()).limit(Duration::from_secs(120)).run(COMMAND);
+    let image = Image::with_bytes(&bytes);
+    let machine = BareMachine::new("microvm").with(&["--disk", &image.path().display().to_string()]);
+    let bare = finish(machine.command(Some(COMMAND)), COMMAND, Duration::from_secs(180));
+    for (run, image) in [(&hosted, &original), (&bare, &image)] {
+        run.orderly();
+        let copy = fs::read(image.contents().path().join("copy")).expect("the copy is there");
+        assert!(copy == content, "the copy has {} bytes, and other ones:\n{run}", copy.len());
+        image.check();
+    }
+    assert_eq!(bare.text(), hosted.text());
 }
