@@ -15,7 +15,7 @@ const SCRIPTS: [&str; 8] = [
     "echo hello; echo -n no line end",
     "x=6; y=$((x * 7)); for n in 1 2 3; do if test $n = 2; then continue; end; echo $n; end; echo $y; false",
     "echo through pipes | cat | cat; echo -n 123456789 | hash -a crc32; exit 200",
-    "ls /; ls /service; contract Directory | hash; no-such-program",
+    "ls /; ls /status; contract Directory | hash; no-such-program",
     "tree /fs/disk0; cat /fs/disk0/poems/tyger.txt; exit 7",
     "cat /fs/disk0/data/bytes.bin; hash /fs/disk0/sparse.bin; cat /no/file",
     "hello; greet you; extensible-parent; crashing-extension; echo $?",
