@@ -6,7 +6,7 @@
 //! [`access`], [`programs`], [`random`]; for programs that work on files: [`feed`] (files or standard input, block by
 //! block), [`file_writer`], [`trail`] and [`walk`] (through trees), [`copying`], [`removing`], [`volume`] (which
 //! volume), [`volume_managers`], [`amount`]; for networks: [`net_address`] (addresses as text), [`net`] (connections and names), [`ip_client`]
-//! (configuration), [`packets`] for drivers. Deliberately not here: anything that only one program does.
+//! (configuration), [`waiting`] for who serves them, [`packets`] for drivers. Deliberately not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -71,4 +71,5 @@ pub mod text;
 pub mod trail;
 pub mod volume;
 pub mod volume_managers;
+pub mod waiting;
 pub mod walk;

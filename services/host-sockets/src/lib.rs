@@ -18,7 +18,6 @@ mod host;
 mod ip;
 mod ping;
 mod tcp;
-mod timing;
 mod transfer;
 mod udp;
 

@@ -11,8 +11,8 @@ use sip::time::monotonic;
 
 use crate::failures::ip_error;
 use crate::host::{Host, Socket};
-use crate::timing::{self, Waited};
 use crate::udp::Datagrams;
+use contracts::waiting::{self, Waited};
 
 const HEADER_BYTES: usize = 8;
 /// Most bytes that are sent after the header.
@@ -52,7 +52,7 @@ pub async fn ping<E: TypedEndpoint>(
         Ok(sent_ns) => sent_ns,
         Err(failure) => return Some(Err(ip_error(failure))),
     };
-    let deadline = timing::until(timeout_ms);
+    let deadline = waiting::until(timeout_ms);
     loop {
         match socket.receive() {
             Ok((answer, sender)) if is_answer(&answer, is_version_4, sequence) => {
@@ -65,7 +65,7 @@ pub async fn ping<E: TypedEndpoint>(
             Err(Failure::WouldBlock) => {}
             Err(failure) => return Some(Err(ip_error(failure))),
         }
-        match timing::wait(client, deadline, socket.socket().readable()).await {
+        match waiting::wait(client, deadline, socket.socket().readable()).await {
             Waited::Done => {}
             Waited::TimedOut => return Some(Err(IpError::TimedOut)),
             Waited::Gone => return None,

@@ -15,8 +15,8 @@ use crate::connection::{self, Ends};
 use crate::failures::tcp_error;
 use crate::host::{Accepted, Host, MOST_ACCEPTED, Socket};
 use crate::ip::Known;
-use crate::timing::{self, Waited};
 use crate::transfer::Stream;
+use contracts::waiting::{self, Waited};
 
 /// How long a listener waits for a socket to be closed, where there can be no more, before it looks again: others
 /// on the host may have closed theirs.
@@ -70,9 +70,9 @@ async fn connect<E: TypedEndpoint>(
         Ok(socket) => socket,
         Err(failure) => return Some(Err(tcp_error(failure))),
     };
-    let deadline = timing::until_or_never(timeout_ms);
+    let deadline = waiting::until_or_never(timeout_ms);
     let local = loop {
-        match timing::wait(client, deadline, socket.writable()).await {
+        match waiting::wait(client, deadline, socket.writable()).await {
             Waited::Done => {}
             Waited::TimedOut => return Some(Err(TcpError::TimedOut)),
             Waited::Gone => return None,
@@ -147,10 +147,10 @@ async fn accept<E: TypedEndpoint>(
                 waiting.extend(accepted);
                 continue;
             }
-            Err(Failure::WouldBlock) => timing::wait(client, Deadline::NEVER, socket.readable()).await,
+            Err(Failure::WouldBlock) => waiting::wait(client, Deadline::NEVER, socket.readable()).await,
             // Those that ask stay in the host's queue until there can be one more.
             Err(Failure::TooManySockets | Failure::Exhausted) => {
-                timing::wait(client, Deadline::after_ms(CROWDED_MS), host.room()).await
+                waiting::wait(client, Deadline::after_ms(CROWDED_MS), host.room()).await
             }
             Err(failure) => return Some(Err(failure)),
         };

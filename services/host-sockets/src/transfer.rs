@@ -9,7 +9,7 @@ use sip::exheap::{ExVec, Lent};
 use sip::channel::TypedEndpoint;
 
 use crate::host::Socket;
-use crate::timing::{self, Waited};
+use contracts::waiting::{self, Waited};
 
 /// The smallest block that is read into, and the greatest.
 const LEAST_BLOCK_BYTES: usize = 4 << 10;
@@ -133,8 +133,8 @@ impl Stream {
             if timeout_ms == 0 {
                 return Reading::Nothing;
             }
-            let deadline = *deadline.get_or_insert_with(|| timing::until(timeout_ms));
-            match timing::wait(client, deadline, self.socket.readable()).await {
+            let deadline = *deadline.get_or_insert_with(|| waiting::until(timeout_ms));
+            match waiting::wait(client, deadline, self.socket.readable()).await {
                 Waited::Done => {}
                 Waited::TimedOut => return Reading::Nothing,
                 Waited::Gone => return Reading::Gone,
@@ -240,8 +240,8 @@ impl Stream {
                     continue;
                 }
                 Err(Failure::WouldBlock) => {
-                    let deadline = timing::until_or_never(timeout_ms);
-                    match timing::wait(client, deadline, self.socket.writable()).await {
+                    let deadline = waiting::until_or_never(timeout_ms);
+                    match waiting::wait(client, deadline, self.socket.writable()).await {
                         Waited::Done => continue,
                         Waited::TimedOut => Failure::TimedOut,
                         Waited::Gone => return Written { bytes, end: Writing::Gone },

@@ -13,7 +13,7 @@ use sip::exheap::{ExVec, Lent};
 use crate::failures::tcp_error;
 use crate::host::{self, Host, Socket};
 use crate::ip::Known;
-use crate::timing::{self, Waited};
+use contracts::waiting::{self, Waited};
 
 /// The longest datagram there can be.
 const MOST_DATAGRAM_BYTES: usize = 65_535;
@@ -96,7 +96,7 @@ async fn serve_socket(datagrams: &Datagrams, mut client: udp_socket::Exp<udp_soc
                 }
             }
             OfSocket::Receive { timeout_ms, next } => {
-                let deadline = timing::until(timeout_ms);
+                let deadline = waiting::until(timeout_ms);
                 let received = loop {
                     match datagrams.receive() {
                         Err(Failure::WouldBlock) if timeout_ms == 0 => break None,
@@ -105,7 +105,7 @@ async fn serve_socket(datagrams: &Datagrams, mut client: udp_socket::Exp<udp_soc
                         Err(Failure::ConnectionRefused | Failure::Unreachable) => continue,
                         other => break Some(other),
                     }
-                    match timing::wait(&next, deadline, datagrams.socket.readable()).await {
+                    match waiting::wait(&next, deadline, datagrams.socket.readable()).await {
                         Waited::Done => {}
                         Waited::TimedOut => break None,
                         Waited::Gone => return,
@@ -139,7 +139,7 @@ async fn send<E: sip::channel::TypedEndpoint>(
     if let Err(failure) = socket.set_remote(remote) {
         return Some((data, Err(failure)));
     }
-    let deadline = timing::until(PATIENCE_MS);
+    let deadline = waiting::until(PATIENCE_MS);
     let mut data = data;
     loop {
         let address = data.as_ptr() as usize;
@@ -147,7 +147,7 @@ async fn send<E: sip::channel::TypedEndpoint>(
         data = block?;
         match answer {
             Ok(_) => return Some((data, Ok(()))),
-            Err(Failure::WouldBlock) => match timing::wait(client, deadline, socket.writable()).await {
+            Err(Failure::WouldBlock) => match waiting::wait(client, deadline, socket.writable()).await {
                 Waited::Done => {}
                 Waited::TimedOut => return Some((data, Err(Failure::Exhausted))),
                 Waited::Gone => return None,

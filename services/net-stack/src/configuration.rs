@@ -14,7 +14,7 @@ use sip::exheap::{ExBox, ExVec, Plain};
 
 use crate::convert::INTERFACE;
 use crate::shared::Shared;
-use crate::waiting::{Waited, until, wait};
+use contracts::waiting::{Waited, until, wait};
 
 const NAME: [u8; 16] = *b"net0\0\0\0\0\0\0\0\0\0\0\0\0";
 const UP: u16 = 1;

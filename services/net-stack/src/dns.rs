@@ -12,7 +12,7 @@ use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
 use crate::shared::Shared;
-use crate::waiting::{Waited, until, wait};
+use contracts::waiting::{Waited, until, wait};
 
 /// How long a question is asked, of one version of IP.
 const PATIENCE_MS: u32 = 10_000;

@@ -18,7 +18,6 @@ mod shared;
 mod tcp;
 mod transfer;
 mod udp;
-mod waiting;
 
 use alloc::format;
 use alloc::rc::Rc;

@@ -8,7 +8,7 @@ use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
 use crate::shared::Shared;
-use crate::waiting::{Waited, until, until_or_never, wait};
+use contracts::waiting::{Waited, until, until_or_never, wait};
 
 /// Most bytes that are read at once.
 const MOST_READ: usize = 256 << 10;

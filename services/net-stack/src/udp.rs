@@ -12,7 +12,7 @@ use sip::exheap::ExVec;
 
 use crate::convert;
 use crate::shared::Shared;
-use crate::waiting::{Waited, until, wait};
+use contracts::waiting::{Waited, until, wait};
 
 /// Serves one client.
 pub async fn serve(shared: Rc<Shared>, client: udp::Exp<udp::states::Start>) {

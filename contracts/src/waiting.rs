@@ -1,4 +1,4 @@
-//! Waiting for one of several things.
+//! How a service waits on behalf of a client: for what was asked, for the time it has, or until the client is gone.
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
