@@ -27,7 +27,7 @@ pub use damage::{Doctor, reseal};
 pub use disk::{Format, Image};
 pub use folder::{Expected, sample, sparse};
 pub use live::{Live, Process, free_port};
-pub use load::{Answer, Load, Question, ask_on, connect};
+pub use load::{Answer, Load, Question, Server, ask_on, connect};
 pub use machine::Machine;
 pub use run::{LIMIT, Run, finish};
 pub use site::{Site, client};

@@ -34,6 +34,16 @@ pub struct Answer {
     pub content: Vec<u8>,
 }
 
+/// Who is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Server {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// How long a connection may take to be made, and an answer to come. A silence of the usual patience is wrong; a
+    /// shorter one breaks the connection.
+    pub patience: Duration,
+}
+
 /// What all clients of one kind have seen.
 #[derive(Debug, Default)]
 struct Seen {
@@ -55,12 +65,17 @@ impl Load {
     /// Starts clients of the server at this port of the host: one for each question; those of the same kind have the
     /// same number.
     pub fn start(port: u16, questions: Vec<(usize, Box<dyn Question>)>) -> Load {
+        Load::start_at(Server { address: (Ipv4Addr::LOCALHOST, port).into(), patience: PATIENCE }, questions)
+    }
+
+    /// The same for any server, which may be one that forgets its connections without a word.
+    pub fn start_at(server: Server, questions: Vec<(usize, Box<dyn Question>)>) -> Load {
         let kinds = questions.iter().map(|(kind, _)| kind + 1).max().unwrap_or(0);
         let seen: Vec<Arc<Mutex<Seen>>> = (0..kinds).map(|_| Arc::default()).collect();
         let over = Arc::new(AtomicBool::new(false));
         let client = |(kind, question): (usize, Box<dyn Question>)| {
             let (seen, over) = (Arc::clone(&seen[kind]), Arc::clone(&over));
-            thread::spawn(move || work(port, question, &seen, &over))
+            thread::spawn(move || work(server, question, &seen, &over))
         };
         let clients = questions.into_iter().map(client).collect();
         Load { over, seen, clients }
@@ -107,13 +122,13 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn work(port: u16, mut question: Box<dyn Question>, seen: &Mutex<Seen>, over: &AtomicBool) {
+fn work(server: Server, mut question: Box<dyn Question>, seen: &Mutex<Seen>, over: &AtomicBool) {
     let mut connection = None;
     while !over.load(Ordering::Relaxed) {
-        let mut stream = match connection.take().map_or_else(|| connect(port), Ok) {
+        let mut stream = match connection.take().map_or_else(|| connect_to(server), Ok) {
             Ok(stream) => stream,
             Err(error) => {
-                note_broken(seen, &error);
+                note_broken(server, seen, &error);
                 thread::sleep(PAUSE);
                 continue;
             }
@@ -130,15 +145,16 @@ fn work(port: u16, mut question: Box<dyn Question>, seen: &Mutex<Seen>, over: &A
                 connection = Some(stream);
             }
             Ok(Answer { status, .. }) => *lock(seen).statuses.entry(status).or_insert(0) += 1,
-            Err(error) => note_broken(seen, &error),
+            Err(error) => note_broken(server, seen, &error),
         }
     }
 }
 
-fn note_broken(seen: &Mutex<Seen>, error: &io::Error) {
+fn note_broken(server: Server, seen: &Mutex<Seen>, error: &io::Error) {
     let mut seen = lock(seen);
     seen.broken += 1;
-    if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) {
+    let is_silence = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock);
+    if is_silence && server.patience >= PATIENCE {
         seen.wrong = Some(format!("nothing came for {PATIENCE:?}, nor the connection's end"));
     }
 }
@@ -148,9 +164,13 @@ fn note_broken(seen: &Mutex<Seen>, error: &io::Error) {
 /// # Errors
 /// It takes no connections.
 pub fn connect(port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    connect_to(Server { address: (Ipv4Addr::LOCALHOST, port).into(), patience: PATIENCE })
+}
+
+fn connect_to(Server { address, patience }: Server) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, patience)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

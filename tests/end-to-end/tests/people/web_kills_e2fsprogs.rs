@@ -1,13 +1,16 @@
 //! Each part of a web server is killed while clients ask it without a pause: it serves again at once, nobody else ends,
-//! what was synced stays, and nothing is kept of those that ended.
+//! what was synced stays, and nothing is kept of those that ended. Over the host's sockets, and with a network stack and
+//! a driver of the system's own, in a network namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use end_to_end::{Format, Image, Live, Load, Machine, Process, Question, built_system, free_port};
+use end_to_end::{Format, Image, Live, Load, Machine, Process, Question, Server, built_system, finish, free_port};
 
 /// Kinds of clients: small files that the server keeps, an application, and what only the disk has.
 const FILES: usize = 0;
@@ -15,13 +18,52 @@ const APPLICATION: usize = 1;
 const DISK: usize = 2;
 
 /// Who is killed, whose answers stop then, and who ends with it.
-const PARTS: [(&str, usize, &[&str]); 5] = [
-    ("host-sockets", FILES, &[]),
-    ("web-server", FILES, &["web-hello"]),
-    ("web-hello", APPLICATION, &[]),
-    ("ext2-fs", DISK, &[]),
-    ("file-disk", DISK, &[]),
-];
+type Part = (&'static str, usize, &'static [&'static str]);
+
+/// What clients and server have between them.
+struct Between {
+    system: &'static str,
+    /// Interface of the namespace, if the system has a network stack of its own.
+    tap: Option<&'static str>,
+    address: Ipv4Addr,
+    /// How long clients wait: a network stack that was killed knows nothing of its connections, and while it is away
+    /// packets are lost, which Linux sends again after a second.
+    patience: Duration,
+    /// Those that hold connections.
+    stack: &'static [&'static str],
+    parts: &'static [Part],
+}
+
+const HOST_SOCKETS: Between = Between {
+    system: "web",
+    tap: None,
+    address: Ipv4Addr::LOCALHOST,
+    patience: Duration::from_secs(10),
+    stack: &["host-sockets"],
+    parts: &[
+        ("host-sockets", FILES, &[]),
+        ("web-server", FILES, &["web-hello"]),
+        ("web-hello", APPLICATION, &[]),
+        ("ext2-fs", DISK, &[]),
+        ("file-disk", DISK, &[]),
+    ],
+};
+
+const OWN_STACK: Between = Between {
+    system: "web-tap",
+    tap: Some("sing0"),
+    address: Ipv4Addr::new(192, 168, 77, 2),
+    patience: Duration::from_millis(25),
+    stack: &["net-stack", "tap"],
+    parts: &[
+        ("tap", FILES, &[]),
+        ("net-stack", FILES, &[]),
+        ("web-server", FILES, &["web-hello"]),
+        ("web-hello", APPLICATION, &[]),
+        ("ext2-fs", DISK, &[]),
+        ("file-disk", DISK, &[]),
+    ],
+};
 
 /// Clients that ask for what an application answers, and for what the disk has; twice as many ask for small files.
 const CLIENTS: usize = 3;
@@ -78,9 +120,9 @@ impl Question for Greeting {
 }
 
 /// Parts of a file in no order, so that they come from the disk.
-struct Part(usize);
+struct Piece(usize);
 
-impl Question for Part {
+impl Question for Piece {
     fn next(&mut self) -> String {
         let steps = LARGE_BYTES / PART_BYTES;
         self.0 = (self.0 + 2_654_435_761) % steps;
@@ -103,6 +145,7 @@ fn fill(folder: &Path) -> std::io::Result<()> {
 
 /// The system that `sing run --web` starts, and its disks.
 struct Site {
+    between: &'static Between,
     live: Live,
     port: u16,
     files: Image,
@@ -111,16 +154,22 @@ struct Site {
 }
 
 impl Site {
-    fn start() -> Site {
+    fn start(between: &'static Between) -> Site {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         fill(folder.path()).expect("the folder takes files");
         let files = Image::of(folder.path(), Format { mebibytes: 96, block_bytes: 4096, ..Format::default() });
         let nothing = tempfile::tempdir().expect("a folder for temporary files");
         let log = Image::of(nothing.path(), Format { mebibytes: 256, block_bytes: 4096, ..Format::default() });
         let port = free_port();
-        let machine = Machine::new().system(built_system("web")).parameter(&format!("web-port={port}"));
-        let live = Live::start(machine.disk(files.path()).disk(log.path()).command(None));
-        let mut site = Site { live, port, files, log, synced: 0 };
+        let machine = Machine::new().system(built_system(between.system)).parameter(&format!("web-port={port}"));
+        let mut machine = machine.disk(files.path()).disk(log.path());
+        if between.tap.is_some() {
+            machine = machine.parameter(&format!("address={}/24", between.address)).parameter("dhcp=false");
+        }
+        let mut command = machine.command(None);
+        command.args(between.tap.iter().flat_map(|name| ["--tap", name]));
+        let live = Live::start(command);
+        let mut site = Site { between, live, port, files, log, synced: 0 };
         site.live.ask("mkdir /fs/disk1/kept");
         site
     }
@@ -131,9 +180,10 @@ impl Site {
             questions.push((FILES, Box::new(Small(client))));
             questions.push((FILES, Box::new(Small(client + SMALL_FILES / 2))));
             questions.push((APPLICATION, Box::new(Greeting)));
-            questions.push((DISK, Box::new(Part(client * 1000))));
+            questions.push((DISK, Box::new(Piece(client * 1000))));
         }
-        let load = Load::start(self.port, questions);
+        let address = (IpAddr::V4(self.between.address), self.port).into();
+        let load = Load::start_at(Server { address, patience: self.between.patience }, questions);
         let begin = Instant::now();
         while [FILES, APPLICATION, DISK].iter().any(|kind| load.good(*kind) < 10) {
             assert!(begin.elapsed() < MOST, "the site does not serve:\n{}", self.live.errors());
@@ -151,7 +201,7 @@ impl Site {
     }
 
     /// Kills a part under load: how long there was no good answer of the kind that needs it.
-    fn kill(&mut self, load: &Load, (name, kind, with_it): (&str, usize, &[&str])) -> Duration {
+    fn kill(&mut self, load: &Load, (name, kind, with_it): Part) -> Duration {
         self.write_and_sync();
         let before = self.live.processes();
         assert!(before.iter().any(|process| process.name == name), "{name} does not run: {before:?}");
@@ -184,7 +234,7 @@ impl Site {
 
     /// What the system has in use when nobody asks anything, and each part has just been started again.
     fn counts(&mut self) -> (BTreeMap<String, u64>, usize) {
-        for name in ["web-server", "host-sockets"] {
+        for name in self.between.stack.iter().chain(&["web-server"]) {
             self.live.ask(&format!("kill {name}"));
             thread::sleep(AFTER);
         }
@@ -202,20 +252,20 @@ const MOST_KEPT_BLOCKS: u64 = 32;
 
 /// Kills each part so many times in turn.
 #[track_caller]
-fn each_part_is_killed(times: usize) {
-    let mut site = Site::start();
+fn each_part_is_killed(times: usize, between: &'static Between) {
+    let mut site = Site::start(between);
     // What is there after the first use of each part is the baseline.
     let load = site.load();
-    for part in PARTS {
-        site.kill(&load, part);
+    for part in between.parts {
+        site.kill(&load, *part);
     }
     load.end();
     let (before, files_before) = site.counts();
     let load = site.load();
     let mut gaps: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     for _ in 0..times {
-        for part in PARTS {
-            gaps.entry(part.0).or_default().push(site.kill(&load, part));
+        for part in between.parts {
+            gaps.entry(part.0).or_default().push(site.kill(&load, *part));
         }
     }
     let (statuses, broken) = load.end();
@@ -272,11 +322,48 @@ fn steady_again(site: &mut Site, before: &BTreeMap<String, u64>, files_before: u
 
 #[test]
 fn each_part_of_a_web_server_is_killed_and_it_serves_on() {
-    each_part_is_killed(5);
+    each_part_is_killed(5, &HOST_SOCKETS);
 }
 
 #[test]
 #[ignore = "takes several minutes"]
 fn each_part_of_a_web_server_is_killed_100_times_and_it_serves_on() {
-    each_part_is_killed(100);
+    each_part_is_killed(100, &HOST_SOCKETS);
+}
+
+/// Runs a test of this program in a network namespace of its own, which ends with it.
+#[track_caller]
+fn in_a_namespace(test: &str) {
+    // What it would build is built where the registries of packages can be reached.
+    built_system(OWN_STACK.system);
+    let mut command = Command::new("unshare");
+    command.arg("--net").arg(std::env::current_exe().expect("this program has a path"));
+    command.args(["--ignored", "--exact", "--nocapture"]).arg(format!("web_kills_e2fsprogs::{test}"));
+    let run = finish(command, test, Duration::from_secs(900));
+    println!("{run}");
+    assert!(run.status == Some(0) && run.text().contains("1 passed"), "{run}");
+}
+
+#[test]
+fn netns_each_part_with_a_network_stack_is_killed_and_it_serves_on() {
+    in_a_namespace("five_times_child");
+}
+
+#[test]
+#[ignore = "takes several minutes"]
+fn netns_each_part_with_a_network_stack_is_killed_100_times_and_it_serves_on() {
+    in_a_namespace("a_hundred_times_child");
+}
+
+/// Not tests of their own: what the two above run in a namespace.
+#[test]
+#[ignore = "wants a network namespace"]
+fn five_times_child() {
+    each_part_is_killed(5, &OWN_STACK);
+}
+
+#[test]
+#[ignore = "wants a network namespace"]
+fn a_hundred_times_child() {
+    each_part_is_killed(100, &OWN_STACK);
 }
