@@ -109,7 +109,8 @@ pub enum Verdict<'a> {
 pub fn verdict(line: &str) -> Option<Verdict<'_>> {
     // Lines of the debug output begin with the name of the program.
     let line = line.trim();
-    let said = ["conformance: ", "services-check: ", "network-check: "].iter().find_map(|program| line.strip_prefix(program));
+    let said =
+        ["conformance: ", "services-check: ", "network-check: "].iter().find_map(|program| line.strip_prefix(program));
     let line = said.unwrap_or(line);
     let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let reason = |rest: &'static str| verdict.strip_prefix(rest).map(|why| why.trim_start_matches(':').trim());

@@ -118,7 +118,8 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         }
     }
     let measured: Vec<Measured> = measured.into_iter().map(|(one, _)| one).collect();
-    print!("{}", report::table(&measured));
+    let wanted = if arguments.machine == MachineName::Hosted { report::WANTED_HOSTED } else { report::WANTED_BARE };
+    print!("{}", report::table(&measured, wanted));
     if let Some(path) = &arguments.json {
         write_whole(path, report::json_list(&measured).as_bytes())?;
     }

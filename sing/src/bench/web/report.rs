@@ -10,8 +10,10 @@ use crate::bench::table::grouped;
 
 use super::{Measured, Part, Turn};
 
-/// Requests for each processor are to be at least so many of nginx's.
-const WANTED: f64 = 0.8;
+/// Requests for each processor are to be at least so many of nginx's, hosted.
+pub const WANTED_HOSTED: f64 = 0.8;
+/// The same on a bare machine, where Linux is in QEMU too.
+pub const WANTED_BARE: f64 = 1.0;
 /// Parts that used less of a hundred than this are shown as one.
 const LEAST_SHARE: f64 = 0.5;
 
@@ -33,8 +35,8 @@ const FIGURES: [Figure; 7] = [
 const FOR_EACH_PROCESSOR: usize = 1;
 const MEAN: usize = 4;
 
-/// The tables for people.
-pub fn table(measured: &[Measured]) -> String {
+/// The tables for people; `wanted`: how many times nginx's requests for each processor are to be answered at least.
+pub fn table(measured: &[Measured], wanted: f64) -> String {
     let mut text = format!("{:<24} {:<6}", "on one processor", "");
     for figure in &FIGURES {
         let _ = write!(text, " {:>12}", figure.title);
@@ -46,12 +48,12 @@ pub fn table(measured: &[Measured]) -> String {
         });
         row(&mut text, "", "nginx", |figure| median(&one.linux, figure.of).map(|figure| grouped(figure as u64)));
         row(&mut text, "", "ratio", |figure| ratio(one, figure).map(|ratio| format!("{ratio:.2}")));
-        for missed in missed(one) {
+        for missed in missed(one, wanted) {
             let _ = writeln!(text, "{:<24} missed: {missed}", "");
         }
     }
     let _ =
-        writeln!(text, "wanted: requests for each second of processor time at least {WANTED} of nginx's, and their");
+        writeln!(text, "wanted: requests for each second of processor time at least {wanted} of nginx's, and their");
     let _ = writeln!(text, "mean time no longer; ratios are medians of those of turns that followed one another");
     let failed: u64 = measured.iter().flat_map(|one| &one.here).map(|turn| turn.seen.failed).sum();
     if failed > 0 {
@@ -75,10 +77,10 @@ fn row(text: &mut String, name: &str, side: &str, cell: impl Fn(&Figure) -> Opti
     text.push('\n');
 }
 
-fn missed(one: &Measured) -> Vec<String> {
+fn missed(one: &Measured, wanted: f64) -> Vec<String> {
     let mut missed = Vec::new();
-    if ratio(one, &FIGURES[FOR_EACH_PROCESSOR]).is_some_and(|ratio| ratio < WANTED) {
-        missed.push(format!("requests for each second of processor time are less than {WANTED} of nginx's"));
+    if ratio(one, &FIGURES[FOR_EACH_PROCESSOR]).is_some_and(|ratio| ratio < wanted) {
+        missed.push(format!("requests for each second of processor time are less than {wanted} of nginx's"));
     }
     if ratio(one, &FIGURES[MEAN]).is_some_and(|ratio| ratio > 1.0) {
         missed.push("they take longer on average".into());
@@ -184,13 +186,14 @@ mod tests {
     fn requests_count_for_the_processor_time_they_took() {
         let here = vec![turn(1_000.0, 0.5), turn(1_100.0, 0.5), turn(900.0, 0.5)];
         let linux = vec![turn(3_000.0, 1.0), turn(3_300.0, 1.0), turn(2_700.0, 1.0)];
-        let text = table(&[Measured { mix: Mix::Small, here, linux }]);
+        let text = table(&[Measured { mix: Mix::Small, here, linux }], WANTED_HOSTED);
         assert!(text.contains("0.67") && text.contains("missed: requests for each"), "{text}");
     }
 
     #[test]
     fn what_was_not_measured_is_a_dash() {
-        let text = table(&[Measured { mix: Mix::Large, here: vec![turn(10.0, 1.0)], linux: Vec::new() }]);
+        let text =
+            table(&[Measured { mix: Mix::Large, here: vec![turn(10.0, 1.0)], linux: Vec::new() }], WANTED_HOSTED);
         assert!(text.contains(" - ") && !text.contains("missed"), "{text}");
     }
 
