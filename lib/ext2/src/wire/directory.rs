@@ -17,7 +17,7 @@ pub mod field {
     pub(crate) const INODE: usize = 0;
     pub(crate) const ENTRY_BYTES: usize = 4;
     pub(crate) const NAME_BYTES: usize = 6;
-    /// The upper byte of the name's length on volumes without the feature `filetype`.
+    /// Without a meaning on volumes without the feature `filetype`.
     pub(crate) const KIND: usize = 7;
     pub(crate) const NAME: usize = 8;
 }
@@ -51,9 +51,11 @@ pub fn entry(block: &[u8], offset: usize, format: EntryFormat) -> Result<View<'_
         return Err(Problem::Missing("the rest of an entry"));
     }
     let entry_bytes = usize::from(read_u16(bytes, field::ENTRY_BYTES));
-    let (name_bytes, kind) = match format {
-        EntryFormat::WithKind => (usize::from(bytes[field::NAME_BYTES]), bytes[field::KIND]),
-        EntryFormat::WithoutKind => (usize::from(read_u16(bytes, field::NAME_BYTES)), 0),
+    // No name is longer than a byte tells. Linux leaves anything in the other one where it has no meaning.
+    let name_bytes = usize::from(bytes[field::NAME_BYTES]);
+    let kind = match format {
+        EntryFormat::WithKind => bytes[field::KIND],
+        EntryFormat::WithoutKind => 0,
     };
     let inode = read_u32(bytes, field::INODE);
     let least = if inode == 0 { HEADER_BYTES } else { HEADER_BYTES + name_bytes.max(1) };
