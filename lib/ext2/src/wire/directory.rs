@@ -272,4 +272,15 @@ mod tests {
         assert!(largest_room(&block, EntryFormat::WithKind).is_err());
         assert_eq!(block, before);
     }
+
+    /// Linux leaves anything in the byte of the kind on volumes without the feature.
+    #[test]
+    fn the_byte_of_the_kind_means_nothing_where_entries_have_none() {
+        let mut block = vec![0; 1024];
+        clear(&mut block);
+        let new = NewEntry { inode: 12, kind: 0, name: b"name" };
+        assert_eq!(insert(&mut block, &new, EntryFormat::WithoutKind), Ok(true));
+        block[field::KIND] = 0x6D;
+        assert_eq!(names(&block, EntryFormat::WithoutKind), [(b"name".to_vec(), 12)]);
+    }
 }
