@@ -170,7 +170,14 @@ async fn next_head(
                 let reason = "the head of the request did not come in time";
                 return Ok(Head::Rejected(Rejection { status: 408, reason }));
             }
-            More::End => return Ok(Head::None),
+            // A head that was wrong before its end is refused, however it came; one that is only cut off is dropped.
+            More::End => {
+                return Ok(match plan::make(server, input.bytes(), address.as_str(), None) {
+                    Ok(Some(plan)) => Head::Whole(plan),
+                    Ok(None) => Head::None,
+                    Err(rejection) => Head::Rejected(rejection),
+                });
+            }
         }
     }
 }
