@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use contracts::tcp_connection;
 use http::body::BodyReader;
 use http::listing;
-use http::request::{EndFinder, Framing, Rejection};
+use http::request::{self, EndFinder, Framing, Rejection};
 use sip::Deadline;
 
 use crate::Server;
@@ -314,7 +314,7 @@ async fn open_and_send(
     for _ in 0..MOST_OPENINGS {
         let opened = match server.store.open_file(path).await {
             Ok(opened) => opened,
-            Err(StoreError::IsFolder) => return send_elsewhere(server, wire, manner, path).await,
+            Err(StoreError::IsFolder) => return send_elsewhere(server, wire, input, manner, path).await,
             Err(StoreError::NotFound) => return send_listing(server, wire, manner, path).await,
             Err(error) => return answers::send_trouble(server, wire, manner, error).await,
         };
@@ -333,11 +333,25 @@ async fn open_and_send(
     answers::send_page(server, wire, manner, 503, explanation, "retry-after: 1\r\n").await
 }
 
-/// Sends a client that asked for a folder as if it were a file to the folder.
-async fn send_elsewhere(server: &Server, wire: &mut Wire, manner: Manner, path: &str) -> Result<Sent, Cut> {
+/// Sends a client that asked for a folder as if it were a file to the folder, with the same query.
+async fn send_elsewhere(
+    server: &Server,
+    wire: &mut Wire,
+    input: &Input,
+    manner: Manner,
+    path: &str,
+) -> Result<Sent, Cut> {
     let mut location = String::from("location: ");
     http::target::encode(path, &mut location);
-    location.push_str("/\r\n");
+    location.push('/');
+    // The same head was read before.
+    let mut space = request::header_space();
+    let request = request::parse(input.bytes(), &mut space, server.limits.header_bytes).ok().flatten();
+    if let Some(query) = request.and_then(|request| request.query) {
+        location.push('?');
+        location.push_str(query);
+    }
+    location.push_str("\r\n");
     answers::send_page(server, wire, manner, 301, "", &location).await
 }
 

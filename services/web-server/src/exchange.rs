@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use contracts::http_exchange::{Exp, ExpAnswering, ExpReady, states};
 use http::answer::{self, HeadWriter};
 use http::application;
-use http::body::BodyReader;
+use http::body::{BodyError, BodyReader};
 use sip::Deadline;
 use sip::exheap::ExVec;
 
@@ -35,6 +35,8 @@ pub(crate) struct Content<'a> {
     pub(crate) reader: BodyReader,
     /// The client waits to be told to send it.
     pub(crate) is_awaited: bool,
+    /// More came than may.
+    is_too_large: bool,
     started: Deadline,
     received: u64,
 }
@@ -42,7 +44,7 @@ pub(crate) struct Content<'a> {
 impl<'a> Content<'a> {
     /// Content behind a head that was consumed.
     pub(crate) fn new(input: &'a mut Input, reader: BodyReader, is_awaited: bool) -> Content<'a> {
-        Content { input, reader, is_awaited, started: Deadline::after_ns(0), received: 0 }
+        Content { input, reader, is_awaited, is_too_large: false, started: Deadline::after_ns(0), received: 0 }
     }
 
     /// Whether another request can follow an answer that is given now: what is left is not awaited, and not too long
@@ -76,7 +78,8 @@ impl<'a> Content<'a> {
             let bytes = self.input.bytes();
             let most = bytes.len().min(most as usize).clamp(1, MOST_PIECE_BYTES);
             let looked_at = &bytes[..most.min(bytes.len())];
-            let piece = self.reader.next(looked_at).map_err(drop)?;
+            let piece =
+                self.reader.next(looked_at).map_err(|error| self.is_too_large = error == BodyError::TooLarge)?;
             let count = piece.data.len();
             let block = if count > 0 { Some(ExVec::from_slice(&looked_at[piece.data]).map_err(drop)?) } else { None };
             self.input.consume(piece.consumed);
@@ -125,6 +128,10 @@ pub(crate) async fn answer(
             Err(Failure::TooSlow) => {
                 return answers::send_page(server, wire, manner, 504, "the application took too long", "").await;
             }
+            Err(Failure::TooLarge) => {
+                let manner = Manner { keep_alive: false, ..manner };
+                return answers::send_page(server, wire, manner, 413, "", "").await;
+            }
             Err(Failure::Cut(cut)) => return Err(cut),
         }
     }
@@ -138,6 +145,8 @@ enum Failure {
     Broken,
     /// The time was over.
     TooSlow,
+    /// The client sends more than it may.
+    TooLarge,
     /// A part of the answer was sent, and no more will be; or the client is gone.
     Cut(Cut),
 }
@@ -173,6 +182,15 @@ impl Talk<'_, '_> {
                             next.body_failed()
                         }
                     };
+                }
+                // Whatever an application makes of it, the client is told why.
+                ExpReady::Reply { next, .. } if self.content.is_too_large => {
+                    drop(next.failed());
+                    return Err(Failure::TooLarge);
+                }
+                ExpReady::Begin { next, .. } if self.content.is_too_large => {
+                    drop(next.failed());
+                    return Err(Failure::TooLarge);
                 }
                 ExpReady::Reply { status, head, body, count, next } => {
                     let Some(fields) = checked(status, &head).filter(|_| count as usize <= body.len()) else {

@@ -24,6 +24,8 @@ const PATIENCE_MS: u64 = 500;
 const RETRY_MS: u64 = 2;
 /// Names that a listing shows at most.
 const MOST_NAMES: usize = 2000;
+/// A folder that ext2 keeps for its own checks.
+const LOST_AND_FOUND: &str = "lost+found";
 
 /// One of the channels to a file.
 pub(crate) type FileChannel = file::Imp<file::states::Ready>;
@@ -265,6 +267,7 @@ fn add_name(names: &mut Vec<(Name, NodeKind)>, entry: &directory_page::Entry<'_>
     let Ok(name) = core::str::from_utf8(entry.name) else { return true };
     if name.is_empty()
         || name.starts_with('.')
+        || name == LOST_AND_FOUND
         || !matches!(entry.kind, NodeKind::Directory | NodeKind::File | NodeKind::Link | NodeKind::Mount)
     {
         return true;
@@ -320,5 +323,21 @@ pub(crate) fn of_file(error: FileError) -> StoreError {
         FileError::IsADirectory => StoreError::IsFolder,
         FileError::Unavailable | FileError::Exhausted => StoreError::Unavailable,
         _ => StoreError::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_or_the_file_systems_own_is_in_no_listing() {
+        let mut names = Vec::new();
+        for name in ["a.txt", ".hidden", LOST_AND_FOUND, "lost"] {
+            let entry = directory_page::Entry { name: name.as_bytes(), kind: NodeKind::File, node: 1 };
+            assert!(add_name(&mut names, &entry));
+        }
+        let shown: Vec<&str> = names.iter().map(|(name, _)| name.name.as_str()).collect();
+        assert_eq!(shown, ["a.txt", "lost"]);
     }
 }

@@ -206,6 +206,8 @@ fn folders_and_names_are_served_as_they_are_and_no_others() {
     assert_eq!(client.get("/with%20index/", "").text(), "<p>the index");
     let moved = client.get("/with%20index", "");
     assert_eq!((moved.status, moved.field("location")), (301, Some("/with%20index/")));
+    let moved = client.get("/with%20index?a=1&b=%20", "");
+    assert_eq!((moved.status, moved.field("location")), (301, Some("/with%20index/?a=1&b=%20")));
     // What redirects must not lead to another host.
     assert_ne!(client.get("//names", "").field("location"), Some("//names/"));
     let page = client.get("/names/", "").text();
