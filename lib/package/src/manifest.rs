@@ -145,6 +145,8 @@ words! {
         Driver = "driver",
         /// It serves others.
         Service = "service",
+        /// It answers a web server's requests, as a plug-in of it.
+        WebApplication = "web-application",
         /// It tests the system.
         Test = "test",
         /// It shows how something is done.
@@ -493,6 +495,12 @@ words! {
         Bus = "bus",
         /// To set the time of day.
         WallClock = "wall-clock",
+        /// To invoke a program in a role.
+        AssignRole = "assign-role",
+        /// To note a refusal in the audit ring.
+        Audit = "audit",
+        /// To install programs into the running system and to uninstall them.
+        Install = "install",
     }
 }
 
