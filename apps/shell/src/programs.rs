@@ -28,7 +28,8 @@ impl Programs {
 
     /// Those that a person starts, in the order of their names.
     pub fn for_people(&self) -> impl Iterator<Item = &Manifest> {
-        let shown = |manifest: &&Rc<Manifest>| !matches!(manifest.category, Category::Driver | Category::Service);
+        let by_the_system = [Category::Driver, Category::Service, Category::WebApplication];
+        let shown = move |manifest: &&Rc<Manifest>| !by_the_system.contains(&manifest.category);
         self.manifests.iter().filter(shown).map(Rc::as_ref)
     }
 
