@@ -1,0 +1,491 @@
+//! Patterns over principals.
+//!
+//! | Written | Stands for |
+//! |---------|------------|
+//! | a small letter, digit, `-`, `.`, `@`, `+`, space | itself |
+//! | `*` | any run of the characters of a name: small letters, digits, `-` |
+//! | `**` | any run of anything |
+//! | `a\|b` | one or the other; binds weaker than all else |
+//! | `( )` | a group |
+//! | `?` | what stands before it, a character or a group, may be missing |
+//! | `..` at the start of the pattern, a group or an alternative | `(** + )?`: however it was invoked |
+//!
+//! A pattern is the whole principal or nothing. It becomes an automaton whose states are the pattern's characters
+//! (Glushkov's), so that reading a text takes one step for each of its bytes, whatever the pattern. Deliberately not
+//! here: paths, whose patterns are the package's.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::states::{STATE_LIMIT, States};
+
+/// Bytes that a pattern has at most.
+pub const PATTERN_BYTES: usize = 512;
+/// How deep groups may lie in each other.
+const DEPTH_LIMIT: usize = 16;
+
+/// A set of principals.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    states: Vec<State>,
+    first: States,
+    last: States,
+}
+
+/// What the automaton reads to be in a state, and which can come after.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    reads: Reads,
+    next: States,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Reads {
+    Byte(u8),
+    NameByte,
+    AnyByte,
+}
+
+/// Why a text is no pattern. Places are bytes from 0 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatternError {
+    /// There is nothing, as a whole or on one side of a `|` or in a group, so that nobody would be matched.
+    Empty {
+        /// Where something is wanted.
+        at: usize,
+    },
+    /// A character that no principal has.
+    BadCharacter {
+        /// Where it is.
+        at: usize,
+        /// What it is.
+        character: char,
+    },
+    /// A `(` without its `)`, or the other way round.
+    Unbalanced {
+        /// Where the lonely one is.
+        at: usize,
+    },
+    /// A `?` with nothing before it that could be missing.
+    NothingToMiss {
+        /// Where it is.
+        at: usize,
+    },
+    /// `..` where no part begins.
+    DotsInside {
+        /// Where they are.
+        at: usize,
+    },
+    /// Groups lie too deep in each other.
+    TooDeep {
+        /// The first that does.
+        at: usize,
+    },
+    /// More than [`PATTERN_BYTES`], or more than [`STATE_LIMIT`] characters when `..` is written out.
+    TooLong,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// The text is none, and why.
+    pub fn parse(text: &str) -> Result<Pattern, PatternError> {
+        if text.len() > PATTERN_BYTES {
+            return Err(PatternError::TooLong);
+        }
+        let mut reader = Reader { text: text.as_bytes(), at: 0, states: Vec::new() };
+        let part = reader.alternatives(text, 0)?;
+        if reader.at < text.len() {
+            return Err(PatternError::Unbalanced { at: reader.at });
+        }
+        Ok(Pattern { text: text.into(), states: reader.states, first: part.first, last: part.last })
+    }
+
+    /// The pattern that is matched by this very text alone: a principal as it is.
+    ///
+    /// # Errors
+    /// No principal could be called so.
+    pub fn exactly(text: &str) -> Result<Pattern, PatternError> {
+        match text.char_indices().find(|&(_, character)| !is_plain(character)) {
+            Some((at, character)) => Err(PatternError::BadCharacter { at, character }),
+            None => Pattern::parse(text),
+        }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the whole text is what the pattern says. Takes time in proportion to the text.
+    pub fn matches(&self, text: &str) -> bool {
+        let mut possible = self.first;
+        let mut reached = States::NONE;
+        if text.is_empty() {
+            // Every pattern stands for a principal, and no principal is empty.
+            return false;
+        }
+        for &byte in text.as_bytes() {
+            reached = States::NONE;
+            let mut after = States::NONE;
+            for number in possible.each() {
+                let Some(state) = self.states.get(usize::from(number)) else { continue };
+                if state.reads.accepts(byte) {
+                    reached.insert(number);
+                    after.add(&state.next);
+                }
+            }
+            if reached.is_empty() {
+                return false;
+            }
+            possible = after;
+        }
+        !reached.common(&self.last).is_empty()
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Pattern {}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl Reads {
+    fn accepts(self, byte: u8) -> bool {
+        match self {
+            Reads::Byte(wanted) => byte == wanted,
+            Reads::NameByte => is_of_name(byte),
+            Reads::AnyByte => true,
+        }
+    }
+}
+
+/// A part of the automaton.
+#[derive(Clone, Copy)]
+struct Part {
+    /// The states in which the part can begin.
+    first: States,
+    /// Those in which it can end.
+    last: States,
+    /// Whether it stands for nothing as well.
+    may_be_empty: bool,
+}
+
+impl Part {
+    const EMPTY: Part = Part { first: States::NONE, last: States::NONE, may_be_empty: true };
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    states: Vec<State>,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn starts_with(&self, wanted: &[u8]) -> bool {
+        self.text.get(self.at..).is_some_and(|rest| rest.starts_with(wanted))
+    }
+
+    fn alternatives(&mut self, text: &str, depth: usize) -> Result<Part, PatternError> {
+        let mut all = self.sequence(text, depth)?;
+        while self.peek() == Some(b'|') {
+            self.at += 1;
+            let other = self.sequence(text, depth)?;
+            all.first.add(&other.first);
+            all.last.add(&other.last);
+            all.may_be_empty |= other.may_be_empty;
+        }
+        Ok(all)
+    }
+
+    fn sequence(&mut self, text: &str, depth: usize) -> Result<Part, PatternError> {
+        let start = self.at;
+        let mut whole = Part::EMPTY;
+        if self.starts_with(b"..") {
+            self.at += 2;
+            whole = self.invoked()?;
+        }
+        let items = self.at;
+        while let Some(byte) = self.peek() {
+            if matches!(byte, b'|' | b')') {
+                break;
+            }
+            let item = self.item(text, byte, depth)?;
+            whole = self.then(whole, item);
+        }
+        if self.at == items { Err(PatternError::Empty { at: start }) } else { Ok(whole) }
+    }
+
+    fn item(&mut self, text: &str, byte: u8, depth: usize) -> Result<Part, PatternError> {
+        let at = self.at;
+        let mut part = match byte {
+            b'(' => self.group(text, depth)?,
+            b'*' => {
+                let reads = if self.starts_with(b"**") { Reads::AnyByte } else { Reads::NameByte };
+                self.at += if matches!(reads, Reads::AnyByte) { 2 } else { 1 };
+                let part = self.run(reads)?;
+                if self.peek() == Some(b'?') {
+                    return Err(PatternError::NothingToMiss { at: self.at });
+                }
+                return Ok(part);
+            }
+            b'?' => return Err(PatternError::NothingToMiss { at }),
+            b'.' if self.starts_with(b"..") => return Err(PatternError::DotsInside { at }),
+            _ => {
+                // Only whole characters were stepped over, so one begins here.
+                let character = text.get(at..).and_then(|rest| rest.chars().next()).unwrap_or('\u{fffd}');
+                if !is_plain(character) {
+                    return Err(PatternError::BadCharacter { at, character });
+                }
+                self.at += 1;
+                self.state(Reads::Byte(byte))?
+            }
+        };
+        if self.peek() == Some(b'?') {
+            self.at += 1;
+            part.may_be_empty = true;
+            if self.peek() == Some(b'?') {
+                return Err(PatternError::NothingToMiss { at: self.at });
+            }
+        }
+        Ok(part)
+    }
+
+    fn group(&mut self, text: &str, depth: usize) -> Result<Part, PatternError> {
+        let at = self.at;
+        if depth == DEPTH_LIMIT {
+            return Err(PatternError::TooDeep { at });
+        }
+        self.at += 1;
+        let part = self.alternatives(text, depth + 1)?;
+        if self.peek() != Some(b')') {
+            return Err(PatternError::Unbalanced { at });
+        }
+        self.at += 1;
+        Ok(part)
+    }
+
+    /// `(** + )?`
+    fn invoked(&mut self) -> Result<Part, PatternError> {
+        let mut part = self.run(Reads::AnyByte)?;
+        for &byte in b" + " {
+            let read = self.state(Reads::Byte(byte))?;
+            part = self.then(part, read);
+        }
+        part.may_be_empty = true;
+        Ok(part)
+    }
+
+    /// Any number of bytes of a kind.
+    fn run(&mut self, reads: Reads) -> Result<Part, PatternError> {
+        let part = self.state(reads)?;
+        for number in part.last.each() {
+            self.states[usize::from(number)].next.add(&part.first);
+        }
+        Ok(Part { may_be_empty: true, ..part })
+    }
+
+    fn state(&mut self, reads: Reads) -> Result<Part, PatternError> {
+        let number = u8::try_from(self.states.len()).map_err(|_| PatternError::TooLong)?;
+        self.states.push(State { reads, next: States::NONE });
+        let only = States::only(number);
+        Ok(Part { first: only, last: only, may_be_empty: false })
+    }
+
+    fn then(&mut self, before: Part, after: Part) -> Part {
+        for number in before.last.each() {
+            self.states[usize::from(number)].next.add(&after.first);
+        }
+        let mut joined = Part { may_be_empty: before.may_be_empty && after.may_be_empty, ..before };
+        if before.may_be_empty {
+            joined.first.add(&after.first);
+        }
+        if after.may_be_empty {
+            joined.last.add(&after.last);
+        } else {
+            joined.last = after.last;
+        }
+        joined
+    }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+/// Whether the character stands for itself.
+fn is_plain(character: char) -> bool {
+    u8::try_from(character).is_ok_and(is_of_name) || matches!(character, '.' | '@' | '+' | ' ')
+}
+
+impl PatternError {
+    /// The byte at which the text is wrong, if one can be named.
+    pub fn at(self) -> Option<usize> {
+        match self {
+            PatternError::Empty { at }
+            | PatternError::BadCharacter { at, .. }
+            | PatternError::Unbalanced { at }
+            | PatternError::NothingToMiss { at }
+            | PatternError::DotsInside { at }
+            | PatternError::TooDeep { at } => Some(at),
+            PatternError::TooLong => None,
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            PatternError::Empty { .. } => {
+                "write `program.publisher`; `..` before it is for however it was invoked, `**` for everybody"
+            }
+            PatternError::BadCharacter { .. } => {
+                "write small letters, digits, `-`, `.`, `@` and ` + ` as they are; `*` `**` `|` `(` `)` `?` have a meaning"
+            }
+            PatternError::Unbalanced { .. } => "write a `)` for each `(`",
+            PatternError::NothingToMiss { .. } => {
+                "write `?` after one character or one group; `*` may be nothing anyway"
+            }
+            PatternError::DotsInside { .. } => {
+                "write `..` at the start of the pattern, of a group or of an alternative; elsewhere, `**`"
+            }
+            PatternError::TooDeep { .. } => "say it with fewer groups in groups",
+            PatternError::TooLong => "make several shorter patterns of it",
+        }
+    }
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatternError::Empty { at: 0 } => formatter.write_str("the pattern stands for nobody"),
+            PatternError::Empty { at } => write!(formatter, "nothing is wanted at byte {at} of the pattern"),
+            PatternError::BadCharacter { at, character } => {
+                write!(formatter, "no principal has `{}`, byte {at} of the pattern", character.escape_debug())
+            }
+            PatternError::Unbalanced { at } => {
+                write!(formatter, "the parenthesis at byte {at} of the pattern has no counterpart")
+            }
+            PatternError::NothingToMiss { at } => {
+                write!(formatter, "before the `?` at byte {at} of the pattern is nothing that could be missing")
+            }
+            PatternError::DotsInside { at } => write!(formatter, "`..` at byte {at} is inside a part of the pattern"),
+            PatternError::TooDeep { at } => {
+                write!(formatter, "the group at byte {at} lies in more than {DEPTH_LIMIT} others")
+            }
+            PatternError::TooLong => write!(
+                formatter,
+                "the pattern has more than {PATTERN_BYTES} bytes, or stands for more than {STATE_LIMIT} characters"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Pattern::parse(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}")).matches(text)
+    }
+
+    #[test]
+    fn patterns_stand_for_what_they_say() {
+        for (pattern, text, expected) in [
+            ("cat.singularity", "cat.singularity", true),
+            ("cat.singularity", "shell.singularity + cat.singularity", false),
+            ("..cat.singularity", "cat.singularity", true),
+            ("..cat.singularity", "shell.singularity + cat.singularity", true),
+            ("..cat.singularity", "login.singularity@alice + shell.singularity + cat.singularity", true),
+            ("..cat.singularity", "concat.singularity", false),
+            ("..cat.singularity", "cat.singularity + shell.singularity", false),
+            ("..cat.singularity", "cat.singularity.evil", false),
+            ("*.singularity", "cat.singularity", true),
+            ("*.singularity", "cat.singularity.evil", false),
+            ("*.singularity", "shell.singularity + cat.singularity", false),
+            ("*.singularity", "login.singularity@alice", false),
+            ("**", "anything at all + with more", true),
+            ("**", "", false),
+            ("*", "cat", true),
+            ("*", "cat.singularity", false),
+            ("** + cat.singularity", "cat.singularity", false),
+            ("** + cat.singularity", "a.b + cat.singularity", true),
+            ("(** + )?cat.singularity", "cat.singularity", true),
+            ("login.singularity@(alice|bob) + **", "login.singularity@bob + shell.singularity", true),
+            ("login.singularity@(alice|bob) + **", "login.singularity@eve + shell.singularity", false),
+            ("login.singularity@alice + shell.singularity(** + )?*.singularity", "x", false),
+            ("a|b", "a", true),
+            ("a|b", "b", true),
+            ("a|b", "ab", false),
+            ("..a.b|c.d", "x.y + a.b", true),
+            ("..a.b|c.d", "x.y + c.d", false),
+            ("..(a.b|c.d)", "x.y + c.d", true),
+            ("..a.b|..c.d", "x.y + c.d", true),
+            ("cats?.x", "cat.x", true),
+            ("cats?.x", "cats.x", true),
+            ("cats?.x", "catss.x", false),
+            ("(ab)?c", "c", true),
+            ("(ab)?c", "abc", true),
+            ("(ab)?c", "bc", false),
+            ("*a*b", "xxaxxbxxab", true),
+            ("a*", "b", false),
+            ("((a|b)c)?d", "bcd", true),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn each_wrong_pattern_has_its_own_reason_and_place() {
+        let deep = "(".repeat(17);
+        let long = "a".repeat(257);
+        for (text, expected) in [
+            ("", PatternError::Empty { at: 0 }),
+            ("..", PatternError::Empty { at: 0 }),
+            ("a|", PatternError::Empty { at: 2 }),
+            ("|a", PatternError::Empty { at: 0 }),
+            ("a()", PatternError::Empty { at: 2 }),
+            ("a{b}", PatternError::BadCharacter { at: 1, character: '{' }),
+            ("a\u{e9}", PatternError::BadCharacter { at: 1, character: '\u{e9}' }),
+            ("Cat.singularity", PatternError::BadCharacter { at: 0, character: 'C' }),
+            ("a\nb", PatternError::BadCharacter { at: 1, character: '\n' }),
+            ("(a", PatternError::Unbalanced { at: 0 }),
+            ("a)", PatternError::Unbalanced { at: 1 }),
+            ("?a", PatternError::NothingToMiss { at: 0 }),
+            ("a??", PatternError::NothingToMiss { at: 2 }),
+            ("*?", PatternError::NothingToMiss { at: 1 }),
+            ("a..b", PatternError::DotsInside { at: 1 }),
+            (&deep, PatternError::TooDeep { at: 16 }),
+            (&long, PatternError::TooLong),
+        ] {
+            let found = Pattern::parse(text).unwrap_err();
+            assert_eq!(found, expected, "{text}");
+            assert!(!found.to_string().is_empty() && !found.remedy().is_empty());
+        }
+        assert!(Pattern::parse(&"a".repeat(STATE_LIMIT)).is_ok());
+        assert_eq!(Pattern::parse(&" ".repeat(PATTERN_BYTES + 1)).unwrap_err(), PatternError::TooLong);
+    }
+
+    #[test]
+    fn a_principal_as_it_is_matches_itself_alone() {
+        let principal = "login.singularity@alice + shell.singularity";
+        assert!(Pattern::exactly(principal).unwrap().matches(principal));
+        assert_eq!(Pattern::exactly("**"), Err(PatternError::BadCharacter { at: 0, character: '*' }));
+    }
+}

@@ -1,0 +1,151 @@
+//! The rights that lists speak of.
+
+use core::fmt;
+
+macro_rules! rights {
+    ($($name:ident = $bit:literal, $word:literal, $meaning:literal;)*) => {
+        /// One thing that may be done.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u16)]
+        pub enum Right { $(#[doc = $meaning] $name = 1 << $bit,)* }
+
+        impl Right {
+            /// Every right, in the order in which they are written.
+            pub const ALL: &[Right] = &[$(Right::$name),*];
+
+            /// As it is written in a list.
+            pub const fn word(self) -> &'static str {
+                match self { $(Right::$name => $word,)* }
+            }
+
+            /// What it lets one do.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Right::$name => $meaning,)* }
+            }
+        }
+    };
+}
+
+rights! {
+    Traverse = 0, "traverse", "to reach what lies below a folder";
+    Read = 1, "read", "to read a file, and to see names, attributes, where links lead and lists";
+    Write = 2, "write", "to change a file, its attributes, and names";
+    Register = 3, "register", "to put a provider at a name";
+    Notify = 4, "notify", "to hear of changes of names";
+    SetAcl = 5, "set-acl", "to change lists";
+    Execute = 6, "execute", "to run a file";
+    Connect = 7, "connect", "to be connected to a service";
+    Listen = 8, "listen", "to take connections from a network";
+    Control = 9, "control", "to start and stop a service";
+}
+
+/// A set of rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rights(u16);
+
+impl Rights {
+    /// No right.
+    pub const NONE: Rights = Rights(0);
+    /// Every right.
+    pub const ALL: Rights = {
+        let mut all = 0;
+        let mut index = 0;
+        while index < Right::ALL.len() {
+            all |= Right::ALL[index] as u16;
+            index += 1;
+        }
+        Rights(all)
+    };
+    /// How all of them are written at once.
+    pub const ALL_WORD: &str = "all";
+
+    /// These rights.
+    pub fn of(rights: &[Right]) -> Rights {
+        rights.iter().fold(Rights::NONE, |set, &right| set.with(right))
+    }
+
+    /// This set and one more right.
+    pub const fn with(self, right: Right) -> Rights {
+        Rights(self.0 | right as u16)
+    }
+
+    /// Whether the right is in the set.
+    pub const fn has(self, right: Right) -> bool {
+        self.0 & right as u16 != 0
+    }
+
+    /// Whether no right is in the set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those of either set.
+    pub const fn and(self, other: Rights) -> Rights {
+        Rights(self.0 | other.0)
+    }
+
+    /// Those of both sets.
+    pub const fn common(self, other: Rights) -> Rights {
+        Rights(self.0 & other.0)
+    }
+
+    /// Those of this set that are not in the other.
+    pub const fn without(self, other: Rights) -> Rights {
+        Rights(self.0 & !other.0)
+    }
+
+    /// The rights of the set, in the order in which they are written.
+    pub fn each(self) -> impl Iterator<Item = Right> {
+        Right::ALL.iter().copied().filter(move |&right| self.has(right))
+    }
+
+    /// Reads words between commas, or `all`. Gives the word that is none.
+    pub fn parse(text: &str) -> Result<Rights, &str> {
+        if text == Rights::ALL_WORD {
+            return Ok(Rights::ALL);
+        }
+        text.split(',').try_fold(Rights::NONE, |set, word| {
+            let right = Right::ALL.iter().find(|right| right.word() == word).ok_or(word)?;
+            Ok(set.with(*right))
+        })
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.word())
+    }
+}
+
+impl fmt::Display for Rights {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Rights::ALL {
+            return formatter.write_str(Rights::ALL_WORD);
+        }
+        for (index, right) in self.each().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(formatter, "{comma}{right}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for right in Right::ALL {
+            assert_eq!(Rights::parse(right.word()), Ok(Rights::NONE.with(*right)));
+        }
+        assert_eq!(Rights::parse("write,read").unwrap().to_string(), "read,write");
+        assert_eq!(Rights::parse("all"), Ok(Rights::ALL));
+        assert_eq!(Rights::ALL.to_string(), "all");
+        assert_eq!(Rights::parse("read,fly"), Err("fly"));
+        assert_eq!(Rights::parse("read,"), Err(""));
+        assert_eq!(Rights::parse("read,all"), Err("all"));
+    }
+}
