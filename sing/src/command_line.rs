@@ -231,7 +231,7 @@ pub struct TestArguments {
     /// Run the tests that take minutes too
     #[arg(long)]
     pub long: bool,
-    /// Run only tests whose name contains this, or one tier: unit, conformance, end-to-end, fuzzing
+    /// Run only tests whose name contains this; or one tier: unit, conformance, end-to-end, fuzzing; or TIER:NAME
     #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
 }

@@ -94,8 +94,7 @@ impl Selection<'_> {
 /// A tier cannot be started at all.
 pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let filter = arguments.filter.as_deref();
-    let tier = filter.filter(|filter| TIERS.contains(filter));
-    let name = if tier.is_some() { None } else { filter };
+    let (tier, name) = filter.map_or((None, None), tier_and_name);
     let selection = Selection { tier, name, long: arguments.long };
     let mut total = Counts::default();
     let present = Present {
@@ -118,6 +117,12 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     }
     println!("{total}");
     Ok(u8::from(total.failed > 0))
+}
+
+/// What a filter asks for: `TIER`, `TIER:NAME`, or what is in the names of tests.
+fn tier_and_name(filter: &str) -> (Option<&str>, Option<&str>) {
+    let (tier, name) = filter.split_once(':').map_or((filter, None), |(tier, name)| (tier, Some(name)));
+    if TIERS.contains(&tier) { (Some(tier), name) } else { (None, Some(filter)) }
 }
 
 /// A tier that cannot run counts as one failure, so that the others still run.
@@ -447,4 +452,22 @@ pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutp
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tier_and_name;
+
+    #[test]
+    fn a_filter_is_a_tier_or_a_name_or_both() {
+        for (filter, tier, name) in [
+            ("unit", Some("unit"), None),
+            ("fuzzing:ext2", Some("fuzzing"), Some("ext2")),
+            ("web_curl", None, Some("web_curl")),
+            ("web_curl::ranges", None, Some("web_curl::ranges")),
+            ("units", None, Some("units")),
+        ] {
+            assert_eq!(tier_and_name(filter), (tier, name), "{filter}");
+        }
+    }
 }
