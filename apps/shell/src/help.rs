@@ -97,6 +97,7 @@ mod tests {
             ]),
             provides: Vec::new(),
             devices: Vec::new(),
+            requires: Vec::new(),
             quota: Quota::default(),
             supervision: Supervision::default(),
             permissions: Vec::new(),

@@ -73,6 +73,7 @@ codes! {
     QuotaRange = "M060", "a quota that is out of range";
     SupervisionRange = "M061", "a restart policy that cannot work";
     DuplicatePermission = "M062", "a permission is listed twice";
+    BadRequirement = "M063", "a required program that cannot be required so";
     UnknownProgram = "M101", "no program has this name";
     DuplicateInstance = "M102", "two instances have one name";
     UnknownParameter = "M103", "the program has no parameter of this name";

@@ -89,6 +89,8 @@ impl Reader<'_> {
         self.distinct_fields(&endpoints, &parameters);
         let provides = self.provides(&root, &listed, &endpoints);
         let devices = resources::devices(self.report, &root);
+        let own_name = name.as_ref().map(|name| name.value.as_str());
+        let requires = resources::requires(self.report, &root, own_name);
         let quota = resources::quota(self.report, &root);
         let supervision = resources::supervision(self.report, &root);
         let permissions = resources::permissions(self.report, &root);
@@ -107,6 +109,7 @@ impl Reader<'_> {
             parameters: parameters.into_iter().map(|parameter| parameter.value).collect(),
             provides,
             devices,
+            requires,
             quota,
             supervision,
             permissions,

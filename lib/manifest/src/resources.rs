@@ -1,6 +1,9 @@
-//! What a program's manifest says of devices, quotas, supervision, permissions and its domain.
+//! What a program's manifest says of devices, required programs, quotas, supervision, permissions and its domain.
 
-use package::{AddressRange, DeviceNeed, Domain, MEMORY_END, PORTS_END, Permission, Quota, Restart, Supervision};
+use package::{
+    AddressRange, DeviceNeed, Domain, MEMORY_END, PORTS_END, Permission, Quota, Requirement, Restart, Supervision,
+    Version,
+};
 
 use crate::diagnostic::Code;
 use crate::program::{check_name, duplicate};
@@ -61,6 +64,38 @@ fn interrupts(report: &Report, table: &Table<'_, '_>) -> Vec<u32> {
         }
     }
     lines.into_iter().map(|line| line.value).collect()
+}
+
+/// `[[requires]]`; `own_name` is the program's own.
+pub(crate) fn requires(report: &Report, root: &Table<'_, '_>, own_name: Option<&str>) -> Vec<Requirement> {
+    let mut requirements: Vec<At<Requirement>> = Vec::new();
+    for table in root.tables("requires") {
+        let program = table.required_text("program");
+        let version = table.text("version");
+        table.close();
+        let Some(program) = program else { continue };
+        check_name(report, &program, "a program");
+        let none = Version { major: 0, minor: 0, patch: 0 };
+        let least = version.map_or(Some(none), |text| {
+            let least = Requirement::parse_version(&text.value);
+            if least.is_none() {
+                let message = format!("`{}` does not say which versions will do", text.value);
+                let remedy = "write the oldest that will do: `>=1.2` or `>=1.2.3`".to_string();
+                report.add(Code::BadRequirement, message, &text.span, "`>=` and a version are wanted", remedy);
+            }
+            least
+        });
+        if own_name == Some(program.value.as_str()) {
+            let message = format!("`{}` requires itself", program.value);
+            report.add(Code::BadRequirement, message, &program.span, "this program", "remove it".into());
+        }
+        let Some(least) = least else { continue };
+        match requirements.iter().find(|other| other.value.program == program.value) {
+            Some(first) => duplicate(report, Code::BadRequirement, "the required program", &program, &first.span),
+            None => requirements.push(program.map(|program| Requirement { program, least })),
+        }
+    }
+    requirements.into_iter().map(|requirement| requirement.value).collect()
 }
 
 /// `[quota]`; what is not said has its default.

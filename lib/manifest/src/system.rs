@@ -1,8 +1,8 @@
 //! A system manifest.
 
 use package::{
-    Bind, DeviceNeed, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source, SystemManifest,
-    Value, boot_order, bound_path,
+    Bind, Deny, DeviceNeed, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source,
+    SystemManifest, Value, boot_order, bound_path,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -86,6 +86,7 @@ impl<'a> Reader<'a> {
         let entries = self.instances(&tables, root_manifest);
         self.check_installed(&installed);
         let binds = tables.iter().rev().flat_map(|file| self.binds(file)).collect();
+        let denies = tables.iter().rev().flat_map(|file| self.denies(file)).collect();
         for file in &tables {
             file.close();
         }
@@ -101,6 +102,7 @@ impl<'a> Reader<'a> {
             instances: entries.iter().map(|entry| entry.instance.clone()).collect(),
             installed: installed.into_iter().map(|name| name.value).collect(),
             binds,
+            denies,
         };
         root_manifest?;
         self.check_order(&system, &entries);
@@ -335,26 +337,32 @@ impl<'a> Reader<'a> {
     }
 
     fn binds(&self, file: &Table<'_, '_>) -> Vec<Bind> {
-        let mut binds = Vec::new();
-        for table in file.tables("bind") {
-            let who = table.required_text("who");
-            let path = table.required_text("path");
-            table.close();
-            let (Some(who), Some(path)) = (who, path) else { continue };
-            if who.value.is_empty() || who.value.contains(char::is_whitespace) {
-                let message = format!("`{}` is no pattern of principals", who.value);
-                let remedy = "write `program.publisher`; `*` stands for any name: `*.singularity`".to_string();
-                self.report.add(Code::BadPattern, message, &who.span, "matches nobody", remedy);
-            }
-            if !path.value.starts_with('/') && !path.value.starts_with("**") {
-                let message = format!("`{}` is no pattern of paths", path.value);
-                let remedy =
-                    "begin with `/`; `*` stands for one name, `**` for any path: `/dev/*`, `/fs/**`".to_string();
-                self.report.add(Code::BadPattern, message, &path.span, "matches no path", remedy);
-            }
-            binds.push(Bind { who: who.value, path: path.value });
+        let rules = file.tables("bind").into_iter().filter_map(|table| self.rule(&table, "path"));
+        rules.map(|(who, path)| Bind { who, path }).collect()
+    }
+
+    fn denies(&self, file: &Table<'_, '_>) -> Vec<Deny> {
+        let rules = file.tables("deny").into_iter().filter_map(|table| self.rule(&table, "reach"));
+        rules.map(|(who, reach)| Deny { who, reach }).collect()
+    }
+
+    /// A pattern of principals, and one of paths under the key `what`.
+    fn rule(&self, table: &Table<'_, '_>, what: &'static str) -> Option<(String, String)> {
+        let who = table.required_text("who");
+        let path = table.required_text(what);
+        table.close();
+        let (who, path) = (who?, path?);
+        if who.value.is_empty() || who.value.contains(char::is_whitespace) {
+            let message = format!("`{}` is no pattern of principals", who.value);
+            let remedy = "write `program.publisher`; `*` stands for any name: `*.singularity`".to_string();
+            self.report.add(Code::BadPattern, message, &who.span, "matches nobody", remedy);
         }
-        binds
+        if !path.value.starts_with('/') && !path.value.starts_with("**") {
+            let message = format!("`{}` is no pattern of paths", path.value);
+            let remedy = "begin with `/`; `*` stands for one name, `**` for any path: `/dev/*`, `/fs/**`".to_string();
+            self.report.add(Code::BadPattern, message, &path.span, "matches no path", remedy);
+        }
+        Some((who.value, path.value))
     }
 
     fn check_primary(&self, primary: Option<&At<String>>, entries: &[Entry<'_>]) {

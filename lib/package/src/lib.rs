@@ -31,6 +31,7 @@ mod instructions;
 mod manifest;
 mod order;
 pub mod pattern;
+mod requirement;
 mod system;
 #[cfg(feature = "verify")]
 mod verify;
@@ -49,7 +50,8 @@ pub use manifest::{
     Permission, Provide, Quota, Restart, Side, Source, Supervision, Value, Version, is_name, is_path, may_give,
 };
 pub use order::{OrderError, Provider, boot_order, bound_path, can_run, provider_of};
-pub use system::{Bind, Instance, ParameterSetting, Setting, SystemManifest};
+pub use requirement::Requirement;
+pub use system::{Bind, Deny, Instance, ParameterSetting, Setting, SystemManifest};
 #[cfg(feature = "verify")]
 pub use verify::{Verified, image_digest, sha256};
 

@@ -11,6 +11,7 @@ use abi::Automaton;
 use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceNeed;
+use crate::requirement::Requirement;
 
 /// Bytes of a digest: BLAKE3 of an image, SHA-256 of anything else.
 pub type Digest = [u8; 32];
@@ -42,6 +43,8 @@ pub struct Manifest {
     pub provides: Vec<Provide>,
     /// Devices it opens, by index.
     pub devices: Vec<DeviceNeed>,
+    /// Programs that it cannot do without.
+    pub requires: Vec<Requirement>,
     /// What it may use up.
     pub quota: Quota,
     /// What happens when it ends.
@@ -119,6 +122,8 @@ macro_rules! words {
         impl $name {
             /// All there are, in the order of the documentation.
             pub const ALL: &[$name] = &[$($name::$item),*];
+            /// Their words, in the same order.
+            pub const WORDS: &[&str] = &[$($word),*];
             /// The word for it in a manifest.
             pub const fn word(self) -> &'static str {
                 match self { $($name::$item => $word,)* }

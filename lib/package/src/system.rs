@@ -24,6 +24,9 @@ pub struct SystemManifest {
     pub installed: Vec<String>,
     /// Who may bind to what. What no rule allows is refused.
     pub binds: Vec<Bind>,
+    /// What must stay out of reach of whom. Nothing at run time asks these: a change of the system that would
+    /// break one is refused before it is made.
+    pub denies: Vec<Deny>,
 }
 
 impl SystemManifest {
@@ -99,4 +102,14 @@ pub struct Bind {
     pub who: String,
     /// [Pattern](crate::pattern) over paths.
     pub path: String,
+}
+
+/// A promise about the whole system: no program that `who` matches can obtain an endpoint of anything at `reach`,
+/// by whatever way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deny {
+    /// Pattern over `program.publisher`, the last link of a principal.
+    pub who: String,
+    /// [Pattern](crate::pattern) over paths.
+    pub reach: String,
 }

@@ -64,6 +64,7 @@ impl Case {
             instances,
             installed: Vec::new(),
             binds: Vec::new(),
+            denies: Vec::new(),
         };
         Case { system, programs: [programs, vec![root]].concat() }
     }

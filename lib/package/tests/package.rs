@@ -189,6 +189,7 @@ fn system() -> SystemManifest {
         instances: Vec::new(),
         installed: Vec::new(),
         binds: Vec::new(),
+        denies: Vec::new(),
     }
 }
 

@@ -56,6 +56,7 @@ mod tests {
             instances: Vec::new(),
             installed: Vec::new(),
             binds: Vec::from([Bind { who: "*.singularity".into(), path: "/fs/**".into() }]),
+            denies: Vec::new(),
         };
         Rules::new(system, &["tester.singularity /tmp/**".into()])
     }

@@ -74,6 +74,7 @@ pub fn manifest() -> Manifest {
         parameters: vec![path],
         provides: Vec::new(),
         devices: Vec::new(),
+        requires: Vec::new(),
         quota: Quota::default(),
         supervision: Supervision::default(),
         permissions: Vec::new(),
