@@ -75,7 +75,7 @@ impl fmt::Display for AccessError {
 }
 
 const NOT_FOUND: &str = "nothing has that name; look at the folder above it with `ls`";
-const NOT_PERMITTED: &str = "this program may not open it; the system manifest's [[bind]] rules say who may";
+const NOT_PERMITTED: &str = "this program may not; the system manifest's [[bind]] rules and `acl` on the path say who may";
 const UNAVAILABLE: &str = "the process that serves it is not running; `ps` and `log` tell more, `start` starts it";
 const BELOW_ENDED: &str = "the driver of its disk ended in the middle; try again, it is being restarted";
 const NOT_A_DIRECTORY: &str = "a part of the path is not a folder";
@@ -108,6 +108,7 @@ fn name_text(error: NameError) -> &'static str {
         NameError::NotEmpty => "there are names in that folder; remove them first",
         NameError::IntoItself => "a folder cannot be moved into itself or below itself",
         NameError::TooManyNames => "as many names lead to it as its file system can count",
+        NameError::BadAcl => "that is no access control list; `setacl -?` tells how one is written",
     }
 }
 

@@ -340,6 +340,39 @@ impl Namespace {
         })
     }
 
+    /// Gives a name an access control list of its own, or takes that away where the text is empty; a symbolic link at
+    /// the end of the path is not followed.
+    pub fn set_acl(&mut self, path: &str, acl: &str) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let (name, acl) = (block(name)?, block(acl)?);
+            match folder.take()?.set_acl(name, acl).receive() {
+                directory::ImpReadyAfterSetAcl::Done { next } => folder.done(next),
+                directory::ImpReadyAfterSetAcl::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterSetAcl::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// The access control list that decides about a name, as text, and where it is inherited from as its server says
+    /// it; both are empty where none decides.
+    pub fn acl(&mut self, path: &str) -> Result<(String, String), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.take()?.get_acl(name).receive() {
+                directory::ImpReadyAfterGetAcl::Acl { acl, from, next } => {
+                    folder.endpoint = Some(next);
+                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    Ok((text(&acl), text(&from)))
+                }
+                directory::ImpReadyAfterGetAcl::Failed { error, next } => {
+                    folder.endpoint = Some(next);
+                    Err(error.into())
+                }
+                directory::ImpReadyAfterGetAcl::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
     /// Waits until all that the volume of this folder was told is on its medium.
     pub fn sync(&mut self) -> Result<(), AccessError> {
         match self.take()?.sync().receive() {

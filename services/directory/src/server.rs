@@ -158,6 +158,8 @@ pub async fn serve(shared: Rc<Shared>, root: NodeId, mut client: Client) {
                 Ok(target) => next.target(target),
                 Err(error) => next.failed(error),
             },
+            ExpReady::SetAcl { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::GetAcl { next, .. } => next.failed(NameError::NotSupported),
             ExpReady::ChannelClosed(_) => return,
         };
     }

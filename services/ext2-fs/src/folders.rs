@@ -98,6 +98,8 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: 
                 Err(error) => next.failed(failed(&shared, &error)),
             },
             // Names of services are kept by the directory service, which also tells of changes.
+            ExpReady::SetAcl { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::GetAcl { next, .. } => next.failed(NameError::NotSupported),
             ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
             ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
             ExpReady::Notify { next, .. } => next.failed(NameError::NotSupported),

@@ -96,7 +96,9 @@ async fn answer(
             Ok(()) => next.done(),
             Err(error) => next.failed(shared.name_error(error)),
         },
-        // FAT has no links, and file systems do not register services.
+        // FAT has no links and no room for lists, and file systems do not register services.
+        ExpReady::SetAcl { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::GetAcl { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::ReadLink { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
