@@ -1,0 +1,39 @@
+//! What all macros that read a file have in common: where it lies, that cargo watches it, and how an error is said.
+
+use std::path::{Path, PathBuf};
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+/// The folder of the `Cargo.toml` of the crate that is being compiled.
+pub fn crate_folder(name: &str) -> Result<PathBuf, String> {
+    let folder = std::env::var("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    folder.map_err(|_| format!("{name} runs under cargo, which sets CARGO_MANIFEST_DIR"))
+}
+
+/// Names a file to cargo, so that a change of it builds the crate anew.
+pub fn watched(path: &Path) -> TokenStream {
+    let path = path.display().to_string();
+    quote! { const _: &[u8] = ::core::include_bytes!(#path); }
+}
+
+/// The string literals that a macro is given, between commas. `usage` is said of anything else.
+pub fn texts(arguments: TokenStream, usage: &str) -> Result<Vec<String>, String> {
+    type List = syn::punctuated::Punctuated<syn::LitStr, syn::Token![,]>;
+    let list = syn::parse::Parser::parse2(List::parse_terminated, arguments).map_err(|_| usage.to_string())?;
+    let texts: Vec<String> = list.iter().map(syn::LitStr::value).collect();
+    if texts.iter().any(|text| text.contains('\\')) {
+        return Err(usage.into());
+    }
+    Ok(texts)
+}
+
+/// The code, or an error of the compiler that says why there is none.
+pub fn code_or_error(outcome: Result<TokenStream, String>) -> TokenStream {
+    outcome.unwrap_or_else(|message| quote! { ::core::compile_error! { #message } })
+}
+
+/// Generated text as code. `name` is the macro's.
+pub fn parsed(name: &str, code: &str) -> Result<TokenStream, String> {
+    code.parse().map_err(|error| format!("the code of {name} cannot be read ({error}); this is a mistake of {name}"))
+}

@@ -1,0 +1,162 @@
+//! The reader: a structure in the source as a list of declared items with their places.
+
+use proc_macro2::{Span, TokenStream};
+use syn::meta::ParseNestedMeta;
+use syn::parse::Parse;
+use syn::spanned::Spanned;
+use syn::{Attribute, Data, DeriveInput, Error, Fields, Ident, LitInt, LitStr, Result, Token, Type, Visibility};
+
+/// A structure whose fields declare something.
+pub struct Declaration {
+    /// Its documentation, and what else is written above it.
+    pub attributes: Vec<Attribute>,
+    /// Who sees it.
+    pub visibility: Visibility,
+    /// Its name.
+    pub name: Ident,
+    /// Its fields, in order.
+    pub items: Vec<Item>,
+}
+
+/// One field.
+pub struct Item {
+    /// Its documentation, and what else is written above it; not its place.
+    pub attributes: Vec<Attribute>,
+    /// Who sees it.
+    pub visibility: Visibility,
+    /// Its name.
+    pub name: Ident,
+    /// What it holds.
+    pub kind: Type,
+    /// Where it lies, if that is said.
+    pub place: Option<Place>,
+}
+
+/// Where something lies.
+pub enum Place {
+    /// `#[at(offset)]`, in bytes; with a bank, `#[at(offset, bank = "name")]`.
+    At {
+        /// Bytes before it.
+        offset: u64,
+        /// The bank it is in.
+        bank: Option<String>,
+    },
+    /// `#[bit(number)]` or `#[bits(first..=last)]`.
+    Bits {
+        /// The lowest.
+        first: u32,
+        /// The highest.
+        last: u32,
+    },
+}
+
+/// Words of an attribute, `bytes = 8, order = "big"`: each that is known takes its value.
+pub fn words(arguments: TokenStream, known: impl FnMut(ParseNestedMeta<'_>) -> Result<()>) -> Result<()> {
+    syn::parse::Parser::parse2(syn::meta::parser(known), arguments)
+}
+
+/// The value of a word.
+pub fn value<T: Parse>(word: &ParseNestedMeta<'_>) -> Result<T> {
+    word.value()?.parse()
+}
+
+/// A whole number that fits.
+pub fn number<N: std::str::FromStr<Err: std::fmt::Display>>(literal: &LitInt) -> Result<N> {
+    literal.base10_parse()
+}
+
+/// The structure that a macro stands above.
+pub fn declaration(item: TokenStream) -> Result<Declaration> {
+    let DeriveInput { attrs, vis, ident, generics, data } = syn::parse2(item)?;
+    if !generics.params.is_empty() {
+        return Err(Error::new(generics.span(), "a declaration has no type parameters"));
+    }
+    let fields = match data {
+        Data::Struct(structure) => structure.fields,
+        _ => return Err(Error::new(ident.span(), "only a structure declares something here")),
+    };
+    let Fields::Named(fields) = fields else {
+        return Err(Error::new(ident.span(), "write a structure with named fields, one for each thing declared"));
+    };
+    let mut items = Vec::new();
+    let mut faults = Faults::default();
+    for field in fields.named {
+        // The fields of this structure have names.
+        let Some(name) = field.ident else { continue };
+        match place(&field.attrs) {
+            Ok(place) => {
+                let attributes = field.attrs.into_iter().filter(|attribute| !is_place(attribute)).collect();
+                items.push(Item { attributes, visibility: field.vis, name, kind: field.ty, place });
+            }
+            Err(fault) => faults.add(fault),
+        }
+    }
+    faults.none()?;
+    if items.is_empty() {
+        return Err(Error::new(ident.span(), "nothing is declared; add a field"));
+    }
+    Ok(Declaration { attributes: attrs, visibility: vis, name: ident, items })
+}
+
+fn is_place(attribute: &Attribute) -> bool {
+    ["at", "bit", "bits"].iter().any(|name| attribute.path().is_ident(name))
+}
+
+fn place(attributes: &[Attribute]) -> Result<Option<Place>> {
+    let mut places = attributes.iter().filter(|attribute| is_place(attribute));
+    let Some(attribute) = places.next() else { return Ok(None) };
+    if let Some(second) = places.next() {
+        return Err(Error::new(second.span(), "this has a place already"));
+    }
+    if attribute.path().is_ident("bit") {
+        let number = number(&attribute.parse_args::<LitInt>()?)?;
+        return Ok(Some(Place::Bits { first: number, last: number }));
+    }
+    if attribute.path().is_ident("bits") {
+        return attribute.parse_args_with(|input: syn::parse::ParseStream<'_>| {
+            let first: LitInt = input.parse()?;
+            input.parse::<Token![..=]>()?;
+            let last: LitInt = input.parse()?;
+            let (first, last) = (number(&first)?, number(&last)?);
+            Ok(Some(Place::Bits { first, last }))
+        });
+    }
+    attribute.parse_args_with(|input: syn::parse::ParseStream<'_>| {
+        let offset = number(&input.parse::<LitInt>()?)?;
+        let mut bank = None;
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+            let word: Ident = input.parse()?;
+            if word != "bank" {
+                return Err(Error::new(word.span(), "write `#[at(offset)]` or `#[at(offset, bank = \"name\")]`"));
+            }
+            input.parse::<Token![=]>()?;
+            bank = Some(input.parse::<LitStr>()?.value());
+        }
+        Ok(Some(Place::At { offset, bank }))
+    })
+}
+
+/// All that is wrong with a declaration, so that it is said at once.
+#[derive(Default)]
+pub struct Faults(Option<Error>);
+
+impl Faults {
+    /// One more.
+    pub fn add(&mut self, fault: Error) {
+        match &mut self.0 {
+            Some(faults) => faults.combine(fault),
+            None => self.0 = Some(fault),
+        }
+    }
+
+    /// One more, said of a place in the source.
+    pub fn say(&mut self, place: Span, what: impl std::fmt::Display) {
+        self.add(Error::new(place, what));
+    }
+
+    /// An error if there were any.
+    pub fn none(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
