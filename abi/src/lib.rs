@@ -2,7 +2,7 @@
 //!
 //! Key types: [`AbiTable`] (the functions), [`Status`] (their errors), [`ThreadBlock`] (the words a
 //! thread shares with the kernel), [`Automaton`] (a contract as the kernel's monitor reads it).
-//! [`sockets`] and [`packets`] say what the requests to two kinds of devices mean. Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata.
+//! [`sockets`] and [`packets`] say what the requests to two kinds of devices mean, [`audit`] how a refusal is told. Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata.
 //! Deliberately not here: any code that follows a pointer. Everything that crosses the ABI is a
 //! value; an address or a handle is a claim that the kernel checks.
 #![no_std]
@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+pub mod audit;
 mod automaton;
 mod epitaph;
 #[macro_use]
@@ -63,6 +64,16 @@ pub mod limits {
     pub const QUEUE_BOUND: u16 = 64;
     /// How many loans deep a block may be lent on.
     pub const LOAN_DEPTH: usize = 4;
+    /// Links of the longest principal, joined by ` + `.
+    pub const PRINCIPAL_LINKS: usize = 8;
+    /// Bytes of the longest principal.
+    pub const PRINCIPAL_BYTES: usize = TEXT_BYTES;
+    /// Bytes of the longest role.
+    pub const ROLE_BYTES: usize = 32;
+    /// Bytes of the longest text that the audit ring takes; the rest of a longer one is cut.
+    pub const AUDIT_TEXT_BYTES: usize = 256;
+    /// Refusals that the audit ring keeps.
+    pub const AUDIT_LINES: usize = 1024;
     /// A deadline that never comes.
     pub const NEVER: u64 = u64::MAX;
 }

@@ -45,6 +45,8 @@ macro_rules! for_each_function {
             group "Child processes" {
                 #[doc = "Creates a SIP from the manifest of an installed program, whose name is the first `length` bytes of the buffer. It does not run yet. Refused: the buffer holds the reason as text and word 63 its length."]
                 fn process_create(length) -> "child";
+                #[doc = "Makes a created child's principal that of a program which the caller invoked: the caller's principal, joined by ` + ` to the child's. If `role_length` is not 0, the first so many bytes of the buffer are the role in which the caller does so, `[a-z][a-z0-9-]*`, and `@` with it is put after the caller's last link; that needs the `assign-role` permission. Once, and before the child is given endpoints, else WrongState; TooLarge if the principal would have more than 8 links or 512 bytes."]
+                fn process_invoke(child, role_length) -> "0";
                 #[doc = "Gives a created child the value of the parameter at this index of its manifest: the first `length` bytes of the buffer are appended to what it was given before. For a repeated parameter each value is ended by a zero byte."]
                 fn process_give_parameter(child, index, length) -> "0";
                 #[doc = "Moves an endpoint to a created child, for the endpoint slot at this index of its manifest. Its contract, side and state must be what the slot declares."]
@@ -91,6 +93,8 @@ macro_rules! for_each_function {
                 fn debug_write(length) -> "0";
                 #[doc = "Adds a note with two words to the caller's trace ring."]
                 fn trace_note(a, b) -> "0";
+                #[doc = "Adds a line with the first `length` bytes of the buffer to the audit ring: what the caller refused, in the form of `abi::audit`. What is past 256 bytes is cut. Needs the `audit` permission."]
+                fn audit_note(length) -> "0";
                 #[doc = "Fills the block with a ProcessRecord for each SIP. The value counts all there are, also those that did not fit. Needs the `diagnostics` permission, as do all that follow in this group."]
                 fn list_processes(block) -> "count";
                 #[doc = "Fills the block with a ThreadRecord for each thread."]
@@ -103,6 +107,8 @@ macro_rules! for_each_function {
                 fn list_trace(process_id, block) -> "count";
                 #[doc = "A new block with text: one line for each of the last 256 ends of SIPs, oldest first: process id, name, epitaph."]
                 fn epitaphs() -> "block; word 0 its address, word 1 its bytes";
+                #[doc = "A new block with text: the lines of the audit ring from number `from` on, oldest first: milliseconds since the machine started, who noted it, what was refused. The ring keeps the last 1,024; word 2 is the number of the next line."]
+                fn audit_read(from) -> "block; word 0 its address, word 1 its bytes";
                 #[doc = "A new block with the automaton of a contract, by the index in the list of all contracts that installed programs use; NotFound past the end."]
                 fn contract_automaton(index) -> "block; word 0 its address, word 1 its bytes";
             }
@@ -183,8 +189,10 @@ macro_rules! for_each_function {
             group "Principals" {
                 #[doc = "Writes the caller's principal as text to the buffer."]
                 fn principal_self() -> "bytes";
-                #[doc = "Writes the principal that the other end of the channel speaks for to the buffer: that of the SIP which owns it, or which did when it was sent or closed."]
+                #[doc = "Writes the principal that the other end of the channel speaks for to the buffer: that of the SIP which owns it, or which did when it was sent or closed; if it was delegated to that SIP, joined by ` + ` to the principal that it spoke for before."]
                 fn principal_of_peer(endpoint) -> "bytes";
+                #[doc = "Marks an endpoint of the caller's as delegated: when it is next moved to another SIP it speaks, as long as that SIP has it, for the principal that it spoke for joined by ` + ` to the SIP's own. The mark is gone when the endpoint is moved or closed. A principal that would be too long is that SIP's own alone."]
+                fn principal_delegate(endpoint) -> "0";
             }
             group "Threads and synchronization" {
                 #[doc = "Creates a thread that runs the code at `entry` (which must lie in the caller's image) with `argument` in its first register."]

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod arch;
+mod audit;
 pub mod channel;
 mod claims;
 pub mod contract;
@@ -23,6 +24,7 @@ mod hardware;
 mod lock;
 mod machine;
 mod memory;
+mod principal;
 pub mod process;
 mod program;
 mod sched;

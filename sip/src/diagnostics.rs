@@ -111,7 +111,7 @@ pub fn name(padded: &[u8]) -> String {
     String::from_utf8_lossy(&padded[..length]).into_owned()
 }
 
-fn bytes(answer: abi::AbiReturn) -> Result<ExVec<u8>, Status> {
+pub(crate) fn bytes(answer: abi::AbiReturn) -> Result<ExVec<u8>, Status> {
     let handle = answer.into_result()?;
     // SAFETY: each caller passes the answer of a call that has just given a new block.
     let block = unsafe { ExBlock::from_answer(handle) };

@@ -13,6 +13,7 @@ extern crate std;
 
 pub mod adapter;
 pub mod allocator;
+pub mod audit;
 pub mod channel;
 pub mod config;
 pub mod debug;

@@ -79,6 +79,22 @@ pub fn create(program: &str) -> Result<Child, CreateError> {
 }
 
 impl Child {
+    /// Makes its principal that of a program which this process invoked: this process's own, joined to its. Before it
+    /// is given endpoints. [`Status::TooLarge`] if the chain of invokers is too long.
+    pub fn invoke(self) -> Result<Child, Status> {
+        raw::value::process_invoke(self.handle, 0)?;
+        Ok(self)
+    }
+
+    /// Invokes it in a role of this process's, `[a-z][a-z0-9-]*`. Needs the `assign-role` permission.
+    pub fn invoke_in_role(self, role: &str) -> Result<Child, Status> {
+        if role.is_empty() || role.len() > limits::ROLE_BYTES {
+            return Err(Status::BadArgument);
+        }
+        raw::value::process_invoke(self.handle, thread_block::put_bytes(role.as_bytes()))?;
+        Ok(self)
+    }
+
     /// Gives it the value of the parameter at `index` of its manifest, as text.
     pub fn parameter(self, index: usize, value: &str) -> Result<Child, Status> {
         self.give_bytes(index, value.as_bytes())?;

@@ -58,6 +58,7 @@ value_only! {
     wait_set_wait(set, deadline);
     wait_set_close(set);
     process_create(length);
+    process_invoke(child, role_length);
     process_give_parameter(child, index, length);
     process_give_endpoint(child, slot, endpoint);
     process_give_device(child, index, length);
@@ -77,6 +78,7 @@ value_only! {
     cycles();
     debug_write(length);
     trace_note(a, b);
+    audit_note(length);
     heap_describe(block);
     device_open(index);
     device_describe(device);
@@ -100,6 +102,7 @@ value_only! {
     memory_usage();
     principal_self();
     principal_of_peer(endpoint);
+    principal_delegate(endpoint);
     thread_exit();
     thread_join(thread, deadline);
     thread_release(thread);

@@ -50,13 +50,17 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     }
     let side = &mut inner.sides[endpoint.side as usize];
     let home = side.home;
-    let speaker = side.speaker;
+    let speaker = side.speaker.take();
     let set = match side.waiter {
         Waiter::Set { set, .. } => Some(set),
         _ => None,
     };
     *side = Side { speaker, home: NO_BLOCK, ..Side::default() };
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
+    if both_closed {
+        // Nobody can ask any more, and the text is memory.
+        inner.sides.iter_mut().for_each(|side| side.speaker = None);
+    }
     if both_closed && memory::is_low() {
         // Kept for the slot's next channel otherwise.
         inner.storage = Vec::new();

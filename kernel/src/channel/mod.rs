@@ -26,8 +26,8 @@ use abi::Status;
 use crate::claims::{self, Kind};
 use crate::contract::Contract;
 use crate::lock::{SpinGuard, SpinLock};
+use crate::principal::{Principal, TooLong};
 use crate::process::ProcessRef;
-use crate::program::Program;
 use crate::slab::{Links, Listed, Slab, Slot};
 use crate::sync::SyncRef;
 use crate::wait::{Ticket, Woken};
@@ -100,8 +100,10 @@ pub struct Side {
     pub place: Place,
     /// The SIP that owns it.
     pub owner: Option<ProcessRef>,
-    /// The program that speaks through it: its owner's, or the last owner's.
-    pub speaker: Option<&'static Program>,
+    /// Who speaks through it: its owner, or the last owner.
+    pub speaker: Option<Principal>,
+    /// Who delegated it, with its process id: whoever has it next speaks for the speaker, too.
+    delegated_by: Option<(ProcessRef, u64)>,
     /// The contract's state as this end sees it.
     pub state: u16,
     /// Messages that wait for it.
@@ -281,7 +283,7 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
         *side = Side {
             place: Place::Owned,
             owner: Some(caller),
-            speaker: caller.program.get(),
+            speaker: caller.principal(),
             home: NO_BLOCK,
             ..Side::default()
         };
@@ -305,6 +307,37 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     let side = &mut inner.sides[endpoint.side as usize];
     side.place = Place::Owned;
     side.owner = Some(process);
-    side.speaker = process.program.get();
+    let own = process.principal();
+    side.speaker = match side.delegated_by.take() {
+        None => own,
+        Some(by) => delegated(process, by, side.speaker.take(), own),
+    };
     process.endpoints.lock().insert(endpoint.index());
+}
+
+/// Who speaks through an endpoint that was delegated before it came to `process`.
+#[cold]
+fn delegated(
+    process: ProcessRef,
+    (delegator, id): (ProcessRef, u64),
+    before: Option<Principal>,
+    own: Option<Principal>,
+) -> Option<Principal> {
+    let came_back = core::ptr::eq(delegator, process) && process.id.load(Ordering::Relaxed) == id;
+    let (before, own) = (before?, own?);
+    if came_back {
+        return Some(own);
+    }
+    Some(before.delegating(&own).unwrap_or_else(|TooLong| {
+        crate::audit::refused(process, "delegation", "an endpoint", "its principal would be too long");
+        own
+    }))
+}
+
+/// Marks an endpoint of the caller's so that its next owner speaks for its speaker, too.
+pub fn delegate(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
+    let mut inner = endpoint.lock_owned(caller)?;
+    let id = caller.id.load(Ordering::Relaxed);
+    inner.sides[endpoint.side as usize].delegated_by = Some((caller, id));
+    Ok(())
 }

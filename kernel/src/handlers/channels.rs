@@ -95,9 +95,9 @@ pub fn channel_describe(endpoint: u64) -> Result<u64, Status> {
 /// The principal that the other end speaks for: shared by `principal_of_peer`.
 pub(super) fn peer_principal(caller: Caller, endpoint: EndpointRef) -> Result<u64, Status> {
     let inner = endpoint.lock_owned(caller.process)?;
-    let speaker = inner.sides[endpoint.side.peer() as usize].speaker.ok_or(Status::NotFound)?;
+    let speaker = inner.sides[endpoint.side.peer() as usize].speaker.clone().ok_or(Status::NotFound)?;
     drop(inner);
-    let bytes = speaker.principal.as_bytes();
+    let bytes = speaker.text().as_bytes();
     if bytes.len() > TEXT_BYTES {
         return Err(Status::TooLarge);
     }

@@ -7,7 +7,7 @@ use package::Permission;
 use super::exchange::new_block;
 use super::{Caller, caller};
 use crate::machine::machine;
-use crate::{arch, claims, contract, diagnostics, exheap, memory, process};
+use crate::{arch, audit, claims, contract, diagnostics, exheap, memory, process};
 
 #[inline(always)]
 pub fn cycles() -> Result<u64, Status> {
@@ -80,6 +80,21 @@ pub fn list_trace(process_id: u64, block: u64) -> Result<u64, Status> {
 
 pub fn epitaphs() -> Result<u64, Status> {
     new_block(permitted()?, process::epitaph_lines().as_bytes())
+}
+
+pub fn audit_note(length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::Audit)?;
+    audit::note(caller.process, &caller.text(length)?);
+    Ok(0)
+}
+
+pub fn audit_read(from: u64) -> Result<u64, Status> {
+    let caller = permitted()?;
+    let (text, next) = audit::lines(from);
+    let block = new_block(caller, text.as_bytes())?;
+    caller.buffer.set(2, next);
+    Ok(block)
 }
 
 pub fn contract_automaton(index: u64) -> Result<u64, Status> {

@@ -5,7 +5,7 @@ use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES, TEXT_BYTES};
 
 use super::caller;
 use super::channels::peer_principal;
-use crate::{arch, claims};
+use crate::{arch, channel, claims};
 
 pub fn stack_bounds() -> Result<u64, Status> {
     let caller = caller()?;
@@ -37,12 +37,16 @@ pub fn memory_usage() -> Result<u64, Status> {
 
 pub fn principal_self() -> Result<u64, Status> {
     let caller = caller()?;
-    let program = caller.process.program.get().ok_or(Status::NotFound)?;
-    let bytes = program.principal.as_bytes();
+    let principal = caller.process.principal().ok_or(Status::NotFound)?;
+    let bytes = principal.text().as_bytes();
     if bytes.len() > TEXT_BYTES {
         return Err(Status::TooLarge);
     }
     Ok(caller.buffer.put_bytes(0, bytes) as u64)
+}
+
+pub fn principal_delegate(endpoint: u64) -> Result<u64, Status> {
+    channel::delegate(caller()?.process, claims::endpoint(endpoint)?).map(|()| 0)
 }
 
 pub fn principal_of_peer(endpoint: u64) -> Result<u64, Status> {

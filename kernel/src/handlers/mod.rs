@@ -21,9 +21,9 @@ pub use threads::*;
 use abi::Status;
 use alloc::string::String;
 
-use crate::cpu;
 use crate::process::ProcessRef;
 use crate::thread::{MessageBuffer, ThreadRef};
+use crate::{audit, cpu};
 
 /// Who calls.
 #[derive(Clone, Copy)]
@@ -52,6 +52,10 @@ impl Caller {
     /// Fails unless the caller's manifest has the permission.
     fn needs(&self, permission: package::Permission) -> Result<(), Status> {
         let permitted = self.process.program.get().is_some_and(|program| program.manifest.permits(permission));
-        if permitted { Ok(()) } else { Err(Status::NotPermitted) }
+        if permitted {
+            return Ok(());
+        }
+        audit::refused(self.process, permission.word(), "the kernel", "its manifest has no such permission");
+        Err(Status::NotPermitted)
     }
 }

@@ -10,7 +10,7 @@ use package::Permission;
 use super::caller;
 use crate::process::{self, CreateError, Epitaph, PROCESSES};
 use crate::wait::{self, Woken};
-use crate::{claims, program, thread};
+use crate::{audit, claims, principal, program, thread};
 
 pub fn process_create(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
@@ -20,12 +20,34 @@ pub fn process_create(length: u64) -> Result<u64, Status> {
         Ok(child) => Ok(child.handle()),
         Err(CreateError::Status(status)) => Err(status),
         Err(CreateError::Refused(why)) => {
+            audit::refused(caller.process, "start", &name, &why);
             let cut = why.floor_char_boundary(TEXT_BYTES - 8);
             caller.buffer.put_bytes(0, &why.as_bytes()[..cut]);
             caller.buffer.set(MESSAGE_WORDS - 1, cut as u64);
             Err(Status::Refused)
         }
     }
+}
+
+pub fn process_invoke(child: u64, role_length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let child = claims::child(child, caller.process)?;
+    let role = match role_length {
+        0 => None,
+        length => Some(caller.text(length)?),
+    };
+    if let Some(role) = &role {
+        caller.needs(Permission::AssignRole)?;
+        if !principal::is_role(role) {
+            audit::refused(caller.process, "a role", child.name(), "it is no name of a role");
+            return Err(Status::BadArgument);
+        }
+    }
+    let invoked = process::invoke(caller.process, child, role.as_deref());
+    if let Err(Status::TooLarge) = invoked {
+        audit::refused(caller.process, "invocation", child.name(), "its principal would be too long");
+    }
+    invoked.map(|()| 0)
 }
 
 pub fn process_give_parameter(child: u64, index: u64, length: u64) -> Result<u64, Status> {

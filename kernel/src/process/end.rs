@@ -191,6 +191,7 @@ fn announce_end(process: ProcessRef) {
     if memory::is_low() {
         life.parameters = Vec::new();
     }
+    process.own_principal.clear();
     let held = life.held;
     let first = process.parent_id_locked(&life) == 0 && !held && process.id.load(Ordering::Relaxed) == 1;
     let charged = life.released_by.take();

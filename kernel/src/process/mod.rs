@@ -24,6 +24,7 @@ use abi::{ProcessState, Status, TraceKind};
 use crate::claims::{self, Kind};
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
+use crate::principal::{self, Principal, TooLong};
 use crate::program::{Loaded, Program};
 use crate::slab::{Links, List, Listed, Slab, Slot};
 use crate::thread::{self, Argument, ThreadRef};
@@ -58,6 +59,8 @@ pub struct Process {
     tree: AtomicU64,
     /// Whether it is being ended because memory ran out.
     reclaimed: AtomicBool,
+    /// More than its program's principal, if it was invoked.
+    own_principal: principal::Own,
     /// Its trace.
     pub trace: Ring,
     /// Messages sent.
@@ -139,6 +142,12 @@ impl Slot<Process> {
     /// Name of its program.
     pub fn name(&self) -> &'static str {
         self.program.get().map_or("?", |program| &program.manifest.name)
+    }
+
+    /// Who it speaks for.
+    #[inline(always)]
+    pub fn principal(&self) -> Option<Principal> {
+        self.program.get().map(|program| self.own_principal.of(program))
     }
 
     /// Whether it is the child of this SIP, which still holds its handle.
@@ -238,6 +247,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
     process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     process.place_below(parent);
     process.reclaimed.store(false, Ordering::Relaxed);
+    process.own_principal.clear();
     process.program.set(Some(program));
     process.loaded.set(Some(loaded));
     process.state.store(ProcessState::Created as u64, Ordering::Release);
@@ -280,6 +290,21 @@ pub enum CreateError {
     Status(Status),
     /// The program's package: why.
     Refused(String),
+}
+
+/// Makes the principal of a SIP that has not started that of a program which its parent invoked.
+pub fn invoke(parent: ProcessRef, child: ProcessRef, role: Option<&str>) -> Result<(), Status> {
+    // Held throughout, as giving endpoints does: what they speak for is settled when they are given.
+    let life = child.life.lock();
+    let has_endpoints = life.slots.iter().any(Option::is_some);
+    let settled = has_endpoints || child.own_principal.is_compound();
+    if child.state() != ProcessState::Created || child.is_dying() || settled {
+        return Err(Status::WrongState);
+    }
+    let program = child.program.get().ok_or(Status::WrongState)?;
+    let invoker = parent.principal().ok_or(Status::WrongState)?;
+    child.own_principal.set(invoker.invoking(role, program).map_err(|TooLong| Status::TooLarge)?);
+    Ok(())
 }
 
 /// Adds to the value of a parameter of a SIP that has not started.

@@ -1,0 +1,95 @@
+//! The one form of a line that says what was refused.
+//!
+//! The kernel and the services that refuse use it alike, so that a person, or a test, can look for
+//! a principal, a right or an object. Deliberately not here: the time and who noted it, which the kernel adds.
+
+use alloc::format;
+use alloc::string::String;
+
+use crate::limits::AUDIT_TEXT_BYTES;
+
+/// The most bytes of the principal that are shown.
+const PRINCIPAL_BYTES: usize = 112;
+/// The most bytes of the right and the rule each.
+const WORD_BYTES: usize = 40;
+/// What stands for what was left out.
+const CUT: &str = "...";
+/// What is between the links of a principal.
+const JOINT: &str = " + ";
+
+/// `PRINCIPAL refused RIGHT on OBJECT (RULE)`, at most [`AUDIT_TEXT_BYTES`] long. Of a principal that is too long the
+/// first link and the last are shown, the one who began and the one who acted; of an object its end.
+pub fn refusal(principal: &str, right: &str, object: &str, rule: &str) -> String {
+    let principal = shorter(principal);
+    let (right, rule) = (beginning(right, WORD_BYTES), beginning(rule, WORD_BYTES));
+    let frame = format!("{principal} refused {right} on  ({rule})").len();
+    let object = end(object, AUDIT_TEXT_BYTES.saturating_sub(frame));
+    format!("{principal} refused {right} on {object} ({rule})")
+}
+
+fn shorter(principal: &str) -> String {
+    if principal.len() <= PRINCIPAL_BYTES {
+        return principal.into();
+    }
+    let (first, rest) = principal.split_once(JOINT).unwrap_or((principal, ""));
+    let last = rest.rsplit(JOINT).next().unwrap_or(rest);
+    let half = (PRINCIPAL_BYTES - 2 * JOINT.len() - CUT.len()) / 2;
+    format!("{}{JOINT}{CUT}{JOINT}{}", beginning(first, half), end(last, half))
+}
+
+/// The text, or as much of its beginning as fits, with a mark.
+pub fn beginning(text: &str, bytes: usize) -> String {
+    match text.len() <= bytes {
+        true => text.into(),
+        false => format!("{}{CUT}", &text[..text.floor_char_boundary(bytes.saturating_sub(CUT.len()))]),
+    }
+}
+
+fn end(text: &str, bytes: usize) -> String {
+    match text.len() <= bytes {
+        true => text.into(),
+        false => {
+            let left = (text.len() - bytes.min(text.len())).saturating_add(CUT.len()).min(text.len());
+            format!("{CUT}{}", &text[text.ceil_char_boundary(left)..])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_there_whole() {
+        let line = refusal("shell.singularity + cat.singularity", "read", "/fs/disk0/secret", "/fs/disk0");
+        assert_eq!(line, "shell.singularity + cat.singularity refused read on /fs/disk0/secret (/fs/disk0)");
+    }
+
+    #[test]
+    fn whatever_is_long_the_line_fits_and_tells_who_began_and_who_acted() {
+        let long = "x".repeat(700);
+        let links = format!("login.singularity@alice + {long} + cat.singularity");
+        for (principal, right, object, rule) in [
+            (links.as_str(), "read", "/secret", "rule"),
+            ("a.b", long.as_str(), "/secret", "rule"),
+            ("a.b", "read", long.as_str(), "rule"),
+            ("a.b", "read", "/secret", long.as_str()),
+            (links.as_str(), long.as_str(), long.as_str(), long.as_str()),
+            (long.as_str(), long.as_str(), "ö", "ä"),
+        ] {
+            let line = refusal(principal, right, object, rule);
+            assert!(line.len() <= AUDIT_TEXT_BYTES, "{} bytes: {line}", line.len());
+        }
+        let line = refusal(&links, "read", "/secret", "rule");
+        assert_eq!(line, "login.singularity@alice + ... + cat.singularity refused read on /secret (rule)");
+    }
+
+    #[test]
+    fn characters_are_never_cut_in_two() {
+        let wide = "ö".repeat(400);
+        for extra in 0..4 {
+            let line = refusal(&wide[extra / 2 * 2..], "read", &format!("{}{wide}", "a".repeat(extra)), &wide);
+            assert!(line.len() <= AUDIT_TEXT_BYTES);
+        }
+    }
+}
