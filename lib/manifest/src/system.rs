@@ -4,6 +4,7 @@ use package::{
     Bind, Deny, DeviceNeed, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source,
     SystemManifest, Value, boot_order, bound_path,
 };
+use principal::Pattern;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -352,10 +353,9 @@ impl<'a> Reader<'a> {
         let path = table.required_text(what);
         table.close();
         let (who, path) = (who?, path?);
-        if who.value.is_empty() || who.value.contains(char::is_whitespace) {
-            let message = format!("`{}` is no pattern of principals", who.value);
-            let remedy = "write `program.publisher`; `*` stands for any name: `*.singularity`".to_string();
-            self.report.add(Code::BadPattern, message, &who.span, "matches nobody", remedy);
+        if let Err(error) = Pattern::parse(&who.value) {
+            let message = format!("`{}` is no pattern of principals: {error}", who.value);
+            self.report.add(Code::BadPattern, message, &who.span, "matches nobody", error.remedy().to_string());
         }
         if !path.value.starts_with('/') && !path.value.starts_with("**") {
             let message = format!("`{}` is no pattern of paths", path.value);

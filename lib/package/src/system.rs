@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use principal::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Value;
@@ -47,9 +48,10 @@ impl SystemManifest {
         names
     }
 
-    /// Whether the principal may bind to the path.
+    /// Whether the principal may bind to the path. Who asks often reads the patterns once and keeps them.
     pub fn may_bind(&self, principal: &str, path: &str) -> bool {
-        self.binds.iter().any(|bind| pattern::matches(&bind.who, principal) && pattern::matches(&bind.path, path))
+        let covers = |bind: &&Bind| pattern::matches(&bind.path, path);
+        self.binds.iter().filter(covers).any(|bind| Pattern::parse(&bind.who).is_ok_and(|who| who.matches(principal)))
     }
 }
 
@@ -98,7 +100,7 @@ pub enum Setting {
 /// A rule that allows binding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
-    /// [Pattern](crate::pattern) over principals.
+    /// [Pattern] over principals.
     pub who: String,
     /// [Pattern](crate::pattern) over paths.
     pub path: String,
@@ -108,7 +110,7 @@ pub struct Bind {
 /// by whatever way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deny {
-    /// Pattern over `program.publisher`, the last link of a principal.
+    /// [Pattern] over `program.publisher`, the last link of a principal.
     pub who: String,
     /// [Pattern](crate::pattern) over paths.
     pub reach: String,

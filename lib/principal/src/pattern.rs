@@ -2,7 +2,8 @@
 //!
 //! | Written | Stands for |
 //! |---------|------------|
-//! | a small letter, digit, `-`, `.`, `@`, `+`, space | itself |
+//! | a small letter, digit, `-`, `.`, `@` | itself |
+//! | ` + ` | itself: what stands between two links |
 //! | `*` | any run of the characters of a name: small letters, digits, `-` |
 //! | `**` | any run of anything |
 //! | `a\|b` | one or the other; binds weaker than all else |
@@ -24,6 +25,8 @@ use crate::states::{STATE_LIMIT, States};
 pub const PATTERN_BYTES: usize = 512;
 /// How deep groups may lie in each other.
 const DEPTH_LIMIT: usize = 16;
+/// What stands between two links.
+const JOINT: &[u8] = b" + ";
 
 /// A set of principals.
 #[derive(Clone, Debug)]
@@ -62,6 +65,11 @@ pub enum PatternError {
         at: usize,
         /// What it is.
         character: char,
+    },
+    /// A space or `+` that is not part of ` + `.
+    BadJoint {
+        /// Where it is.
+        at: usize,
     },
     /// A `(` without its `)`, or the other way round.
     Unbalanced {
@@ -109,7 +117,7 @@ impl Pattern {
     /// # Errors
     /// No principal could be called so.
     pub fn exactly(text: &str) -> Result<Pattern, PatternError> {
-        match text.char_indices().find(|&(_, character)| !is_plain(character)) {
+        match text.char_indices().find(|&(_, character)| !is_plain(character) && !matches!(character, ' ' | '+')) {
             Some((at, character)) => Err(PatternError::BadCharacter { at, character }),
             None => Pattern::parse(text),
         }
@@ -244,6 +252,7 @@ impl Reader<'_> {
                 }
                 return Ok(part);
             }
+            b' ' | b'+' => return self.joint(),
             b'?' => return Err(PatternError::NothingToMiss { at }),
             b'.' if self.starts_with(b"..") => return Err(PatternError::DotsInside { at }),
             _ => {
@@ -280,15 +289,31 @@ impl Reader<'_> {
         Ok(part)
     }
 
+    fn joint(&mut self) -> Result<Part, PatternError> {
+        if !self.starts_with(JOINT) {
+            return Err(PatternError::BadJoint { at: self.at });
+        }
+        self.at += JOINT.len();
+        if self.peek() == Some(b'?') {
+            return Err(PatternError::NothingToMiss { at: self.at });
+        }
+        self.literally(JOINT)
+    }
+
+    fn literally(&mut self, bytes: &[u8]) -> Result<Part, PatternError> {
+        let mut whole = Part::EMPTY;
+        for &byte in bytes {
+            let read = self.state(Reads::Byte(byte))?;
+            whole = self.then(whole, read);
+        }
+        Ok(whole)
+    }
+
     /// `(** + )?`
     fn invoked(&mut self) -> Result<Part, PatternError> {
-        let mut part = self.run(Reads::AnyByte)?;
-        for &byte in b" + " {
-            let read = self.state(Reads::Byte(byte))?;
-            part = self.then(part, read);
-        }
-        part.may_be_empty = true;
-        Ok(part)
+        let any = self.run(Reads::AnyByte)?;
+        let joint = self.literally(JOINT)?;
+        Ok(Part { may_be_empty: true, ..self.then(any, joint) })
     }
 
     /// Any number of bytes of a kind.
@@ -330,7 +355,7 @@ fn is_of_name(byte: u8) -> bool {
 
 /// Whether the character stands for itself.
 fn is_plain(character: char) -> bool {
-    u8::try_from(character).is_ok_and(is_of_name) || matches!(character, '.' | '@' | '+' | ' ')
+    u8::try_from(character).is_ok_and(is_of_name) || matches!(character, '.' | '@')
 }
 
 impl PatternError {
@@ -339,6 +364,7 @@ impl PatternError {
         match self {
             PatternError::Empty { at }
             | PatternError::BadCharacter { at, .. }
+            | PatternError::BadJoint { at }
             | PatternError::Unbalanced { at }
             | PatternError::NothingToMiss { at }
             | PatternError::DotsInside { at }
@@ -354,7 +380,10 @@ impl PatternError {
                 "write `program.publisher`; `..` before it is for however it was invoked, `**` for everybody"
             }
             PatternError::BadCharacter { .. } => {
-                "write small letters, digits, `-`, `.`, `@` and ` + ` as they are; `*` `**` `|` `(` `)` `?` have a meaning"
+                "write small letters, digits, `-`, `.`, `@` and ` + ` as they are; `*` `|` `(` `)` `?` have a meaning"
+            }
+            PatternError::BadJoint { .. } => {
+                "write ` + `, with a space on both sides, between the links of a principal"
             }
             PatternError::Unbalanced { .. } => "write a `)` for each `(`",
             PatternError::NothingToMiss { .. } => {
@@ -376,6 +405,9 @@ impl fmt::Display for PatternError {
             PatternError::Empty { at } => write!(formatter, "nothing is wanted at byte {at} of the pattern"),
             PatternError::BadCharacter { at, character } => {
                 write!(formatter, "no principal has `{}`, byte {at} of the pattern", character.escape_debug())
+            }
+            PatternError::BadJoint { at } => {
+                write!(formatter, "byte {at} of the pattern is no part of a ` + `")
             }
             PatternError::Unbalanced { at } => {
                 write!(formatter, "the parenthesis at byte {at} of the pattern has no counterpart")
@@ -465,6 +497,11 @@ mod tests {
             ("a\u{e9}", PatternError::BadCharacter { at: 1, character: '\u{e9}' }),
             ("Cat.singularity", PatternError::BadCharacter { at: 0, character: 'C' }),
             ("a\nb", PatternError::BadCharacter { at: 1, character: '\n' }),
+            ("the shell", PatternError::BadJoint { at: 3 }),
+            ("a+b", PatternError::BadJoint { at: 1 }),
+            ("a +b", PatternError::BadJoint { at: 1 }),
+            (" a", PatternError::BadJoint { at: 0 }),
+            ("a + ?b", PatternError::NothingToMiss { at: 4 }),
             ("(a", PatternError::Unbalanced { at: 0 }),
             ("a)", PatternError::Unbalanced { at: 1 }),
             ("?a", PatternError::NothingToMiss { at: 0 }),
@@ -479,7 +516,7 @@ mod tests {
             assert!(!found.to_string().is_empty() && !found.remedy().is_empty());
         }
         assert!(Pattern::parse(&"a".repeat(STATE_LIMIT)).is_ok());
-        assert_eq!(Pattern::parse(&" ".repeat(PATTERN_BYTES + 1)).unwrap_err(), PatternError::TooLong);
+        assert_eq!(Pattern::parse(&"()".repeat(PATTERN_BYTES)).unwrap_err(), PatternError::TooLong);
     }
 
     #[test]

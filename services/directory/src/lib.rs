@@ -36,7 +36,14 @@ pub fn main(startup: Startup) -> i32 {
             return 1;
         }
     };
-    let shared = Rc::new(server::Shared::new(rules::Rules::new(system, &startup.register)));
+    let rules = match rules::Rules::new(&system, &startup.register) {
+        Ok(rules) => rules,
+        Err(error) => {
+            contracts::report::error(format_args!("a rule of access cannot be read: {error}"));
+            return 1;
+        }
+    };
+    let shared = Rc::new(server::Shared::new(rules));
     for folder in FOLDERS {
         shared.make_folder(folder);
     }
