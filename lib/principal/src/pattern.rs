@@ -130,12 +130,31 @@ impl Pattern {
 
     /// Whether the whole text is what the pattern says. Takes time in proportion to the text.
     pub fn matches(&self, text: &str) -> bool {
-        let mut possible = self.first;
-        let mut reached = States::NONE;
-        if text.is_empty() {
-            // Every pattern stands for a principal, and no principal is empty.
-            return false;
+        // Every pattern stands for a principal, and no principal is empty.
+        !text.is_empty() && self.read(self.first, text).is_some_and(|(reached, _)| self.can_end(&reached))
+    }
+
+    /// Whether the pattern may match a principal whose last link is this one, alone or invoked by whomever. Where
+    /// this is false there is none; where it is true, the invokers that it takes may be such as never invoke it.
+    pub fn may_match_last_link(&self, link: &str) -> bool {
+        let mut anywhere = States::NONE;
+        for number in 0u8..=u8::MAX {
+            if usize::from(number) < self.states.len() {
+                anywhere.insert(number);
+            }
         }
+        let invoked = self.read(anywhere, " + ").and_then(|(_, possible)| self.read(possible, link));
+        self.matches(link) || invoked.is_some_and(|(reached, _)| self.can_end(&reached))
+    }
+
+    fn can_end(&self, reached: &States) -> bool {
+        !reached.common(&self.last).is_empty()
+    }
+
+    /// From where the states `possible` come next: those reached by reading all of the text, and those that can come
+    /// after them. Nothing where the text does not fit.
+    fn read(&self, mut possible: States, text: &str) -> Option<(States, States)> {
+        let mut reached = States::NONE;
         for &byte in text.as_bytes() {
             reached = States::NONE;
             let mut after = States::NONE;
@@ -147,11 +166,11 @@ impl Pattern {
                 }
             }
             if reached.is_empty() {
-                return false;
+                return None;
             }
             possible = after;
         }
-        !reached.common(&self.last).is_empty()
+        Some((reached, possible))
     }
 }
 
@@ -480,6 +499,26 @@ mod tests {
             ("((a|b)c)?d", "bcd", true),
         ] {
             assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_last_link_may_be_matched_however_it_was_invoked() {
+        for (pattern, link, expected) in [
+            ("cat.x", "cat.x", true),
+            ("..cat.x", "cat.x", true),
+            ("shell.x + cat.x", "cat.x", true),
+            ("shell.x + cat.x", "shell.x", false),
+            ("(login.x@* + )?shell.x + *.x", "cat.x", true),
+            ("(login.x@* + )?shell.x + *.x", "cat.y", false),
+            ("*.x", "cat.x", true),
+            ("**.x", "cat.x", true),
+            ("**.x", "cat.y", false),
+            ("a.x + b.x|c.x", "b.x", true),
+            ("a.x + b.x|c.x", "a.x", false),
+            ("..web-*.x", "web.x", false),
+        ] {
+            assert_eq!(Pattern::parse(pattern).unwrap().may_match_last_link(link), expected, "{pattern} {link}");
         }
     }
 
