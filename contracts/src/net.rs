@@ -110,7 +110,8 @@ const UNREACHABLE: &str = "there is no way to it; `route` shows the ways there a
 fn tcp_text(error: TcpError) -> &'static str {
     match error {
         TcpError::NotPermitted => {
-            "this program may not use that address or port; ports below 1024 may need more rights"
+            "this program may not use that address or port: the network rules, `cat /status/audit` tells which, or the \
+             machine, of which ports below 1024 may need more rights"
         }
         TcpError::BadAddress => "the address is not one of this machine's, or cannot be used; `ipconfig` shows them",
         TcpError::AddressInUse => "somebody else listens at that port; `netstat` shows who, or take another one",
@@ -134,6 +135,9 @@ fn dns_text(error: DnsError) -> &'static str {
         }
         DnsError::ServerFailed => "the name server refused or failed; try again later",
         DnsError::Exhausted => "the network stack has no memory left for this; try again",
+        DnsError::NotPermitted => {
+            "the network rules do not let this program resolve names; `cat /status/audit` tells more, or give an address"
+        }
     }
 }
 

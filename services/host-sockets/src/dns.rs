@@ -4,6 +4,7 @@ use alloc::rc::Rc;
 
 use contracts::HostAddress;
 use contracts::dns::{self, AddressFamily, DnsError, ExpReady};
+use network_guard::Action;
 use sip::device::sockets::{Command, FIRST_AT, RECORD_BYTES};
 use sip::exheap::ExVec;
 
@@ -19,9 +20,12 @@ const MOST_NAME_BYTES: usize = 253;
 pub async fn serve(host: Rc<Host>, client: dns::Exp<dns::states::Start>) {
     let mut client = client.success();
     while let ExpReady::Resolve { name, family, next } = client.receive_async().await {
-        client = match resolve(&host, &name, family).await {
-            Ok(addresses) => next.resolved(addresses),
-            Err(error) => next.failed(error),
+        client = match host.guard.allows_action(&next, Action::Resolve) {
+            false => next.failed(DnsError::NotPermitted),
+            true => match resolve(&host, &name, family).await {
+                Ok(addresses) => next.resolved(addresses),
+                Err(error) => next.failed(error),
+            },
         };
     }
 }

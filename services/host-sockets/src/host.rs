@@ -12,6 +12,7 @@ use core::ops::Range;
 use core::task::{Poll, Waker};
 
 use contracts::SocketAddress;
+use network_guard::Guard;
 use sip::device::sockets::{
     ACCEPTED_BYTES, CONTROL, Command, ENDING, EVENT_BYTES, EVENTS, FAILURE, FIRST_AT, Failure, NAME_AT, NAME_BYTES,
     READABLE, RECORD_BYTES, SECOND_AT, TOKEN_AT, WRITABLE,
@@ -67,6 +68,8 @@ struct Watch {
 
 /// The device.
 pub struct Host {
+    /// Who may do what with it.
+    pub guard: Guard,
     device: Device,
     control: RefCell<Option<ExVec<u8>>>,
     watches: RefCell<Vec<Option<Rc<Watch>>>>,
@@ -148,7 +151,7 @@ fn decoded(answer: u64) -> Result<usize, Failure> {
 
 impl Host {
     /// Opens the device. A predecessor's is closed before it can be opened.
-    pub fn open(index: usize) -> Result<Rc<Host>, Status> {
+    pub fn open(index: usize, guard: Guard) -> Result<Rc<Host>, Status> {
         let device = loop {
             match Device::open(index) {
                 Err(Status::Busy) => sip::thread::sleep(Deadline::after_ms(1)),
@@ -156,6 +159,7 @@ impl Host {
             }
         };
         Ok(Rc::new(Host {
+            guard,
             device,
             control: RefCell::new(Some(ExVec::new(CONTROL_BYTES)?)),
             watches: RefCell::default(),

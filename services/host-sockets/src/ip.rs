@@ -7,6 +7,8 @@ use core::cell::{Cell, RefCell};
 
 use contracts::ip_configuration::{self, ExpReady, IpError};
 use contracts::{AddressRecord, HostAddress, InterfaceRecord, NetCounters, RouteRecord, SocketAddress, SocketRecord};
+use network_guard::Action;
+use sip::channel::TypedEndpoint;
 use sip::device::sockets::{Command, FIRST_AT, RECORD_BYTES};
 use sip::exheap::{ExBox, ExVec, Plain};
 
@@ -282,6 +284,9 @@ pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: ip_configuration::E
             ExpReady::RemoveRoute { next, .. } => next.failed(IpError::NotSupported),
             ExpReady::SetNameServers { next, .. } => next.failed(IpError::NotSupported),
             ExpReady::SetDhcp { next, .. } => next.failed(IpError::NotSupported),
+            ExpReady::Ping { address, next, .. } if !may_ping(&host, &next, address) => {
+                next.failed(IpError::NotPermitted)
+            }
             ExpReady::Ping { address, bytes, sequence, timeout_ms, next } => {
                 match ping::ping(&host, address, bytes, sequence, timeout_ms, &next).await {
                     Some(Ok(pong)) => next.pong(pong.address, pong.round_trip_ns, pong.bytes, pong.hops_left),
@@ -292,4 +297,8 @@ pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: ip_configuration::E
             ExpReady::ChannelClosed(_) => return,
         };
     }
+}
+
+fn may_ping<E: TypedEndpoint>(host: &Host, client: &E, address: [u8; 16]) -> bool {
+    host.guard.allows(client, Action::Ping, &SocketAddress { address, ..SocketAddress::ANY })
 }

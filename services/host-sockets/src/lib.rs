@@ -4,8 +4,8 @@
 //! Every client, listener and connection is a task on one thread; none waits but for its own messages and its own
 //! socket's events. Bytes are received straight into the block that goes to the client, and sent straight from the
 //! block that it lent. [`host`] is the device, [`tcp`], [`connection`] and [`transfer`] serve connections, [`udp`],
-//! [`dns`], [`ip`] and [`ping`] the rest, [`failures`] turns the host's errors into the contracts'. Deliberately not here: any
-//! protocol.
+//! [`dns`], [`ip`] and [`ping`] the rest, [`failures`] turns the host's errors into the contracts'. Who may do what
+//! is asked of `network-guard`. Deliberately not here: any protocol.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,7 @@ use alloc::rc::Rc;
 
 use contracts::service_provider::{self, StartError};
 use contracts::{provider, report};
+use network_guard::Guard;
 use sip::executor;
 use sip::exheap::ExVec;
 
@@ -34,21 +35,31 @@ use ip::Known;
 
 sip::startup!();
 
+type Provider = service_provider::Exp<service_provider::states::Start>;
+
 /// Serves until the one who hands over clients is gone.
 pub fn main(startup: Startup) -> i32 {
-    let host = match Host::open(devices::SOCKETS as usize) {
+    let guard = match Guard::new(&startup.rule, startup.web_port) {
+        Ok(guard) => guard,
+        Err(explanation) => return refuse(startup.tcp, StartError::BadParameter, &explanation),
+    };
+    let host = match Host::open(devices::SOCKETS as usize, guard) {
         Ok(host) => host,
         Err(status) => {
             let explanation = format!("the host's sockets cannot be used: {}", status.text());
-            match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
-                Ok(block) => drop(startup.tcp.not_ready(StartError::Missing, block)),
-                Err(_) => report::error(format_args!("{explanation}")),
-            }
-            return 1;
+            return refuse(startup.tcp, StartError::Missing, &explanation);
         }
     };
     i32::from(executor::block_on(serve(startup, host)).is_err())
+}
+
+/// Whoever started this process tells people why it cannot serve.
+fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
+    match ExVec::from_slice(explanation.as_bytes()) {
+        Ok(block) => drop(provider.not_ready(error, block)),
+        Err(_) => report::error(format_args!("{explanation}")),
+    }
+    1
 }
 
 async fn serve(startup: Startup, host: Rc<Host>) {
@@ -67,7 +78,7 @@ async fn serve(startup: Startup, host: Rc<Host>) {
     accept(startup.tcp, move |client| tcp::serve(host.clone(), known.clone(), client)).await;
 }
 
-async fn accept<E, F>(provider: service_provider::Exp<service_provider::states::Start>, serve: impl FnMut(E) -> F)
+async fn accept<E, F>(provider: Provider, serve: impl FnMut(E) -> F)
 where
     E: sip::channel::TypedEndpoint,
     F: Future<Output = ()> + 'static,

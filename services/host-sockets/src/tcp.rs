@@ -7,6 +7,7 @@ use contracts::SocketAddress;
 use contracts::tcp::{self, ExpReady, TcpError};
 use contracts::tcp_connection;
 use contracts::tcp_listener::{self, ExpReady as OfListener};
+use network_guard::Action;
 use sip::channel::TypedEndpoint;
 use sip::device::sockets::Failure;
 use sip::{Deadline, executor};
@@ -27,10 +28,16 @@ pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: tcp::Exp<tcp::state
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
+            ExpReady::Listen { local, next, .. } if !host.guard.allows(&next, Action::Listen, &local) => {
+                next.failed(TcpError::NotPermitted)
+            }
             ExpReady::Listen { local, backlog, next } => match listen(&host, &known, &local, backlog) {
                 Ok((listener, local)) => next.listening(listener, local),
                 Err(error) => next.failed(error),
             },
+            ExpReady::Connect { remote, next, .. } if !host.guard.allows(&next, Action::Connect, &remote) => {
+                next.failed(TcpError::NotPermitted)
+            }
             ExpReady::Connect { remote, timeout_ms, next } => {
                 match connect(&host, &known, &remote, timeout_ms, &next).await {
                     Some(Ok((connection, local))) => next.connected(connection, local),

@@ -4,8 +4,10 @@ use alloc::rc::Rc;
 use core::cell::RefCell;
 
 use contracts::SocketAddress;
+use contracts::tcp::TcpError;
 use contracts::udp::{self, ExpReady};
 use contracts::udp_socket::{self, ExpReady as OfSocket};
+use network_guard::Action;
 use sip::device::sockets::{Failure, SENDER_BYTES};
 use sip::executor;
 use sip::exheap::{ExVec, Lent};
@@ -24,9 +26,12 @@ const PATIENCE_MS: u32 = 1_000;
 pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: udp::Exp<udp::states::Start>) {
     let mut client = client.success();
     while let ExpReady::Bind { local, next } = client.receive_async().await {
-        client = match bind(&host, &known, &local) {
-            Ok((socket, local)) => next.bound(socket, local),
-            Err(failure) => next.failed(tcp_error(failure)),
+        client = match host.guard.allows(&next, Action::Listen, &local) {
+            false => next.failed(TcpError::NotPermitted),
+            true => match bind(&host, &known, &local) {
+                Ok((socket, local)) => next.bound(socket, local),
+                Err(failure) => next.failed(tcp_error(failure)),
+            },
         };
     }
 }
@@ -36,11 +41,11 @@ type BoundSocket = udp_socket::Imp<udp_socket::states::Ready>;
 fn bind(host: &Rc<Host>, known: &Rc<Known>, local: &SocketAddress) -> Result<(BoundSocket, SocketAddress), Failure> {
     let (importer, exporter) = udp_socket::new_channel().map_err(|_| Failure::Exhausted)?;
     let (socket, local) = host.bind(local)?;
-    let known = Rc::clone(known);
+    let (host, known) = (Rc::clone(host), Rc::clone(known));
     drop(executor::spawn(async move {
         let datagrams = Rc::new(Datagrams::new(socket));
         let number = known.add_datagrams(&datagrams, local);
-        serve_socket(&datagrams, exporter).await;
+        serve_socket(&host, &datagrams, exporter).await;
         drop(datagrams);
         known.remove(number);
     }));
@@ -85,9 +90,12 @@ impl Datagrams {
     }
 }
 
-async fn serve_socket(datagrams: &Datagrams, mut client: udp_socket::Exp<udp_socket::states::Ready>) {
+async fn serve_socket(host: &Host, datagrams: &Datagrams, mut client: udp_socket::Exp<udp_socket::states::Ready>) {
     loop {
         client = match client.receive_async().await {
+            OfSocket::Send { data, remote, next, .. } if !host.guard.allows(&next, Action::Datagram, &remote) => {
+                next.send_failed(data, TcpError::NotPermitted)
+            }
             OfSocket::Send { data, count, remote, next } => {
                 let Some((data, sent)) = send(&datagrams.socket, data, count, &remote, &next).await else { return };
                 match sent {

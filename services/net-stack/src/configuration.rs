@@ -7,8 +7,9 @@ use core::net::IpAddr;
 
 use contracts::ip_configuration::{self, ExpReady, IpError, states};
 use contracts::net_address::{Network, from_bytes, is_unspecified, to_bytes};
-use contracts::{AddressRecord, HostAddress, InterfaceRecord, NetCounters, RouteRecord, SocketRecord};
+use contracts::{AddressRecord, HostAddress, InterfaceRecord, NetCounters, RouteRecord, SocketAddress, SocketRecord};
 use net_stack::{Address, Failure, IpCidr, Origin, Route, SocketInfo};
+use network_guard::Action;
 use sip::channel::TypedEndpoint;
 use sip::exheap::{ExBox, ExVec, Plain};
 
@@ -66,6 +67,12 @@ pub async fn serve(shared: Rc<Shared>, client: ip_configuration::Exp<states::Sta
                 Ok(counters) => next.counters(counters),
                 Err(_) => next.failed(IpError::Exhausted),
             },
+            ExpReady::AddAddress { next, .. } if !may_change(&shared, &next) => next.failed(IpError::NotPermitted),
+            ExpReady::RemoveAddress { next, .. } if !may_change(&shared, &next) => next.failed(IpError::NotPermitted),
+            ExpReady::AddRoute { next, .. } if !may_change(&shared, &next) => next.failed(IpError::NotPermitted),
+            ExpReady::RemoveRoute { next, .. } if !may_change(&shared, &next) => next.failed(IpError::NotPermitted),
+            ExpReady::SetNameServers { next, .. } if !may_change(&shared, &next) => next.failed(IpError::NotPermitted),
+            ExpReady::SetDhcp { next, .. } if !may_change(&shared, &next) => next.failed(IpError::NotPermitted),
             ExpReady::AddAddress { address, next } => match add_address(&shared, &address) {
                 Ok(()) => next.done(),
                 Err(error) => next.failed(error),
@@ -95,6 +102,9 @@ pub async fn serve(shared: Rc<Shared>, client: ip_configuration::Exp<states::Sta
                 next.done()
             }
             ExpReady::SetDhcp { next, .. } => next.failed(IpError::NotFound),
+            ExpReady::Ping { address, next, .. } if !may_ping(&shared, &next, address) => {
+                next.failed(IpError::NotPermitted)
+            }
             ExpReady::Ping { address, bytes, sequence, timeout_ms, next } => {
                 match ping(&shared, from_bytes(address), bytes, sequence, timeout_ms, &next).await {
                     Some(Ok((echo, round_trip_ns))) => {
@@ -108,6 +118,14 @@ pub async fn serve(shared: Rc<Shared>, client: ip_configuration::Exp<states::Sta
             ExpReady::ChannelClosed(_) => return,
         };
     }
+}
+
+fn may_change<E: TypedEndpoint>(shared: &Shared, client: &E) -> bool {
+    shared.guard.allows_action(client, Action::Configure)
+}
+
+fn may_ping<E: TypedEndpoint>(shared: &Shared, client: &E, address: [u8; 16]) -> bool {
+    shared.guard.allows(client, Action::Ping, &SocketAddress { address, ..SocketAddress::ANY })
 }
 
 fn interface(shared: &Shared) -> InterfaceRecord {

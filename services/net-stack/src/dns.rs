@@ -8,6 +8,7 @@ use core::net::IpAddr;
 use contracts::dns::{self, AddressFamily, DnsError, ExpReady};
 use contracts::{HostAddress, net_address};
 use net_stack::{Failure, IpAddress, NameFailure};
+use network_guard::Action;
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
@@ -23,6 +24,10 @@ const OWN_NAME: &str = "localhost";
 pub async fn serve(shared: Rc<Shared>, client: dns::Exp<dns::states::Start>) {
     let mut client = client.success();
     while let ExpReady::Resolve { name, family, next } = client.receive_async().await {
+        if !shared.guard.allows_action(&next, Action::Resolve) {
+            client = next.failed(DnsError::NotPermitted);
+            continue;
+        }
         client = match resolve(&shared, &name, family, &next).await {
             Some(Ok(addresses)) => match pack(&addresses) {
                 Some(block) => next.resolved(block),

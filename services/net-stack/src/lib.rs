@@ -2,7 +2,7 @@
 //!
 //! What packets mean is in the library `net-stack-core`; here are the channels. Each conversation is a task on one
 //! thread: `interface` moves packets, the others serve clients. When the interface's driver ends,
-//! sockets stay, and the interface is bound again. Deliberately not here: who may do what; the directory's rules tell.
+//! sockets stay, and the interface is bound again. Who may do what is asked of `network-guard`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -29,6 +29,7 @@ use contracts::net_address::{self, Network};
 use contracts::service_provider::{self, StartError};
 use contracts::{provider, report};
 use net_stack::{Address, IpAddress, IpCidr, Limits, Origin, Route};
+use network_guard::Guard;
 use sip::executor;
 use sip::exheap::ExVec;
 
@@ -109,6 +110,10 @@ async fn serve(startup: Startup) -> i32 {
         Ok(settings) => settings,
         Err(explanation) => return refuse(startup.tcp, StartError::BadParameter, &explanation),
     };
+    let guard = match Guard::new(&startup.rule, startup.web_port) {
+        Ok(guard) => guard,
+        Err(explanation) => return refuse(startup.tcp, StartError::BadParameter, &explanation),
+    };
     let limits = limits(&startup);
     let path = startup.interface;
     let mut namespace = Namespace::new(startup.namespace);
@@ -117,7 +122,7 @@ async fn serve(startup: Startup) -> i32 {
         Ok(interface) => interface,
         Err(error) => return refuse(startup.tcp, StartError::Missing, &format!("{path}: {error}")),
     };
-    let shared = Rc::new(Shared::new(&interface, limits, seed));
+    let shared = Rc::new(Shared::new(&interface, limits, seed, guard));
     settle(&shared, &settings);
     drop(executor::spawn(interface::keep(Rc::clone(&shared), namespace, path, interface)));
     let (of_udp, of_dns, of_ip) = (Rc::clone(&shared), Rc::clone(&shared), Rc::clone(&shared));

@@ -1,9 +1,10 @@
-//! What all conversations share: the stack, and a bell for the task that moves packets.
+//! What all conversations share: the stack, who may do what, and a bell for the task that moves packets.
 
 use core::cell::{Cell, RefCell, RefMut};
 use core::task::Waker;
 
 use net_stack::{Buffer, Configuration, Limits, Stack};
+use network_guard::Guard;
 use sip::exheap::ExVec;
 
 use crate::interface::Interface;
@@ -21,6 +22,8 @@ impl Buffer for Block {
 pub struct Shared {
     stack: RefCell<Stack<Block>>,
     pub bell: Bell,
+    /// Who may do what.
+    pub guard: Guard,
     /// The interface as its driver described it last.
     pub link: Cell<Link>,
 }
@@ -34,7 +37,7 @@ pub struct Link {
 }
 
 impl Shared {
-    pub fn new(interface: &Interface, limits: Limits, seed: [u8; 32]) -> Shared {
+    pub fn new(interface: &Interface, limits: Limits, seed: [u8; 32], guard: Guard) -> Shared {
         let configuration = Configuration {
             hardware: interface.hardware,
             mtu: interface.mtu,
@@ -45,6 +48,7 @@ impl Shared {
         Shared {
             stack: RefCell::new(Stack::new(configuration)),
             bell: Bell::default(),
+            guard,
             link: Cell::new(interface.link),
         }
     }

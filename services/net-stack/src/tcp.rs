@@ -6,6 +6,7 @@ use core::future::poll_fn;
 use contracts::tcp::{self, TcpError};
 use contracts::{tcp_connection, tcp_listener};
 use net_stack::{ConnectionId, End, Failure, ListenerId};
+use network_guard::Action;
 use sip::executor;
 
 use crate::connection;
@@ -20,6 +21,9 @@ pub async fn serve(shared: Rc<Shared>, client: tcp::Exp<tcp::states::Start>) {
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
+            tcp::ExpReady::Listen { local, next, .. } if !shared.guard.allows(&next, Action::Listen, &local) => {
+                next.failed(TcpError::NotPermitted)
+            }
             tcp::ExpReady::Listen { local, backlog, next } => {
                 let (address, port) = convert::from_contract(&local);
                 match listen(&shared, address, port, backlog) {
@@ -61,6 +65,9 @@ async fn connect(
     timeout_ms: u32,
     client: tcp::Exp<tcp::states::ReadyAfterConnect>,
 ) -> Option<Ready> {
+    if !shared.guard.allows(&client, Action::Connect, &remote) {
+        return Some(client.failed(TcpError::NotPermitted));
+    }
     let (Some(address), port) = convert::from_contract(&remote) else {
         return Some(client.failed(TcpError::BadAddress));
     };

@@ -7,6 +7,7 @@ use contracts::tcp::TcpError;
 use contracts::udp::{self, ExpReady};
 use contracts::udp_socket::{self, ExpReady as OfSocket};
 use net_stack::{End, Failure, UdpId};
+use network_guard::Action;
 use sip::executor;
 use sip::exheap::ExVec;
 
@@ -19,9 +20,12 @@ pub async fn serve(shared: Rc<Shared>, client: udp::Exp<udp::states::Start>) {
     let mut client = client.success();
     while let ExpReady::Bind { local, next } = client.receive_async().await {
         let (address, port) = convert::from_contract(&local);
-        client = match bind(&shared, address, port) {
-            Ok((socket, port)) => next.bound(socket, contracts::SocketAddress { port, ..local }),
-            Err(error) => next.failed(error),
+        client = match shared.guard.allows(&next, Action::Listen, &local) {
+            false => next.failed(TcpError::NotPermitted),
+            true => match bind(&shared, address, port) {
+                Ok((socket, port)) => next.bound(socket, contracts::SocketAddress { port, ..local }),
+                Err(error) => next.failed(error),
+            },
         };
     }
 }
@@ -46,6 +50,9 @@ fn bind(
 async fn serve_socket(shared: &Shared, id: UdpId, mut client: udp_socket::Exp<udp_socket::states::Ready>) {
     loop {
         client = match client.receive_async().await {
+            OfSocket::Send { data, remote, next, .. } if !shared.guard.allows(&next, Action::Datagram, &remote) => {
+                next.send_failed(data, TcpError::NotPermitted)
+            }
             OfSocket::Send { data, count, remote, next } => {
                 let sent = match (convert::from_contract(&remote), data.get(..count as usize)) {
                     ((Some(address), port), Some(bytes)) => shared.stack().udp_send(id, End::new(address, port), bytes),

@@ -21,8 +21,12 @@ use crate::registry::{Change, Registry, Service};
 type Client = service_manager::Exp<states::Ready>;
 type Events = service_events::Exp<service_events::states::Ready>;
 
-/// Who may start, stop and power off: those who may bind to this path, under which nothing is served.
+/// Who may start and stop all services, power off and start anew: those who may bind to this path, under which nothing
+/// is served. Who may bind to `CONTROL/NAME` may start and stop the service of this name.
 const CONTROL: &str = "/service/manager/control";
+/// What the audit ring calls that.
+const RIGHT: &str = "control";
+const RULE: &str = "no [[bind]] rule allows it";
 
 /// How often changes are looked for while someone is subscribed, in milliseconds.
 const LOOK_MS: u64 = 50;
@@ -65,13 +69,27 @@ impl Server {
         services.iter().position(named).ok_or(ServiceError::NotFound)
     }
 
+    /// Whether the client may say what becomes of the whole machine.
     fn allow_control(&self, client: &impl TypedEndpoint) -> Result<(), ServiceError> {
+        self.allow(client, &[CONTROL])
+    }
+
+    /// The position of the service that the client may start and stop.
+    fn controlled(&self, client: &impl TypedEndpoint, name: &[u8]) -> Result<usize, ServiceError> {
+        let position = self.position(name)?;
+        let instance = self.manager.machine.instance(self.manager.registry.service(position).instance);
+        self.allow(client, &[&format!("{CONTROL}/{}", instance.name), CONTROL]).map(|()| position)
+    }
+
+    /// Whether a rule lets the client bind to one of the paths. A refusal is noted with the first.
+    fn allow(&self, client: &impl TypedEndpoint, paths: &[&str]) -> Result<(), ServiceError> {
         let principal = sip::principal::of_peer(client).map_err(|_| ServiceError::NotPermitted)?;
-        if self.manager.machine.system().may_bind(&principal, CONTROL) {
-            Ok(())
-        } else {
-            Err(ServiceError::NotPermitted)
+        let system = self.manager.machine.system();
+        if paths.iter().any(|path| system.may_bind(&principal, path)) {
+            return Ok(());
         }
+        sip::audit::refused(&principal, RIGHT, paths.first().unwrap_or(&CONTROL), RULE);
+        Err(ServiceError::NotPermitted)
     }
 }
 
@@ -95,7 +113,7 @@ async fn serve(server: Rc<Server>, mut client: Client) {
                 next.listed(records, services.len() as u32)
             }
             ExpReady::Start { name, next } => {
-                let done = server.allow_control(&next).and_then(|()| server.position(&name));
+                let done = server.controlled(&next, &name);
                 match done.and_then(|position| registry.start(position).map(|()| position)) {
                     Ok(position) => {
                         settle(registry, position).await;
@@ -105,7 +123,7 @@ async fn serve(server: Rc<Server>, mut client: Client) {
                 }
             }
             ExpReady::Stop { name, next } => {
-                let done = server.allow_control(&next).and_then(|()| server.position(&name));
+                let done = server.controlled(&next, &name);
                 match done.and_then(|position| registry.stop(position).map(|child| (position, child))) {
                     Ok((position, child)) => {
                         if let Some(child) = child {

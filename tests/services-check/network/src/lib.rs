@@ -2,8 +2,8 @@
 //!
 //! Before and after each test the system's resources are counted; a test that does not end where it began has failed.
 //! Key modules: `connections`, `datagrams` (what is served), `deaths` (clients that end in the middle), `restarts` (a
-//! stack that does), `crowds` (no sockets left), `failures` (sockets that fail). Neighbours: `ends` (both ends of a
-//! connection). Deliberately not here: which stack it is.
+//! stack that does), `rules` (what the system manifest refuses), `crowds` (no sockets left), `failures` (sockets that
+//! fail). Neighbours: `ends` (both ends of a connection). Deliberately not here: which stack it is.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod ends;
 mod failures;
 mod resources;
 mod restarts;
+mod rules;
 
 use alloc::string::String;
 
@@ -88,7 +89,7 @@ pub fn main(startup: Startup) -> i32 {
     } else {
         let tests: &[&[Test]] = match startup.only.as_str() {
             CROWDED => &[crowds::TESTS],
-            _ => &[connections::TESTS, datagrams::TESTS, deaths::TESTS, restarts::TESTS],
+            _ => &[connections::TESTS, datagrams::TESTS, deaths::TESTS, restarts::TESTS, rules::TESTS],
         };
         let chosen = |test: &&Test| startup.only == CROWDED || test.0.contains(startup.only.as_str());
         for (name, body) in tests.iter().copied().flatten().filter(chosen) {
