@@ -32,6 +32,8 @@ pub enum Command {
     Bench(BenchArguments),
     /// Check contracts, manifests and system manifests, without building
     Check(CheckArguments),
+    /// Print the JSON Schema of manifests, for editors
+    Schema(SchemaArguments),
     /// Draw the SIPs and channels of a system as SVG
     Graph(GraphArguments),
     /// Show a contract as a picture or a Promela model
@@ -292,6 +294,26 @@ pub struct CheckArguments {
     /// List what was checked as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `sing schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArguments {
+    /// Of which manifests
+    #[arg(value_enum, default_value = "program")]
+    pub of: SchemaSubject,
+    /// Write it here; standard output when not given
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What `sing schema` describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SchemaSubject {
+    /// A program's manifest
+    Program,
+    /// A system manifest
+    System,
 }
 
 /// `sing graph`.

@@ -32,6 +32,7 @@ pub mod programs;
 pub mod progress;
 pub mod repository;
 pub mod run;
+pub mod schema;
 pub mod site;
 pub mod source_words;
 pub mod systems;
@@ -58,6 +59,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Test(arguments) => test::test(&repository, &arguments),
         Command::Bench(arguments) => bench::bench(&repository, &arguments),
         Command::Check(arguments) => check::check(&repository, &arguments),
+        Command::Schema(arguments) => schema::print(&arguments),
         Command::Graph(arguments) => graph::graph(&repository, &arguments),
         Command::Contract(arguments) => contract_view::show(&repository, &arguments),
         Command::Key => keys::show(&repository),

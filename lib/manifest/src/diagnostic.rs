@@ -56,7 +56,7 @@ codes! {
     BadModule = "M026", "a Rust path that is none";
     ProvideWithoutSlot = "M027", "nothing takes the clients of a provided path";
     DuplicateEndpoint = "M030", "two endpoints have one name";
-    DuplicateField = "M031", "a parameter and an endpoint have one name";
+    DuplicateField = "M031", "two fields of the start-up structure have one name";
     DuplicateParameter = "M040", "two parameters have one name";
     DuplicatePosition = "M041", "two parameters have one position";
     PositionGap = "M042", "a position is skipped";
@@ -70,6 +70,9 @@ codes! {
     DuplicateDevice = "M051", "a device is listed twice";
     BadRange = "M052", "a range of addresses that no device can have";
     BadInterrupt = "M053", "an interrupt that no device can have";
+    PartNames = "M054", "names that do not fit the parts of a device";
+    UnknownRange = "M055", "the device has no range of this name";
+    FixedObject = "M056", "a device of registers that is to be opened as something else";
     QuotaRange = "M060", "a quota that is out of range";
     SupervisionRange = "M061", "a restart policy that cannot work";
     DuplicatePermission = "M062", "a permission is listed twice";

@@ -9,14 +9,18 @@
 mod bases;
 mod claims;
 mod diagnostic;
+mod objects;
 mod parameters;
 mod program;
 mod reader;
 mod resources;
+pub mod schema;
+pub mod shapes;
 mod system;
 
 pub use bases::SystemFile;
 pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label, Source};
+pub use objects::{DeviceObject, RangeObject};
 pub use program::{Contract, Contracts, Program, program};
 pub use system::system;
 

@@ -57,9 +57,7 @@ fn parameter(report: &Report, table: &Table<'_, '_>) -> Option<Row> {
     if let Some(name) = &name {
         check_name(report, name, "a parameter");
     }
-    let words: Vec<&str> = ParameterKind::ALL.iter().map(|kind| kind.word()).collect();
-    let kind = table.required_text("type");
-    let kind = kind.and_then(|text| table.as_word("type", &text, ParameterKind::from_word, &words));
+    let kind = table.required_word("type", ParameterKind::from_word);
     let default = table.get("default");
     let required = table.flag("required");
     let repeated = table.flag("repeated");

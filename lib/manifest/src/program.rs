@@ -9,9 +9,10 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::diagnostic::{Code, Diagnostics};
+use crate::objects::{DeviceObject, is_rust_path};
 use crate::parameters;
 use crate::reader::{At, Report, Span, Table, list, one_of};
-use crate::resources;
+use crate::{resources, shapes};
 
 /// What is known of a contract.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Program {
     pub crate_path: Option<String>,
     /// For each contract: the Rust path of its module where the manifest names one.
     pub modules: Vec<Option<String>>,
+    /// For each device: as what the program gets it.
+    pub objects: Vec<DeviceObject>,
 }
 
 /// The publisher where the manifest names none.
@@ -65,7 +68,7 @@ struct Listed {
 
 impl Reader<'_> {
     fn program(&self, table: &Spanned<DeTable<'_>>) -> Option<Program> {
-        let root = Table::new(self.report, table.get_ref(), "the manifest", 0..0);
+        let root = Table::new(self.report, table.get_ref(), &shapes::PROGRAM, 0..0);
         let Some(head) = root.table("program") else {
             let remedy = "add `[program]` with `name`, `version`, `abi`, `category` and `summary`".to_string();
             self.report.add(Code::MissingKey, "the manifest has no [program]".into(), &(0..0), "here", remedy);
@@ -75,10 +78,7 @@ impl Reader<'_> {
         let publisher = self.name(head.text("publisher"), "a publisher");
         let version = self.version(&head);
         let abi = self.abi(&head);
-        let words: Vec<&str> = Category::ALL.iter().map(|category| category.word()).collect();
-        let category = head
-            .required_text("category")
-            .and_then(|text| head.as_word("category", &text, Category::from_word, &words));
+        let category = head.required_word("category", Category::from_word);
         let summary = head.required_text("summary").map(|text| self.line(text, "summary"));
         head.close();
 
@@ -86,12 +86,13 @@ impl Reader<'_> {
         let (listed, modules) = self.contracts(&root);
         let endpoints = self.endpoints(&root, &listed);
         let parameters = parameters::read(self.report, &root);
-        self.distinct_fields(&endpoints, &parameters);
         let provides = self.provides(&root, &listed, &endpoints);
         let devices = resources::devices(self.report, &root);
+        self.distinct_fields(&endpoints, &parameters, &devices);
+        let (devices, objects) = devices.into_iter().map(|device| device.value).unzip();
         let own_name = name.as_ref().map(|name| name.value.as_str());
         let requires = resources::requires(self.report, &root, own_name);
-        let quota = resources::quota(self.report, &root);
+        let quota = resources::quota(&root);
         let supervision = resources::supervision(self.report, &root);
         let permissions = resources::permissions(self.report, &root);
         let domain = resources::domain(&root);
@@ -115,7 +116,7 @@ impl Reader<'_> {
             permissions,
             domain,
         };
-        Some(Program { manifest, crate_path, modules })
+        Some(Program { manifest, crate_path, modules, objects })
     }
 
     fn name(&self, name: Option<At<String>>, what: &str) -> Option<At<String>> {
@@ -188,9 +189,7 @@ impl Reader<'_> {
         let mut modules = Vec::new();
         for table in root.tables("contract") {
             let name = table.required_text("name");
-            let words: Vec<&str> = ContractSide::ALL.iter().map(|side| side.word()).collect();
-            let side = table.required_text("use");
-            let side = side.and_then(|text| table.as_word("use", &text, ContractSide::from_word, &words));
+            let side = table.required_word("use", ContractSide::from_word);
             let module = table.text("module").map(|module| self.module(module));
             table.close();
             let Some(name) = name else { continue };
@@ -218,11 +217,7 @@ impl Reader<'_> {
     }
 
     fn module(&self, module: At<String>) -> String {
-        let identifier = |part: &str| {
-            part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
-        if !module.value.split("::").all(identifier) {
+        if !is_rust_path(&module.value) {
             let message = format!("`{}` is not the path of a Rust module", module.value);
             let remedy = "write the crate and the module: `ping_contract::ping`".to_string();
             self.report.add(Code::BadModule, message, &module.span, "not a path", remedy);
@@ -266,8 +261,7 @@ impl Reader<'_> {
     fn endpoint(&self, table: &Table<'_, '_>, listed: &[Listed]) -> Option<At<EndpointSlot>> {
         let name = self.name(table.required_text("name"), "an endpoint");
         let contract = table.required_text("contract");
-        let side = table.required_text("side");
-        let side = side.and_then(|text| table.as_word("side", &text, Side::from_word, &["imp", "exp"]));
+        let side = table.required_word("side", Side::from_word);
         let state = table.required_text("state");
         let source = table.required_text("from").and_then(|text| self.source(text));
         let optional = table.flag("optional").value;
@@ -341,15 +335,24 @@ impl Reader<'_> {
         number
     }
 
-    /// Endpoints and parameters are fields of one structure.
-    fn distinct_fields(&self, endpoints: &[At<EndpointSlot>], parameters: &[At<package::Parameter>]) {
-        for parameter in parameters {
-            let same = |slot: &&At<EndpointSlot>| slot.value.name == parameter.value.name;
-            if let Some(slot) = endpoints.iter().find(same) {
-                let message = format!("a parameter and an endpoint are both called `{}`", parameter.value.name);
+    /// Endpoints, parameters and devices are fields of one structure.
+    fn distinct_fields(
+        &self,
+        endpoints: &[At<EndpointSlot>],
+        parameters: &[At<package::Parameter>],
+        devices: &[At<resources::Device>],
+    ) {
+        let endpoints = endpoints.iter().map(|slot| ("an endpoint", &slot.value.name, &slot.span));
+        let parameters = parameters.iter().map(|parameter| ("a parameter", &parameter.value.name, &parameter.span));
+        let devices = devices.iter().map(|device| ("a device", &device.value.0.name, &device.span));
+        let fields: Vec<_> = endpoints.chain(parameters).chain(devices).collect();
+        for (index, (kind, name, span)) in fields.iter().enumerate() {
+            let same = fields[..index].iter().find(|(other_kind, other, _)| other == name && other_kind != kind);
+            if let Some((other_kind, _, other_span)) = same {
+                let message = format!("{kind} and {other_kind} are both called `{name}`");
                 let remedy = "both become fields of `Startup`; rename one of them".to_string();
-                let here = (&parameter.span, "this parameter");
-                self.report.add_second(Code::DuplicateField, message, here, (&slot.span, "this endpoint"), remedy);
+                let (here, there) = (format!("this is {kind}"), format!("this is {other_kind}"));
+                self.report.add_second(Code::DuplicateField, message, (*span, &here), (*other_span, &there), remedy);
             }
         }
     }

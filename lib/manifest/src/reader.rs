@@ -1,6 +1,6 @@
-//! Typed access to TOML with a place for everything, noting what is wrong and which keys were read.
+//! Typed access to TOML with a place for everything, noting what is wrong.
 //!
-//! Deliberately not here: what the keys mean.
+//! Deliberately not here: which keys there are (see [`crate::shapes`]), and what they mean.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Code, Diagnostic, Label};
+use crate::shapes::{Key, Kind, LIST_MAX, Presence, Shape};
 
 /// A place in the file.
 pub(crate) type Span = Range<usize>;
@@ -65,29 +66,46 @@ impl Report {
     }
 }
 
-/// A table of the file that is being read key by key. What was never asked for is reported by `close`.
+/// A table of the file that is being read key by key. What its shape does not have is reported by `close`.
 pub(crate) struct Table<'r, 'i> {
     report: &'r Report,
     table: &'r DeTable<'i>,
+    shape: &'static Shape,
     /// As people call it: `[program]`.
     name: String,
     /// Where it begins.
     pub(crate) span: Span,
-    known: RefCell<Vec<&'static str>>,
+    /// The keys that were asked for: in the end all that the shape has.
+    asked: RefCell<Vec<&'static str>>,
 }
 
 impl<'r, 'i> Table<'r, 'i> {
-    pub(crate) fn new(report: &'r Report, table: &'r DeTable<'i>, name: impl Into<String>, span: Span) -> Self {
-        Table { report, table, name: name.into(), span, known: RefCell::default() }
+    pub(crate) fn new(report: &'r Report, table: &'r DeTable<'i>, shape: &'static Shape, span: Span) -> Self {
+        Table { report, table, shape, name: shape.name.into(), span, asked: RefCell::default() }
+    }
+
+    /// The same, called otherwise in messages.
+    pub(crate) fn called(self, name: String) -> Self {
+        Table { name, ..self }
     }
 
     /// The value of a key, if it is there.
     pub(crate) fn get(&self, key: &'static str) -> Option<&'r Spanned<DeValue<'i>>> {
-        let mut known = self.known.borrow_mut();
-        if !known.contains(&key) {
-            known.push(key);
-        }
+        self.key(key);
         self.table.get(key)
+    }
+
+    /// What is known of a key that the reader asks for.
+    fn key(&self, name: &'static str) -> &'static Key {
+        let mut asked = self.asked.borrow_mut();
+        if !asked.contains(&name) {
+            asked.push(name);
+        }
+        match self.shape.key(name) {
+            Some(key) => key,
+            // No manifest can bring this about: which keys are asked for is fixed.
+            None => unreachable!("{} has no key `{name}` in shapes.rs", self.shape.name),
+        }
     }
 
     fn wrong_type(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'i>>) {
@@ -114,8 +132,9 @@ impl<'r, 'i> Table<'r, 'i> {
 
     /// A text that must be there.
     pub(crate) fn required_text(&self, key: &'static str) -> Option<At<String>> {
+        debug_assert_eq!(self.key(key).presence, Presence::Required, "`{key}` of {}", self.shape.name);
         if !self.table.contains_key(key) {
-            self.known.borrow_mut().push(key);
+            self.key(key);
             self.missing(key, "a text in quotes");
             return None;
         }
@@ -136,12 +155,29 @@ impl<'r, 'i> Table<'r, 'i> {
 
     /// A whole number that must be there.
     pub(crate) fn required_integer(&self, key: &'static str) -> Option<At<i64>> {
+        debug_assert_eq!(self.key(key).presence, Presence::Required, "`{key}` of {}", self.shape.name);
         if !self.table.contains_key(key) {
-            self.known.borrow_mut().push(key);
+            self.key(key);
             self.missing(key, "a whole number");
             return None;
         }
         self.integer(key)
+    }
+
+    /// A whole number within the range that the key has, reported under `code` where it is not.
+    pub(crate) fn number(&self, key: &'static str, code: Code, label: &str) -> Option<At<u32>> {
+        let (least, most) = match self.key(key).kind {
+            Kind::Number(least, most) => (least, most),
+            _ => (0, i64::from(u32::MAX)),
+        };
+        let number = self.integer(key)?;
+        let value = u32::try_from(number.value).ok().filter(|_| (least..=most).contains(&number.value));
+        if value.is_none() {
+            let message = format!("`{key} = {}` is out of range", number.value);
+            let remedy = format!("write a number from {least} to {most}");
+            self.report.add(code, message, &number.span, label, remedy);
+        }
+        value.map(|value| At::new(value, number.span))
     }
 
     /// `true` or `false`, `false` where it is not there.
@@ -191,14 +227,18 @@ impl<'r, 'i> Table<'r, 'i> {
     }
 
     /// A text that is one of a few words.
-    pub(crate) fn word<T: Copy>(
-        &self,
-        key: &'static str,
-        parse: impl Fn(&str) -> Option<T>,
-        words: &[&str],
-    ) -> Option<At<T>> {
+    pub(crate) fn word<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<At<T>> {
         let text = self.text(key)?;
-        self.as_word(key, &text, parse, words)
+        match self.key(key).kind {
+            Kind::Word(words) => self.as_word(key, &text, parse, words),
+            _ => None,
+        }
+    }
+
+    /// A text that must be there and is one of a few words.
+    pub(crate) fn required_word<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<At<T>> {
+        let is_there = self.required_text(key).is_some();
+        is_there.then(|| self.word(key, parse)).flatten()
     }
 
     /// The meaning of a text that should be one of a few words.
@@ -227,11 +267,18 @@ impl<'r, 'i> Table<'r, 'i> {
     pub(crate) fn table(&self, key: &'static str) -> Option<Table<'r, 'i>> {
         let value = self.get(key)?;
         match value.get_ref().as_table() {
-            Some(table) => Some(Table::new(self.report, table, format!("[{key}]"), value.span())),
+            Some(table) => Some(self.inner(key, table, value.span())),
             None => {
                 self.wrong_type(key, "a table", value);
                 None
             }
+        }
+    }
+
+    fn inner(&self, key: &'static str, table: &'r DeTable<'i>, span: Span) -> Table<'r, 'i> {
+        match self.key(key).kind {
+            Kind::Table(shape) | Kind::Tables(shape) => Table::new(self.report, table, shape, span),
+            _ => unreachable!("`{key}` of {} is no table in shapes.rs", self.shape.name),
         }
     }
 
@@ -255,7 +302,7 @@ impl<'r, 'i> Table<'r, 'i> {
         let mut out = Vec::new();
         for item in items {
             match item.get_ref().as_table() {
-                Some(table) => out.push(Table::new(self.report, table, format!("[[{key}]]"), item.span())),
+                Some(table) => out.push(self.inner(key, table, item.span())),
                 None => self.wrong_type(key, &format!("a list of tables, `[[{key}]]`"), item),
             }
         }
@@ -264,16 +311,26 @@ impl<'r, 'i> Table<'r, 'i> {
 
     /// The keys and values of a table that maps names of the writer's choice.
     pub(crate) fn entries(&self, key: &'static str) -> Vec<(At<String>, &'r Spanned<DeValue<'i>>)> {
-        let Some(table) = self.table(key) else { return Vec::new() };
-        let entries = table.table.iter();
+        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(table) = value.get_ref().as_table() else {
+            self.wrong_type(key, "a table", value);
+            return Vec::new();
+        };
+        let entries = table.iter();
         entries.map(|(key, value)| (At::new(key.get_ref().to_string(), key.span()), value)).collect()
     }
 
-    /// Reports every key that was not asked for.
+    /// Reports every key that the shape does not have. All that it has were asked for.
     pub(crate) fn close(&self) {
-        let known = self.known.borrow();
-        for (key, _) in self.table.iter().filter(|(key, _)| !known.iter().any(|known| *known == key.get_ref())) {
+        debug_assert!(
+            self.shape.names().all(|name| self.asked.borrow().contains(&name)),
+            "shapes.rs has keys of {} that nobody reads: only {:?} are",
+            self.shape.name,
+            self.asked.borrow()
+        );
+        for (key, _) in self.table.iter().filter(|(key, _)| self.shape.key(key.get_ref()).is_none()) {
             let message = format!("{} has no key `{}`", self.name, key.get_ref());
+            let known: Vec<&str> = self.shape.names().collect();
             self.report.add(
                 Code::UnknownKey,
                 message,
@@ -284,9 +341,6 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 }
-
-/// The longest list of tables.
-const LIST_MAX: usize = 256;
 
 /// Reports a value of the wrong type.
 pub(crate) fn wrong_type(report: &Report, what: &str, wanted: &str, value: &Spanned<DeValue<'_>>) {

@@ -6,26 +6,33 @@ use package::{
 };
 
 use crate::diagnostic::Code;
+use crate::objects::{self, DeviceObject};
 use crate::program::{check_name, duplicate};
 use crate::reader::{At, Report, Table};
 
-/// `[[device]]`.
-pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<DeviceNeed> {
-    let mut devices: Vec<At<DeviceNeed>> = Vec::new();
+/// A device, as the kernel knows it and as an object of the program.
+pub(crate) type Device = (DeviceNeed, DeviceObject);
+
+/// `[[device]]`, each with the place of its name.
+pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<At<Device>> {
+    let mut devices: Vec<At<Device>> = Vec::new();
     for table in root.tables("device") {
         let name = table.required_text("name");
         let ports = ranges(report, &table, "ports", PORTS_END);
         let memory = ranges(report, &table, "memory", MEMORY_END);
         let interrupts = interrupts(report, &table);
+        let called = name.as_ref().map(|name| name.value.clone()).unwrap_or_default();
+        let need = DeviceNeed { name: called, ports, memory, interrupts };
+        let object = objects::read(report, &table, &need);
         table.close();
         let Some(name) = name else { continue };
         check_name(report, &name, "a device");
-        match devices.iter().find(|other| other.value.name == name.value) {
+        match devices.iter().find(|other| other.value.0.name == name.value) {
             Some(first) => duplicate(report, Code::DuplicateDevice, "the device", &name, &first.span),
-            None => devices.push(name.map(|name| DeviceNeed { name, ports, memory, interrupts })),
+            None => devices.push(At::new((need, object), name.span)),
         }
     }
-    devices.into_iter().map(|device| device.value).collect()
+    devices
 }
 
 /// The ranges of a device, `base+bytes` each. `end` is the first address that there is not.
@@ -99,27 +106,20 @@ pub(crate) fn requires(report: &Report, root: &Table<'_, '_>, own_name: Option<&
 }
 
 /// `[quota]`; what is not said has its default.
-pub(crate) fn quota(report: &Report, root: &Table<'_, '_>) -> Quota {
+pub(crate) fn quota(root: &Table<'_, '_>) -> Quota {
     let mut quota = Quota::default();
     let Some(table) = root.table("quota") else { return quota };
-    let max = Quota::MAX;
     let rows = [
-        ("memory_kib", &mut quota.memory_kib, 4, max.memory_kib),
-        ("block_kib", &mut quota.block_kib, 0, max.block_kib),
-        ("threads", &mut quota.threads, 1, max.threads),
-        ("handles", &mut quota.handles, 0, max.handles),
-        ("channels", &mut quota.channels, 0, max.channels),
-        ("children", &mut quota.children, 0, max.children),
+        ("memory_kib", &mut quota.memory_kib),
+        ("block_kib", &mut quota.block_kib),
+        ("threads", &mut quota.threads),
+        ("handles", &mut quota.handles),
+        ("channels", &mut quota.channels),
+        ("children", &mut quota.children),
     ];
-    for (key, place, least, most) in rows {
-        let Some(number) = table.integer(key) else { continue };
-        match u32::try_from(number.value).ok().filter(|value| (least..=most).contains(value)) {
-            Some(value) => *place = value,
-            None => {
-                let message = format!("`{key} = {}` is out of range", number.value);
-                let remedy = format!("write a number from {least} to {most}");
-                report.add(Code::QuotaRange, message, &number.span, "no program can have this", remedy);
-            }
+    for (key, place) in rows {
+        if let Some(number) = table.number(key, Code::QuotaRange, "no program can have this") {
+            *place = number.value;
         }
     }
     table.close();
@@ -130,26 +130,16 @@ pub(crate) fn quota(report: &Report, root: &Table<'_, '_>) -> Quota {
 pub(crate) fn supervision(report: &Report, root: &Table<'_, '_>) -> Supervision {
     let mut supervision = Supervision::default();
     let Some(table) = root.table("supervision") else { return supervision };
-    let words: Vec<&str> = Restart::ALL.iter().map(|restart| restart.word()).collect();
-    if let Some(restart) = table.word("restart", Restart::from_word, &words) {
+    if let Some(restart) = table.word("restart", Restart::from_word) {
         supervision.restart = restart.value;
     }
-    let number = |key: &'static str, least: u32| {
-        let number = table.integer(key)?;
-        let value = u32::try_from(number.value).ok().filter(|value| (least..=3_600_000).contains(value));
-        if value.is_none() {
-            let message = format!("`{key} = {}` is out of range", number.value);
-            let remedy = format!("write a number from {least} to 3600000");
-            report.add(Code::SupervisionRange, message, &number.span, "out of range", remedy);
-        }
-        value.map(|value| At::new(value, number.span))
-    };
-    let (first, most) = (number("backoff_ms", 0), number("backoff_max_ms", 0));
+    let number = |key: &'static str| table.number(key, Code::SupervisionRange, "out of range");
+    let (first, most) = (number("backoff_ms"), number("backoff_max_ms"));
     supervision.backoff_ms = first.as_ref().map_or(supervision.backoff_ms, |first| first.value);
     supervision.backoff_max_ms =
         most.as_ref().map_or(supervision.backoff_max_ms.max(supervision.backoff_ms), |most| most.value);
-    supervision.limit = number("limit", 1).map(|limit| limit.value);
-    supervision.ending_ms = number("ending_ms", 0).map_or(0, |ending| ending.value);
+    supervision.limit = number("limit").map(|limit| limit.value);
+    supervision.ending_ms = number("ending_ms").map_or(0, |ending| ending.value);
     if let Some(most) = most.filter(|most| most.value < supervision.backoff_ms) {
         let message =
             format!("the longest back-off, {} ms, is below the first, {} ms", most.value, supervision.backoff_ms);
@@ -163,10 +153,11 @@ pub(crate) fn supervision(report: &Report, root: &Table<'_, '_>) -> Supervision 
 /// `[permissions]`.
 pub(crate) fn permissions(report: &Report, root: &Table<'_, '_>) -> Vec<Permission> {
     let Some(table) = root.table("permissions") else { return Vec::new() };
-    let words: Vec<&str> = Permission::ALL.iter().map(|permission| permission.word()).collect();
     let mut permissions: Vec<At<Permission>> = Vec::new();
     for text in table.texts("list") {
-        let Some(permission) = table.as_word("permission", &text, Permission::from_word, &words) else { continue };
+        let Some(permission) = table.as_word("permission", &text, Permission::from_word, Permission::WORDS) else {
+            continue;
+        };
         match permissions.iter().find(|other| other.value == permission.value) {
             Some(first) => duplicate(report, Code::DuplicatePermission, "the permission", &text, &first.span),
             None => permissions.push(permission),
@@ -179,8 +170,7 @@ pub(crate) fn permissions(report: &Report, root: &Table<'_, '_>) -> Vec<Permissi
 /// `[domain]`.
 pub(crate) fn domain(root: &Table<'_, '_>) -> Domain {
     let Some(table) = root.table("domain") else { return Domain::Kernel };
-    let words: Vec<&str> = Domain::ALL.iter().map(|domain| domain.word()).collect();
-    let domain = table.word("kind", Domain::from_word, &words);
+    let domain = table.word("kind", Domain::from_word);
     table.close();
     domain.map_or(Domain::Kernel, |domain| domain.value)
 }

@@ -14,6 +14,7 @@ use crate::diagnostic::{Code, Diagnostics, Label};
 use crate::parameters::value_of;
 use crate::program::{check_name, check_path, duplicate};
 use crate::reader::{At, Report, Span, Table, list, one_of, wrong_type};
+use crate::shapes;
 
 /// Reads and checks a system manifest over the programs that there are. `find` gives a system manifest by its
 /// name, for those that are based on another: everything of the base is part of the system.
@@ -71,7 +72,7 @@ impl<'a> Reader<'a> {
     fn system(&self, files: &[File<'_, '_>]) -> Option<SystemManifest> {
         let tables: Vec<Table<'_, '_>> = files
             .iter()
-            .map(|&(table, start)| Table::new(self.report, table.get_ref(), "the system manifest", start..start))
+            .map(|&(table, start)| Table::new(self.report, table.get_ref(), &shapes::SYSTEM, start..start))
             .collect();
         let heads = tables.iter().map(|file| self.head(file)).collect::<Option<Vec<Head>>>()?;
         let root = heads.iter().find_map(|head| head.root.clone());
@@ -248,7 +249,8 @@ impl<'a> Reader<'a> {
         root: Option<&Manifest>,
     ) -> Option<Setting> {
         if let Some(table) = value.get_ref().as_table() {
-            let table = Table::new(self.report, table, format!("the value of `{}`", key.value), value.span());
+            let table = Table::new(self.report, table, &shapes::FROM_ROOT, value.span());
+            let table = table.called(format!("the value of `{}`", key.value));
             let source = table.required_text("root");
             table.close();
             let source = source?;

@@ -1,0 +1,540 @@
+//! Which tables and keys manifests consist of, and what each key's value looks like by itself.
+//!
+//! The reader takes the known keys and the ranges of numbers from here, [`crate::schema`] makes schemas for editors of
+//! it, and the documentation's tables are held against it. Key types: [`Shape`] (a table), [`Key`], [`Kind`] (a value).
+//! Deliberately not here: what must hold between several values, which the reader checks.
+
+use abi::ABI_VERSION;
+use package::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
+
+/// A table of a manifest.
+#[derive(Debug)]
+pub struct Shape {
+    /// As people call it: `[program]`, `[[contract]]`.
+    pub name: &'static str,
+    /// What it says, a phrase.
+    pub meaning: &'static str,
+    /// Its keys, in the order of the documentation.
+    pub keys: &'static [Key],
+    /// What a schema says of several keys at once: the members of a JSON object, or nothing.
+    pub together: &'static str,
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub struct Key {
+    /// As it is written.
+    pub name: &'static str,
+    /// What its value is.
+    pub kind: Kind,
+    /// Whether it must be there, and what holds where it is not.
+    pub presence: Presence,
+    /// What it is for, a phrase.
+    pub meaning: &'static str,
+}
+
+/// Whether a key must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It must.
+    Required,
+    /// It need not; leaving it out is the same as this value, in TOML and JSON alike.
+    Default(&'static str),
+    /// It need not; what holds then is told in words.
+    Otherwise(&'static str),
+}
+
+/// What a value is by itself.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A text of any content.
+    Text,
+    /// A text that is not empty.
+    SomeText,
+    /// One line of text.
+    Line,
+    /// A name of a program, publisher, instance, endpoint, parameter or device.
+    Name,
+    /// `major.minor.patch`.
+    Version,
+    /// The oldest version that will do, `>=1.2`.
+    AtLeast,
+    /// A path from the root.
+    Path,
+    /// A word for where an endpoint comes from, or a path.
+    Source,
+    /// A pattern of paths.
+    PathPattern,
+    /// A pattern of principals.
+    PrincipalPattern,
+    /// A path of a Rust module.
+    Module,
+    /// An option of a command, `-l` or `--long`.
+    Flag,
+    /// Consecutive addresses, `first+count`.
+    Range,
+    /// A whole number in a range, both ends included.
+    Number(i64, i64),
+    /// `true` or `false`.
+    Boolean,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A value of one of the types of parameters.
+    Value,
+    /// What a system manifest sets a parameter to: a value, several, or what the root program was given.
+    Setting,
+    /// A list.
+    List(&'static Kind),
+    /// A table with keys of the writer's choice.
+    Map(&'static Kind),
+    /// A table.
+    Table(&'static Shape),
+    /// A list of tables.
+    Tables(&'static Shape),
+}
+
+/// The most tables of one kind.
+pub const LIST_MAX: usize = 256;
+
+impl Shape {
+    /// The key of this name.
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// The names of all keys.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().map(|key| key.name)
+    }
+
+    /// The tables in it and in those, itself first.
+    pub fn tables(&'static self) -> Vec<&'static Shape> {
+        let inner = self.keys.iter().filter_map(|key| match key.kind {
+            Kind::Table(shape) | Kind::Tables(shape) => Some(shape),
+            _ => None,
+        });
+        let inner: Vec<_> = inner.flat_map(Shape::tables).collect();
+        [vec![self], inner].concat()
+    }
+}
+
+const fn required(name: &'static str, kind: Kind, meaning: &'static str) -> Key {
+    Key { name, kind, presence: Presence::Required, meaning }
+}
+
+const fn optional(name: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
+    Key { name, kind, presence: Presence::Default(default), meaning }
+}
+
+/// Left out, what `otherwise` says holds; `none` where there is then nothing to say.
+const fn open(name: &'static str, kind: Kind, otherwise: &'static str, meaning: &'static str) -> Key {
+    Key { name, kind, presence: Presence::Otherwise(otherwise), meaning }
+}
+
+const fn table(name: &'static str, shape: &'static Shape) -> Key {
+    Key { name, kind: Kind::Table(shape), presence: Presence::Otherwise("none"), meaning: shape.meaning }
+}
+
+const fn tables(name: &'static str, shape: &'static Shape) -> Key {
+    Key { name, kind: Kind::Tables(shape), presence: Presence::Otherwise("none"), meaning: shape.meaning }
+}
+
+const fn shape(name: &'static str, meaning: &'static str, keys: &'static [Key]) -> Shape {
+    Shape { name, meaning, keys, together: "" }
+}
+
+/// A program's manifest.
+pub static PROGRAM: Shape = shape(
+    "the manifest",
+    "A program of Singularity: what it is, what it is given, what it may use up",
+    &[
+        Key {
+            name: "program",
+            kind: Kind::Table(&PROGRAM_HEAD),
+            presence: Presence::Required,
+            meaning: PROGRAM_HEAD.meaning,
+        },
+        table("code", &CODE),
+        tables("contract", &CONTRACT),
+        tables("endpoint", &ENDPOINT),
+        tables("parameter", &PARAMETER),
+        tables("provide", &PROVIDE),
+        tables("device", &DEVICE),
+        tables("requires", &REQUIRES),
+        table("quota", &QUOTA),
+        table("supervision", &SUPERVISION),
+        table("permissions", &PERMISSIONS),
+        table("domain", &DOMAIN),
+    ],
+);
+
+static PROGRAM_HEAD: Shape = shape(
+    "[program]",
+    "what the program is",
+    &[
+        required("name", Kind::Name, "what the program is called; the first half of its principal `name.publisher`"),
+        optional("publisher", Kind::Name, "\"singularity\"", "who made it"),
+        required("version", Kind::Version, "`major.minor.patch`, without leading zeros"),
+        required(
+            "abi",
+            Kind::Number(ABI_VERSION as i64, ABI_VERSION as i64),
+            "the ABI version it is built for; the kernel has 1",
+        ),
+        required(
+            "category",
+            Kind::Word(Category::WORDS),
+            "`console` (a person starts it), `driver` (owns a device), `service` (serves others), `web-application` (a plug-in of a web server), `test`, `example`",
+        ),
+        required("summary", Kind::Line, "one line for `help`"),
+    ],
+);
+
+static CODE: Shape = Shape {
+    name: "[code]",
+    meaning: "what the program runs: a crate or a script",
+    keys: &[
+        open(
+            "crate",
+            Kind::Text,
+            "`\".\"` where there is no `[code]`",
+            "folder of the library crate, from the manifest",
+        ),
+        open("script", Kind::SomeText, "none", "commands that the shell runs, in place of a crate"),
+        optional(
+            "unsafe-for-tests",
+            Kind::Boolean,
+            "false",
+            "the crate of a test holds unsafe code to attack the system with; built only where that is asked for",
+        ),
+    ],
+    together: r#""oneOf": [{ "required": ["crate"] }, { "required": ["script"] }]"#,
+};
+
+static CONTRACT: Shape = shape(
+    "[[contract]]",
+    "a contract that the image uses",
+    &[
+        required(
+            "name",
+            Kind::Text,
+            "name in a `.contract` file of the system or of a crate that the program depends on",
+        ),
+        required(
+            "use",
+            Kind::Word(ContractSide::WORDS),
+            "which ends the program handles: `import`, `export` or `both`",
+        ),
+        open(
+            "module",
+            Kind::Module,
+            "`contracts::<snake_case>`",
+            "Rust path of the generated module: `ping_contract::ping`, or `crate::...`",
+        ),
+    ],
+);
+
+static ENDPOINT: Shape = shape(
+    "[[endpoint]]",
+    "an endpoint that the program is given at its start",
+    &[
+        required("name", Kind::Name, "name of the field; `-` becomes `_`"),
+        required("contract", Kind::Text, "one of the `[[contract]]`s"),
+        required("side", Kind::Word(Side::WORDS), "`imp` or `exp`: the end that the program gets"),
+        required("state", Kind::Text, "the state it is in; one in which something can still be said"),
+        required(
+            "from",
+            Kind::Source,
+            "`parent` (who starts the program keeps the other end), `stdin`, `stdout`, or a path of the namespace that it is bound to",
+        ),
+        optional("optional", Kind::Boolean, "false", "the program starts without it; the field is an `Option`"),
+    ],
+);
+
+static PARAMETER: Shape = Shape {
+    name: "[[parameter]]",
+    meaning: "what a person or the system can set",
+    keys: &[
+        required("name", Kind::Name, "name of the field; none of an endpoint's"),
+        required(
+            "type",
+            Kind::Word(ParameterKind::WORDS),
+            "`string` (`String`), `integer` (`i64`), `boolean` (`bool`), `duration-ms` (`Duration`; written `250`, `250ms`, `2s` or `5m`)",
+        ),
+        open(
+            "default",
+            Kind::Value,
+            "none",
+            "of the type: the value if none is given. Without one the field is an `Option`; a boolean is then `false`",
+        ),
+        optional("required", Kind::Boolean, "false", "the program does not start without it; has no default"),
+        open(
+            "position",
+            Kind::Number(0, u16::MAX as i64),
+            "none",
+            "place among the words of a command: 0, 1, 2, ... without gaps, required ones first",
+        ),
+        optional(
+            "repeated",
+            Kind::Boolean,
+            "false",
+            "takes any number of values (`Vec`); the last position takes all words that follow",
+        ),
+        open("flag", Kind::Flag, "none", "option that sets it: `-l` or `--long`. A boolean's takes no value"),
+        open("help", Kind::Line, "none", "one line for people"),
+    ],
+    together: r#""allOf": [
+  { "if": { "required": ["type"], "properties": { "type": { "const": "string" } } }, "then": { "properties": { "default": { "type": "string" } } } },
+  { "if": { "required": ["type"], "properties": { "type": { "const": "integer" } } }, "then": { "properties": { "default": { "type": "integer" } } } },
+  { "if": { "required": ["type"], "properties": { "type": { "const": "boolean" } } }, "then": { "properties": { "default": { "type": "boolean" } } } },
+  { "if": { "required": ["type"], "properties": { "type": { "const": "duration-ms" } } }, "then": { "properties": { "default": { "type": "integer", "minimum": 0 } } } },
+  { "not": { "required": ["default", "required"], "properties": { "required": { "const": true } } } },
+  { "not": { "required": ["default", "repeated"], "properties": { "repeated": { "const": true } } } }
+]"#,
+};
+
+static PROVIDE: Shape = shape(
+    "[[provide]]",
+    "what the program serves in the namespace",
+    &[
+        required("path", Kind::Path, "where it is registered"),
+        required("contract", Kind::Text, "what clients talk; `Directory` takes over everything below the path as well"),
+    ],
+);
+
+static DEVICE: Shape = shape(
+    "[[device]]",
+    "a device that the program opens",
+    &[
+        required(
+            "name",
+            Kind::Name,
+            "the program's name for it; the device of that name, of the machine or found on a bus, unless the system manifest names another",
+        ),
+        optional(
+            "ports",
+            Kind::List(&Kind::Range),
+            "[]",
+            "I/O ports that it consists of, `\"first+count\"`: `[\"0x3f8+8\"]`",
+        ),
+        optional(
+            "memory",
+            Kind::List(&Kind::Range),
+            "[]",
+            "device memory that it consists of: `[\"0xfee00000+0x1000\"]`",
+        ),
+        optional(
+            "interrupts",
+            Kind::List(&Kind::Number(0, u32::MAX as i64)),
+            "[]",
+            "interrupt lines that it uses: `[4]`",
+        ),
+        open(
+            "names",
+            Kind::List(&Kind::Name),
+            "`range-0`, ..., `interrupt-0`, ...",
+            "fields of the device's object: ports, memory, interrupts, in their order",
+        ),
+        optional(
+            "registers",
+            Kind::Map(&Kind::Module),
+            "{}",
+            "Rust path of the map of registers (`layout::registers`) in the range of this name",
+        ),
+        open(
+            "object",
+            Kind::Module,
+            "`sip::hardware::Hardware`",
+            "Rust path of the type that a device without parts is opened as; it implements `sip::device::DeviceObject`",
+        ),
+    ],
+);
+
+static REQUIRES: Shape = shape(
+    "[[requires]]",
+    "a program that must be installed for this one to be",
+    &[
+        required("program", Kind::Name, "its name; not the program's own"),
+        open("version", Kind::AtLeast, "any", "the oldest that will do: `\">=1.2\"` or `\">=1.2.3\"`"),
+    ],
+);
+
+static QUOTA: Shape = shape(
+    "[quota]",
+    "what the program may use up",
+    &[
+        optional("memory_kib", Kind::Number(4, Quota::MAX.memory_kib as i64), "1024", "pages of memory, in KiB"),
+        optional("block_kib", Kind::Number(0, Quota::MAX.block_kib as i64), "1024", "blocks for messages, in KiB"),
+        optional("threads", Kind::Number(1, Quota::MAX.threads as i64), "8", "threads at a time"),
+        optional("handles", Kind::Number(0, Quota::MAX.handles as i64), "128", "handles at a time"),
+        optional("channels", Kind::Number(0, Quota::MAX.channels as i64), "64", "channels it created, at a time"),
+        optional("children", Kind::Number(0, Quota::MAX.children as i64), "0", "child processes at a time"),
+    ],
+);
+
+/// An hour, in milliseconds: longer than anyone waits for a restart.
+const HOUR_MS: i64 = 3_600_000;
+
+static SUPERVISION: Shape = shape(
+    "[supervision]",
+    "what happens when the program ends",
+    &[
+        optional(
+            "restart",
+            Kind::Word(Restart::WORDS),
+            "\"never\"",
+            "`always`, `on-failure` (not after an exit with status 0), `never`",
+        ),
+        optional(
+            "backoff_ms",
+            Kind::Number(0, HOUR_MS),
+            "10",
+            "before the first restart; doubled for each that follows soon",
+        ),
+        open("backoff_max_ms", Kind::Number(0, HOUR_MS), "1000, or `backoff_ms` if that is more", "the longest wait"),
+        open("limit", Kind::Number(1, HOUR_MS), "none", "restarts in a row after which it is given up"),
+        optional(
+            "ending_ms",
+            Kind::Number(0, HOUR_MS),
+            "0",
+            "how long it may take to end by itself when it is stopped or the system ends: its names are taken out, which its provider endpoints hear of as `ChannelClosed`; 0: it is ended at once",
+        ),
+    ],
+);
+
+static PERMISSIONS: Shape = shape(
+    "[permissions]",
+    "powers beyond the program's endpoints",
+    &[optional(
+        "list",
+        Kind::List(&Kind::Word(Permission::WORDS)),
+        "[]",
+        "`diagnostics` (records of processes, channels, counters), `stop-any` (end others' processes), `power` (end the machine), `system-manifest` (read it, ask which devices exist, give devices to children), `bus` (offer the devices of a bus to drivers), `wall-clock` (set the time of day), `assign-role` (invoke programs in a role), `audit` (note refusals), `install` (install programs into the running system and uninstall them)",
+    )],
+);
+
+static DOMAIN: Shape = shape(
+    "[domain]",
+    "where the program runs",
+    &[optional("kind", Kind::Word(Domain::WORDS), "\"kernel\"", "protection domain; there is `kernel`")],
+);
+
+/// A system manifest.
+pub static SYSTEM: Shape = shape(
+    "the system manifest",
+    "A system of Singularity: its programs, and who may reach what",
+    &[
+        Key {
+            name: "system",
+            kind: Kind::Table(&SYSTEM_HEAD),
+            presence: Presence::Required,
+            meaning: SYSTEM_HEAD.meaning,
+        },
+        tables("program", &INSTANCE),
+        tables("bind", &BIND),
+        tables("deny", &DENY),
+    ],
+);
+
+static SYSTEM_HEAD: Shape = Shape {
+    name: "[system]",
+    meaning: "the system as a whole",
+    keys: &[
+        required("name", Kind::Name, "what the system is called"),
+        open(
+            "base",
+            Kind::Name,
+            "none",
+            "another system manifest of the same folder, without `.toml`: all its programs, installed programs and rules are part of this system, before its own; so are its `root` and `primary` where this one names none. A base may have a base",
+        ),
+        open(
+            "root",
+            Kind::Text,
+            "that of the base",
+            "the program that the kernel starts and that starts all others; not listed as a `[[program]]`",
+        ),
+        open(
+            "primary",
+            Kind::Text,
+            "none",
+            "the instance whose end is the end of the system; its exit status is the system's",
+        ),
+        optional("installed", Kind::List(&Kind::Text), "[]", "programs that are there to be started by others"),
+    ],
+    together: r#""anyOf": [{ "required": ["root"] }, { "required": ["base"] }]"#,
+};
+
+static INSTANCE: Shape = shape(
+    "[[program]]",
+    "an instance that runs",
+    &[
+        required("name", Kind::Text, "the program"),
+        open("instance", Kind::Name, "`name`", "name of the instance, of no other"),
+        optional(
+            "optional",
+            Kind::Boolean,
+            "false",
+            "the system goes without it where a device of it, an instance it requires or the provider of an endpoint is missing when those that it waits for are up: a bus has told of its devices by then",
+        ),
+        optional(
+            "parameters",
+            Kind::Map(&Kind::Setting),
+            "{}",
+            "value by parameter, of its type; a list for a repeated one; `{ root = \"p\" }` passes on what the root program was given for its parameter `p`",
+        ),
+        optional(
+            "devices",
+            Kind::Map(&Kind::Name),
+            "{}",
+            "the machine's name by the program's name of a device; a device has one owner",
+        ),
+        optional(
+            "provides",
+            Kind::Map(&Kind::Path),
+            "{}",
+            "other path by the path of a `[[provide]]`; a path has one provider",
+        ),
+        optional(
+            "endpoints",
+            Kind::Map(&Kind::Path),
+            "{}",
+            "other path by the name of an endpoint that is bound to a path",
+        ),
+        optional(
+            "requires",
+            Kind::List(&Kind::Text),
+            "[]",
+            "instances that start before it, beside those that its endpoints need",
+        ),
+        optional(
+            "after",
+            Kind::List(&Kind::Text),
+            "[]",
+            "instances that start before it where they run at all, and that it can do without: the buses on which its device may be",
+        ),
+    ],
+);
+
+static BIND: Shape = shape(
+    "[[bind]]",
+    "a rule of who may bind to what; what no rule allows is refused",
+    &[
+        required("who", Kind::PrincipalPattern, "over principals, `program.publisher`"),
+        required("path", Kind::PathPattern, "over paths"),
+    ],
+);
+
+static DENY: Shape = shape(
+    "[[deny]]",
+    "a promise that whoever matches can never reach a path, by whatever way; a change of the system that would break it is refused",
+    &[
+        required("who", Kind::PrincipalPattern, "over the last links of principals, `program.publisher`"),
+        required("reach", Kind::PathPattern, "over paths"),
+    ],
+);
+
+/// The value of a parameter that comes from the root program.
+pub static FROM_ROOT: Shape = shape(
+    "the value",
+    "what the root program was given for a parameter of its own",
+    &[required("root", Kind::Text, "that parameter's name")],
+);
