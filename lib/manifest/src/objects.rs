@@ -1,0 +1,109 @@
+//! As what a program gets its devices: names and Rust types of their parts, for the macro `startup!`.
+//!
+//! None of it is in a package: the kernel knows parts by their index.
+
+use package::DeviceNeed;
+
+use crate::diagnostic::Code;
+use crate::program::{check_name, duplicate};
+use crate::reader::{At, Report, Table, list, one_of, wrong_type};
+
+/// A device as an object of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceObject {
+    /// Rust path of the type that it is opened as, where the manifest names one. A device without one is opened as its
+    /// parts, or if it is not fixed as `sip::hardware::Hardware`.
+    pub object: Option<String>,
+    /// Its ranges, in the order of their indices: I/O ports first.
+    pub ranges: Vec<RangeObject>,
+    /// Names of its interrupts, in the order of their indices.
+    pub interrupts: Vec<String>,
+}
+
+/// A range of a device as an object of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeObject {
+    /// Its name.
+    pub name: String,
+    /// Rust path of the map of its registers, where the manifest names one.
+    pub registers: Option<String>,
+}
+
+/// Reads what the table of a device says of it.
+pub(crate) fn read(report: &Report, table: &Table<'_, '_>, need: &DeviceNeed) -> DeviceObject {
+    let object = table.text("object").map(|path| {
+        check_rust_path(report, &path);
+        if need.is_fixed() {
+            let message = format!("the device `{}` consists of registers and is opened as `{}`", need.name, path.value);
+            let remedy = "remove `object`; such a device is opened as an object with a field for each part".to_string();
+            report.add(Code::FixedObject, message, &path.span, "it cannot be both", remedy);
+        }
+        path.value
+    });
+    let ranges = need.ports.len() + need.memory.len();
+    let names = names(report, table, ranges, need.interrupts.len());
+    let mut ranges: Vec<RangeObject> =
+        names[..ranges].iter().map(|name| RangeObject { name: name.clone(), registers: None }).collect();
+    for (name, path) in table.entries("registers") {
+        let Some(text) = path.get_ref().as_str() else {
+            wrong_type(report, "a map of registers", "a text in quotes", path);
+            continue;
+        };
+        let path = At::new(text.to_string(), path.span());
+        check_rust_path(report, &path);
+        match ranges.iter_mut().find(|range| range.name == name.value) {
+            Some(range) => range.registers = Some(path.value),
+            None => {
+                let known: Vec<&str> = ranges.iter().map(|range| range.name.as_str()).collect();
+                let message = format!("the device `{}` has no range `{}`", need.name, name.value);
+                let remedy = one_of(&name.value, &known);
+                report.add(Code::UnknownRange, message, &name.span, "no range is called so", remedy);
+            }
+        }
+    }
+    DeviceObject { object, ranges, interrupts: names[names.len() - need.interrupts.len()..].to_vec() }
+}
+
+/// The names of so many ranges and interrupts.
+fn names(report: &Report, table: &Table<'_, '_>, ranges: usize, interrupts: usize) -> Vec<String> {
+    let own: Vec<String> = (0..ranges)
+        .map(|index| format!("range-{index}"))
+        .chain((0..interrupts).map(|index| format!("interrupt-{index}")))
+        .collect();
+    let given = table.texts("names");
+    let (Some(first), Some(last)) = (given.first(), given.last()) else { return own };
+    if given.len() != own.len() {
+        let message = format!("`names` has {} for {} parts of the device", given.len(), own.len());
+        let remedy = match own.as_slice() {
+            [] => "remove `names`; the device has no parts of its own".into(),
+            own => format!("write {} names, in place of {}", own.len(), list(own)),
+        };
+        report.add(Code::PartNames, message, &(first.span.start..last.span.end), "one for each part", remedy);
+        return own;
+    }
+    for (index, name) in given.iter().enumerate() {
+        check_name(report, name, "a part of a device");
+        if let Some(first) = given[..index].iter().find(|other| other.value == name.value) {
+            duplicate(report, Code::PartNames, "the name", name, &first.span);
+        }
+    }
+    given.into_iter().map(|name| name.value).collect()
+}
+
+/// Reports what is not the path of a type.
+fn check_rust_path(report: &Report, path: &At<String>) {
+    if !is_rust_path(&path.value) {
+        let message = format!("`{}` is not the path of a Rust type", path.value);
+        let remedy = "write the crate and the type: `uart_16550::Registers`, or `crate::...`".to_string();
+        report.add(Code::BadModule, message, &path.span, "not a path", remedy);
+    }
+}
+
+/// Whether a text is a path of Rust: identifiers with `::` between them.
+pub(crate) fn is_rust_path(text: &str) -> bool {
+    let is_identifier = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    text.split("::").all(is_identifier)
+}
