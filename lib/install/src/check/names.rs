@@ -1,0 +1,122 @@
+//! Names that are taken for others.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::code::Code;
+use crate::installed::{Installed, Program};
+use crate::report::Finding;
+
+/// Shorter names differ in too few letters for one letter more or less to say anything.
+const SIMILAR_LENGTH: usize = 4;
+
+/// What a name looks like at a glance.
+fn skeleton(name: &str) -> String {
+    let joined = name.replace("rn", "m").replace("vv", "w").replace("cl", "d");
+    joined
+        .chars()
+        .filter(|letter| *letter != '-')
+        .map(|letter| match letter {
+            '1' | 'i' | 'l' => 'l',
+            '0' | 'o' => 'o',
+            '5' | 's' => 's',
+            '2' | 'z' => 'z',
+            '8' | 'b' => 'b',
+            other => other,
+        })
+        .collect()
+}
+
+/// Whether one name becomes the other when one letter is changed, added or taken out, or two neighbours are swapped.
+fn one_edit_apart(one: &str, other: &str) -> bool {
+    let (short, long) =
+        if one.len() <= other.len() { (one.as_bytes(), other.as_bytes()) } else { (other.as_bytes(), one.as_bytes()) };
+    let same = short.iter().zip(long).take_while(|(left, right)| left == right).count();
+    let rest = |skip_short: usize, skip_long: usize| short.get(same + skip_short..) == long.get(same + skip_long..);
+    match long.len() - short.len() {
+        0 if same == short.len() => false,
+        0 => {
+            let swapped = short.get(same) == long.get(same + 1) && short.get(same + 1) == long.get(same);
+            rest(1, 1) || (swapped && rest(2, 2))
+        }
+        1 => rest(0, 1),
+        _ => false,
+    }
+}
+
+/// Why one name may be taken for the other, if it may.
+fn likeness(one: &str, other: &str) -> Option<&'static str> {
+    if one == other {
+        return None;
+    }
+    if skeleton(one) == skeleton(other) {
+        return Some("they look the same at a glance");
+    }
+    let long = one.len().min(other.len()) >= SIMILAR_LENGTH;
+    (long && one_edit_apart(one, other)).then_some("they differ in one letter")
+}
+
+/// Whether the program or its publisher is called nearly as others that are installed. Publishers that sign with one
+/// key are the same people, who may call themselves as they like.
+pub fn findings(installed: &Installed, program: &Program) -> Vec<Finding> {
+    let manifest = &program.manifest;
+    let others = || installed.programs.iter().filter(|other| other.manifest.publisher != manifest.publisher);
+    let mut findings = Vec::new();
+    let alike = others()
+        .filter(|other| other.key != program.key)
+        .find_map(|other| Some((&other.manifest.publisher, likeness(&manifest.publisher, &other.manifest.publisher)?)));
+    if let Some((other, why)) = alike {
+        let what = format!("the publisher `{}` is not `{other}`, but {why}", manifest.publisher);
+        let remedy = "make sure of who made it; to trust it, it has to come under a name of its own";
+        findings.push(Finding::new(Code::LookAlikePublisher, &manifest.name, what, remedy));
+    }
+    let same = others().find(|other| {
+        other.manifest.name != manifest.name && skeleton(&other.manifest.name) == skeleton(&manifest.name)
+    });
+    if let Some(other) = same {
+        let other = other.manifest.principal();
+        let what = format!("`{}` is not `{other}`, but looks the same at a glance", manifest.principal());
+        findings.push(Finding::new(Code::LookAlikeProgram, &manifest.name, what, "ask its publisher for another name"));
+    }
+    findings
+}
+
+/// An installed program of another publisher that is called nearly the same: worth a line.
+pub fn similar<'i>(installed: &'i Installed, program: &Program) -> Option<&'i str> {
+    let manifest = &program.manifest;
+    let mut others = installed.programs.iter().filter(|other| other.manifest.publisher != manifest.publisher);
+    others
+        .find(|other| likeness(&manifest.name, &other.manifest.name).is_some())
+        .map(|other| other.manifest.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::likeness;
+
+    #[test]
+    fn names_that_people_take_for_each_other() {
+        for (one, other, expected) in [
+            ("singularity", "singularity", false),
+            ("singularity", "singu1arity", true),
+            ("singularity", "s1ngu1ar1ty", true),
+            ("singularity", "singuiarity", true),
+            ("singularity", "singularty", true),
+            ("singularity", "singularityy", true),
+            ("singularity", "signularity", true),
+            ("singularity", "singular-ity", true),
+            ("modern", "modem", true),
+            ("acme", "acrne", true),
+            ("acme", "acne", true),
+            ("acme", "zone", false),
+            ("acme", "acmecorp", false),
+            ("ls", "ln", false),
+            ("cp", "cat", false),
+            ("vvide", "wide", true),
+        ] {
+            assert_eq!(likeness(one, other).is_some(), expected, "{one} {other}");
+            assert_eq!(likeness(other, one).is_some(), expected, "{other} {one}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What a system has: its manifest, and the manifests of its programs.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use package::{Bind, Instance, Manifest, Setting, SystemManifest, Value};
+
+use crate::code::Code;
+use crate::report::Finding;
+
+/// A program of a system, or one that may become one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// What its manifest says.
+    pub manifest: Manifest,
+    /// The Ed25519 key that its package is signed with; zero if it is not signed.
+    pub key: [u8; 32],
+}
+
+impl Program {
+    /// Whether nobody signed its package.
+    pub fn is_unsigned(&self) -> bool {
+        self.key == [0; 32]
+    }
+}
+
+/// A system as it is, or as it would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Who runs, with what.
+    pub system: SystemManifest,
+    /// The programs that there are packages of.
+    pub programs: Vec<Program>,
+}
+
+impl Installed {
+    /// The program of this name.
+    pub fn program(&self, name: &str) -> Option<&Program> {
+        self.programs.iter().find(|program| program.manifest.name == name)
+    }
+
+    /// The manifest of the program of this name.
+    pub fn manifest(&self, name: &str) -> Option<&Manifest> {
+        self.program(name).map(|program| &program.manifest)
+    }
+
+    /// Every instance with its program's manifest, as far as that is there.
+    pub fn instances(&self) -> impl Iterator<Item = (&Instance, &Manifest)> {
+        self.system.instances.iter().filter_map(|instance| Some((instance, self.manifest(&instance.program)?)))
+    }
+}
+
+/// What is to be changed in a system.
+#[derive(Clone, Debug)]
+pub enum Change<'a> {
+    /// A program comes to those that are there.
+    Install {
+        /// The program.
+        program: &'a Program,
+        /// Whether an instance of it starts with the system, with what its manifest says; else others start it.
+        at_boot: bool,
+        /// Patterns of the paths that a new rule lets it bind, besides those that a rule lets it bind already.
+        allow: &'a [String],
+    },
+    /// A newer version takes the place of the one that is there.
+    Upgrade {
+        /// The newer one.
+        program: &'a Program,
+        /// Whether it may have permissions and come to reach what the one before could not.
+        more: bool,
+    },
+    /// A program, its instances and the rules that name it alone go.
+    Uninstall {
+        /// Its name.
+        name: &'a str,
+    },
+}
+
+impl Change<'_> {
+    /// The program that it is about.
+    pub fn name(&self) -> &str {
+        match self {
+            Change::Install { program, .. } | Change::Upgrade { program, .. } => &program.manifest.name,
+            Change::Uninstall { name } => name,
+        }
+    }
+
+    /// The system as it would be afterwards, whether or not that is a good one, and what of the settings that
+    /// the system has for the program cannot be kept.
+    pub fn apply(&self, installed: &Installed) -> (Installed, Vec<Finding>) {
+        let mut after = installed.clone();
+        let mut findings = Vec::new();
+        match self {
+            Change::Install { program, at_boot, allow } => add(&mut after, program, *at_boot, allow),
+            Change::Upgrade { program, .. } => replace(&mut after, program, &mut findings),
+            Change::Uninstall { name } => remove(&mut after, name),
+        }
+        (after, findings)
+    }
+}
+
+/// The rule that speaks of one program alone, however it was invoked.
+pub(crate) fn rule_of(manifest: &Manifest) -> String {
+    let mut who = String::from("..");
+    who.push_str(&manifest.principal());
+    who
+}
+
+fn add(after: &mut Installed, program: &Program, at_boot: bool, allow: &[String]) {
+    let manifest = &program.manifest;
+    after.programs.push(program.clone());
+    if at_boot {
+        after.system.instances.push(instance_of(manifest));
+    } else {
+        after.system.installed.push(manifest.name.clone());
+    }
+    let who = rule_of(manifest);
+    after.system.binds.extend(allow.iter().map(|path| Bind { who: who.clone(), path: path.clone() }));
+}
+
+/// An instance with everything as its manifest says.
+fn instance_of(manifest: &Manifest) -> Instance {
+    Instance {
+        name: manifest.name.clone(),
+        program: manifest.name.clone(),
+        optional: false,
+        parameters: Vec::new(),
+        devices: manifest.devices.iter().map(|device| device.name.clone()).collect(),
+        provides: manifest.provides.iter().map(|provide| provide.path.clone()).collect(),
+        endpoints: manifest.endpoints.iter().map(|_| None).collect(),
+        requires: Vec::new(),
+        after: Vec::new(),
+    }
+}
+
+fn remove(after: &mut Installed, name: &str) {
+    let whos: Vec<String> =
+        after.manifest(name).map(|manifest| Vec::from([rule_of(manifest), manifest.principal()])).unwrap_or_default();
+    after.programs.retain(|program| program.manifest.name != name);
+    after.system.installed.retain(|installed| installed != name);
+    after.system.instances.retain(|instance| instance.program != name);
+    after.system.binds.retain(|bind| !whos.contains(&bind.who));
+}
+
+fn replace(after: &mut Installed, program: &Program, findings: &mut Vec<Finding>) {
+    let Some(place) = after.programs.iter_mut().find(|old| old.manifest.name == program.manifest.name) else { return };
+    let old = core::mem::replace(place, program.clone());
+    for instance in &mut after.system.instances {
+        if instance.program == program.manifest.name {
+            *instance = carried_over(instance, &old.manifest, &program.manifest, findings);
+        }
+    }
+}
+
+/// The instance with its settings, which speak of things by index, as the new manifest numbers them.
+fn carried_over(instance: &Instance, old: &Manifest, new: &Manifest, findings: &mut Vec<Finding>) -> Instance {
+    let mut out = Instance {
+        name: instance.name.clone(),
+        optional: instance.optional,
+        requires: instance.requires.clone(),
+        after: instance.after.clone(),
+        ..instance_of(new)
+    };
+    let mut lost = |code, what: &str, name: &str| {
+        let text =
+            alloc::format!("the instance `{}` sets the {what} `{name}`, which the new version lacks", instance.name);
+        let remedy = "keep it in the new version, or take the setting out of the system manifest first";
+        findings.push(Finding::new(code, &instance.name, text, remedy));
+    };
+    for setting in &instance.parameters {
+        let Some(known) = old.parameters.get(usize::from(setting.index)) else { continue };
+        match new.parameter(&known.name) {
+            Some((index, _)) => {
+                let Ok(index) = u16::try_from(index) else { continue };
+                out.parameters.push(package::ParameterSetting { index, setting: setting.setting.clone() });
+            }
+            None => lost(Code::SettingLost, "parameter", &known.name),
+        }
+    }
+    for (need, name) in old.devices.iter().zip(&instance.devices).filter(|(need, name)| need.name != **name) {
+        match new.devices.iter().position(|other| other.name == need.name && !other.is_fixed()) {
+            Some(index) => out.devices[index].clone_from(name),
+            None => lost(Code::DeviceLost, "device", &need.name),
+        }
+    }
+    for (provide, path) in old.provides.iter().zip(&instance.provides).filter(|(provide, path)| provide.path != **path)
+    {
+        match new.provides.iter().position(|other| other.path == provide.path) {
+            Some(index) => out.provides[index].clone_from(path),
+            None => lost(Code::ProvideLost, "provided path", &provide.path),
+        }
+    }
+    for (slot, path) in old.endpoints.iter().zip(&instance.endpoints) {
+        let Some(path) = path else { continue };
+        match new.endpoint(&slot.name) {
+            Some((index, _)) => out.endpoints[index] = Some(path.clone()),
+            None => lost(Code::EndpointLost, "endpoint", &slot.name),
+        }
+    }
+    out
+}
+
+/// The texts that a program of the system is given for its parameters where nothing else is said: those of the
+/// instances, and the defaults where no instance says otherwise.
+pub(crate) fn parameter_texts<'a>(installed: &'a Installed, program: &'a Manifest) -> Vec<(&'a str, &'a str)> {
+    let mut texts = Vec::new();
+    let text = |value: &'a Value| match value {
+        Value::Text(text) => Some(text.as_str()),
+        _ => None,
+    };
+    let instances: Vec<&Instance> =
+        installed.system.instances.iter().filter(|instance| instance.program == program.name).collect();
+    for (index, parameter) in program.parameters.iter().enumerate() {
+        let set: Vec<_> = instances
+            .iter()
+            .map(|instance| instance.parameters.iter().find(|setting| usize::from(setting.index) == index))
+            .collect();
+        for setting in set.iter().flatten() {
+            if let Setting::Values(values) = &setting.setting {
+                texts.extend(values.iter().filter_map(text).map(|text| (parameter.name.as_str(), text)));
+            }
+        }
+        if set.is_empty() || set.iter().any(Option::is_none) {
+            texts.extend(parameter.default.iter().filter_map(text).map(|text| (parameter.name.as_str(), text)));
+        }
+    }
+    texts
+}
+
+/// The programs of the system that the program's parameters name, each with the parameter: those it starts.
+pub(crate) fn named_programs<'a>(installed: &'a Installed, program: &'a Manifest) -> Vec<(&'a str, &'a str)> {
+    let mut named = Vec::new();
+    for (parameter, text) in parameter_texts(installed, program) {
+        let words = text.split([' ', '=']).filter(|word| !word.is_empty());
+        named.extend(words.map(|word| (parameter, word)).filter(|(_, word)| installed.program(word).is_some()));
+    }
+    named
+}

@@ -1,0 +1,29 @@
+//! Installing: what must hold before a program comes into a system, takes the place of an older version or goes, and
+//! what it will be able to reach.
+//!
+//! Key types: [`Installed`] (a system and its programs), [`Change`] (what is to be done), [`check`] and its
+//! [`Report`], [`Map`] (who can come to talk to whom), [`Medium`] (files that change whole or not at all).
+//! Neighbours: `package` reads and verifies package files, `principal` reads who rules speak of; the host tool and
+//! the installer service judge changes with this and then make them. Pure: nothing here reads or writes anything.
+//! Deliberately not here: what the kernel checks again when it loads a program, which is all that isolation rests on.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod check;
+mod code;
+mod installed;
+mod medium;
+mod reach;
+mod report;
+
+pub use check::{check, verify};
+pub use code::{Code, Topic};
+pub use installed::{Change, Installed, Program};
+pub use medium::{Medium, name_beside, replace};
+pub use reach::{Group, How, Link, Links, Map, Reach, Reached, Service, Who, paths_meet};
+pub use report::{Finding, Line, Report, Verdict};
+
+/// What a manifest says wrong by itself.
+pub use check::manifest::findings as manifest_findings;

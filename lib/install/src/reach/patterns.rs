@@ -1,0 +1,133 @@
+//! Rules and promises as sets: whether two have something in common.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use principal::Pattern;
+
+/// A letter of a pattern over paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Letter {
+    /// This byte.
+    Byte(u8),
+    /// Any run without `/`.
+    Name,
+    /// Any run.
+    Anything,
+}
+
+fn letters(pattern: &str) -> Vec<Letter> {
+    let mut out = Vec::new();
+    let mut rest = pattern.as_bytes();
+    while let [first, others @ ..] = rest {
+        if let Some(after) = rest.strip_prefix(b"**") {
+            out.push(Letter::Anything);
+            rest = after;
+        } else {
+            out.push(if *first == b'*' { Letter::Name } else { Letter::Byte(*first) });
+            rest = others;
+        }
+    }
+    out
+}
+
+/// Whether some path is matched by both patterns. Takes time in proportion to the product of their lengths.
+pub fn paths_meet(left: &str, right: &str) -> bool {
+    let (left, right) = (letters(left), letters(right));
+    let width = right.len() + 1;
+    // For each pair of places, whether the rests of both patterns have something in common.
+    let mut meet = vec![false; (left.len() + 1) * width];
+    for at in (0..=left.len()).rev() {
+        for other in (0..=right.len()).rev() {
+            let later = |at: usize, other: usize| meet.get(at * width + other).copied().unwrap_or(false);
+            let found = match (left.get(at).copied(), right.get(other).copied()) {
+                (None, None) => true,
+                (None, Some(Letter::Byte(_))) | (Some(Letter::Byte(_)), None) => false,
+                (Some(Letter::Byte(one)), Some(Letter::Byte(two))) => one == two && later(at + 1, other + 1),
+                // A star stands for nothing, or for one more letter of the other.
+                (Some(Letter::Byte(byte)), Some(star)) => {
+                    later(at, other + 1) || (stands_for(star, byte) && later(at + 1, other))
+                }
+                (Some(star), Some(Letter::Byte(byte))) => {
+                    later(at + 1, other) || (stands_for(star, byte) && later(at, other + 1))
+                }
+                // What two stars stand for together is what one of them stands for.
+                (Some(_), Some(_)) => later(at + 1, other) || later(at, other + 1),
+                (Some(_), None) => later(at + 1, other),
+                (None, Some(_)) => later(at, other + 1),
+            };
+            if let Some(place) = meet.get_mut(at * width + other) {
+                *place = found;
+            }
+        }
+    }
+    meet.first().copied().unwrap_or(false)
+}
+
+fn stands_for(star: Letter, byte: u8) -> bool {
+    star == Letter::Anything || byte != b'/'
+}
+
+/// Who a rule speaks of, read.
+#[derive(Clone, Debug)]
+pub struct Who {
+    pattern: Option<Pattern>,
+}
+
+impl Who {
+    /// Reads a pattern of principals. One that cannot be read is taken for everybody: what is shown as out of
+    /// reach must be out of reach.
+    pub fn read(text: &str) -> Who {
+        Who { pattern: Pattern::parse(text).ok() }
+    }
+
+    /// Why the text is none, and what to do about it.
+    pub fn problem(text: &str) -> Option<(String, String)> {
+        use alloc::string::ToString;
+        Pattern::parse(text).err().map(|error| (error.to_string(), error.remedy().to_string()))
+    }
+
+    /// Whether it may be meant by some principal whose last link is `program.publisher`, however it was invoked.
+    pub fn may_mean(&self, link: &str) -> bool {
+        self.pattern.as_ref().is_none_or(|pattern| pattern.may_match_last_link(link))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Who, paths_meet};
+
+    #[test]
+    fn patterns_meet_where_one_path_is_of_both() {
+        for (left, right, expected) in [
+            ("/service/tcp", "/service/tcp", true),
+            ("/service/tcp", "/service/*", true),
+            ("/service/*", "/service/tcp/x", false),
+            ("/service/**", "/service/tcp/x", true),
+            ("/fs/**", "/service/**", false),
+            ("/dev/disk*", "/dev/*0", true),
+            ("/dev/disk*p*", "/dev/disk0", false),
+            ("/dev/disk*p*", "/dev/d**1", true),
+            ("**", "/", true),
+            ("**", "", true),
+            ("", "", true),
+            ("/*/b", "/a/*", true),
+            ("/*", "/a/b", false),
+            ("*a*", "b**b", true),
+            ("*a", "*b", false),
+        ] {
+            assert_eq!(paths_meet(left, right), expected, "{left} {right}");
+            assert_eq!(paths_meet(right, left), expected, "{right} {left}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_read_means_everybody() {
+        assert!(Who::read("(").may_mean("cat.singularity"));
+        assert!(Who::read("..*.singularity").may_mean("cat.singularity"));
+        assert!(!Who::read("..*.singularity").may_mean("cat.acme"));
+        assert!(Who::read("shell.singularity + cat.singularity").may_mean("cat.singularity"));
+        assert!(!Who::read("shell.singularity + cat.singularity").may_mean("shell.singularity"));
+    }
+}
