@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use hal_api::Segment;
-use package::{Manifest, Package, PublicKey, SystemImage};
+use package::{Digest, Manifest, Package, SystemImage, Trust};
 
 use crate::contract::{self, Contract, RegisterError};
 use crate::lock::{AtomicRef, SpinLock};
@@ -26,6 +26,8 @@ pub struct Program {
     /// `name.publisher`.
     pub principal: String,
     package: &'static [u8],
+    /// What the head of the system image says of the package.
+    identity: Digest,
     loaded: AtomicRef<Loaded>,
     loading: SpinLock<()>,
 }
@@ -61,7 +63,7 @@ pub struct System {
     pub manifest_bytes: &'static [u8],
     /// Name of the program that starts all others.
     pub root: String,
-    keys: Vec<PublicKey>,
+    trust: Trust,
 }
 
 static SYSTEM: AtomicRef<System> = AtomicRef::none();
@@ -77,13 +79,14 @@ pub fn system() -> Option<&'static System> {
 pub fn install(bytes: &'static [u8]) -> Result<(), String> {
     let image = SystemImage::parse(bytes).map_err(|error| format!("the system image: {error}"))?;
     let mut programs: Vec<&'static Program> = Vec::new();
-    for package in &image.packages {
+    for (package, &identity) in image.packages.iter().zip(&image.identities) {
         let parsed = Package::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
         programs.push(Box::leak(Box::new(Program {
             principal: parsed.manifest.principal(),
             manifest_bytes: parsed.manifest_bytes,
             manifest: parsed.manifest,
             package,
+            identity,
             loaded: AtomicRef::none(),
             loading: SpinLock::new(()),
         })));
@@ -92,7 +95,7 @@ pub fn install(bytes: &'static [u8]) -> Result<(), String> {
         programs,
         manifest_bytes: image.manifest_bytes,
         root: image.manifest.root.clone(),
-        keys: image.keys,
+        trust: image.manifest.trust,
     }))));
     Ok(())
 }
@@ -122,7 +125,17 @@ impl Program {
         let system = system().ok_or("no system is installed")?;
         let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
-        let verified = package.verify(&system.keys).map_err(|error| format!("program {name}: {error}"))?;
+        let verified = package.verify(&system.trust).map_err(|error| format!("program {name}: {error}"))?;
+        if verified.identity != self.identity {
+            return Err(format!(
+                "program {name}: its package is another than the head of the system image names; build the system again"
+            ));
+        }
+        if verified.quarantined {
+            return Err(format!(
+                "program {name} is unsigned and in quarantine: it may run only in a hardware domain of its own, which this kernel does not have; have its publisher sign it"
+            ));
+        }
         machine().boot_mark(&format!("{name} verified"));
         let mut contracts = Vec::new();
         for used in &verified.manifest.contracts {

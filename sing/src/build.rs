@@ -46,9 +46,9 @@ fn build_programs(
     for program in &selected {
         catalogue.manifest(&program.name)?;
     }
-    let key = systems::signing_key(repository)?;
+    let signer = systems::signer(repository)?;
     let built = builder::build_programs(repository, &catalogue.programs, &selected, unsafe_tests)?;
-    built.iter().map(|image| systems::pack(repository, &catalogue, image, &key)).collect()
+    built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer)).collect()
 }
 
 fn print_system(image: &Path, as_json: bool) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use manifest::{Program as ProgramManifest, SystemFile};
-use package::{Manifest, Package, SecretKey, SystemImage, SystemManifest};
+use package::{Manifest, Package, Root, SecretKey, Signer, SystemImage, SystemManifest};
 
 use crate::bare::kernel;
 use crate::builder::{self, BuiltImage, UnsafeTests};
@@ -125,7 +125,7 @@ pub fn pack(
     repository: &Repository,
     catalogue: &Catalogue,
     built: &BuiltImage<'_>,
-    key: &SecretKey,
+    signer: &Signer,
 ) -> Outcome<Packed> {
     let name = &built.program.name;
     let image = match &built.image {
@@ -133,7 +133,7 @@ pub fn pack(
         None => Vec::new(),
     };
     let manifest = catalogue.manifest(name)?.clone();
-    let bytes = Package::build(manifest, &image, key)
+    let bytes = Package::build(manifest, &[], &image, signer)
         .map_err(|error| Failure::new(format!("the image of `{name}` is refused: {error}")))?;
     let path = repository.output(&format!("packages/{name}.package"));
     write_if_changed(&path, &bytes)?;
@@ -152,12 +152,12 @@ pub struct Packed {
     pub bytes: Vec<u8>,
 }
 
-/// The development key.
+/// Who signs what is built here: the development key, a root.
 ///
 /// # Errors
 /// The key file cannot be read or made.
-pub fn signing_key(repository: &Repository) -> Outcome<SecretKey> {
-    Ok(SecretKey::from_bytes(&keys::development_seed(repository)?))
+pub fn signer(repository: &Repository) -> Outcome<Signer> {
+    Ok(Signer::root(SecretKey::from_bytes(&keys::development_seed(repository)?)))
 }
 
 /// What a system starts on.
@@ -230,16 +230,24 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
 
 fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_tests: UnsafeTests) -> Outcome<()> {
     let catalogue = Catalogue::read(repository)?;
-    let system = catalogue.system(repository, path)?;
+    let mut system = catalogue.system(repository, path)?;
     let names = system.programs();
     let selected: Outcome<Vec<&Program>> = names.iter().map(|name| catalogue.programs.get(name)).collect();
     let built = builder::build_programs(repository, &catalogue.programs, &selected?, unsafe_tests)?;
-    let key = signing_key(repository)?;
+    let signer = signer(repository)?;
     let mut packages = Vec::new();
+    let mut publishers = Vec::from(["singularity"]);
     for image in &built {
-        packages.push(pack(repository, &catalogue, image, &key)?.bytes);
+        packages.push(pack(repository, &catalogue, image, &signer)?.bytes);
+        let publisher = catalogue.manifest(&image.program.name)?.publisher.as_str();
+        if !publishers.contains(&publisher) {
+            publishers.push(publisher);
+        }
     }
-    let image = SystemImage::build(&system, &[key.public()], &packages)
+    // Whoever builds the programs of the repository is their publisher here, whatever name they are under.
+    let root = |publisher: &str| Root { key: signer.key.public(), publishers: publisher.into(), systems: true };
+    system.trust.roots.extend(publishers.into_iter().map(root));
+    let image = SystemImage::build(&system, &packages, &signer.key)
         .map_err(|error| Failure::new(format!("the system image of `{}` cannot be made: {error}", system.name)))?;
     write_if_changed(&ready.image, &image)
 }

@@ -2,7 +2,7 @@
 
 use package::{
     Bind, Deny, DeviceNeed, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source,
-    SystemManifest, Value, boot_order, bound_path,
+    SystemManifest, Trust, Value, boot_order, bound_path,
 };
 use principal::Pattern;
 use toml::Spanned;
@@ -105,6 +105,7 @@ impl<'a> Reader<'a> {
             installed: installed.into_iter().map(|name| name.value).collect(),
             binds,
             denies,
+            trust: Trust::default(),
         };
         root_manifest?;
         self.check_order(&system, &entries);

@@ -2,10 +2,15 @@
 
 use alloc::vec::Vec;
 
-use ed25519_dalek::{Signer, SigningKey};
+use ed25519_dalek::{Signer as _, SigningKey};
 
 use crate::container::{PACKAGE_MAGIC, SYSTEM_MAGIC};
-use crate::{Code, Manifest, Package, PackageError, PublicKey, SystemImage, SystemManifest, image_digest, sha256};
+use crate::trust::is_certified_publishers;
+use crate::verify::package_identity;
+use crate::{
+    Certificate, Code, Digest, Manifest, May, Package, PackageError, Policy, PublicKey, SystemImage, SystemManifest,
+    Trust, TrustError, image_digest, sha256,
+};
 
 /// An Ed25519 secret key. Whoever holds it can sign as its publisher.
 pub struct SecretKey(SigningKey);
@@ -22,50 +27,143 @@ impl SecretKey {
     }
 }
 
-impl Package<'_> {
-    /// Makes a package file of a manifest and an image (empty if the code is a script), whose hash is
-    /// put into the manifest. The result has passed every check that the kernel makes.
-    pub fn build(mut manifest: Manifest, image: &[u8], key: &SecretKey) -> Result<Vec<u8>, PackageError> {
-        if let Code::Image { digest } = &mut manifest.code {
-            *digest = image_digest(image);
-        }
-        let bytes = assemble(&manifest, image, key)?;
-        Package::parse(&bytes)?.verify(&[key.public()])?;
-        Ok(bytes)
+/// Somebody who signs: a key, and why it should count.
+pub struct Signer {
+    /// The secret.
+    pub key: SecretKey,
+    /// Its certificate, that of its issuer and so on to that of a root; empty if the key is a root itself.
+    pub chain: Vec<Certificate>,
+}
+
+impl Signer {
+    /// A key that is a root.
+    pub fn root(key: SecretKey) -> Signer {
+        Signer { key, chain: Vec::new() }
+    }
+
+    /// A trust in which the signer's own root may do everything: to check what was signed but for whose it is.
+    fn own_trust(&self) -> Trust {
+        Trust::in_key(self.chain.last().map_or(self.key.public(), |certificate| certificate.issuer))
     }
 }
 
-/// A package file, signed but not checked.
-pub(crate) fn assemble(manifest: &Manifest, image: &[u8], key: &SecretKey) -> Result<Vec<u8>, PackageError> {
+impl Certificate {
+    /// Issues a certificate: `issuer` says that `key` may sign packages or certificates for the publishers.
+    /// `serial` must be random.
+    ///
+    /// # Errors
+    /// `publishers` is no name and no `name-*`.
+    pub fn issue(
+        issuer: &SecretKey,
+        key: PublicKey,
+        publishers: &str,
+        may: May,
+        serial: u64,
+    ) -> Result<Certificate, TrustError> {
+        if !is_certified_publishers(publishers) {
+            return Err(TrustError::NotPublishers { pattern: publishers.into() });
+        }
+        let issuer_key = issuer.public();
+        let mut certificate =
+            Certificate { publishers: publishers.into(), key, serial, may, issuer: issuer_key, signature: [0; 64] };
+        certificate.signature = issuer.0.sign(&sha256(&certificate.signed_bytes())).to_bytes();
+        Ok(certificate)
+    }
+}
+
+impl Package<'_> {
+    /// Makes a package file of a manifest, a bill of materials (may be empty) and an image (empty if the code is a
+    /// script), whose hash is put into the manifest. The result has passed every check that the kernel makes, in a
+    /// trust in which the signer's root may sign for everybody.
+    ///
+    /// # Errors
+    /// What the kernel would say.
+    pub fn build(manifest: Manifest, bill: &[u8], image: &[u8], signer: &Signer) -> Result<Vec<u8>, PackageError> {
+        let bytes = assemble(manifest, bill, image, Some(signer))?;
+        Package::parse(&bytes)?.verify(&signer.own_trust())?;
+        Ok(bytes)
+    }
+
+    /// Makes a package file that nobody has signed, and that only systems with the policy
+    /// [`QuarantineUnsigned`](Policy::QuarantineUnsigned) take.
+    ///
+    /// # Errors
+    /// As for `build`.
+    pub fn build_unsigned(manifest: Manifest, bill: &[u8], image: &[u8]) -> Result<Vec<u8>, PackageError> {
+        let bytes = assemble(manifest, bill, image, None)?;
+        Package::parse(&bytes)?.verify(&Trust { policy: Policy::QuarantineUnsigned, ..Trust::default() })?;
+        Ok(bytes)
+    }
+
+    /// Makes a package file as `build` does, without checking anything: for tests of those who check.
+    ///
+    /// # Errors
+    /// A part is 4 GiB or longer.
+    pub fn build_unchecked(
+        manifest: Manifest,
+        bill: &[u8],
+        image: &[u8],
+        signer: &Signer,
+    ) -> Result<Vec<u8>, PackageError> {
+        assemble(manifest, bill, image, Some(signer))
+    }
+}
+
+fn assemble(
+    mut manifest: Manifest,
+    bill: &[u8],
+    image: &[u8],
+    signer: Option<&Signer>,
+) -> Result<Vec<u8>, PackageError> {
+    if let Code::Image { digest } = &mut manifest.code {
+        *digest = image_digest(image);
+    }
     let manifest = manifest.encode();
+    let chain = signer.map(|signer| Certificate::encode_chain(&signer.chain)).unwrap_or_default();
+    let key = signer.map_or(PublicKey::NONE, |signer| signer.key.public());
     let mut bytes = PACKAGE_MAGIC.to_vec();
-    bytes.extend_from_slice(&length(manifest.len())?);
-    bytes.extend_from_slice(&length(image.len())?);
-    let digest = crate::verify::signed_digest(&bytes, &manifest, &key.public());
+    for part in [manifest.len(), bill.len(), image.len(), chain.len()] {
+        bytes.extend_from_slice(&length(part)?);
+    }
+    bytes.extend_from_slice(&image_digest(bill));
+    let identity = package_identity(&bytes, &manifest, &chain, key);
     bytes.extend_from_slice(&manifest);
+    bytes.extend_from_slice(bill);
     bytes.extend_from_slice(image);
-    bytes.extend_from_slice(&key.public().0);
-    bytes.extend_from_slice(&key.0.sign(&digest).to_bytes());
+    bytes.extend_from_slice(&chain);
+    bytes.extend_from_slice(&key.0);
+    bytes.extend_from_slice(&signer.map_or([0; 64], |signer| signer.key.0.sign(&identity).to_bytes()));
     Ok(bytes)
 }
 
 impl SystemImage<'_> {
-    /// Makes a system image file of a system manifest, the keys it trusts and package files.
-    pub fn build(manifest: &SystemManifest, keys: &[PublicKey], packages: &[Vec<u8>]) -> Result<Vec<u8>, PackageError> {
+    /// Makes a system image file of a system manifest, whose trust must have the signing key as a root that may sign
+    /// systems, and package files.
+    ///
+    /// # Errors
+    /// A package is none, or the key may not sign systems.
+    pub fn build(manifest: &SystemManifest, packages: &[Vec<u8>], key: &SecretKey) -> Result<Vec<u8>, PackageError> {
+        if !manifest.trust.may_sign_systems(key.public()) {
+            return Err(TrustError::NotASystemSigner { key: key.public() }.into());
+        }
+        let mut identities: Vec<Digest> = Vec::new();
+        for package in packages {
+            identities.push(Package::parse(package)?.identity());
+        }
         let manifest = manifest.encode();
         let mut bytes = SYSTEM_MAGIC.to_vec();
-        for count in [keys.len(), manifest.len(), packages.len()] {
+        for count in [manifest.len(), packages.len()] {
             bytes.extend_from_slice(&length(count)?);
         }
-        for key in keys {
-            bytes.extend_from_slice(&key.0);
-        }
         bytes.extend_from_slice(&manifest);
-        for package in packages {
+        for (package, identity) in packages.iter().zip(&identities) {
             bytes.extend_from_slice(&length(package.len())?);
+            bytes.extend_from_slice(identity);
         }
-        let checksum = sha256(&bytes);
-        bytes.extend_from_slice(&checksum);
+        bytes.extend_from_slice(&key.public().0);
+        let measurement = sha256(&bytes);
+        bytes.extend_from_slice(&measurement);
+        bytes.extend_from_slice(&key.0.sign(&measurement).to_bytes());
         for package in packages {
             bytes.extend_from_slice(package);
         }

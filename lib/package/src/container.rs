@@ -1,24 +1,25 @@
 //! The files: a package and a system image, taken apart without looking into their parts.
 //!
-//! All numbers are little-endian. A package is: magic (8 bytes), bytes of the manifest (u32), bytes
-//! of the image (u32), manifest, image, public key (32 bytes), signature (64 bytes). The signature is
-//! over the SHA-256 of all that precedes it but the image, whose own BLAKE3 stands in the manifest, so
-//! that each byte is hashed once.
+//! All numbers are little-endian. A package is: magic (8 bytes), bytes of the manifest, of the bill of materials, of
+//! the image and of the certificates (u32 each), BLAKE3 of the bill (32 bytes), manifest, bill, image, certificates
+//! (see [`Certificate`]), public key (32 bytes), signature (64 bytes). The signature is over the SHA-256 of header,
+//! manifest, certificates and key, the package's *identity*; bill and image have their BLAKE3 in header and manifest,
+//! so that each byte is hashed once. A package that nobody signed has neither certificates nor key nor
+//! signature: zeros.
 //!
-//! A system image is: magic (8 bytes), number of keys (u32), bytes of the system manifest (u32), number of
-//! packages (u32), keys (32 bytes each), system manifest, bytes of each package (u32 each), SHA-256 of all
-//! that precedes, packages. A package is protected by its own signature.
+//! A system image is: magic (8 bytes), bytes of the system manifest (u32), number of packages (u32), system manifest,
+//! for each package its bytes (u32) and its identity (32 bytes), key (32 bytes), SHA-256 of all that precedes, the
+//! key's signature over it (64 bytes), packages. So whoever signed the system has signed each package of it, and no
+//! other version of a package takes its place; the SHA-256 stands for the whole system and is its measurement.
 
 use alloc::vec::Vec;
 
-use crate::{Manifest, PackageError, SystemManifest};
+use crate::{
+    BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, Digest, Manifest, PackageError, PublicKey, SystemManifest, TrustError,
+};
 
-pub(crate) const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG2";
-pub(crate) const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS1";
-
-/// An Ed25519 public key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublicKey(pub [u8; 32]);
+pub(crate) const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG3";
+pub(crate) const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS2";
 
 /// A package taken apart; nothing of it is believed yet but the shape.
 #[derive(Clone, Debug)]
@@ -27,33 +28,70 @@ pub struct Package<'a> {
     pub manifest: Manifest,
     /// The manifest in its binary form.
     pub manifest_bytes: &'a [u8],
+    /// The bill of materials: TOML that says what the image was made of; may be empty.
+    pub bill: &'a [u8],
     /// The image file; empty if the code is a script.
     pub image_bytes: &'a [u8],
-    /// Who claims to have signed it.
+    /// Who claims to have signed it; [`PublicKey::NONE`] if nobody does.
     pub key: PublicKey,
+    /// Why the key should count, if it is no root: from its own certificate to that which a root issued.
+    pub chain: Vec<Certificate>,
+    pub(crate) bill_digest: Digest,
     pub(crate) header: &'a [u8],
+    pub(crate) chain_bytes: &'a [u8],
     pub(crate) signature: [u8; 64],
 }
 
 impl<'a> Package<'a> {
     /// Takes the bytes of a package file apart.
+    ///
+    /// # Errors
+    /// The shape is wrong, or manifest or certificates cannot be read.
     pub fn parse(bytes: &'a [u8]) -> Result<Package<'a>, PackageError> {
         let mut input = Input { bytes, offset: 0 };
         if input.take(8)? != PACKAGE_MAGIC {
             return Err(PackageError::NotAPackage);
         }
         let manifest_length = input.length()?;
+        let bill_length = input.length()?;
         let image_length = input.length()?;
+        let chain_length = input.length()?;
+        let bill_digest = input.array()?;
         let header = &bytes[..input.offset];
+        if bill_length > BILL_BYTES_MAX {
+            return Err(PackageError::BillTooLarge { bytes: bill_length as u64 });
+        }
+        if chain_length > CHAIN_BYTES_MAX {
+            return Err(TrustError::ChainTooLong.into());
+        }
         let manifest_offset = input.offset;
         let manifest_bytes = input.take(manifest_length)?;
+        let bill = input.take(bill_length)?;
         let image_bytes = input.take(image_length)?;
+        let chain_bytes = input.take(chain_length)?;
         let key = PublicKey(input.array()?);
         let signature = input.array()?;
         input.end()?;
         let manifest = Manifest::decode(manifest_bytes)
             .map_err(|_| PackageError::ManifestUnreadable { offset: manifest_offset })?;
-        Ok(Package { manifest, manifest_bytes, image_bytes, key, header, signature })
+        let chain = Certificate::chain(chain_bytes)?;
+        Ok(Package {
+            manifest,
+            manifest_bytes,
+            bill,
+            image_bytes,
+            key,
+            chain,
+            bill_digest,
+            header,
+            chain_bytes,
+            signature,
+        })
+    }
+
+    /// Whether it says that nobody has signed it.
+    pub fn is_unsigned(&self) -> bool {
+        self.key == PublicKey::NONE
     }
 }
 
@@ -64,34 +102,39 @@ pub struct SystemImage<'a> {
     pub manifest: SystemManifest,
     /// The system manifest in its binary form, as the ABI function `system_manifest` gives it.
     pub manifest_bytes: &'a [u8],
-    /// Keys whose signatures count.
-    pub keys: Vec<PublicKey>,
+    /// Who signed it.
+    pub signer: PublicKey,
     /// The package files, not yet taken apart.
     pub packages: Vec<&'a [u8]>,
+    /// For each package, by index, the identity that it must have.
+    pub identities: Vec<Digest>,
+    /// SHA-256 of the head, which stands for the whole.
+    pub measurement: Digest,
+    pub(crate) signature: [u8; 64],
 }
 
 impl<'a> SystemImage<'a> {
-    /// Takes the bytes of a system image file apart, without its checksum; see `SystemImage::parse`.
-    pub(crate) fn split(bytes: &'a [u8]) -> Result<(SystemImage<'a>, &'a [u8], [u8; 32]), PackageError> {
+    /// Takes the bytes of a system image file apart, and gives the bytes that the SHA-256 in it is of; nothing of
+    /// it is believed yet. See `SystemImage::parse`.
+    pub(crate) fn split(bytes: &'a [u8]) -> Result<(SystemImage<'a>, &'a [u8]), PackageError> {
         let mut input = Input { bytes, offset: 0 };
         if input.take(8)? != SYSTEM_MAGIC {
             return Err(PackageError::NotASystemImage);
         }
-        let key_count = input.length()?;
         let manifest_length = input.length()?;
         let package_count = input.length()?;
-        let mut keys = Vec::new();
-        for _ in 0..key_count {
-            keys.push(PublicKey(input.array()?));
-        }
         let manifest_offset = input.offset;
         let manifest_bytes = input.take(manifest_length)?;
         let mut lengths = Vec::new();
+        let mut identities = Vec::new();
         for _ in 0..package_count {
             lengths.push(input.length()?);
+            identities.push(input.array()?);
         }
+        let signer = PublicKey(input.array()?);
         let covered = &bytes[..input.offset];
-        let checksum = input.array()?;
+        let measurement = input.array()?;
+        let signature = input.array()?;
         let mut packages = Vec::new();
         for length in lengths {
             packages.push(input.take(length)?);
@@ -99,7 +142,8 @@ impl<'a> SystemImage<'a> {
         input.end()?;
         let manifest = SystemManifest::decode(manifest_bytes)
             .map_err(|_| PackageError::ManifestUnreadable { offset: manifest_offset })?;
-        Ok((SystemImage { manifest, manifest_bytes, keys, packages }, covered, checksum))
+        let image = SystemImage { manifest, manifest_bytes, signer, packages, identities, measurement, signature };
+        Ok((image, covered))
     }
 }
 

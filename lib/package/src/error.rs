@@ -3,6 +3,8 @@
 use alloc::string::String;
 use core::fmt;
 
+use crate::TrustError;
+
 /// Why a package was refused. Offsets are bytes from the start of the file named; addresses are
 /// offsets from the base of the image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,11 +42,17 @@ pub enum PackageError {
     },
     /// The checksum of a system image is wrong.
     SystemChecksum,
-    /// The key is none that this system trusts.
-    UntrustedKey {
-        /// First bytes of the key.
-        key: [u8; 8],
+    /// The signature of a system image is not its key's over its head.
+    SystemSignature,
+    /// Whoever signed may not, or nobody did.
+    Trust(TrustError),
+    /// The bill of materials is longer than [`BILL_BYTES_MAX`](crate::BILL_BYTES_MAX).
+    BillTooLarge {
+        /// Bytes it has.
+        bytes: u64,
     },
+    /// The bill of materials is not the one that the header was made for.
+    BillHash,
     /// The key is not a point of the curve.
     BadKey,
     /// The signature is not the key's over these bytes.
@@ -219,8 +227,11 @@ impl fmt::Display for PackageError {
             | PackageError::TrailingBytes { .. }
             | PackageError::ManifestUnreadable { .. }
             | PackageError::ManifestInvalid { .. }
+            | PackageError::SystemSignature
             | PackageError::SystemChecksum => self.fmt_file(f),
-            PackageError::UntrustedKey { .. }
+            PackageError::Trust(error) => error.fmt(f),
+            PackageError::BillTooLarge { .. }
+            | PackageError::BillHash
             | PackageError::BadKey
             | PackageError::BadSignature
             | PackageError::ImageHash
@@ -241,19 +252,25 @@ impl fmt::Display for PackageError {
 
 impl core::error::Error for PackageError {}
 
+impl From<TrustError> for PackageError {
+    fn from(error: TrustError) -> PackageError {
+        PackageError::Trust(error)
+    }
+}
+
 impl PackageError {
     fn fmt_file(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PackageError::NotAPackage => {
                 write!(
                     f,
-                    "the file is not a package: its first 8 bytes are not `SINGPKG2`; give a file that `cargo sing build` made"
+                    "the file is not a package: its first 8 bytes are not `SINGPKG3`; give a file that `cargo sing build` made"
                 )
             }
             PackageError::NotASystemImage => {
                 write!(
                     f,
-                    "the file is not a system image: its first 8 bytes are not `SINGSYS1`; give a file that `cargo sing build` made"
+                    "the file is not a system image: its first 8 bytes are not `SINGSYS2`; give a file that `cargo sing build` made"
                 )
             }
             PackageError::Truncated { offset, wanted, length } => write!(
@@ -271,6 +288,10 @@ impl PackageError {
                 "the manifest at offset {offset} cannot be read: it is damaged or of another version; {REBUILD}"
             ),
             PackageError::ManifestInvalid { what } => write!(f, "the manifest is not sound: {what}; {REBUILD}"),
+            PackageError::SystemSignature => write!(
+                f,
+                "the signature of the system image is not its key's over its head: a byte was changed after signing; build it again with `cargo sing build`"
+            ),
             _ => write!(
                 f,
                 "the head of the system image does not agree with its checksum: a byte was changed; build it again with `cargo sing build`"
@@ -280,25 +301,21 @@ impl PackageError {
 
     fn fmt_trust(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PackageError::UntrustedKey { key } => {
-                write!(f, "the package is signed with the key ")?;
-                for byte in key {
-                    write!(f, "{byte:02x}")?;
-                }
-                write!(
-                    f,
-                    "..., which this system does not trust; sign it with a trusted key or add the key to the system"
-                )
-            }
+            PackageError::BillTooLarge { bytes } => write!(
+                f,
+                "the bill of materials has {bytes} bytes, more than the {} allowed; {REBUILD}",
+                crate::BILL_BYTES_MAX
+            ),
+            PackageError::BillHash => write!(
+                f,
+                "the bill of materials does not have the digest that the header states: a byte was changed after signing; copy or build it again"
+            ),
             PackageError::BadKey => {
-                write!(
-                    f,
-                    "the package's public key is not an Ed25519 key: a byte of it was changed; copy or sign it again"
-                )
+                write!(f, "the public key is not an Ed25519 key: a byte of it was changed; copy or sign it again")
             }
             PackageError::BadSignature => write!(
                 f,
-                "the package's signature is not its key's over its manifest: a byte was changed after signing; copy or sign it again"
+                "the package's signature is not its key's over its header, manifest and certificates: a byte was changed after signing; copy or sign it again"
             ),
             PackageError::ImageHash => write!(
                 f,

@@ -1,8 +1,8 @@
-//! The sealed package: a program's binary manifest, its image, a signature; and the system image,
-//! which is all packages of a system with its manifest.
+//! The sealed package: a program's binary manifest, its bill of materials, its image, a signature and why that
+//! should count; and the system image, which is all packages of a system with its manifest, signed.
 //!
-//! Key types: [`Manifest`], [`SystemManifest`], [`Package`], [`SystemImage`], and, with the feature
-//! `verify`, [`Verified`] and [`Image`]. Neighbours: the host tool builds packages (feature
+//! Key types: [`Manifest`], [`SystemManifest`], [`Trust`], [`Certificate`], and, with the feature `verify`,
+//! [`Package`], [`SystemImage`], [`Verified`] and [`Image`]. Neighbours: the host tool builds packages (feature
 //! `build`), the kernel verifies them at load (feature `verify`), programs read manifests (no
 //! feature, and no writable static), `boot/x86_64` reads what its boot loader brought (feature
 //! `boot-image`). Deliberately not here: TOML and its diagnostics (the crate
@@ -13,10 +13,13 @@
 extern crate alloc;
 
 pub mod arguments;
+#[cfg(feature = "verify")]
+mod authority;
 #[cfg(feature = "boot-image")]
 pub mod boot_image;
 #[cfg(feature = "build")]
 mod build;
+mod certificate;
 mod codec;
 #[cfg(feature = "verify")]
 mod common_instructions;
@@ -33,14 +36,17 @@ mod order;
 pub mod pattern;
 mod requirement;
 mod system;
+pub mod trust;
+mod trust_error;
 #[cfg(feature = "verify")]
 mod verify;
 
 #[cfg(feature = "build")]
-pub use build::SecretKey;
+pub use build::{SecretKey, Signer};
+pub use certificate::{CHAIN_BYTES_MAX, CHAIN_MAX, Certificate, May};
 pub use codec::DecodeError;
 #[cfg(feature = "verify")]
-pub use container::{Package, PublicKey, SystemImage};
+pub use container::{Package, SystemImage};
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use error::PackageError;
 #[cfg(feature = "verify")]
@@ -52,6 +58,8 @@ pub use manifest::{
 pub use order::{OrderError, Provider, boot_order, bound_path, can_run, provider_of};
 pub use requirement::Requirement;
 pub use system::{Bind, Deny, Instance, ParameterSetting, Setting, SystemManifest};
+pub use trust::{Policy, PublicKey, Revoked, Root, Trust};
+pub use trust_error::TrustError;
 #[cfg(feature = "verify")]
 pub use verify::{Verified, image_digest, sha256};
 
@@ -64,3 +72,6 @@ pub const CONTRACT_RECORD_BYTES: usize = 16 + 32 + 8;
 
 /// The largest image file, in bytes.
 pub const IMAGE_BYTES_MAX: usize = 8 << 20;
+
+/// The longest bill of materials, in bytes.
+pub const BILL_BYTES_MAX: usize = 1 << 20;

@@ -7,7 +7,7 @@ use principal::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Value;
-use crate::pattern;
+use crate::{Trust, pattern};
 
 /// A whole system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct SystemManifest {
     /// What must stay out of reach of whom. Nothing at run time asks these: a change of the system that would
     /// break one is refused before it is made.
     pub denies: Vec<Deny>,
+    /// Whose programs it takes, and who may sign another system in its place.
+    pub trust: Trust,
 }
 
 impl SystemManifest {

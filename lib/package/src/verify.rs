@@ -5,21 +5,25 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use abi::Automaton;
-use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 
+use crate::authority::is_signature;
 use crate::{
-    Code, Digest, Image, MEMORY_END, Manifest, PORTS_END, Package, PackageError, PublicKey, Source, SystemImage,
-    is_name, is_path, may_give,
+    Code, Digest, Image, MEMORY_END, Manifest, PORTS_END, Package, PackageError, Policy, PublicKey, Source,
+    SystemImage, Trust, TrustError, is_name, is_path, may_give,
 };
 
-/// A package that may run.
+/// A package that passed every check.
 #[derive(Clone, Debug)]
 pub struct Verified<'a> {
     /// What the manifest says; every index and number in it is sound.
     pub manifest: Manifest,
     /// The checked image; `None` if the code is a script.
     pub image: Option<Image<'a>>,
+    /// Whether nobody has signed it: it may be there, but not run where the kernel runs.
+    pub quarantined: bool,
+    /// [`Package::identity`].
+    pub identity: Digest,
 }
 
 /// SHA-256 of the bytes.
@@ -32,33 +36,58 @@ pub fn image_digest(image: &[u8]) -> Digest {
     *blake3::hash(image).as_bytes()
 }
 
-/// What the signature of a package is over.
-pub(crate) fn signed_digest(header: &[u8], manifest: &[u8], key: &PublicKey) -> Digest {
+/// The SHA-256 that the signature of a package is over.
+pub(crate) fn package_identity(header: &[u8], manifest: &[u8], chain: &[u8], key: PublicKey) -> Digest {
     let mut hash = Sha256::new();
     hash.update(header);
     hash.update(manifest);
+    hash.update(chain);
     hash.update(key.0);
     hash.finalize().into()
 }
 
 impl<'a> SystemImage<'a> {
-    /// Takes the bytes of a system image file apart.
+    /// Takes the bytes of a system image file apart, and checks that its head is as it was signed by a root of its
+    /// own that may sign systems. Whether that root is one that the reader believes is the reader's to ask:
+    /// [`Trust::may_sign_systems`] of the `signer`.
+    ///
+    /// # Errors
+    /// The shape, the SHA-256 or the signature is wrong, or the signer may not sign systems.
     pub fn parse(bytes: &'a [u8]) -> Result<SystemImage<'a>, PackageError> {
-        let (image, covered, checksum) = SystemImage::split(bytes)?;
-        if sha256(covered) != checksum {
+        let (image, covered) = SystemImage::split(bytes)?;
+        if sha256(covered) != image.measurement {
             return Err(PackageError::SystemChecksum);
         }
-        Ok(image)
+        if !image.manifest.trust.may_sign_systems(image.signer) {
+            return Err(TrustError::NotASystemSigner { key: image.signer }.into());
+        }
+        match is_signature(image.signer, &image.measurement, &image.signature) {
+            Some(true) => Ok(image),
+            Some(false) => Err(PackageError::SystemSignature),
+            None => Err(PackageError::BadKey),
+        }
     }
 }
 
 impl<'a> Package<'a> {
-    /// Checks, in this order: the key is one of `trusted`, the signature is the key's, the ABI version is
-    /// this kernel's, the manifest is sound, the image is the manifest's and is pure, safe code, and the
-    /// contracts in it are those of the manifest.
-    pub fn verify(&self, trusted: &[PublicKey]) -> Result<Verified<'a>, PackageError> {
-        self.verify_signature(trusted)?;
+    /// What the signature is over: the SHA-256 of header, manifest, certificates and key. Through the digests in
+    /// header and manifest it stands for each byte of the package but the signature itself.
+    pub fn identity(&self) -> Digest {
+        package_identity(self.header, self.manifest_bytes, self.chain_bytes, self.key)
+    }
+
+    /// Checks, in this order: the key may sign for the publisher in this trust, the signature is the key's, the bill
+    /// is the header's, the ABI version is this kernel's, the manifest is sound, the image is the manifest's and is
+    /// pure, safe code, and the contracts in it are those of the manifest.
+    ///
+    /// # Errors
+    /// The first of these that does not hold.
+    pub fn verify(&self, trust: &Trust) -> Result<Verified<'a>, PackageError> {
+        let identity = self.verify_signature(trust)?;
         let manifest = &self.manifest;
+        if image_digest(self.bill) != self.bill_digest {
+            return Err(PackageError::BillHash);
+        }
         if manifest.abi != abi::ABI_VERSION {
             return Err(PackageError::AbiVersion { wanted: manifest.abi, present: abi::ABI_VERSION });
         }
@@ -75,18 +104,32 @@ impl<'a> Package<'a> {
                 Some(image)
             }
         };
-        Ok(Verified { manifest: manifest.clone(), image })
+        Ok(Verified { manifest: manifest.clone(), image, quarantined: self.is_unsigned(), identity })
     }
 
-    fn verify_signature(&self, trusted: &[PublicKey]) -> Result<(), PackageError> {
-        if !trusted.contains(&self.key) {
-            let mut key = [0; 8];
-            key.copy_from_slice(&self.key.0[..8]);
-            return Err(PackageError::UntrustedKey { key });
+    /// Whether the signature counts in this trust; gives the identity that it is over.
+    ///
+    /// # Errors
+    /// The key may not sign for the publisher, or the signature is not the key's.
+    pub fn verify_signature(&self, trust: &Trust) -> Result<Digest, PackageError> {
+        if self.is_unsigned() {
+            let zeros = self.signature == [0; 64] && self.chain.is_empty();
+            return match trust.policy {
+                _ if !zeros => Err(TrustError::HalfSigned.into()),
+                Policy::QuarantineUnsigned => Ok(self.identity()),
+                Policy::SignedOnly | Policy::AllowPublisher(_) => Err(TrustError::Unsigned.into()),
+            };
         }
-        let key = VerifyingKey::from_bytes(&self.key.0).map_err(|_| PackageError::BadKey)?;
-        let digest = signed_digest(self.header, self.manifest_bytes, &self.key);
-        key.verify_strict(&digest, &Signature::from_bytes(&self.signature)).map_err(|_| PackageError::BadSignature)
+        // What is no name is no publisher that a key could be for.
+        unless(is_name(&self.manifest.publisher), NO_PUBLISHER)
+            .map_err(|what| PackageError::ManifestInvalid { what })?;
+        trust.check_signer(&self.manifest.publisher, self.key, &self.chain)?;
+        let identity = self.identity();
+        match is_signature(self.key, &identity, &self.signature) {
+            Some(true) => Ok(identity),
+            Some(false) => Err(PackageError::BadSignature),
+            None => Err(PackageError::BadKey),
+        }
     }
 }
 
@@ -101,11 +144,16 @@ fn contracts_declared(manifest: &Manifest, image: &Image<'_>) -> Result<(), Pack
     Ok(())
 }
 
+const NO_PUBLISHER: &str = "the publisher's name is not of the form [a-z][a-z0-9-]*";
+
+fn unless(good: bool, what: &str) -> Result<(), String> {
+    if good { Ok(()) } else { Err(String::from(what)) }
+}
+
 /// The bounds that a signed manifest must keep all the same: a publisher can err.
 fn sound(manifest: &Manifest) -> Result<(), String> {
-    let unless = |good: bool, what: &str| if good { Ok(()) } else { Err(String::from(what)) };
     unless(is_name(&manifest.name), "the program's name is not of the form [a-z][a-z0-9-]*")?;
-    unless(is_name(&manifest.publisher), "the publisher's name is not of the form [a-z][a-z0-9-]*")?;
+    unless(is_name(&manifest.publisher), NO_PUBLISHER)?;
     let lists = [
         manifest.contracts.len(),
         manifest.endpoints.len(),

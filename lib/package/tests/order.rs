@@ -65,6 +65,7 @@ impl Case {
             installed: Vec::new(),
             binds: Vec::new(),
             denies: Vec::new(),
+            trust: package::Trust::default(),
         };
         Case { system, programs: [programs, vec![root]].concat() }
     }

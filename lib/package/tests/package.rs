@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{contract, elf::Elf, good_package, key, manifest, parameter, verify};
+use common::{BILL, contract, elf::Elf, good_package, key, manifest, parameter, signer, trust, verify};
 use package::{
-    Code, Manifest, Package, PackageError, ParameterKind, PublicKey, SecretKey, SystemImage, SystemManifest, Value,
+    Code, Manifest, Package, PackageError, ParameterKind, PublicKey, Root, SecretKey, SystemImage, SystemManifest,
+    Trust, TrustError, Value,
 };
 use proptest::prelude::*;
 
@@ -16,17 +17,18 @@ fn refused(result: Result<(), PackageError>) -> PackageError {
 }
 
 fn build(manifest: Manifest, image: &Elf) -> Result<(), PackageError> {
-    Package::build(manifest, &image.write(), &key()).map(|_| ())
+    Package::build(manifest, BILL, &image.write(), &signer()).map(|_| ())
 }
 
 #[test]
 fn a_good_package_verifies_and_says_what_was_put_in() {
     let bytes = good_package();
     let package = Package::parse(&bytes).expect("it is a package");
-    let verified = package.verify(&[PublicKey([9; 32]), key().public()]).expect("it is good");
+    let verified = package.verify(&trust()).expect("it is good");
     let expected = Code::Image { digest: package::image_digest(package.image_bytes) };
     assert_eq!(verified.manifest, Manifest { code: expected, ..manifest() });
     assert_eq!(verified.image.map(|image| image.entry), Some(0x1000));
+    assert_eq!((package.bill, verified.quarantined, verified.identity), (BILL, false, package.identity()));
 }
 
 #[test]
@@ -95,11 +97,18 @@ fn a_wrong_signature() {
 }
 
 #[test]
-fn an_untrusted_key() {
-    let bytes = Package::build(manifest(), &Elf::good().write(), &SecretKey::from_bytes(&[8; 32])).expect("it is good");
-    assert!(matches!(refused(verify(&bytes)), PackageError::UntrustedKey { .. }));
-    let package = Package::parse(&bytes).expect("it is a package");
-    assert!(matches!(refused(package.verify(&[]).map(|_| ())), PackageError::UntrustedKey { .. }));
+fn a_changed_byte_of_the_bill() {
+    let mut bytes = good_package();
+    let place = bytes.windows(6).position(|window| window == b"'none'").expect("the bill is in it");
+    bytes[place + 1] ^= 1;
+    assert_eq!(refused(verify(&bytes)), PackageError::BillHash);
+}
+
+#[test]
+fn a_bill_that_is_too_long() {
+    let bill = vec![b'#'; package::BILL_BYTES_MAX + 1];
+    let error = refused(Package::build(manifest(), &bill, &Elf::good().write(), &signer()).map(|_| ()));
+    assert_eq!(error, PackageError::BillTooLarge { bytes: package::BILL_BYTES_MAX as u64 + 1 });
 }
 
 #[test]
@@ -110,7 +119,7 @@ fn a_key_that_is_none() {
     let no_point: [u8; 32] = core::array::from_fn(|index| if index == 0 { 2 } else { 0 });
     bytes[place..place + 32].copy_from_slice(&no_point);
     let package = Package::parse(&bytes).expect("it is a package");
-    assert_eq!(refused(package.verify(&[PublicKey(no_point)]).map(|_| ())), PackageError::BadKey);
+    assert_eq!(refused(package.verify(&Trust::in_key(PublicKey(no_point))).map(|_| ())), PackageError::BadKey);
 }
 
 #[test]
@@ -139,9 +148,9 @@ fn another_version_of_a_contract() {
 fn a_script_with_an_image() {
     let script = Manifest { code: Code::Script { text: "echo hello".into() }, ..manifest() };
     assert_eq!(refused(build(script.clone(), &Elf::good())), PackageError::ScriptWithImage);
-    let bytes = Package::build(script, &[], &key()).expect("a script needs no image");
+    let bytes = Package::build(script, &[], &[], &signer()).expect("a script needs no image");
     let package = Package::parse(&bytes).expect("it is a package");
-    assert!(package.verify(&[key().public()]).expect("it is good").image.is_none());
+    assert!(package.verify(&trust()).expect("it is good").image.is_none());
 }
 
 #[test]
@@ -190,21 +199,28 @@ fn system() -> SystemManifest {
         installed: Vec::new(),
         binds: Vec::new(),
         denies: Vec::new(),
+        trust: trust(),
     }
 }
 
 #[test]
 fn a_system_image_gives_back_what_was_put_in() {
-    let bytes = SystemImage::build(&system(), &[key().public()], &[good_package(), vec![1, 2]]).expect("it fits");
+    let script = Manifest { name: "other".into(), code: Code::Script { text: "echo".into() }, ..manifest() };
+    let script = Package::build(script, &[], &[], &signer()).expect("it is good");
+    let bytes = SystemImage::build(&system(), &[good_package(), script.clone()], &key()).expect("it fits");
     let image = SystemImage::parse(&bytes).expect("it is a system image");
-    assert_eq!((image.manifest, image.keys.as_slice()), (system(), [key().public()].as_slice()));
+    assert_eq!((image.manifest, image.signer), (system(), key().public()));
     assert_eq!(image.manifest_bytes, system().encode());
-    assert_eq!(image.packages, [good_package().as_slice(), &[1, 2]]);
+    assert_eq!(image.packages, [good_package(), script.clone()]);
+    let identity = |bytes: &[u8]| Package::parse(bytes).expect("it is a package").identity();
+    assert_eq!(image.identities, [identity(&good_package()), identity(&script)]);
+    let head = bytes.len() - good_package().len() - script.len() - 96;
+    assert_eq!(image.measurement, package::sha256(&bytes[..head]));
 }
 
 #[test]
 fn bad_system_images() {
-    let bytes = SystemImage::build(&system(), &[key().public()], &[good_package()]).expect("it fits");
+    let bytes = SystemImage::build(&system(), &[good_package()], &key()).expect("it fits");
     let parse = |bytes: &[u8]| SystemImage::parse(bytes).map(|_| ());
     assert_eq!(refused(parse(b"no system")), PackageError::NotASystemImage);
     for length in 0..bytes.len() {
@@ -219,8 +235,43 @@ fn bad_system_images() {
     let mut changed = bytes.clone();
     changed[24] ^= 1;
     assert_eq!(refused(parse(&changed)), PackageError::SystemChecksum);
+    let mut changed = bytes.clone();
+    changed[head - 1] ^= 1;
+    assert_eq!(refused(parse(&changed)), PackageError::SystemSignature);
     let longer = [bytes, vec![0]].concat();
     assert!(matches!(refused(parse(&longer)), PackageError::TrailingBytes { .. }));
+}
+
+/// Whoever changes the head can put the right SHA-256 there, but not the signature.
+#[test]
+fn a_changed_head_with_the_right_checksum() {
+    let mut bytes = SystemImage::build(&system(), &[good_package()], &key()).expect("it fits");
+    let head = bytes.len() - good_package().len() - 96;
+    let name = bytes.windows(4).position(|window| window == b"echo").expect("the root's name is in it");
+    bytes[name..name + 4].copy_from_slice(b"evil");
+    let checksum = package::sha256(&bytes[..head]);
+    bytes[head..head + 32].copy_from_slice(&checksum);
+    assert_eq!(refused(SystemImage::parse(&bytes).map(|_| ())), PackageError::SystemSignature);
+}
+
+#[test]
+fn a_system_signed_by_whom_may_not_sign_systems() {
+    let other = SecretKey::from_bytes(&[8; 32]);
+    let error = SystemImage::build(&system(), &[good_package()], &other).map(|_| ());
+    let expected = TrustError::NotASystemSigner { key: other.public() };
+    assert_eq!(refused(error), PackageError::Trust(expected.clone()));
+    let mut narrow = system();
+    narrow.trust.roots.push(Root { key: other.public(), publishers: "*".into(), systems: false });
+    let error = SystemImage::build(&narrow, &[good_package()], &other).map(|_| ());
+    assert_eq!(refused(error), PackageError::Trust(expected));
+    // The signer stands in the head as what it is; with the other key there the head is another.
+    let mut bytes = SystemImage::build(&narrow, &[good_package()], &key()).expect("it fits");
+    let head = bytes.len() - good_package().len() - 96;
+    bytes[head - 32..head].copy_from_slice(&other.public().0);
+    let checksum = package::sha256(&bytes[..head]);
+    bytes[head..head + 32].copy_from_slice(&checksum);
+    let expected = TrustError::NotASystemSigner { key: other.public() };
+    assert_eq!(refused(SystemImage::parse(&bytes).map(|_| ())), PackageError::Trust(expected));
 }
 
 proptest! {
@@ -231,7 +282,7 @@ proptest! {
         let _ = Manifest::decode(&bytes);
         let _ = SystemManifest::decode(&bytes);
         let _ = package::Image::check(&bytes);
-        for magic in ["SINGPKG2", "SINGSYS1", "SGM1", "SGY1", "\x7FELF\x02\x01"] {
+        for magic in ["SINGPKG3", "SINGSYS2", "SGM1", "SGY1", "\x7FELF\x02\x01"] {
             let with_magic = [magic.as_bytes(), &bytes].concat();
             let _ = verify(&with_magic);
             let _ = SystemImage::parse(&with_magic);

@@ -133,6 +133,7 @@ mod tests {
             installed: Vec::new(),
             binds: Vec::from([Bind { who: "..*.singularity".into(), path: "/fs/**".into() }]),
             denies: Vec::new(),
+            trust: package::Trust::default(),
         }
     }
 

@@ -6,7 +6,7 @@ pub mod elf;
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
 use package::{
     Category, Code, ContractSide, ContractUse, Domain, EndpointSlot, Manifest, Package, PackageError, Parameter,
-    ParameterKind, Quota, SecretKey, Side, Source, Supervision, Value, Version, sha256,
+    ParameterKind, Quota, SecretKey, Side, Signer, Source, Supervision, Trust, Value, Version, sha256,
 };
 
 /// `in message Say(); out message Said(); state READY: one { Say? -> Said! -> READY; }` and a state OVER.
@@ -82,16 +82,28 @@ pub fn manifest() -> Manifest {
     }
 }
 
+/// What a good package says it was made of.
+pub const BILL: &[u8] = b"toolchain = 'none'\n";
+
 pub fn key() -> SecretKey {
     SecretKey::from_bytes(&[7; 32])
 }
 
+pub fn signer() -> Signer {
+    Signer::root(key())
+}
+
+/// Trust in the key of the tests.
+pub fn trust() -> Trust {
+    Trust::in_key(key().public())
+}
+
 /// A package that passes every check.
 pub fn good_package() -> Vec<u8> {
-    Package::build(manifest(), &elf::Elf::good().write(), &key()).expect("the good package is good")
+    Package::build(manifest(), BILL, &elf::Elf::good().write(), &signer()).expect("the good package is good")
 }
 
 /// Takes apart and verifies, with the key of the tests trusted.
 pub fn verify(bytes: &[u8]) -> Result<(), PackageError> {
-    Package::parse(bytes)?.verify(&[key().public()]).map(|_| ())
+    Package::parse(bytes)?.verify(&trust()).map(|_| ())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use end_to_end::{
     BareMachine, Doctor, KINDS, Machine, Run, bare_kernel, bare_system, boot_disc, boot_image, boot_kernel, finish,
-    repository, reseal, sing,
+    repository, reseal, reseal_system, sing,
 };
 use package::{Manifest, SystemImage};
 
@@ -150,11 +150,10 @@ fn a_damaged_or_wrongly_signed_program_does_not_run() {
 fn a_program_whose_key_nobody_trusts_does_not_run() {
     let doctor = |_: &mut Manifest, _: &mut Vec<u8>| {};
     let doctored = reseal(&system(), "service-manager", &Doctor::Resealed(&doctor));
-    let image = SystemImage::parse(&doctored).expect("a system image");
-    let packages: Vec<Vec<u8>> = image.packages.iter().map(|bytes| bytes.to_vec()).collect();
-    // All but the last key, which the doctored program was signed with.
-    let (_, keys) = image.keys.split_last().expect("there are keys");
-    let untrusted = SystemImage::build(&image.manifest, keys, &packages).expect("a system image");
+    // The key that the doctored program was signed with may still sign systems, but for another publisher.
+    let untrusted = reseal_system(&doctored, &|system| {
+        system.trust.roots.last_mut().expect("there are roots").publishers = "somebody-else".into();
+    });
     cannot_start(&boot_image(&untrusted, "true"), 256, &["cannot start the system", "service-manager", "key"]);
 }
 

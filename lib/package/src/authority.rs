@@ -1,0 +1,84 @@
+//! Whether a key may speak for a publisher: the chain of certificates walked from the signer to a root.
+
+use ed25519_dalek::{Signature, VerifyingKey};
+
+use crate::trust::is_within;
+use crate::{Certificate, May, PublicKey, Trust, TrustError, sha256};
+
+impl Trust {
+    /// Checks that `key` may sign packages of the publisher: that it is a root for it or certified by one, that
+    /// nothing of the chain was revoked, that the policy takes the publisher, and that each certificate is its
+    /// issuer's. Unsigned packages are not its concern.
+    ///
+    /// # Errors
+    /// The first of these that does not hold; what costs most is checked last.
+    pub fn check_signer(&self, publisher: &str, key: PublicKey, chain: &[Certificate]) -> Result<(), TrustError> {
+        if chain.len() > crate::certificate::CHAIN_MAX {
+            return Err(TrustError::ChainTooLong);
+        }
+        self.check_chain(publisher, key, chain)?;
+        if !self.takes(publisher) {
+            return Err(TrustError::PublisherNotAllowed { publisher: publisher.into() });
+        }
+        chain.iter().try_for_each(check_signature)
+    }
+
+    fn check_chain(&self, publisher: &str, key: PublicKey, chain: &[Certificate]) -> Result<(), TrustError> {
+        let mut speaker = key;
+        let mut spoken_for = publisher;
+        // The certificate that `speaker` issued, unless it signed the package.
+        let mut issued: Option<&Certificate> = None;
+        let too_wide = |issued: Option<&Certificate>| match issued {
+            None => TrustError::NotItsPublisher { key, publisher: publisher.into() },
+            Some(issued) => {
+                TrustError::WiderThanIssuer { serial: issued.serial, publishers: issued.publishers.clone() }
+            }
+        };
+        for certificate in chain {
+            let serial = certificate.serial;
+            if certificate.key != speaker {
+                return Err(TrustError::BrokenChain { serial });
+            }
+            self.check_not_revoked(speaker)?;
+            if self.is_revoked_serial(serial) {
+                return Err(TrustError::RevokedSerial { serial });
+            }
+            match (issued, certificate.may) {
+                (None, May::Certify) => return Err(TrustError::MayNotSign { serial }),
+                (Some(_), May::Sign) => return Err(TrustError::MayNotCertify { serial }),
+                (None, May::Sign) | (Some(_), May::Certify) => {}
+            }
+            if !is_within(spoken_for, &certificate.publishers) {
+                return Err(too_wide(issued));
+            }
+            (speaker, spoken_for, issued) = (certificate.issuer, &certificate.publishers, Some(certificate));
+        }
+        self.check_not_revoked(speaker)?;
+        if !self.roots.iter().any(|root| root.key == speaker) {
+            return Err(match issued {
+                None => TrustError::UntrustedKey { key: speaker },
+                Some(_) => TrustError::UntrustedIssuer { issuer: speaker },
+            });
+        }
+        let covers = self.roots.iter().any(|root| root.key == speaker && is_within(spoken_for, &root.publishers));
+        if covers { Ok(()) } else { Err(too_wide(issued)) }
+    }
+
+    fn check_not_revoked(&self, key: PublicKey) -> Result<(), TrustError> {
+        if self.is_revoked_key(key) { Err(TrustError::RevokedKey { key }) } else { Ok(()) }
+    }
+}
+
+fn check_signature(certificate: &Certificate) -> Result<(), TrustError> {
+    let digest = sha256(&certificate.signed_bytes());
+    if is_signature(certificate.issuer, &digest, &certificate.signature) == Some(true) {
+        return Ok(());
+    }
+    Err(TrustError::CertificateSignature { serial: certificate.serial })
+}
+
+/// Whether it is the key's signature over the digest; nothing if the key is no point of the curve.
+pub(crate) fn is_signature(key: PublicKey, digest: &[u8; 32], signature: &[u8; 64]) -> Option<bool> {
+    let key = VerifyingKey::from_bytes(&key.0).ok()?;
+    Some(key.verify_strict(digest, &Signature::from_bytes(signature)).is_ok())
+}

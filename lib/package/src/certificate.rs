@@ -1,0 +1,137 @@
+//! Certificates: a key says of another key for which publishers it may sign.
+//!
+//! All numbers are little-endian. A certificate is: magic (8 bytes), key (32 bytes), issuer's key (32 bytes), serial
+//! number (u64), what it may (u8: 0 sign, 1 certify), bytes of the pattern of publishers (u8), the pattern, then the
+//! issuer's Ed25519 signature (64 bytes) over the SHA-256 of all that precedes. A chain is certificates one after the
+//! other: first the one of the key that signed, then that of its issuer, the last issued by a root.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{PublicKey, TrustError, trust};
+
+const MAGIC: &[u8; 8] = b"SINGCRT1";
+/// Bytes of a certificate without its pattern.
+const FIXED_BYTES: usize = 8 + 32 + 32 + 8 + 1 + 1 + 64;
+
+/// The most certificates between a root and a package.
+pub const CHAIN_MAX: usize = 3;
+
+/// The longest chain, in bytes.
+pub const CHAIN_BYTES_MAX: usize = CHAIN_MAX * (FIXED_BYTES + 65);
+
+/// What a certified key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum May {
+    /// Sign packages, but no certificates.
+    Sign,
+    /// Sign certificates, but no packages: such a key can stay off line.
+    Certify,
+}
+
+impl May {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            May::Sign => "sign",
+            May::Certify => "certify",
+        }
+    }
+
+    /// What the word means, if anything.
+    pub fn from_word(word: &str) -> Option<May> {
+        [May::Sign, May::Certify].into_iter().find(|may| may.word() == word)
+    }
+}
+
+/// An issuer's word that a key may sign for a publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The publisher's name, or `name-*` for all whose names begin so.
+    pub publishers: String,
+    /// The key that is spoken of.
+    pub key: PublicKey,
+    /// Number to revoke it by; random, so that no two have the same.
+    pub serial: u64,
+    /// What the key may do.
+    pub may: May,
+    /// Whose word it is.
+    pub issuer: PublicKey,
+    /// The issuer's signature.
+    pub signature: [u8; 64],
+}
+
+impl Certificate {
+    /// What the issuer signs the SHA-256 of.
+    pub(crate) fn signed_bytes(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&self.key.0);
+        out.extend_from_slice(&self.issuer.0);
+        out.extend_from_slice(&self.serial.to_le_bytes());
+        out.push(match self.may {
+            May::Sign => 0,
+            May::Certify => 1,
+        });
+        // A pattern has at most 65 bytes; see `is_certified_publishers`.
+        let pattern = &self.publishers.as_bytes()[..self.publishers.len().min(255)];
+        out.push(pattern.len() as u8);
+        out.extend_from_slice(pattern);
+        out
+    }
+
+    /// The bytes of the certificate.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = self.signed_bytes();
+        out.extend_from_slice(&self.signature);
+        out
+    }
+
+    /// Reads the certificates of a chain, which says nothing yet of whether they are true.
+    ///
+    /// # Errors
+    /// The bytes are no certificates, or more than [`CHAIN_MAX`].
+    pub fn chain(bytes: &[u8]) -> Result<Vec<Certificate>, TrustError> {
+        let mut rest = bytes;
+        let mut chain = Vec::new();
+        while !rest.is_empty() {
+            if chain.len() == CHAIN_MAX {
+                return Err(TrustError::ChainTooLong);
+            }
+            let offset = bytes.len() - rest.len();
+            let (certificate, after) = read(rest).ok_or(TrustError::BadCertificate { offset })?;
+            chain.push(certificate);
+            rest = after;
+        }
+        Ok(chain)
+    }
+
+    /// The bytes of a chain.
+    pub fn encode_chain(chain: &[Certificate]) -> Vec<u8> {
+        chain.iter().flat_map(Certificate::encode).collect()
+    }
+}
+
+fn read(bytes: &[u8]) -> Option<(Certificate, &[u8])> {
+    let (magic, rest) = bytes.split_first_chunk::<8>()?;
+    let (key, rest) = rest.split_first_chunk::<32>()?;
+    let (issuer, rest) = rest.split_first_chunk::<32>()?;
+    let (serial, rest) = rest.split_first_chunk::<8>()?;
+    let (&[may, length], rest) = rest.split_first_chunk::<2>()?;
+    let (publishers, rest) = rest.split_at_checked(usize::from(length))?;
+    let (signature, rest) = rest.split_first_chunk::<64>()?;
+    let publishers = core::str::from_utf8(publishers).ok().filter(|text| trust::is_certified_publishers(text))?;
+    let may = match may {
+        0 => May::Sign,
+        1 => May::Certify,
+        _ => return None,
+    };
+    let certificate = Certificate {
+        publishers: publishers.into(),
+        key: PublicKey(*key),
+        serial: u64::from_le_bytes(*serial),
+        may,
+        issuer: PublicKey(*issuer),
+        signature: *signature,
+    };
+    (magic == MAGIC).then_some((certificate, rest))
+}

@@ -1,0 +1,166 @@
+//! Why a signature does not count. Each message says what, of whom, and what to do.
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::PublicKey;
+use crate::certificate::CHAIN_MAX;
+
+/// Why a package's or a system's signature does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TrustError {
+    /// Nobody signed the package, and the policy takes no such packages.
+    Unsigned,
+    /// A package without a key has a signature or certificates all the same.
+    HalfSigned,
+    /// The key is no root of the system, and no certificate speaks for it.
+    UntrustedKey {
+        /// The key.
+        key: PublicKey,
+    },
+    /// The last certificate's issuer is no root of the system.
+    UntrustedIssuer {
+        /// The issuer.
+        issuer: PublicKey,
+    },
+    /// The key is a root, or is certified, but not for this publisher.
+    NotItsPublisher {
+        /// The key.
+        key: PublicKey,
+        /// The publisher that the manifest names.
+        publisher: String,
+    },
+    /// A certificate speaks for more publishers than its issuer may.
+    WiderThanIssuer {
+        /// Its serial number.
+        serial: u64,
+        /// The publishers it speaks for.
+        publishers: String,
+    },
+    /// A key that may only certify has signed a package.
+    MayNotSign {
+        /// The certificate's serial number.
+        serial: u64,
+    },
+    /// A key that may only sign packages has signed a certificate.
+    MayNotCertify {
+        /// The serial number of the certificate of the key that did.
+        serial: u64,
+    },
+    /// A certificate is of another key than the one that it should speak for.
+    BrokenChain {
+        /// Its serial number.
+        serial: u64,
+    },
+    /// More certificates than there may be.
+    ChainTooLong,
+    /// The bytes of a certificate are malformed.
+    BadCertificate {
+        /// Where in the chain it begins.
+        offset: usize,
+    },
+    /// The signature of a certificate is not its issuer's.
+    CertificateSignature {
+        /// Its serial number.
+        serial: u64,
+    },
+    /// A key was revoked.
+    RevokedKey {
+        /// The key.
+        key: PublicKey,
+    },
+    /// A certificate was revoked.
+    RevokedSerial {
+        /// Its serial number.
+        serial: u64,
+    },
+    /// The policy does not take packages of this publisher.
+    PublisherNotAllowed {
+        /// The publisher.
+        publisher: String,
+    },
+    /// A certificate should be issued for what is no pattern of publishers.
+    NotPublishers {
+        /// The text.
+        pattern: String,
+    },
+    /// A system image is signed by a key that may not sign systems.
+    NotASystemSigner {
+        /// The key.
+        key: PublicKey,
+    },
+}
+
+impl fmt::Display for TrustError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TrustError::Unsigned => f.write_str(
+                "nobody has signed the package, and this system takes signed ones only; have its publisher sign it, or set the policy `quarantine-unsigned`",
+            ),
+            TrustError::HalfSigned => f.write_str(
+                "the package has no key, but a signature or certificates; a byte was changed: copy or sign it again",
+            ),
+            TrustError::UntrustedKey { key } => write!(
+                f,
+                "the package is signed with the key {key:#}, which this system does not trust; sign it with a trusted key, add a certificate, or add the key to the system's roots"
+            ),
+            TrustError::UntrustedIssuer { issuer } => write!(
+                f,
+                "the last certificate is issued by the key {issuer:#}, which is no root of this system; add the key to the system's roots, or have a root certify it"
+            ),
+            TrustError::NotItsPublisher { key, publisher } => write!(
+                f,
+                "the key {key:#} is trusted, but not for the publisher `{publisher}`; sign with the key of `{publisher}`, or publish under the name that the key is for"
+            ),
+            TrustError::WiderThanIssuer { serial, publishers } => write!(
+                f,
+                "the certificate {serial:016x} speaks for the publishers `{publishers}`, for which its issuer may not speak; have it issued for fewer, or by another"
+            ),
+            TrustError::MayNotSign { serial } => write!(
+                f,
+                "the certificate {serial:016x} allows its key to certify, not to sign packages; sign with a key whose certificate says `sign`"
+            ),
+            TrustError::MayNotCertify { serial } => write!(
+                f,
+                "the certificate {serial:016x} allows its key to sign packages, not to certify; have the certificate issued by a key whose own says `certify`"
+            ),
+            TrustError::BrokenChain { serial } => write!(
+                f,
+                "the certificate {serial:016x} is not of the key that it should speak for; put the certificates in order, from the signer's to the root's"
+            ),
+            TrustError::ChainTooLong => write!(
+                f,
+                "more than {CHAIN_MAX} certificates lie between the package and a root; have the signer certified closer to the root"
+            ),
+            TrustError::BadCertificate { offset } => write!(
+                f,
+                "the certificate at offset {offset} of the chain is malformed: a byte was changed; copy or issue it again"
+            ),
+            TrustError::CertificateSignature { serial } => write!(
+                f,
+                "the signature of the certificate {serial:016x} is not its issuer's: a byte was changed; copy or issue it again"
+            ),
+            TrustError::RevokedKey { key } => {
+                write!(f, "the key {key:#} has been revoked; have the publisher sign with a new key")
+            }
+            TrustError::RevokedSerial { serial } => {
+                write!(f, "the certificate {serial:016x} has been revoked; have the publisher's key certified anew")
+            }
+            TrustError::PublisherNotAllowed { publisher } => write!(
+                f,
+                "the policy of this system does not take packages of `{publisher}`; add the publisher to `allow` in its [trust]"
+            ),
+            TrustError::NotPublishers { pattern } => write!(
+                f,
+                "`{pattern}` is no publisher that a certificate can be for; write a name of the form [a-z][a-z0-9-]*, or `name-*` for all whose names begin so"
+            ),
+            TrustError::NotASystemSigner { key } => write!(
+                f,
+                "the system image is signed with the key {key:#}, which is no root that may sign systems; sign it with such a root"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for TrustError {}
