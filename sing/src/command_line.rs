@@ -32,6 +32,8 @@ pub enum Command {
     Bench(BenchArguments),
     /// Check contracts, manifests and system manifests, without building
     Check(CheckArguments),
+    /// Begin a program: the files of an app, a service, a driver or a web application
+    New(NewArguments),
     /// Print the JSON Schema of manifests, for editors
     Schema(SchemaArguments),
     /// Draw the SIPs and channels of a system as SVG
@@ -294,6 +296,19 @@ pub struct CheckArguments {
     /// List what was checked as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `sing new`.
+#[derive(Debug, Args)]
+pub struct NewArguments {
+    /// What the program is
+    #[arg(value_enum)]
+    pub kind: crate::new::Kind,
+    /// What it is called
+    pub name: String,
+    /// Who makes it
+    #[arg(long, value_name = "NAME", default_value = "singularity")]
+    pub publisher: String,
 }
 
 /// `sing schema`.

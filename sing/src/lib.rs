@@ -26,8 +26,10 @@ pub mod fingerprint;
 pub mod fuzz;
 pub mod graph;
 pub mod host_tools;
+pub mod install;
 pub mod keys;
 pub mod long;
+pub mod new;
 pub mod programs;
 pub mod progress;
 pub mod repository;
@@ -59,6 +61,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Test(arguments) => test::test(&repository, &arguments),
         Command::Bench(arguments) => bench::bench(&repository, &arguments),
         Command::Check(arguments) => check::check(&repository, &arguments),
+        Command::New(arguments) => new::new(&repository, &arguments),
         Command::Schema(arguments) => schema::print(&arguments),
         Command::Graph(arguments) => graph::graph(&repository, &arguments),
         Command::Contract(arguments) => contract_view::show(&repository, &arguments),

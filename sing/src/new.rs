@@ -1,0 +1,373 @@
+//! `sing new`: a program of a kind, with all that it needs to be built, tested and run.
+//!
+//! Key types: [`Kind`] (what there are templates of), [`Plan`] (the files of a new program). The templates lie in
+//! `sing/templates`. Deliberately not here: building; a new program is found by its manifest like any other.
+
+use std::path::{Path, PathBuf};
+
+use crate::cargo::Metadata;
+use crate::command_line::NewArguments;
+use crate::failure::{Failure, Outcome};
+use crate::programs::Programs;
+use crate::repository::{Repository, write_whole};
+
+/// What a new program is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// A command that a person starts
+    App,
+    /// A server in the namespace, its contract, and a command that asks it
+    Service,
+    /// A server that owns a device, its contract, and a command that asks it
+    Driver,
+    /// An application of the web server
+    Webapp,
+}
+
+/// Templates of a folder's files: the path in the new folder, and the text.
+type Templates = &'static [(&'static str, &'static str)];
+
+macro_rules! templates {
+    ($($path:literal = $file:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../templates/", $file, ".txt")))),*]
+    };
+}
+
+const CRATE: &str = include_str!("../templates/Cargo.toml.txt");
+const APP: Templates = templates! { "manifest.toml" = "app/manifest.toml", "src/lib.rs" = "app/lib.rs" };
+const SERVICE: Templates = templates! { "manifest.toml" = "service/manifest.toml", "src/lib.rs" = "service/lib.rs" };
+const DRIVER: Templates = templates! {
+    "manifest.toml" = "driver/manifest.toml",
+    "src/lib.rs" = "driver/lib.rs",
+    "src/registers.rs" = "driver/registers.rs",
+};
+const WEBAPP: Templates = templates! { "manifest.toml" = "webapp/manifest.toml", "src/lib.rs" = "webapp/lib.rs" };
+const CONTRACT: Templates =
+    templates! { "{{module}}.contract" = "contract/contract", "src/lib.rs" = "contract/lib.rs" };
+const ASK: Templates = templates! { "manifest.toml" = "ask/manifest.toml", "src/lib.rs" = "ask/lib.rs" };
+
+/// Names that Cargo or Rust has for something else.
+const TAKEN: &[&str] = &[
+    "abstract",
+    "alloc",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "const",
+    "continue",
+    "core",
+    "crate",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "if",
+    "impl",
+    "in",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "priv",
+    "proc-macro",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "std",
+    "struct",
+    "super",
+    "test",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "typeof",
+    "unsafe",
+    "unsized",
+    "use",
+    "virtual",
+    "where",
+    "while",
+    "yield",
+];
+
+impl Kind {
+    fn templates(self) -> Templates {
+        match self {
+            Kind::App => APP,
+            Kind::Service => SERVICE,
+            Kind::Driver => DRIVER,
+            Kind::Webapp => WEBAPP,
+        }
+    }
+
+    fn system(self) -> &'static str {
+        match self {
+            Kind::App => include_str!("../templates/app/system.toml.txt"),
+            Kind::Service => include_str!("../templates/service/system.toml.txt"),
+            Kind::Driver => include_str!("../templates/driver/system.toml.txt"),
+            Kind::Webapp => include_str!("../templates/webapp/system.toml.txt"),
+        }
+    }
+
+    /// The folder of the repository in which programs of this kind lie.
+    fn folder(self) -> &'static str {
+        match self {
+            Kind::App | Kind::Webapp => "apps",
+            Kind::Service => "services",
+            Kind::Driver => "drivers",
+        }
+    }
+
+    /// Whether it has a contract of its own, and a command that talks it.
+    fn has_contract(self) -> bool {
+        matches!(self, Kind::Service | Kind::Driver)
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            Kind::App => "Application SIP: greets people",
+            Kind::Service => "Service SIP: counts how often it is asked",
+            Kind::Driver => "Driver SIP: a parallel port",
+            Kind::Webapp => "Web application: greets whoever asks",
+        }
+    }
+
+    /// The crates that it uses, beside the one with its contract.
+    fn crates(self) -> &'static [&'static str] {
+        match self {
+            Kind::App | Kind::Service => &["contracts", "sip"],
+            Kind::Driver => &["contracts", "layout", "sip"],
+            Kind::Webapp => &["contracts", "sip", "web-application"],
+        }
+    }
+
+    /// How a person sees it run.
+    fn first_run(self, name: &str) -> String {
+        let run = match self {
+            Kind::App => format!("-c '{name} Ada'"),
+            Kind::Service => format!("-c 'ask-{name} 3'"),
+            Kind::Driver => format!("--machine pc -c ask-{name}"),
+            Kind::Webapp => "--parameter web-port=8080".into(),
+        };
+        format!("cargo sing run --system {name} {run}")
+    }
+}
+
+/// The files of a new program, by their paths from the root of the repository.
+#[derive(Debug)]
+pub struct Plan {
+    /// The folders that must not be there yet.
+    pub folders: Vec<PathBuf>,
+    /// Path and text of each file.
+    pub files: Vec<(PathBuf, String)>,
+}
+
+impl Plan {
+    /// The files of a program of this kind.
+    pub fn new(kind: Kind, name: &str, publisher: &str) -> Plan {
+        let mut plan = Plan { folders: Vec::new(), files: Vec::new() };
+        let words = Words::new(kind, name, publisher);
+        let folder = Path::new(kind.folder());
+        let workspace = |names: &[&str]| -> String {
+            names.iter().map(|name| format!("{name} = {{ workspace = true }}\n")).collect()
+        };
+        let mut own = workspace(kind.crates());
+        if kind.has_contract() {
+            let contract = format!("{name}-contract");
+            own.push_str(&format!("{contract} = {{ path = \"../{contract}\" }}\n"));
+            plan.add(
+                &folder.join(&contract),
+                CONTRACT,
+                &words,
+                "Contract of {{name}} and its clients",
+                &workspace(&["sip"]),
+            );
+            let path = format!("{contract} = {{ path = \"../../{}/{contract}\" }}\n", kind.folder());
+            let dependencies = workspace(&["contracts", "sip"]) + &path;
+            plan.add(
+                &Path::new("apps").join(format!("ask-{name}")),
+                ASK,
+                &words,
+                "Application SIP: asks {{name}}",
+                &dependencies,
+            );
+        }
+        plan.add(&folder.join(name), kind.templates(), &words, kind.description(), &own);
+        let system = Path::new("systems").join(name).with_extension("toml");
+        plan.files.push((system, words.put_into(kind.system())));
+        plan
+    }
+
+    fn add(&mut self, folder: &Path, templates: Templates, words: &Words, description: &str, dependencies: &str) {
+        let package = folder.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+        let text = CRATE.replace("{{name}}", &package).replace("{{dependencies}}", dependencies);
+        let text = text.replace("{{description}}", &words.put_into(description));
+        self.files.push((folder.join("Cargo.toml"), text));
+        for (path, text) in templates {
+            self.files.push((folder.join(words.put_into(path)), words.put_into(text)));
+        }
+        self.folders.push(folder.to_path_buf());
+    }
+
+    /// Writes all files below `root`, or none where something is there already.
+    ///
+    /// # Errors
+    /// A folder or the system manifest is there, or a file cannot be written.
+    pub fn write(&self, root: &Path) -> Outcome<()> {
+        let systems = self.files.iter().map(|(path, _)| path).filter(|path| path.starts_with("systems"));
+        if let Some(path) = self.folders.iter().chain(systems).find(|path| root.join(path).exists()) {
+            return Err(Failure::new(format!("there is {} already", path.display()))
+                .remedy("give the program another name, or remove that"));
+        }
+        // Manifests last: the workspace takes in a folder as soon as it has a Cargo.toml.
+        let (last, first): (Vec<_>, Vec<_>) = self.files.iter().partition(|(path, _)| path.ends_with("Cargo.toml"));
+        first.into_iter().chain(last).try_for_each(|(path, text)| write_whole(&root.join(path), text.as_bytes()))
+    }
+}
+
+/// What stands in the places of a template.
+struct Words(Vec<(&'static str, String)>);
+
+impl Words {
+    fn new(kind: Kind, name: &str, publisher: &str) -> Words {
+        let parts = name.split('-').filter(|part| !part.is_empty());
+        let capital = |part: &str| {
+            let (first, rest) = part.split_at(1);
+            first.to_uppercase() + rest
+        };
+        let place = if kind == Kind::Driver { "dev" } else { "service" };
+        Words(vec![
+            ("{{name}}", name.into()),
+            ("{{module}}", parts.clone().collect::<Vec<_>>().join("_")),
+            ("{{Type}}", parts.map(capital).collect()),
+            ("{{publisher}}", publisher.into()),
+            ("{{path}}", format!("/{place}/{name}")),
+        ])
+    }
+
+    fn put_into(&self, template: &str) -> String {
+        self.0.iter().fold(template.into(), |text, (place, word)| text.replace(place, word))
+    }
+}
+
+/// `sing new`.
+///
+/// # Errors
+/// The name cannot be used, something of that name is there, or a file cannot be written.
+pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
+    let (kind, name, publisher) = (arguments.kind, arguments.name.as_str(), arguments.publisher.as_str());
+    check_name(name, "a program")?;
+    check_name(publisher, "a publisher")?;
+    let plan = Plan::new(kind, name, publisher);
+    let programs = Programs::find(repository);
+    let metadata = Metadata::of_members(&repository.root().join("Cargo.toml"))?;
+    for folder in &plan.folders {
+        let new = folder.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+        let is_program = programs.all().any(|program| program.name == new);
+        if is_program || metadata.member(&new).is_some() {
+            let what = if is_program { "program" } else { "crate" };
+            return Err(
+                Failure::new(format!("the repository has a {what} `{new}` already")).remedy("give another name")
+            );
+        }
+    }
+    plan.write(repository.root())?;
+    for folder in &plan.folders {
+        println!("{}", folder.display());
+    }
+    println!("systems/{name}.toml");
+    println!("\nTest it:  cargo test --package {name}");
+    println!("Run it:   {}", kind.first_run(name));
+    Ok(0)
+}
+
+fn check_name(name: &str, what: &str) -> Outcome<()> {
+    // A contract's module and type are made of the name's parts, which must all begin like identifiers.
+    let is_plain = name.split('-').all(|part| part.starts_with(|first: char| first.is_ascii_lowercase()));
+    if !package::is_name(name) || !is_plain || name.len() > NAME_MAX {
+        return Err(Failure::new(format!("`{name}` cannot be the name of {what}")).remedy(format!(
+            "write small letters and digits, in words with a hyphen between that begin with a letter, {NAME_MAX} at most"
+        )));
+    }
+    if TAKEN.contains(&name) {
+        return Err(Failure::new(format!("`{name}` is a word of Rust or a crate of its own, which cargo refuses"))
+            .remedy("give another name"));
+    }
+    Ok(())
+}
+
+/// As long as the name of a program may be with `-contract` behind it.
+const NAME_MAX: usize = 54;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [Kind; 4] = [Kind::App, Kind::Service, Kind::Driver, Kind::Webapp];
+
+    #[test]
+    fn every_place_is_filled_and_every_manifest_is_right() {
+        for kind in KINDS {
+            let plan = Plan::new(kind, "tea-pot2", "acme");
+            for (path, text) in &plan.files {
+                let shown = path.display().to_string();
+                assert!(!text.contains("{{") && !shown.contains("{{"), "{shown}:\n{text}");
+                if shown.ends_with("manifest.toml") {
+                    let program = manifest::program(&shown, text, None).unwrap_or_else(|errors| panic!("{errors}"));
+                    assert_eq!(program.manifest.publisher, "acme");
+                } else if shown.ends_with(".toml") {
+                    let table: Result<toml::Table, _> = toml::from_str(text);
+                    assert!(table.is_ok(), "{shown}: {table:?}");
+                } else if shown.ends_with(".rs") {
+                    assert!(attributes_of(text, path), "{shown}");
+                }
+            }
+            assert_eq!(plan.folders.len(), if kind.has_contract() { 3 } else { 1 });
+        }
+    }
+
+    /// Whether a library forbids what no SIP may have.
+    fn attributes_of(text: &str, path: &Path) -> bool {
+        let attributes = crate::attributes::inner_attributes(text);
+        let is_library = path.ends_with("lib.rs");
+        !is_library || crate::attributes::is_no_std(&attributes) && crate::attributes::forbids_unsafe(&attributes)
+    }
+
+    #[test]
+    fn what_is_there_is_left_alone() {
+        let root = tempfile::tempdir().expect("a folder");
+        let plan = Plan::new(Kind::Service, "tea", "acme");
+        std::fs::create_dir_all(root.path().join("apps/ask-tea")).expect("a folder");
+        let refused = plan.write(root.path()).expect_err("the client's folder is there");
+        assert!(refused.to_string().starts_with("there is apps/ask-tea already"), "{refused}");
+        assert!(!root.path().join("services").exists());
+        std::fs::remove_dir(root.path().join("apps/ask-tea")).expect("an empty folder");
+        plan.write(root.path()).expect("nothing is there");
+        assert!(root.path().join("services/tea-contract/tea.contract").is_file());
+        assert!(plan.write(root.path()).is_err());
+    }
+
+    #[test]
+    fn names_that_cannot_be_used_are_refused() {
+        for name in ["", "Tea", "tea_pot", "2tea", "tea-2", "tea--pot", "tea-", "test", "match", &"a".repeat(55)] {
+            assert!(check_name(name, "a program").is_err(), "{name}");
+        }
+        assert!(check_name("tea-pot2", "a program").is_ok());
+    }
+}
