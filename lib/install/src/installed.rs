@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use package::{Bind, Instance, Manifest, Setting, SystemManifest, Value};
+use package::{Bind, Instance, Manifest, PublicKey, Setting, SystemManifest, Value};
 
 use crate::code::Code;
 use crate::report::Finding;
@@ -13,14 +13,14 @@ use crate::report::Finding;
 pub struct Program {
     /// What its manifest says.
     pub manifest: Manifest,
-    /// The Ed25519 key that its package is signed with; zero if it is not signed.
-    pub key: [u8; 32],
+    /// The key that its package is signed with.
+    pub key: PublicKey,
 }
 
 impl Program {
     /// Whether nobody signed its package.
     pub fn is_unsigned(&self) -> bool {
-        self.key == [0; 32]
+        self.key == PublicKey::NONE
     }
 }
 

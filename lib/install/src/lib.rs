@@ -13,17 +13,25 @@ extern crate alloc;
 
 mod check;
 mod code;
+#[cfg(feature = "image")]
+mod image;
 mod installed;
 mod medium;
 mod reach;
 mod report;
+#[cfg(feature = "verify")]
+mod verify;
 
 pub use check::{check, verify};
 pub use code::{Code, Topic};
+#[cfg(feature = "image")]
+pub use image::{ImageError, change_file, changed};
 pub use installed::{Change, Installed, Program};
 pub use medium::{Medium, name_beside, replace};
 pub use reach::{Group, How, Link, Links, Map, Reach, Reached, Service, Who, paths_meet};
 pub use report::{Finding, Line, Report, Verdict};
+#[cfg(feature = "verify")]
+pub use verify::{Request, examine, system_of, verified};
 
 /// What a manifest says wrong by itself.
 pub use check::manifest::findings as manifest_findings;

@@ -306,8 +306,8 @@ impl<'a> Search<'a> {
             let is_folder = service.path != "/" && (service.contract.is_none() || service.contract == directory);
             // What lies below a folder is its provider's to open.
             let below = format!("{}/**", service.path);
-            let met = |rule: &&str| paths_meet(rule, &service.path) || (is_folder && paths_meet(rule, &below));
-            if rules.iter().any(|rule| met(&rule)) {
+            let met = |rule: &str| paths_meet(rule, &service.path) || (is_folder && paths_meet(rule, &below));
+            if rules.iter().any(|rule| met(rule)) {
                 self.link_service(program, &service);
             }
         }
@@ -450,8 +450,8 @@ pub fn family(installed: &Installed, links: &Links, contract: usize) -> Vec<usiz
     let mut at = 0;
     while let Some(&next) = found.get(at) {
         at += 1;
-        let uses = installed.programs.iter().flat_map(|program| &program.manifest.contracts);
-        let used = uses.filter(|used| links.contracts.get(next) == Some(&used.name)).next();
+        let mut uses = installed.programs.iter().flat_map(|program| &program.manifest.contracts);
+        let used = uses.find(|used| links.contracts.get(next) == Some(&used.name));
         let Some(automaton) = used.and_then(|used| Automaton::decode(&used.automaton).ok()) else { continue };
         for sent in carried(&automaton, &tags) {
             let Some(contract) = sent.contract else { continue };

@@ -1,0 +1,69 @@
+//! Changes of a system image file: judged, made, signed, and put in the place of the old one whole.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use package::{SecretKey, SystemImage};
+
+use crate::check::refused;
+use crate::code::Code;
+use crate::medium::{Medium, replace};
+use crate::report::{Finding, Report};
+use crate::verify::{Request, examine, finding_of, system_of};
+
+/// Why a system image was not changed.
+#[derive(Debug)]
+pub enum ImageError<E> {
+    /// Something speaks against it; the report says what. The medium was not touched.
+    Refused(Report),
+    /// The medium failed.
+    Medium(E),
+}
+
+/// The bytes of a system image with a request done, signed with the key; and what was said for it.
+///
+/// # Errors
+/// What speaks against the request or the old image.
+pub fn changed(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<(Vec<u8>, Report), Report> {
+    let (image, installed) = system_of(old).map_err(refused)?;
+    if !installed.system.trust.may_sign_systems(key.public()) {
+        let what = format!("the key {:#} may not sign this system", key.public());
+        let remedy = "use one of the system's roots that may sign systems";
+        let finding = Finding::new(Code::NotASystemSigner, &installed.system.name, what, remedy);
+        return Err(refused(Vec::from([finding])));
+    }
+    let (report, after) = examine(&installed, request);
+    let Some(after) = after else { return Err(report) };
+    let given = match request {
+        Request::Install { package, .. } | Request::Upgrade { package, .. } => Some(*package),
+        Request::Uninstall { .. } => None,
+    };
+    // The packages of programs that stay, in their order, and the new one in its place.
+    let mut packages: Vec<Vec<u8>> = Vec::new();
+    for program in &after.programs {
+        let kept = installed.programs.iter().position(|old| old == program);
+        let kept = kept.and_then(|place| image.packages.get(place)).copied();
+        packages.extend(kept.or(given).map(<[u8]>::to_vec));
+    }
+    let built = SystemImage::build(&after.system, &packages, key);
+    let bytes = built.map_err(|error| refused(Vec::from([finding_of(&error, &after.system.name)])))?;
+    Ok((bytes, report))
+}
+
+/// Does a request to the system image of this name on a medium: the file is as it was, or as it should be.
+///
+/// # Errors
+/// Something speaks against it, or the medium failed.
+pub fn change_file<M: Medium>(
+    medium: &mut M,
+    name: &str,
+    old: &[u8],
+    request: &Request<'_>,
+    key: &SecretKey,
+) -> Result<Report, ImageError<M::Error>> {
+    let (bytes, report) = changed(old, request, key).map_err(ImageError::Refused)?;
+    if bytes != old {
+        replace(medium, name, &bytes).map_err(ImageError::Medium)?;
+    }
+    Ok(report)
+}

@@ -1,0 +1,260 @@
+//! Package files and system images: taken apart, verified, and what came out put into findings.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use package::{Certificate, Code as ProgramCode, Manifest, Package, PackageError, SystemImage, Trust, TrustError, sha256};
+
+use crate::check::{check, manifest, refused};
+use crate::code::{Code, Topic};
+use crate::installed::{Change, Installed, Program};
+use crate::report::{Finding, Line, Report};
+
+/// What is to be done with a package file, or without one.
+#[derive(Clone, Copy, Debug)]
+pub enum Request<'a> {
+    /// See [`Change::Install`].
+    Install {
+        /// The package file.
+        package: &'a [u8],
+        /// Whether an instance starts with the system.
+        at_boot: bool,
+        /// Patterns of paths that it may bind.
+        allow: &'a [alloc::string::String],
+    },
+    /// See [`Change::Upgrade`].
+    Upgrade {
+        /// The package file.
+        package: &'a [u8],
+        /// Whether it may come to have more than before.
+        more: bool,
+    },
+    /// See [`Change::Uninstall`].
+    Uninstall {
+        /// The program's name.
+        name: &'a str,
+    },
+}
+
+/// Judges a request, with all that is to be said of the package file. Gives the system as it would be afterwards, if
+/// nothing speaks against it.
+pub fn examine(installed: &Installed, request: &Request<'_>) -> (Report, Option<Installed>) {
+    let package = match request {
+        Request::Install { package, .. } | Request::Upgrade { package, .. } => *package,
+        Request::Uninstall { name } => {
+            let change = Change::Uninstall { name };
+            return judged(installed, &change, Vec::new());
+        }
+    };
+    let (program, lines) = match verified(package, &installed.system.trust) {
+        Ok(verified) => verified,
+        Err(findings) => return (refused(findings), None),
+    };
+    let change = match request {
+        Request::Install { at_boot, allow, .. } => Change::Install { program: &program, at_boot: *at_boot, allow },
+        Request::Upgrade { more, .. } => Change::Upgrade { program: &program, more: *more },
+        Request::Uninstall { name } => Change::Uninstall { name },
+    };
+    judged(installed, &change, lines)
+}
+
+fn judged(installed: &Installed, change: &Change<'_>, lines: Vec<Line>) -> (Report, Option<Installed>) {
+    let mut report = check(installed, change);
+    report.lines.extend(lines);
+    report.sort();
+    let after = report.is_accepted().then(|| change.apply(installed).0);
+    (report, after)
+}
+
+/// Verifies a package file in a trust. Gives what a system must know of the program, and a line for each thing that
+/// was proved.
+///
+/// # Errors
+/// What is wrong with it: the first thing, for of a file that is not what it says nothing more can be told; where
+/// that is the manifest, all that is wrong with the manifest.
+pub fn verified(bytes: &[u8], trust: &Trust) -> Result<(Program, Vec<Line>), Vec<Finding>> {
+    let package = Package::parse(bytes).map_err(|error| Vec::from([finding_of(&error, "")]))?;
+    let verified = match package.verify(trust) {
+        Ok(verified) => verified,
+        Err(error @ PackageError::ManifestInvalid { .. }) => {
+            let mut findings = faults_of(&package.manifest);
+            if findings.is_empty() {
+                findings.push(finding_of(&error, &package.manifest.name));
+            }
+            return Err(findings);
+        }
+        Err(error) => return Err(Vec::from([finding_of(&error, &package.manifest.name)])),
+    };
+    if core::str::from_utf8(package.bill).is_err() {
+        let what = "the bill of materials is not UTF-8 text";
+        let remedy = "build the program again with `cargo sing build`";
+        return Err(Vec::from([Finding::new(Code::BillNotText, &package.manifest.name, what, remedy)]));
+    }
+    let lines = proofs(&package, bytes.len(), verified.quarantined);
+    Ok((Program { manifest: verified.manifest, key: package.key }, lines))
+}
+
+/// What is wrong with a manifest by itself, with what needs a hash to be seen.
+fn faults_of(manifest: &Manifest) -> Vec<Finding> {
+    let mut findings = manifest::findings(manifest);
+    let others = manifest.contracts.iter().filter(|contract| sha256(&contract.automaton) != contract.fingerprint);
+    if findings.is_empty() {
+        findings.extend(others.map(|contract| {
+            let what = format!("the automaton of `{}` is not the one that its fingerprint says", contract.name);
+            Finding::new(Code::AutomatonFingerprint, &manifest.name, what, "build the program again")
+        }));
+    }
+    findings
+}
+
+fn proofs(package: &Package<'_>, bytes: usize, quarantined: bool) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let publisher = &package.manifest.publisher;
+    lines.push(Line::proved(Topic::File, format!("a package of {bytes} bytes")));
+    if quarantined {
+        let what = "nobody has signed it: it is quarantined, and does not run until there is a hardware domain for it";
+        lines.push(Line::note(Topic::Signature, what));
+    } else {
+        let by = chain_in_words(&package.chain);
+        lines.push(Line::proved(Topic::Signature, format!("of the key {:#}, {by}, for `{publisher}`", package.key)));
+    }
+    let image = match &package.manifest.code {
+        ProgramCode::Script { text } => format!("a script of {} lines", text.lines().count()),
+        ProgramCode::Image { digest } => {
+            let digest: alloc::string::String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            format!(
+                "{} bytes of BLAKE3 {digest}...: position independent, without writable data, of allowed instructions",
+                package.image_bytes.len()
+            )
+        }
+    };
+    lines.push(Line::proved(Topic::Image, image));
+    lines.push(Line::proved(Topic::Abi, format!("built for ABI version {}, which this system has", package.manifest.abi)));
+    lines.push(match package.bill.len() {
+        0 => Line::note(Topic::Bill, "there is no bill of materials: what the image was made of is not told"),
+        bytes => Line::proved(Topic::Bill, format!("{bytes} bytes, as they were signed")),
+    });
+    lines
+}
+
+fn chain_in_words(chain: &[Certificate]) -> alloc::string::String {
+    match chain.last() {
+        None => "a root of this system".into(),
+        Some(last) => format!("certified by the root {:#} through {} certificates", last.issuer, chain.len()),
+    }
+}
+
+/// Takes a system image apart and verifies every package of it in the system's own trust.
+///
+/// # Errors
+/// What is wrong with the image or with a package.
+pub fn system_of(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
+    let image = SystemImage::parse(bytes).map_err(|error| Vec::from([finding_of(&error, "")]))?;
+    let mut programs = Vec::new();
+    let mut findings = Vec::new();
+    for (bytes, identity) in image.packages.iter().zip(&image.identities) {
+        match packed_program(bytes, identity, &image.manifest.trust) {
+            Ok(program) => programs.push(program),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    let installed = Installed { system: image.manifest.clone(), programs };
+    if findings.is_empty() { Ok((image, installed)) } else { Err(findings) }
+}
+
+fn packed_program(bytes: &[u8], identity: &package::Digest, trust: &Trust) -> Result<Program, Finding> {
+    let package = Package::parse(bytes).map_err(|error| finding_of(&error, ""))?;
+    let name = &package.manifest.name;
+    let named = |finding: Finding| Finding { what: format!("`{name}`: {}", finding.what), ..finding };
+    let verified = package.verify(trust).map_err(|error| named(finding_of(&error, name)))?;
+    if verified.identity != *identity {
+        let what = format!("the package of `{name}` is not the one that the system was signed with");
+        return Err(Finding::new(Code::OtherIdentity, name, what, "build or install it again"));
+    }
+    Ok(Program { manifest: verified.manifest, key: package.key })
+}
+
+/// What a package error is for people: its code, and its sentence with the remedy taken off.
+pub(crate) fn finding_of(error: &PackageError, subject: &str) -> Finding {
+    let text = error.to_string();
+    let (what, remedy) = text.rsplit_once("; ").unwrap_or((&text, "build the program again"));
+    Finding::new(code_of(error), subject, what, remedy)
+}
+
+fn code_of(error: &PackageError) -> Code {
+    match error {
+        PackageError::NotAPackage => Code::NotAPackage,
+        PackageError::NotASystemImage => Code::NotASystemImage,
+        PackageError::Truncated { .. } => Code::Truncated,
+        PackageError::TrailingBytes { .. } => Code::TrailingBytes,
+        PackageError::ManifestUnreadable { .. } => Code::ManifestUnreadable,
+        PackageError::ManifestInvalid { .. } => Code::ManifestInvalid,
+        PackageError::SystemChecksum => Code::SystemDamaged,
+        PackageError::SystemSignature => Code::SystemSignature,
+        PackageError::Trust(error) => trust_code(error),
+        PackageError::BillTooLarge { .. } => Code::BillTooLarge,
+        PackageError::BillHash => Code::BillDigest,
+        PackageError::BadKey => Code::BadKey,
+        PackageError::BadSignature => Code::BadSignature,
+        PackageError::ImageHash => Code::ImageDigest,
+        PackageError::AbiVersion { .. } => Code::AbiVersion,
+        PackageError::ScriptWithImage => Code::ScriptWithImage,
+        PackageError::UndeclaredContract { .. } => Code::UndeclaredContract,
+        PackageError::ContractFingerprint { .. } => Code::ContractFingerprint,
+        PackageError::ContractRecords { .. } => Code::ContractRecords,
+        error => image_code(error),
+    }
+}
+
+fn trust_code(error: &TrustError) -> Code {
+    match error {
+        TrustError::Unsigned => Code::Unsigned,
+        TrustError::HalfSigned => Code::HalfSigned,
+        TrustError::UntrustedKey { .. } => Code::UntrustedKey,
+        TrustError::UntrustedIssuer { .. } => Code::UntrustedIssuer,
+        TrustError::NotItsPublisher { .. } => Code::NotItsPublisher,
+        TrustError::WiderThanIssuer { .. } => Code::WiderThanIssuer,
+        TrustError::MayNotSign { .. } => Code::MayNotSign,
+        TrustError::MayNotCertify { .. } => Code::MayNotCertify,
+        TrustError::BrokenChain { .. } => Code::BrokenChain,
+        TrustError::ChainTooLong => Code::ChainTooLong,
+        TrustError::BadCertificate { .. } => Code::BadCertificate,
+        TrustError::CertificateSignature { .. } => Code::CertificateSignature,
+        TrustError::RevokedKey { .. } => Code::RevokedKey,
+        TrustError::RevokedSerial { .. } => Code::RevokedSerial,
+        TrustError::PublisherNotAllowed { .. } => Code::PublisherNotAllowed,
+        TrustError::NotASystemSigner { .. } => Code::NotASystemSigner,
+        _ => Code::OtherReason,
+    }
+}
+
+fn image_code(error: &PackageError) -> Code {
+    match error {
+        PackageError::TooLarge { .. } => Code::ImageTooLarge,
+        PackageError::NotElf => Code::NotElf,
+        PackageError::ElfMalformed { .. } => Code::ElfMalformed,
+        PackageError::WrongMachine => Code::WrongMachine,
+        PackageError::NotPie => Code::NotPie,
+        PackageError::Interpreter => Code::Interpreter,
+        PackageError::Import => Code::ForeignSymbol,
+        PackageError::ThreadLocal => Code::ThreadLocal,
+        PackageError::DynamicFeature { .. } => Code::DynamicFeature,
+        PackageError::WritableCode { .. } => Code::WritableCode,
+        PackageError::WritableData { .. } => Code::WritableData,
+        PackageError::ZeroedData { .. } => Code::ZeroedData,
+        PackageError::SegmentsOverlap { .. } => Code::SegmentsOverlap,
+        PackageError::SegmentOutsideFile { .. } => Code::SegmentOutsideFile,
+        PackageError::NoCode => Code::NoCode,
+        PackageError::EntryOutsideCode { .. } => Code::EntryOutsideCode,
+        PackageError::RelocationKind { .. } => Code::RelocationKind,
+        PackageError::RelocationTarget { .. } => Code::RelocationTarget,
+        PackageError::RelocationAddend { .. } => Code::RelocationAddend,
+        PackageError::UnknownInstruction { .. } => Code::UnknownInstruction,
+        PackageError::ForbiddenInstruction { .. } => Code::ForbiddenInstruction,
+        PackageError::SegmentOverride { .. } => Code::SegmentOverride,
+        PackageError::BranchTarget { .. } => Code::BranchTarget,
+        PackageError::StrayCode { .. } => Code::StrayCode,
+        _ => Code::OtherReason,
+    }
+}
