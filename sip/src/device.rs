@@ -3,9 +3,12 @@
 //! A request takes a block with it; the block comes back with the [`Completion`]. Deliberately not
 //! here: what the bytes mean.
 
+mod declared;
+
 use core::ops::Range;
 
 pub use abi::{DeviceKind, DeviceOperation, packets, sockets};
+pub use declared::{Declared, DeviceObject};
 
 use crate::exheap::{Block, ExBlock, ExVec, Lendable};
 use crate::raw::{self, value as kernel};

@@ -14,5 +14,5 @@ sip::startup!();
 
 /// Serves the console until the directory service is gone.
 pub fn main(startup: Startup) -> i32 {
-    console_server::run(startup.clients, port::Port::open(), startup.colours)
+    console_server::run(startup.clients, port::Port::open(&startup.console), startup.colours)
 }

@@ -7,13 +7,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::task::{Context, Poll, Waker};
 
-use sip::device::{Completion, Device, DeviceOperation};
+use sip::device::{Completion, Declared, Device, DeviceOperation};
 use sip::exheap::ExVec;
 use sip::sync::{Event, Mutex};
 use sip::{Deadline, Status};
 
-/// Index of the console in the manifest's list of devices.
-const DEVICE: usize = 0;
 const READ_BYTES: usize = 4096;
 
 /// What the waiting thread hands over.
@@ -42,8 +40,8 @@ pub struct Port {
 
 impl Port {
     /// Opens the device and starts the thread that waits for it.
-    pub fn open() -> Result<Port, Status> {
-        let device = Device::open(DEVICE)?;
+    pub fn open(device: &Declared<Device>) -> Result<Port, Status> {
+        let device = device.open()?;
         let shared = Arc::new(Shared { device, arrived: Mutex::new(Arrived::default()), written: Event::auto()? });
         let waiting = Arc::clone(&shared);
         // The thread runs as long as the driver.

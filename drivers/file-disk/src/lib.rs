@@ -15,16 +15,13 @@ use alloc::sync::Arc;
 
 use contracts::disk::DiskError;
 use disk_server::{Direction, Medium, SECTOR_BYTES, Shape, Transferred};
-use sip::device::{Device, DeviceKind, DeviceOperation};
+use sip::Status;
+use sip::device::{Declared, Device, DeviceKind, DeviceOperation};
 use sip::exheap::{ExVec, Lent};
-use sip::{Deadline, Status};
 
 use transfers::Transfers;
 
 sip::startup!();
-
-/// When a device that is at work is tried again.
-const AGAIN_AFTER_MS: u64 = 1;
 
 /// A disk of the machine.
 struct FileDisk {
@@ -34,12 +31,12 @@ struct FileDisk {
 
 /// Serves the disk until the one who hands over clients is gone.
 pub fn main(startup: Startup) -> i32 {
-    disk_server::run(startup.clients, open)
+    disk_server::run(startup.clients, || open(&startup.disk))
 }
 
-fn open() -> Result<FileDisk, String> {
+fn open(disk: &Declared<Device>) -> Result<FileDisk, String> {
     let refused = |status: Status| format!("the disk cannot be opened: {}", status.text());
-    let device = open_settled().map_err(refused)?;
+    let device = disk.open_when_free().map_err(refused)?;
     let description = device.describe().map_err(refused)?;
     if description.kind != DeviceKind::Disk {
         return Err(String::from("the device is no disk; name a disk for it in the system manifest"));
@@ -47,17 +44,6 @@ fn open() -> Result<FileDisk, String> {
     let shape = Shape { size_bytes: description.bytes, sector_bytes: SECTOR_BYTES, read_only: description.read_only };
     let transfers = Transfers::start(device).map_err(refused)?;
     Ok(FileDisk { transfers, shape })
-}
-
-/// Opens the device once the machine has done what a driver that was killed had asked of it. Whoever started this
-/// process watches how long that takes.
-fn open_settled() -> Result<Device, Status> {
-    loop {
-        match Device::open(devices::DISK as usize) {
-            Err(Status::Busy) => sip::thread::sleep(Deadline::after_ms(AGAIN_AFTER_MS)),
-            other => return other,
-        }
-    }
 }
 
 impl Medium for FileDisk {

@@ -6,21 +6,18 @@
 use alloc::vec::Vec;
 
 use pci::msix::Memory;
-use pci::{Address, Bar, ConfigurationSpace, Function, Span, bars};
+use pci::{Address, Bar, ConfigurationPorts, ConfigurationSpace, Function, Span, bars};
 use sip::Status;
-use sip::hardware::{Hardware, RangeKind, Registers};
+use sip::hardware::{Hardware, IoPortRange, IoRange, RangeKind, Registers};
 
 /// Registers that are compared to tell the configuration space in memory from a window: the header of the host.
 const HEADER: core::ops::Range<u16> = 0..0x40;
 const HOST: Address = Address { bus: 0, slot: 0, function: 0 };
-/// Of the ports: the one that selects, and the register that it selected.
-const SELECTOR: u64 = 0;
-const DATA: u64 = 4;
 
 /// The configuration space.
 pub enum Space {
     /// Behind a pair of ports.
-    Ports(Registers),
+    Ports(ConfigurationPorts<IoPortRange>),
     /// In memory.
     Memory(Registers),
 }
@@ -37,23 +34,26 @@ impl Space {
 
 impl ConfigurationSpace for Space {
     fn read(&mut self, address: Address, offset: u16) -> u32 {
-        let value = match self {
+        match self {
             Space::Ports(ports) => {
-                ports.write32(SELECTOR, address.port_selector(offset)).and_then(|()| ports.read32(DATA))
+                ports.selector().write(address.port_selector(offset));
+                ports.register().read()
             }
-            Space::Memory(memory) => memory.read32(address.memory_offset() + u64::from(offset)),
-        };
-        value.unwrap_or(u32::MAX)
+            Space::Memory(memory) => memory.read32(address.memory_offset() + u64::from(offset)).unwrap_or(u32::MAX),
+        }
     }
 
     fn write(&mut self, address: Address, offset: u16, value: u32) {
-        // What cannot be written does not read as it should afterwards.
-        let _ = match self {
+        match self {
             Space::Ports(ports) => {
-                ports.write32(SELECTOR, address.port_selector(offset)).and_then(|()| ports.write32(DATA, value))
+                ports.selector().write(address.port_selector(offset));
+                ports.register().write(value);
             }
-            Space::Memory(memory) => memory.write32(address.memory_offset() + u64::from(offset), value),
-        };
+            Space::Memory(memory) => {
+                // What cannot be written does not read as it should afterwards.
+                let _ = memory.write32(address.memory_offset() + u64::from(offset), value);
+            }
+        }
     }
 }
 
@@ -67,7 +67,7 @@ pub fn split(hardware: &Hardware) -> Result<(Space, Windows), Status> {
     for index in 0..hardware.range_count() {
         let range = hardware.range(index)?;
         match range.kind() {
-            RangeKind::Ports => ports = Some(range),
+            RangeKind::Ports => ports = Some(IoPortRange::try_from(range)?.mapped()?),
             RangeKind::Memory => windows.push((index, range)),
         }
     }

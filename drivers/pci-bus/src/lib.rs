@@ -24,7 +24,7 @@ use contracts::device_bus::{BusDevice, RangeKind};
 use contracts::report;
 use pci::{Bar, BarKind, Function, Placement, bars, enumerate};
 use sip::Status;
-use sip::hardware::Hardware;
+use sip::device::Declared;
 use sip::hardware::bus::{Bus, DeviceNumber, Publication};
 use virtio_bus::Names;
 
@@ -35,7 +35,7 @@ sip::startup!();
 
 /// Publishes the devices, and serves clients until the one who hands them over is gone.
 pub fn main(startup: Startup) -> i32 {
-    bus_server::run(startup.clients, find)
+    bus_server::run(startup.clients, || find(&startup.pci))
 }
 
 /// The published devices, and the bus they are on.
@@ -70,11 +70,10 @@ impl Candidate {
     }
 }
 
-fn find() -> Result<Found<Devices>, String> {
+fn find(device: &Declared<Bus>) -> Result<Found<Devices>, String> {
     let refused = |status: Status| format!("the PCI bus cannot be opened: {}", status.text());
-    let hardware = Hardware::open(devices::PCI as usize).map_err(refused)?;
-    let (mut space, windows) = access::split(&hardware).map_err(refused)?;
-    let bus = Bus::new(hardware);
+    let bus = device.open().map_err(refused)?;
+    let (mut space, windows) = access::split(bus.hardware()).map_err(refused)?;
     let mut names = Names::new();
     let mut candidates: Vec<Candidate> = Vec::new();
     for function in enumerate(&mut space) {

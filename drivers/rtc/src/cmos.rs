@@ -3,40 +3,92 @@
 use core::fmt;
 
 use contracts::text::Moment;
+use layout::Access;
 
-/// Access to the registers, by their number.
-pub trait Ports {
-    /// Reads one.
-    fn read(&mut self, register: u8) -> u8;
-    /// Writes one.
-    fn write(&mut self, register: u8, value: u8);
-    /// Lets some time pass: a tenth of a millisecond.
-    fn pause(&mut self);
+/// The two ports through which the registers are reached: one says which, the other is it.
+#[layout::registers(bytes = 2)]
+pub struct Window {
+    /// The number of the register.
+    #[at(0)]
+    pub number: WriteOnly<u8>,
+    /// The register of that number.
+    #[at(1)]
+    pub register: ReadWrite<u8>,
 }
 
-const SECOND: u8 = 0x00;
-const MINUTE: u8 = 0x02;
-const HOUR: u8 = 0x04;
-const WEEKDAY: u8 = 0x06;
-const DAY: u8 = 0x07;
-const MONTH: u8 = 0x08;
-const YEAR: u8 = 0x09;
+/// The clock's registers, by their number.
+#[layout::registers(bytes = 128)]
+pub struct Registers {
+    /// From 0 to 59.
+    #[at(0x00)]
+    second: ReadWrite<u8>,
+    /// From 0 to 59.
+    #[at(0x02)]
+    minute: ReadWrite<u8>,
+    /// From 0 to 23, or twice from 1 to 12, then with [`AFTERNOON`].
+    #[at(0x04)]
+    hour: ReadWrite<u8>,
+    /// 1 is Sunday.
+    #[at(0x06)]
+    weekday: ReadWrite<u8>,
+    /// From 1.
+    #[at(0x07)]
+    day: ReadWrite<u8>,
+    /// From 1.
+    #[at(0x08)]
+    month: ReadWrite<u8>,
+    /// Of the century.
+    #[at(0x09)]
+    year: ReadWrite<u8>,
+    /// What the clock does.
+    #[at(0x0a)]
+    progress: ReadOnly<Progress>,
+    /// How the clock is read.
+    #[at(0x0b)]
+    format: ReadWrite<Format>,
+    /// Whether it ran.
+    #[at(0x0d)]
+    battery: ReadOnly<Battery>,
+}
 
-const STATUS_A: u8 = 0x0a;
-/// The clock counts on; the time is not to be read.
-const A_UPDATING: u8 = 0x80;
-const STATUS_B: u8 = 0x0b;
-/// The clock stands still, to be set.
-const B_SET: u8 = 0x80;
-/// Numbers are binary, not BCD.
-const B_BINARY: u8 = 0x04;
-/// Hours are from 0 to 23, not twice from 1 to 12.
-const B_24_HOURS: u8 = 0x02;
-const STATUS_D: u8 = 0x0d;
-/// The battery has held.
-const D_VALID: u8 = 0x80;
+/// Register A.
+#[layout::bits(u8)]
+struct Progress {
+    /// The clock counts on; the time is not to be read.
+    #[bit(7)]
+    updating: bool,
+}
+
+/// Register B.
+#[layout::bits(u8)]
+struct Format {
+    /// Hours are from 0 to 23, not twice from 1 to 12.
+    #[bit(1)]
+    is_24_hours: bool,
+    /// Numbers are binary, not BCD.
+    #[bit(2)]
+    is_binary: bool,
+    /// The clock stands still, to be set.
+    #[bit(7)]
+    halted: bool,
+}
+
+/// Register D.
+#[layout::bits(u8)]
+struct Battery {
+    /// It has held.
+    #[bit(7)]
+    valid: bool,
+}
+
 /// In the hour, where that goes from 1 to 12.
 const AFTERNOON: u8 = 0x80;
+
+/// A way to the registers.
+pub trait Ports: Access<u8> {
+    /// Lets some time pass: a tenth of a millisecond.
+    fn pause(&self);
+}
 
 /// How often the clock is asked for a time that stays the same while it is read.
 const ATTEMPTS: usize = 100;
@@ -73,7 +125,7 @@ impl fmt::Display for Trouble {
 /// The clock.
 #[derive(Debug)]
 pub struct Clock<P> {
-    ports: P,
+    registers: Registers<P>,
     century_register: Option<u8>,
 }
 
@@ -92,21 +144,21 @@ struct Sample {
 impl<P: Ports> Clock<P> {
     /// A clock, and where it keeps the century.
     pub fn new(ports: P, century_register: Option<u8>) -> Clock<P> {
-        Clock { ports, century_register }
+        Clock { registers: Registers::over(ports), century_register }
     }
 
     /// Seconds since 1970-01-01 00:00 UTC.
-    pub fn read(&mut self) -> Result<i64, Trouble> {
+    pub fn read(&self) -> Result<i64, Trouble> {
         let sample = self.sample()?;
-        if self.ports.read(STATUS_D) & D_VALID == 0 {
+        if !self.registers.battery().read().valid() {
             return Err(Trouble::PowerLost);
         }
-        let format = self.ports.read(STATUS_B);
+        let format = self.registers.format().read();
         self.moment(sample, format).and_then(|moment| moment.to_unix()).ok_or(Trouble::NoTime)
     }
 
     /// Sets the clock, in the format that it has.
-    pub fn set(&mut self, seconds: i64) -> Result<(), Trouble> {
+    pub fn set(&self, seconds: i64) -> Result<(), Trouble> {
         let moment = Moment::from_unix(seconds);
         let years = if self.century_register.is_some() { FIRST_YEAR..10_000 } else { FIRST_YEAR..FIRST_YEAR + 100 };
         if !years.contains(&moment.year) {
@@ -114,29 +166,25 @@ impl<P: Ports> Clock<P> {
         }
         // A clock that is not there has all bits set, also those that say that it is busy.
         self.steady()?;
-        let format = self.ports.read(STATUS_B) & !B_SET;
-        self.ports.write(STATUS_B, format | B_SET);
-        let number = |value: u8| if format & B_BINARY != 0 { value } else { ((value / 10) << 4) | (value % 10) };
-        let hour = match (format & B_24_HOURS != 0, moment.hour) {
+        let registers = &self.registers;
+        let format = registers.format().read().with_halted(false);
+        registers.format().write(format.with_halted(true));
+        let number = |value: u8| if format.is_binary() { value } else { ((value / 10) << 4) | (value % 10) };
+        let hour = match (format.is_24_hours(), moment.hour) {
             (true, hour) => number(hour),
             (false, hour) => number((hour + 11) % 12 + 1) | if hour >= 12 { AFTERNOON } else { 0 },
         };
-        let fields = [
-            (SECOND, number(moment.second)),
-            (MINUTE, number(moment.minute)),
-            (HOUR, hour),
-            (WEEKDAY, number(moment.weekday + 1)),
-            (DAY, number(moment.day)),
-            (MONTH, number(moment.month)),
-            (YEAR, number((moment.year % 100) as u8)),
-        ];
-        for (register, value) in fields {
-            self.ports.write(register, value);
-        }
+        registers.second().write(number(moment.second));
+        registers.minute().write(number(moment.minute));
+        registers.hour().write(hour);
+        registers.weekday().write(number(moment.weekday + 1));
+        registers.day().write(number(moment.day));
+        registers.month().write(number(moment.month));
+        registers.year().write(number((moment.year % 100) as u8));
         if let Some(register) = self.century_register {
-            self.ports.write(register, number((moment.year / 100) as u8));
+            registers.access().write(register.into(), number((moment.year / 100) as u8));
         }
-        self.ports.write(STATUS_B, format);
+        registers.format().write(format);
         // A second may have passed since.
         match self.read() {
             Ok(told) if (seconds..=seconds + 2).contains(&told) => Ok(()),
@@ -145,48 +193,49 @@ impl<P: Ports> Clock<P> {
     }
 
     /// Waits until the clock does not count on just now.
-    fn steady(&mut self) -> Result<(), Trouble> {
+    fn steady(&self) -> Result<(), Trouble> {
         for _ in 0..ATTEMPTS {
-            if self.ports.read(STATUS_A) & A_UPDATING == 0 {
+            if !self.registers.progress().read().updating() {
                 return Ok(());
             }
-            self.ports.pause();
+            self.registers.access().pause();
         }
         Err(Trouble::NoClock)
     }
 
     /// The registers, read so that they belong together: twice the same.
-    fn sample(&mut self) -> Result<Sample, Trouble> {
+    fn sample(&self) -> Result<Sample, Trouble> {
         for _ in 0..ATTEMPTS {
             self.steady()?;
-            let first = self.registers();
-            if self.ports.read(STATUS_A) & A_UPDATING == 0 && self.registers() == first {
+            let first = self.look();
+            if !self.registers.progress().read().updating() && self.look() == first {
                 return Ok(first);
             }
         }
         Err(Trouble::NoTime)
     }
 
-    fn registers(&mut self) -> Sample {
+    fn look(&self) -> Sample {
+        let registers = &self.registers;
         Sample {
-            second: self.ports.read(SECOND),
-            minute: self.ports.read(MINUTE),
-            hour: self.ports.read(HOUR),
-            day: self.ports.read(DAY),
-            month: self.ports.read(MONTH),
-            year: self.ports.read(YEAR),
-            century: self.century_register.map_or(0, |register| self.ports.read(register)),
+            second: registers.second().read(),
+            minute: registers.minute().read(),
+            hour: registers.hour().read(),
+            day: registers.day().read(),
+            month: registers.month().read(),
+            year: registers.year().read(),
+            century: self.century_register.map_or(0, |register| registers.access().read(register.into())),
         }
     }
 
     /// What a sample means in this format.
-    fn moment(&self, sample: Sample, format: u8) -> Option<Moment> {
-        let number = |value: u8| match (format & B_BINARY != 0, value >> 4, value & 0x0f) {
+    fn moment(&self, sample: Sample, format: Format) -> Option<Moment> {
+        let number = |value: u8| match (format.is_binary(), value >> 4, value & 0x0f) {
             (true, ..) => Some(value),
             (false, tens @ 0..=9, ones @ 0..=9) => Some(tens * 10 + ones),
             (false, ..) => None,
         };
-        let hour = if format & B_24_HOURS != 0 {
+        let hour = if format.is_24_hours() {
             number(sample.hour)?
         } else {
             let hour = number(sample.hour & !AFTERNOON).filter(|hour| (1..=12).contains(hour))?;

@@ -13,16 +13,16 @@ pub mod cmos;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
-use core::cell::RefCell;
 
 use contracts::real_time_clock::{self, ClockError, ExpReady, states};
 use contracts::service_provider::StartError;
 use contracts::{provider, report};
+use layout::Access;
 use sip::exheap::ExVec;
-use sip::hardware::{Hardware, Registers};
+use sip::hardware::IoPortRange;
 use sip::{Deadline, Status};
 
-use cmos::{Clock, Ports, Trouble};
+use cmos::{Clock, Ports, Trouble, Window};
 
 sip::startup!();
 
@@ -30,27 +30,35 @@ const NANOSECONDS: u64 = 1_000_000_000;
 /// How long the clock is left alone while it counts on; that takes it 2 ms at most.
 const PAUSE_NS: u64 = 100_000;
 
-/// Registers through the kernel: one port says which, the other is it.
-struct Window(Registers);
+/// The clock's registers, one at a time.
+struct Selected(Window<IoPortRange>);
 
-impl Ports for Window {
-    fn read(&mut self, register: u8) -> u8 {
-        let value = self.0.write8(0, register).and_then(|()| self.0.read8(1));
-        // As where no device answers.
-        value.unwrap_or(u8::MAX)
+impl Selected {
+    fn select(&self, register: u64) {
+        // The map of the registers, and the parameter, end at 0x7f.
+        self.0.number().write(register as u8);
+    }
+}
+
+impl Access<u8> for Selected {
+    fn read(&self, register: u64) -> u8 {
+        self.select(register);
+        self.0.register().read()
     }
 
-    fn write(&mut self, register: u8, value: u8) {
-        // Both ports lie in the range, which the manifest gives.
-        let _ = self.0.write8(0, register).and_then(|()| self.0.write8(1, value));
+    fn write(&self, register: u64, value: u8) {
+        self.select(register);
+        self.0.register().write(value);
     }
+}
 
-    fn pause(&mut self) {
+impl Ports for Selected {
+    fn pause(&self) {
         sip::time::sleep_until(Deadline::after_ns(PAUSE_NS));
     }
 }
 
-type Shared = Rc<RefCell<Clock<Window>>>;
+type Shared = Rc<Clock<Selected>>;
 
 /// Sets the wall clock, and serves clients until the one who hands them over is gone.
 pub fn main(startup: Startup) -> i32 {
@@ -62,26 +70,22 @@ pub fn main(startup: Startup) -> i32 {
             return refuse(startup.clients, StartError::BadParameter, explanation);
         }
     };
-    let mut clock = match open() {
-        Ok(window) => Clock::new(window, century_register),
+    let clock = match startup.clock.open() {
+        Ok(device) => Clock::new(Selected(device.window), century_register),
         Err(status) => {
             let explanation = format!("the clock cannot be opened: {}", status.text());
             return refuse(startup.clients, StartError::Missing, &explanation);
         }
     };
     // A clock that tells no time can still be set, and the system runs on.
-    if let Err(explanation) = set_wall_clock(&mut clock) {
+    if let Err(explanation) = set_wall_clock(&clock) {
         report::error(format_args!("{explanation}"));
     }
-    let shared: Shared = Rc::new(RefCell::new(clock));
+    let shared: Shared = Rc::new(clock);
     let serving = provider::accept(startup.clients.ready(), move |client: real_time_clock::Exp<states::Start>| {
         serve(Rc::clone(&shared), client.success())
     });
     i32::from(sip::executor::block_on(serving).is_err())
-}
-
-fn open() -> Result<Window, Status> {
-    Hardware::open(devices::CLOCK as usize)?.range(0).map(Window)
 }
 
 type Clients = contracts::service_provider::Exp<contracts::service_provider::states::Start>;
@@ -94,7 +98,7 @@ fn refuse(clients: Clients, error: StartError, explanation: &str) -> i32 {
     1
 }
 
-fn set_wall_clock(clock: &mut Clock<Window>) -> Result<(), String> {
+fn set_wall_clock(clock: &Clock<Selected>) -> Result<(), String> {
     let seconds = clock.read().map_err(|trouble| format!("the wall clock was not set: {trouble}"))?;
     tell_system(seconds).map_err(|status| format!("the wall clock was not set: {}", status.text()))
 }
@@ -107,16 +111,16 @@ fn tell_system(seconds: i64) -> Result<(), Status> {
 async fn serve(clock: Shared, mut client: real_time_clock::Exp<states::Ready>) {
     loop {
         client = match client.receive_async().await {
-            ExpReady::GetTime { next } => {
-                let read = clock.borrow_mut().read();
-                match read {
-                    Ok(seconds) => next.time(seconds),
-                    Err(trouble) => next.failed(error(trouble)),
-                }
-            }
+            ExpReady::GetTime { next } => match clock.read() {
+                Ok(seconds) => next.time(seconds),
+                Err(trouble) => next.failed(error(trouble)),
+            },
             ExpReady::SetTime { seconds, next } => {
-                let set = clock.borrow_mut().set(seconds);
-                match set.map_err(error).and_then(|()| tell_system(seconds).map_err(|_| ClockError::OutOfRange)) {
+                match clock
+                    .set(seconds)
+                    .map_err(error)
+                    .and_then(|()| tell_system(seconds).map_err(|_| ClockError::OutOfRange))
+                {
                     Ok(()) => next.done(),
                     Err(error) => next.failed(error),
                 }

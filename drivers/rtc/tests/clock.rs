@@ -1,11 +1,43 @@
 //! The clock against a model of its registers, in each of its formats, and against nonsense.
 
+use std::cell::RefCell;
+
 use contracts::text::Moment;
+use layout::Access;
 use rtc::cmos::{Clock, Ports, Trouble};
 
 const BINARY: u8 = 0x04;
 const HOURS_24: u8 = 0x02;
 const CENTURY: u8 = 0x32;
+
+/// A clock, by the number of its registers.
+trait Device {
+    fn read(&mut self, register: u8) -> u8;
+    fn write(&mut self, register: u8, value: u8);
+    fn pause(&mut self);
+}
+
+struct Reached<D>(RefCell<D>);
+
+impl<D: Device> Access<u8> for Reached<D> {
+    fn read(&self, offset: u64) -> u8 {
+        self.0.borrow_mut().read(offset.try_into().expect("registers have small numbers"))
+    }
+
+    fn write(&self, offset: u64, value: u8) {
+        self.0.borrow_mut().write(offset.try_into().expect("registers have small numbers"), value);
+    }
+}
+
+impl<D: Device> Ports for Reached<D> {
+    fn pause(&self) {
+        self.0.borrow_mut().pause();
+    }
+}
+
+fn clock<D: Device>(device: D, century_register: Option<u8>) -> Clock<Reached<D>> {
+    Clock::new(Reached(RefCell::new(device)), century_register)
+}
 
 struct Model {
     registers: [u8; 128],
@@ -30,7 +62,7 @@ impl Model {
     }
 }
 
-impl Ports for &mut Model {
+impl Device for &mut Model {
     fn read(&mut self, register: u8) -> u8 {
         match &mut self.ticks_in {
             Some(0) => {
@@ -91,15 +123,15 @@ fn what_is_set_is_read_in_every_format() {
     for format in [0, BINARY, HOURS_24, BINARY | HOURS_24] {
         for time in TIMES {
             let mut model = Model::new(format);
-            let mut clock = Clock::new(&mut model, Some(CENTURY));
-            assert_eq!(clock.set(unix(time)), Ok(()), "{time} in format {format}");
-            assert_eq!(clock.read(), Ok(unix(time)));
+            let with_century = clock(&mut model, Some(CENTURY));
+            assert_eq!(with_century.set(unix(time)), Ok(()), "{time} in format {format}");
+            assert_eq!(with_century.read(), Ok(unix(time)));
             assert_eq!(model.registers[0x0b], format);
             // Without the century the same, for a hundred years.
-            let mut clock = Clock::new(&mut model, None);
+            let without = clock(&mut model, None);
             let has_century = !(1970..2070).contains(&Moment::from_unix(unix(time)).year);
-            assert_eq!(clock.read() != Ok(unix(time)), has_century);
-            assert_eq!(clock.set(unix(time)), if has_century { Err(Trouble::OutOfRange) } else { Ok(()) });
+            assert_eq!(without.read() != Ok(unix(time)), has_century);
+            assert_eq!(without.set(unix(time)), if has_century { Err(Trouble::OutOfRange) } else { Ok(()) });
         }
     }
 }
@@ -108,7 +140,7 @@ fn what_is_set_is_read_in_every_format() {
 fn hours_before_and_after_noon() {
     for (register, hour) in [(0x12, 0), (0x01, 1), (0x11, 11), (0x92, 12), (0x81, 13), (0x91, 23)] {
         let mut model = Model::with(0, &[(4, register), (7, 1), (8, 1), (9, 0)]);
-        let told = Clock::new(&mut model, None).read();
+        let told = clock(&mut model, None).read();
         assert_eq!(told, Ok(unix("2000-01-01 00:00:00") + hour * 3600), "{register:#x}");
     }
 }
@@ -117,7 +149,7 @@ fn hours_before_and_after_noon() {
 fn a_register_that_holds_no_century_is_ignored() {
     for century in [0x00, 0x18, 0xff, 0xaa] {
         let mut model = Model::with(HOURS_24, &[(7, 1), (8, 1), (9, 0x26), (CENTURY, century)]);
-        assert_eq!(Clock::new(&mut model, Some(CENTURY)).read(), Ok(unix("2026-01-01 00:00:00")));
+        assert_eq!(clock(&mut model, Some(CENTURY)).read(), Ok(unix("2026-01-01 00:00:00")));
     }
 }
 
@@ -127,7 +159,7 @@ fn the_time_is_read_whole_whenever_it_changes() {
         let values = [(0, 0x59), (2, 0x07), (4, 0x08), (7, 0x21), (8, 0x11), (9, 0x26), (CENTURY, 0x20), (0x0a, 0x80)];
         let mut model = Model::with(HOURS_24, &values);
         model.ticks_in = Some(ticks_in);
-        let told = Clock::new(&mut model, Some(CENTURY)).read().unwrap();
+        let told = clock(&mut model, Some(CENTURY)).read().unwrap();
         let before = unix("2026-11-21 08:07:59");
         assert!([before, before + 1].contains(&told), "{told} with a tick after {ticks_in} reads");
     }
@@ -136,7 +168,7 @@ fn the_time_is_read_whole_whenever_it_changes() {
 #[test]
 fn what_cannot_be_is_no_time() {
     let good = [(0, 0x01), (2, 0x02), (4, 0x03), (7, 0x04), (8, 0x05), (9, 0x06), (CENTURY, 0x20)];
-    assert!(Clock::new(&mut Model::with(HOURS_24, &good), Some(CENTURY)).read().is_ok());
+    assert!(clock(&mut Model::with(HOURS_24, &good), Some(CENTURY)).read().is_ok());
     let wrong: [(u8, u8); 14] = [
         (0, 0x60),
         (0, 0x0a),
@@ -156,7 +188,7 @@ fn what_cannot_be_is_no_time() {
     for (register, value) in wrong {
         let mut model = Model::with(HOURS_24, &good);
         model.registers[usize::from(register)] = value;
-        let told = Clock::new(&mut model, Some(CENTURY)).read();
+        let told = clock(&mut model, Some(CENTURY)).read();
         assert_eq!(told, Err(Trouble::NoTime), "{value:#x} in register {register}");
     }
     // The 29th of February of a year that has none; 31st of April; hours of the other format.
@@ -172,43 +204,43 @@ fn what_cannot_be_is_no_time() {
         for (register, value) in values {
             model.registers[usize::from(register as u8)] = value;
         }
-        assert_eq!(Clock::new(&mut model, Some(CENTURY)).read(), Err(Trouble::NoTime), "{values:x?}");
+        assert_eq!(clock(&mut model, Some(CENTURY)).read(), Err(Trouble::NoTime), "{values:x?}");
     }
 }
 
 #[test]
 fn a_clock_without_power_or_not_there_says_so() {
     let mut model = Model::with(HOURS_24, &[(7, 1), (8, 1), (0x0d, 0)]);
-    assert_eq!(Clock::new(&mut model, None).read(), Err(Trouble::PowerLost));
+    assert_eq!(clock(&mut model, None).read(), Err(Trouble::PowerLost));
 
     struct Nothing;
-    impl Ports for Nothing {
+    impl Device for Nothing {
         fn read(&mut self, _: u8) -> u8 {
             0xff
         }
         fn write(&mut self, _: u8, _: u8) {}
         fn pause(&mut self) {}
     }
-    assert_eq!(Clock::new(Nothing, Some(CENTURY)).read(), Err(Trouble::NoClock));
-    assert_eq!(Clock::new(Nothing, Some(CENTURY)).set(0), Err(Trouble::NoClock));
-    assert_eq!(Clock::new(Nothing, Some(CENTURY)).set(-1), Err(Trouble::OutOfRange));
+    assert_eq!(clock(Nothing, Some(CENTURY)).read(), Err(Trouble::NoClock));
+    assert_eq!(clock(Nothing, Some(CENTURY)).set(0), Err(Trouble::NoClock));
+    assert_eq!(clock(Nothing, Some(CENTURY)).set(-1), Err(Trouble::OutOfRange));
 
     struct Zeroes;
-    impl Ports for Zeroes {
+    impl Device for Zeroes {
         fn read(&mut self, _: u8) -> u8 {
             0
         }
         fn write(&mut self, _: u8, _: u8) {}
         fn pause(&mut self) {}
     }
-    assert_eq!(Clock::new(Zeroes, None).read(), Err(Trouble::PowerLost));
-    assert_eq!(Clock::new(Zeroes, None).set(0), Err(Trouble::NotKept));
+    assert_eq!(clock(Zeroes, None).read(), Err(Trouble::PowerLost));
+    assert_eq!(clock(Zeroes, None).set(0), Err(Trouble::NotKept));
 }
 
 #[test]
 fn registers_that_change_without_end_are_no_time() {
     struct Restless(u64);
-    impl Ports for Restless {
+    impl Device for Restless {
         fn read(&mut self, register: u8) -> u8 {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let random = (self.0 >> 56) as u8;
@@ -218,7 +250,7 @@ fn registers_that_change_without_end_are_no_time() {
         fn pause(&mut self) {}
     }
     for seed in 0..200 {
-        assert!(Clock::new(Restless(seed), Some(CENTURY)).read().is_err());
-        assert!(Clock::new(Restless(seed), Some(CENTURY)).set(1).is_err());
+        assert!(clock(Restless(seed), Some(CENTURY)).read().is_err());
+        assert!(clock(Restless(seed), Some(CENTURY)).set(1).is_err());
     }
 }

@@ -23,5 +23,5 @@ pub fn main(startup: Startup) -> i32 {
         NO_TERMINAL => None,
         _ => Some((size(startup.columns), size(startup.rows))),
     };
-    console_server::run(startup.clients, port::Port::open(screen), startup.colours)
+    console_server::run(startup.clients, port::Port::open(&startup.port, screen), startup.colours)
 }

@@ -8,11 +8,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::task::{Context, Poll, Waker};
 
-use sip::hardware::{Hardware, Interrupt, Registers};
+use sip::device::Declared;
+use sip::hardware::{Interrupt, IoPortRange};
 use sip::sync::{Event, Mutex};
 use sip::{Deadline, Status};
 use terminal::serial::Unquote;
-use uart_16550::{NoDevice, Ports, Uart};
+use uart_16550::{NoDevice, Uart};
+
+use crate::devices;
 
 /// Bytes that wait for the server; more stay in the device, and then with the sender.
 const INPUT_BYTES: usize = 4096;
@@ -23,22 +26,8 @@ const LOOK_AGAIN_AFTER_MS: u64 = 100;
 /// How often in a row the device may say that there is more to do before it is given up.
 const ROUNDS: usize = 1_000;
 
-/// Registers through the kernel.
-struct Window(Registers);
-
-impl Ports for Window {
-    fn read(&mut self, offset: u8) -> u8 {
-        self.0.read8(offset.into()).unwrap_or(u8::MAX)
-    }
-
-    fn write(&mut self, offset: u8, value: u8) {
-        // The offset lies in the range, which the manifest gives.
-        let _ = self.0.write8(offset.into(), value);
-    }
-}
-
 struct Line {
-    uart: Uart<Window>,
+    uart: Uart<IoPortRange>,
     input: Vec<u8>,
     reader: Option<Waker>,
     /// The device is gone.
@@ -64,11 +53,10 @@ pub struct Port {
 
 impl Port {
     /// Opens the device and starts the thread that waits for it.
-    pub fn open(screen: Option<(u32, u32)>) -> Result<Port, Status> {
-        let hardware = Hardware::open(crate::devices::PORT as usize)?;
-        let (window, interrupt) = (Window(hardware.range(0)?), hardware.interrupt(0)?);
+    pub fn open(device: &Declared<devices::Port>, screen: Option<(u32, u32)>) -> Result<Port, Status> {
+        let devices::Port { registers, line: interrupt } = device.open()?;
         let mut input = Vec::new();
-        let uart = Uart::start(window, &mut input).map_err(|NoDevice| Status::DeviceError)?;
+        let uart = Uart::start(registers, &mut input).map_err(|NoDevice| Status::DeviceError)?;
         let line = Line { uart, input, reader: None, lost: false };
         let shared = Arc::new(Shared { line: Mutex::new(line), room: Event::auto()? });
         let waiting = Arc::clone(&shared);

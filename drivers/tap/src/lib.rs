@@ -21,20 +21,17 @@ use core::task::Poll;
 
 use contracts::service_provider::{self, ConnectError, StartError};
 use contracts::{nic_device, report};
-use sip::device::Device;
+use sip::device::{Declared, Device};
 use sip::exheap::ExVec;
-use sip::{Deadline, Status, executor};
+use sip::{Status, executor};
 
 use link::Link;
 
 sip::startup!();
 
-/// When a device whose last driver is just ending is tried again.
-const AGAIN_AFTER_MS: u64 = 1;
-
 /// Serves the interface until the one who hands over clients is gone.
 pub fn main(startup: Startup) -> i32 {
-    let link = match open() {
+    let link = match open(&startup.interface) {
         Ok(link) => Rc::new(link),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
@@ -48,14 +45,9 @@ pub fn main(startup: Startup) -> i32 {
     executor::block_on(serve(startup.clients.ready(), link)).unwrap_or(1)
 }
 
-fn open() -> Result<Link, String> {
+fn open(interface: &Declared<Device>) -> Result<Link, String> {
     let refused = |status: Status| format!("the TAP interface cannot be opened: {}", status.text());
-    let device = loop {
-        match Device::open(devices::INTERFACE as usize) {
-            Err(Status::Busy) => sip::thread::sleep(Deadline::after_ms(AGAIN_AFTER_MS)),
-            other => break other.map_err(refused)?,
-        }
-    };
+    let device = interface.open_when_free().map_err(refused)?;
     let description = device.describe().map_err(refused)?;
     Link::new(device, &description)
         .map_err(|_| String::from("the device carries no packets; name a TAP interface for it in the system manifest"))
@@ -82,7 +74,7 @@ async fn serve(provider: service_provider::Exp<service_provider::states::Ready>,
 async fn accept(mut provider: service_provider::Exp<service_provider::states::Ready>, link: Rc<Link>) {
     loop {
         provider = match provider.receive_async().await {
-            service_provider::ExpReady::Connect { path, rest, endpoint, next } if (rest as usize) < path.len() => {
+            service_provider::ExpReady::Connect { path, rest, endpoint, next, .. } if (rest as usize) < path.len() => {
                 next.nack(ConnectError::NotFound, endpoint)
             }
             service_provider::ExpReady::Connect { endpoint, next, .. } if link.is_taken() => {

@@ -15,6 +15,7 @@ use alloc::sync::Arc;
 
 use contracts::disk::DiskError;
 use disk_server::{Medium, SECTOR_BYTES, Shape, Transferred};
+use sip::device::Declared;
 use sip::exheap::{ExVec, Lent};
 use sip::hardware::DmaBlock;
 use sip_virtio::{Direction, Running, System};
@@ -36,11 +37,11 @@ struct VirtioDisk {
 
 /// Serves the disk until the one who hands over clients is gone.
 pub fn main(startup: Startup) -> i32 {
-    disk_server::run(startup.clients, open)
+    disk_server::run(startup.clients, || open(&startup.disk))
 }
 
-fn open() -> Result<VirtioDisk, String> {
-    let (system, running) = Running::start(devices::DISK as usize, Core::start)?;
+fn open(device: &Declared<System>) -> Result<VirtioDisk, String> {
+    let (system, running) = Running::start(device, Core::start)?;
     let (shape, needs_flush) = running.with(|core| {
         let (size_bytes, read_only) = (core.size_bytes(), core.is_read_only());
         (Shape { size_bytes, sector_bytes: SECTOR_BYTES, read_only }, core.needs_flush())

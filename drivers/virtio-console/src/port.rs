@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::task::{Context, Poll};
 
 use sip::Status;
+use sip::device::Declared;
 use sip::exheap::ExVec;
 use sip::hardware::DmaBlock;
 use sip_virtio::{Running, System};
@@ -35,8 +36,8 @@ pub struct Port {
 impl Port {
     /// Opens the device and starts the thread that waits for it. `screen` is what the machine was told of the
     /// terminal, if there is one.
-    pub fn open(screen: Option<(u32, u32)>) -> Result<Port, Status> {
-        let started = Running::start(crate::devices::PORT as usize, Core::start);
+    pub fn open(device: &Declared<System>, screen: Option<(u32, u32)>) -> Result<Port, Status> {
+        let started = Running::start(device, Core::start);
         let (system, running) = started.map_err(|explanation| {
             contracts::report::error(format_args!("{explanation}"));
             Status::DeviceError

@@ -16,8 +16,9 @@ use alloc::vec::Vec;
 use bus_server::{Found, Silencer, not_offered, record};
 use contracts::device_bus::{BusDevice, RangeKind};
 use contracts::report;
+use sip::device::Declared;
 use sip::hardware::bus::{Bus, DeviceNumber};
-use sip::hardware::{Hardware, Registers};
+use sip::hardware::{IoMemoryRange, IoRange};
 use sip::{Deadline, Status};
 use virtio_bus::slot::{self, Device};
 use virtio_bus::{Names, silence};
@@ -28,22 +29,18 @@ sip::startup!();
 const PAUSE_NS: u64 = 100_000;
 
 /// The registers of a slot, through the kernel.
-struct Slot<'a>(&'a Registers);
+type Registers = slot::Registers<IoMemoryRange>;
 
-impl slot::Registers for Slot<'_> {
-    fn read(&mut self, offset: u64) -> u32 {
-        self.0.read32(offset).unwrap_or(u32::MAX)
-    }
-}
+/// The status of the device in a slot.
+struct DeviceStatus<'a>(&'a Registers);
 
-impl virtio_bus::Status for Slot<'_> {
+impl virtio_bus::Status for DeviceStatus<'_> {
     fn read(&mut self) -> u32 {
-        self.0.read32(slot::STATUS).unwrap_or(u32::MAX)
+        self.0.status().read()
     }
 
     fn write(&mut self, status: u32) {
-        // What cannot be written does not read as it should either.
-        let _ = self.0.write32(slot::STATUS, status);
+        self.0.status().write(status);
     }
 
     fn pause(&mut self) {
@@ -58,29 +55,30 @@ impl Silencer for Slots {
     fn silence(&mut self, device: DeviceNumber) -> Result<(), String> {
         // The kernel names devices that were published.
         let Some((name, registers)) = self.0.get(&device) else { return Ok(()) };
-        silence(&mut Slot(registers)).map_err(|_| format!("{name} does not reset"))
+        silence(&mut DeviceStatus(registers)).map_err(|_| format!("{name} does not reset"))
     }
 }
 
 /// Publishes the devices, and serves clients until the one who hands them over is gone.
 pub fn main(startup: Startup) -> i32 {
-    bus_server::run(startup.clients, find)
+    bus_server::run(startup.clients, || find(&startup.virtio_mmio))
 }
 
-fn find() -> Result<Found<Slots>, String> {
+fn find(device: &Declared<Bus>) -> Result<Found<Slots>, String> {
     let refused = |status: Status| format!("the virtio-mmio bus cannot be opened: {}", status.text());
-    let hardware = Hardware::open(devices::VIRTIO_MMIO as usize).map_err(refused)?;
-    let bus = Bus::new(hardware.clone());
-    let mut slots: Vec<(usize, Registers)> = Vec::new();
+    let bus = device.open().map_err(refused)?;
+    let hardware = bus.hardware().clone();
+    let mut slots: Vec<(usize, IoMemoryRange)> = Vec::new();
     for number in 0..hardware.range_count() {
-        slots.push((number, hardware.range(number).map_err(refused)?));
+        let range = hardware.range(number).and_then(IoMemoryRange::try_from);
+        slots.push((number, range.map_err(refused)?));
     }
     // A machine puts its first device into the last slot.
-    slots.sort_by_key(|(_, registers)| core::cmp::Reverse(registers.base()));
+    slots.sort_by_key(|(_, range)| core::cmp::Reverse(range.base()));
     let mut names = Names::new();
     let mut found = Found { bus, devices: Vec::new(), silencer: Slots(BTreeMap::new()) };
-    for (number, registers) in slots {
-        if let Some(device) = look_into(&mut found, &mut names, number, registers) {
+    for (number, range) in slots {
+        if let Some(device) = look_into(&mut found, &mut names, number, range) {
             found.devices.push(device);
         }
     }
@@ -88,16 +86,17 @@ fn find() -> Result<Found<Slots>, String> {
 }
 
 /// What is said of the device in a slot, which is published if it can be used. `None` for an empty slot.
-fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, registers: Registers) -> Option<BusDevice> {
+fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, slot: IoMemoryRange) -> Option<BusDevice> {
     let place = format!("slot {number}");
-    let range = bus_server::range(registers.base(), registers.bytes(), RangeKind::Memory);
-    let probed = match registers.bytes() {
-        ..slot::LEAST_BYTES => Err(String::from("the slot is too short for a virtio device")),
-        _ => slot::probe(&mut Slot(&registers)).map_err(|trouble| format!("{trouble}")),
-    };
+    let range = bus_server::range(slot.base(), slot.bytes(), RangeKind::Memory);
+    let registers = slot.mapped().map_err(|_| String::from("the slot is too short for a virtio device"));
+    let probed = registers.and_then(|registers: Registers| match slot::probe(&registers) {
+        Ok(device) => Ok(device.map(|device| (device, registers))),
+        Err(trouble) => Err(format!("{trouble}")),
+    });
     let (device, published) = match probed {
         Ok(None) => return None,
-        Ok(Some(device)) => {
+        Ok(Some((device, registers))) => {
             let published = publish(found, names, device.device_id, number, registers);
             (Some(device), published)
         }
@@ -128,9 +127,9 @@ fn publish(
     let (name, publication) = bus_server::publish(&found.bus, || names.next(device_id))?;
     let is_adopted = publication.adopted().is_some();
     if !is_adopted {
-        silence(&mut Slot(&registers)).map_err(|_| String::from("it does not reset"))?;
+        silence(&mut DeviceStatus(&registers)).map_err(|_| String::from("it does not reset"))?;
     }
-    publication.add_range(number, 0, registers.bytes()).map_err(not_offered)?;
+    publication.add_range(number, 0, registers.access().bytes()).map_err(not_offered)?;
     if !is_adopted {
         publication.add_interrupt(number).map_err(not_offered)?;
     }

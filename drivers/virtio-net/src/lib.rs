@@ -70,7 +70,7 @@ impl Core for Nic {
 
 /// Serves the interface until the one who hands over clients is gone.
 pub fn main(startup: Startup) -> i32 {
-    let (system, running) = match Running::start(devices::INTERFACE as usize, Nic::start) {
+    let (system, running) = match Running::start(&startup.interface, Nic::start) {
         Ok(started) => started,
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
@@ -92,7 +92,7 @@ async fn accept(
 ) {
     loop {
         provider = match provider.receive_async().await {
-            service_provider::ExpReady::Connect { path, rest, endpoint, next } if (rest as usize) < path.len() => {
+            service_provider::ExpReady::Connect { path, rest, endpoint, next, .. } if (rest as usize) < path.len() => {
                 next.nack(ConnectError::NotFound, endpoint)
             }
             service_provider::ExpReady::Connect { endpoint, next, .. } => {

@@ -33,7 +33,7 @@ struct Source {
 
 /// Serves random bytes until the one who hands over clients is gone.
 pub fn main(startup: Startup) -> i32 {
-    let source = match Running::start(devices::SOURCE as usize, Core::start) {
+    let source = match Running::start(&startup.source, Core::start) {
         Ok((system, running)) => Rc::new(Source { system, running }),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {

@@ -49,4 +49,4 @@ mod register;
 
 pub use field::{Field, Order};
 pub use layout_macros::{Record, bits, registers};
-pub use register::{Access, Map, ReadOnly, ReadWrite, Register, Value, Word, WriteOnly};
+pub use register::{Access, Map, ReadOnly, ReadWrite, Readable, Register, Value, Word, Writable, WriteOnly};

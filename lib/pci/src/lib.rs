@@ -55,6 +55,17 @@ impl fmt::Display for Address {
     }
 }
 
+/// The ports through which a PC reaches the configuration space (3.2.2.3.2): one selects, the other is what it selected.
+#[layout::registers(bytes = 8)]
+pub struct ConfigurationPorts {
+    /// An [`Address::port_selector`].
+    #[at(0)]
+    pub selector: ReadWrite<u32>,
+    /// The selected register.
+    #[at(4)]
+    pub register: ReadWrite<u32>,
+}
+
 /// Access to configuration registers of 32 bits, at offsets that are multiples of 4 and below 256. Where no
 /// function answers, all bits read as 1.
 pub trait ConfigurationSpace {

@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+use layout::Map;
+use virtio_bus::common;
+
 use crate::capabilities::{self, Capability};
 use crate::{Address, Bar, ConfigurationSpace, Function, Span};
 
@@ -14,11 +17,6 @@ const COMMON: u32 = 1;
 const NOTIFICATION: u32 = 2;
 const INTERRUPT_STATUS: u32 = 3;
 const DEVICE: u32 = 4;
-
-/// Registers up to and with `queue_device`.
-const COMMON_BYTES: u64 = 56;
-/// Of the status in the common registers.
-const STATUS_OFFSET: u64 = 20;
 
 /// What kind of virtio device a function is; `None` if it is none.
 pub fn device_id(function: &Function) -> Option<u32> {
@@ -79,7 +77,7 @@ impl Structures {
             }
             None
         };
-        let common = structure(COMMON, COMMON_BYTES, 4);
+        let common = structure(COMMON, <common::Registers<()> as Map>::BYTES, 4);
         let notification = structure(NOTIFICATION, 2, 2);
         let interrupt_status = structure(INTERRUPT_STATUS, 1, 1);
         let device = structure(DEVICE, 1, 4);
@@ -105,7 +103,7 @@ impl Structures {
 
     /// Address of the device's status, a byte.
     pub fn status(&self) -> u64 {
-        self.common.base + STATUS_OFFSET
+        self.common.base + common::Registers::over(()).status().offset()
     }
 }
 

@@ -1,19 +1,22 @@
 //! The serial port of a PC: a 16550 with FIFOs, over whatever reaches its eight registers.
 //!
-//! Key types: [`Uart`], [`Ports`] (the access to registers). Everything here ends after a bounded number of
+//! Key types: [`Uart`], [`Registers`] (the map of its registers). Everything here ends after a bounded number of
 //! accesses, whatever the device answers. (The crate `uart_16550` waits for the device without a bound, and its
-//! accesses are unsafe functions, which a driver may not implement.) Register names and bits: National
-//! Semiconductor, *PC16550D*, 1995, section 8. Deliberately not here: waiting, and what the bytes mean.
+//! accesses are unsafe functions, which a driver may not implement.) Deliberately not here: waiting, and what the
+//! bytes mean.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-mod registers;
+pub mod registers;
 
 use alloc::vec::Vec;
 
-use registers::{fifo, identification, interrupts, line, line_control, modem_control, offset};
+use layout::Access;
+
+pub use registers::Registers;
+use registers::{FIFOS_ON, Fifo, Interrupts, LineControl, LineStatus, ModemControl, TRIGGER_8, cause};
 
 /// Bytes that the transmitter takes at once when it is empty.
 pub const FIFO_BYTES: usize = 16;
@@ -22,13 +25,12 @@ const CAUSES: usize = 32;
 /// How many bytes are read from the receiver in a row: more than any FIFO holds.
 const RECEIVED_IN_A_ROW: usize = 256;
 
-/// Access to the registers, by their offset (0 to 7).
-pub trait Ports {
-    /// Reads one; what cannot be read is 0xff, as where no device answers.
-    fn read(&mut self, offset: u8) -> u8;
-    /// Writes one.
-    fn write(&mut self, offset: u8, value: u8);
-}
+/// A character has 8 bits.
+const BITS_8: LineControl = LineControl::NONE.with_character(3);
+/// Somebody is here, and the interrupt line is connected.
+const READY: ModemControl = ModemControl::NONE.with_terminal_ready(true).with_interrupt_line(true);
+/// As a register reads where no device answers.
+const NOBODY: u8 = u8::MAX;
 
 /// No serial port answers at these registers, or not any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,40 +49,41 @@ pub struct Served {
 
 /// A serial port.
 #[derive(Debug)]
-pub struct Uart<P> {
-    ports: P,
+pub struct Uart<A> {
+    registers: Registers<A>,
     /// The interrupt enable register as it was written.
-    interrupts: u8,
+    interrupts: Interrupts,
     receiving: bool,
 }
 
-impl<P: Ports> Uart<P> {
+impl<A: Access<u8>> Uart<A> {
     /// Takes over a port and sets it up: 115,200 baud, 8 bits, no parity, FIFOs, interrupts off. Bytes that had
     /// been received are appended to `input`.
-    pub fn start(mut ports: P, input: &mut Vec<u8>) -> Result<Uart<P>, NoDevice> {
-        ports.write(offset::LINE_CONTROL, line_control::BITS_8);
+    pub fn start(registers: Registers<A>, input: &mut Vec<u8>) -> Result<Uart<A>, NoDevice> {
+        registers.line_control().write(BITS_8);
         // Nothing hangs on the scratch register, so a device that keeps its bytes is there.
         for pattern in [0x5a, 0xa5] {
-            ports.write(offset::SCRATCH, pattern);
-            if ports.read(offset::SCRATCH) != pattern {
+            registers.scratch().write(pattern);
+            if registers.scratch().read() != pattern {
                 return Err(NoDevice);
             }
         }
-        ports.write(offset::INTERRUPTS, 0);
-        ports.write(offset::LINE_CONTROL, line_control::DIVISOR | line_control::BITS_8);
-        ports.write(offset::DIVISOR_LOW, 1);
-        ports.write(offset::DIVISOR_HIGH, 0);
-        ports.write(offset::LINE_CONTROL, line_control::BITS_8);
-        let had_fifos = ports.read(offset::IDENTIFICATION) & identification::FIFOS == identification::FIFOS;
-        let mut uart = Uart { ports, interrupts: 0, receiving: false };
+        registers.interrupts().write(Interrupts::NONE);
+        registers.line_control().write(BITS_8.with_divisor(true));
+        registers.divisor_low().write(1);
+        registers.divisor_high().write(0);
+        registers.line_control().write(BITS_8);
+        let had_fifos = registers.identification().read().fifos() == FIFOS_ON;
+        let mut uart = Uart { registers, interrupts: Interrupts::NONE, receiving: false };
+        let on = Fifo::NONE.with_enable(true);
         if !had_fifos {
             // Switching the FIFOs on empties them, so what has been received is read just before.
             uart.receive(input, usize::MAX)?;
-            uart.ports.write(offset::FIFO, fifo::ENABLE | fifo::CLEAR_RECEIVER | fifo::CLEAR_TRANSMITTER);
+            uart.registers.fifo().write(on.with_clear_receiver(true).with_clear_transmitter(true));
         }
-        uart.ports.write(offset::FIFO, fifo::ENABLE | fifo::TRIGGER_8);
-        uart.ports.write(offset::MODEM_CONTROL, modem_control::TERMINAL_READY | modem_control::INTERRUPT_LINE);
-        uart.ports.read(offset::MODEM_STATUS);
+        uart.registers.fifo().write(on.with_trigger(TRIGGER_8));
+        uart.registers.modem_control().write(READY);
+        uart.registers.modem_status().read();
         Ok(uart)
     }
 
@@ -89,20 +92,22 @@ impl<P: Ports> Uart<P> {
     pub fn serve(&mut self, input: &mut Vec<u8>, limit: usize) -> Result<Served, NoDevice> {
         let mut served = Served::default();
         for _ in 0..CAUSES {
-            let cause = self.ports.read(offset::IDENTIFICATION);
-            if cause & identification::NONE_PENDING != 0 {
-                return if cause == u8::MAX { Err(NoDevice) } else { Ok(served) };
+            let identification = self.registers.identification().read();
+            if identification.none_pending() {
+                return if identification.bits() == NOBODY { Err(NoDevice) } else { Ok(served) };
             }
-            match cause & identification::CAUSE {
-                identification::LINE_STATUS | identification::RECEIVED | identification::RECEIVED_SOME => {
+            match identification.cause() {
+                cause::LINE_STATUS | cause::RECEIVED | cause::RECEIVED_SOME => {
                     served.overrun |= self.receive(input, limit)?;
                 }
-                identification::TRANSMITTER_EMPTY => {
+                cause::TRANSMITTER_EMPTY => {
                     served.room = true;
-                    self.set_interrupts(self.interrupts & !interrupts::TRANSMITTER_EMPTY);
+                    self.set_interrupts(self.interrupts.with_transmitter_empty(false));
                 }
                 // Reading it takes the cause away.
-                _ => drop(self.ports.read(offset::MODEM_STATUS)),
+                _ => {
+                    self.registers.modem_status().read();
+                }
             }
         }
         Ok(Served { more: true, ..served })
@@ -111,9 +116,8 @@ impl<P: Ports> Uart<P> {
     /// Lets bytes come in and interrupt.
     pub fn start_receiving(&mut self) {
         self.receiving = true;
-        self.set_interrupts(self.interrupts | interrupts::RECEIVED | interrupts::LINE_STATUS);
-        let ready = modem_control::TERMINAL_READY | modem_control::REQUEST_TO_SEND;
-        self.ports.write(offset::MODEM_CONTROL, ready | modem_control::INTERRUPT_LINE);
+        self.set_interrupts(self.interrupts.with_received(true).with_line_status(true));
+        self.registers.modem_control().write(READY.with_request_to_send(true));
     }
 
     /// Whether bytes may come in.
@@ -124,38 +128,36 @@ impl<P: Ports> Uart<P> {
     /// Asks the other side to send nothing, and leaves what comes in the device.
     fn stop_receiving(&mut self) {
         self.receiving = false;
-        self.set_interrupts(self.interrupts & !(interrupts::RECEIVED | interrupts::LINE_STATUS));
-        self.ports.write(offset::MODEM_CONTROL, modem_control::TERMINAL_READY | modem_control::INTERRUPT_LINE);
+        self.set_interrupts(self.interrupts.with_received(false).with_line_status(false));
+        self.registers.modem_control().write(READY);
     }
 
     /// Hands over the first of these bytes, at most [`FIFO_BYTES`]: how many. None if the transmitter is not
     /// empty.
     pub fn transmit(&mut self, bytes: &[u8]) -> Result<usize, NoDevice> {
-        if self.line_status()? & line::TRANSMITTER_EMPTY == 0 {
+        if !self.line_status()?.transmitter_empty() {
             return Ok(0);
         }
         let count = bytes.len().min(FIFO_BYTES);
         for &byte in &bytes[..count] {
-            self.ports.write(offset::DATA, byte);
+            self.registers.send().write(byte);
         }
         Ok(count)
     }
 
     /// Interrupts once the transmitter is empty, also if it is already: [`Served::room`].
     pub fn announce_room(&mut self) {
-        self.set_interrupts(self.interrupts | interrupts::TRANSMITTER_EMPTY);
+        self.set_interrupts(self.interrupts.with_transmitter_empty(true));
     }
 
-    fn set_interrupts(&mut self, enabled: u8) {
+    fn set_interrupts(&mut self, enabled: Interrupts) {
         self.interrupts = enabled;
-        self.ports.write(offset::INTERRUPTS, enabled);
+        self.registers.interrupts().write(enabled);
     }
 
-    fn line_status(&mut self) -> Result<u8, NoDevice> {
-        match self.ports.read(offset::LINE_STATUS) {
-            u8::MAX => Err(NoDevice),
-            status => Ok(status),
-        }
+    fn line_status(&mut self) -> Result<LineStatus, NoDevice> {
+        let status = self.registers.line_status().read();
+        if status.bits() == NOBODY { Err(NoDevice) } else { Ok(status) }
     }
 
     /// Reads what was received. Whether bytes were lost.
@@ -167,13 +169,12 @@ impl<P: Ports> Uart<P> {
                 break;
             }
             let status = self.line_status()?;
-            overrun |= status & line::OVERRUN != 0;
-            if status & line::RECEIVED == 0 {
+            overrun |= status.overrun();
+            if !status.received() {
                 break;
             }
-            let byte = self.ports.read(offset::DATA);
-            // A break is a line held low, which looks like a zero byte.
-            if status & line::BREAK == 0 {
+            let byte = self.registers.received().read();
+            if !status.is_break() {
                 input.push(byte);
             }
         }

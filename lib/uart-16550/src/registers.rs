@@ -1,71 +1,148 @@
-//! Offsets of the registers, and their bits.
+//! The registers and their bits (National Semiconductor, *PC16550D*, 1995, section 8).
 
-/// Registers by offset. Some share one.
-pub mod offset {
-    pub const DATA: u8 = 0;
-    pub const DIVISOR_LOW: u8 = 0;
-    pub const INTERRUPTS: u8 = 1;
-    pub const DIVISOR_HIGH: u8 = 1;
-    /// When read.
-    pub const IDENTIFICATION: u8 = 2;
-    /// When written.
-    pub const FIFO: u8 = 2;
-    pub const LINE_CONTROL: u8 = 3;
-    pub const MODEM_CONTROL: u8 = 4;
-    pub const LINE_STATUS: u8 = 5;
-    pub const MODEM_STATUS: u8 = 6;
-    pub const SCRATCH: u8 = 7;
+/// The port.
+#[layout::registers(bytes = 8)]
+pub struct Registers {
+    /// A byte that was received.
+    #[at(0)]
+    pub received: ReadOnly<u8>,
+    /// A byte to be sent.
+    #[at(0)]
+    pub send: WriteOnly<u8>,
+    /// What interrupts.
+    #[at(1)]
+    pub interrupts: ReadWrite<Interrupts>,
+    /// Why it interrupts.
+    #[at(2)]
+    pub identification: ReadOnly<Identification>,
+    /// How the FIFOs work.
+    #[at(2)]
+    pub fifo: WriteOnly<Fifo>,
+    /// What a character looks like on the line.
+    #[at(3)]
+    pub line_control: ReadWrite<LineControl>,
+    /// What the modem is told.
+    #[at(4)]
+    pub modem_control: ReadWrite<ModemControl>,
+    /// What goes on on the line.
+    #[at(5)]
+    pub line_status: ReadOnly<LineStatus>,
+    /// What the modem tells; reading it ends its interrupt.
+    #[at(6)]
+    pub modem_status: ReadOnly<u8>,
+    /// Keeps a byte, for nothing.
+    #[at(7)]
+    pub scratch: ReadWrite<u8>,
+    /// By what the clock of 115,200 Hz is divided: the lower half. In place of the data, while
+    /// [`LineControl::divisor`] is set.
+    #[at(0, bank = "divisor")]
+    pub divisor_low: ReadWrite<u8>,
+    /// The upper half, in place of the interrupts.
+    #[at(1, bank = "divisor")]
+    pub divisor_high: ReadWrite<u8>,
 }
 
 /// Interrupt enable register.
-pub mod interrupts {
-    pub const RECEIVED: u8 = 1 << 0;
-    pub const TRANSMITTER_EMPTY: u8 = 1 << 1;
-    pub const LINE_STATUS: u8 = 1 << 2;
+#[layout::bits(u8)]
+pub struct Interrupts {
+    /// A byte was received.
+    #[bit(0)]
+    pub received: bool,
+    /// There is room for bytes to send.
+    #[bit(1)]
+    pub transmitter_empty: bool,
+    /// Something is wrong on the line.
+    #[bit(2)]
+    pub line_status: bool,
 }
 
 /// Interrupt identification register.
-pub mod identification {
-    pub const NONE_PENDING: u8 = 1 << 0;
-    pub const CAUSE: u8 = 0x0e;
-    pub const TRANSMITTER_EMPTY: u8 = 0x02;
-    pub const RECEIVED: u8 = 0x04;
-    pub const LINE_STATUS: u8 = 0x06;
-    /// Fewer than the trigger level, and no more for a while.
-    pub const RECEIVED_SOME: u8 = 0x0c;
-    /// Both bits: the FIFOs are on.
-    pub const FIFOS: u8 = 0xc0;
+#[layout::bits(u8)]
+pub struct Identification {
+    /// Nothing interrupts.
+    #[bit(0)]
+    pub none_pending: bool,
+    /// What does: see [`cause`].
+    #[bits(1..=3)]
+    pub cause: u8,
+    /// 3: the FIFOs are on.
+    #[bits(6..=7)]
+    pub fifos: u8,
 }
+
+/// Values of [`Identification::cause`].
+pub mod cause {
+    /// There is room for bytes to send.
+    pub const TRANSMITTER_EMPTY: u8 = 1;
+    /// A byte was received, or as many as were to trigger.
+    pub const RECEIVED: u8 = 2;
+    /// Something is wrong on the line.
+    pub const LINE_STATUS: u8 = 3;
+    /// Fewer than the trigger level, and no more for a while.
+    pub const RECEIVED_SOME: u8 = 6;
+}
+
+/// [`Identification::fifos`] when they are on.
+pub const FIFOS_ON: u8 = 3;
 
 /// FIFO control register.
-pub mod fifo {
-    pub const ENABLE: u8 = 1 << 0;
-    pub const CLEAR_RECEIVER: u8 = 1 << 1;
-    pub const CLEAR_TRANSMITTER: u8 = 1 << 2;
-    /// Interrupt at 8 bytes received; the other half is for what comes until they are read.
-    pub const TRIGGER_8: u8 = 0x80;
+#[layout::bits(u8)]
+pub struct Fifo {
+    /// They are used.
+    #[bit(0)]
+    pub enable: bool,
+    /// What was received is forgotten.
+    #[bit(1)]
+    pub clear_receiver: bool,
+    /// What was to be sent is forgotten.
+    #[bit(2)]
+    pub clear_transmitter: bool,
+    /// At how many bytes received it interrupts; [`TRIGGER_8`].
+    #[bits(6..=7)]
+    pub trigger: u8,
 }
 
+/// Interrupt at 8 bytes received; the other half of the FIFO is for what comes until they are read.
+pub const TRIGGER_8: u8 = 2;
+
 /// Line control register.
-pub mod line_control {
-    /// 8 bits, no parity, 1 stop bit.
-    pub const BITS_8: u8 = 0x03;
+#[layout::bits(u8)]
+pub struct LineControl {
+    /// Bits of a character, from 5 (0) to 8 (3).
+    #[bits(0..=1)]
+    pub character: u8,
     /// Registers 0 and 1 are the divisor.
-    pub const DIVISOR: u8 = 0x80;
+    #[bit(7)]
+    pub divisor: bool,
 }
 
 /// Modem control register.
-pub mod modem_control {
-    pub const TERMINAL_READY: u8 = 1 << 0;
-    pub const REQUEST_TO_SEND: u8 = 1 << 1;
+#[layout::bits(u8)]
+pub struct ModemControl {
+    /// Somebody is here.
+    #[bit(0)]
+    pub terminal_ready: bool,
+    /// The other side may send.
+    #[bit(1)]
+    pub request_to_send: bool,
     /// OUT2, which on a PC connects the interrupt line.
-    pub const INTERRUPT_LINE: u8 = 1 << 3;
+    #[bit(3)]
+    pub interrupt_line: bool,
 }
 
 /// Line status register.
-pub mod line {
-    pub const RECEIVED: u8 = 1 << 0;
-    pub const OVERRUN: u8 = 1 << 1;
-    pub const BREAK: u8 = 1 << 4;
-    pub const TRANSMITTER_EMPTY: u8 = 1 << 5;
+#[layout::bits(u8)]
+pub struct LineStatus {
+    /// A byte is there.
+    #[bit(0)]
+    pub received: bool,
+    /// One was lost.
+    #[bit(1)]
+    pub overrun: bool,
+    /// The line is held low, which looks like a zero byte.
+    #[bit(4)]
+    pub is_break: bool,
+    /// The transmitter takes [`FIFO_BYTES`](crate::FIFO_BYTES).
+    #[bit(5)]
+    pub transmitter_empty: bool,
 }

@@ -1,8 +1,32 @@
 //! The port against a model of the device, and against devices that answer nonsense.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use uart_16550::{FIFO_BYTES, NoDevice, Ports, Served, Uart};
+use layout::Access;
+use uart_16550::{FIFO_BYTES, NoDevice, Registers, Served, Uart};
+
+/// A device, by the offset of its registers (0 to 7).
+trait Device {
+    fn read(&mut self, offset: u64) -> u8;
+    fn write(&mut self, offset: u64, value: u8);
+}
+
+struct Lent<'a, D>(RefCell<&'a mut D>);
+
+impl<D: Device> Access<u8> for Lent<'_, D> {
+    fn read(&self, offset: u64) -> u8 {
+        self.0.borrow_mut().read(offset)
+    }
+
+    fn write(&self, offset: u64, value: u8) {
+        self.0.borrow_mut().write(offset, value);
+    }
+}
+
+fn start<'a, D: Device>(device: &'a mut D, input: &mut Vec<u8>) -> Result<Uart<Lent<'a, D>>, NoDevice> {
+    Uart::start(Registers::over(Lent(RefCell::new(device))), input)
+}
 
 /// What the data sheet says of the registers that are used.
 #[derive(Default)]
@@ -56,8 +80,8 @@ impl Model {
     }
 }
 
-impl Ports for &mut Model {
-    fn read(&mut self, offset: u8) -> u8 {
+impl Device for Model {
+    fn read(&mut self, offset: u64) -> u8 {
         match offset {
             0 if !self.has_divisor() => self.receiver.pop_front().unwrap_or(0),
             1 if !self.has_divisor() => self.enabled,
@@ -76,7 +100,7 @@ impl Ports for &mut Model {
         }
     }
 
-    fn write(&mut self, offset: u8, value: u8) {
+    fn write(&mut self, offset: u64, value: u8) {
         match offset {
             0 if !self.has_divisor() => {
                 assert!(self.transmitter < 16, "bytes are handed over that the device has no room for");
@@ -106,12 +130,12 @@ fn what_came_before_the_driver_is_kept() {
     let mut model = Model::default();
     model.arrive(b"x");
     let mut input = Vec::new();
-    Uart::start(&mut model, &mut input).unwrap();
+    start(&mut model, &mut input).unwrap();
     assert_eq!(input, b"x");
     assert!(model.fifos && model.enabled == 0);
     // And what the last driver left in the FIFO.
     model.arrive(b"yz");
-    let mut uart = Uart::start(&mut model, &mut input).unwrap();
+    let mut uart = start(&mut model, &mut input).unwrap();
     uart.start_receiving();
     assert_eq!(uart.serve(&mut input, 100), Ok(Served::default()));
     assert_eq!(input, b"xyz");
@@ -121,9 +145,9 @@ fn what_came_before_the_driver_is_kept() {
 fn a_reader_without_room_leaves_bytes_in_the_device() {
     let mut model = Model::default();
     let mut input = Vec::new();
-    Uart::start(&mut model, &mut input).unwrap();
+    start(&mut model, &mut input).unwrap();
     model.arrive(b"0123456789");
-    let mut uart = Uart::start(&mut model, &mut input).unwrap();
+    let mut uart = start(&mut model, &mut input).unwrap();
     uart.start_receiving();
     assert_eq!(uart.serve(&mut input, 4), Ok(Served::default()));
     assert_eq!(input, b"0123");
@@ -139,9 +163,9 @@ fn a_reader_without_room_leaves_bytes_in_the_device() {
 fn lost_bytes_are_noticed() {
     let mut model = Model::default();
     let mut input = Vec::new();
-    Uart::start(&mut model, &mut input).unwrap();
+    start(&mut model, &mut input).unwrap();
     model.arrive(&[b'a'; 20]);
-    let mut uart = Uart::start(&mut model, &mut input).unwrap();
+    let mut uart = start(&mut model, &mut input).unwrap();
     uart.start_receiving();
     assert!(uart.serve(&mut input, 100).unwrap().overrun);
     assert_eq!(input.len(), 16);
@@ -153,7 +177,7 @@ fn output_goes_a_fifo_at_a_time() {
     let text: Vec<u8> = (0..100).collect();
     let mut done = 0;
     while done < text.len() {
-        let mut uart = Uart::start(&mut model, &mut Vec::new()).unwrap();
+        let mut uart = start(&mut model, &mut Vec::new()).unwrap();
         let count = uart.transmit(&text[done..]).unwrap();
         assert!(count > 0 && count <= FIFO_BYTES);
         done += count;
@@ -164,7 +188,7 @@ fn output_goes_a_fifo_at_a_time() {
         model.drain();
     }
     assert_eq!(model.sent, text);
-    let mut uart = Uart::start(&mut model, &mut Vec::new()).unwrap();
+    let mut uart = start(&mut model, &mut Vec::new()).unwrap();
     uart.announce_room();
     assert!(uart.serve(&mut Vec::new(), 1).unwrap().room);
     // Told once, as it was asked for once.
@@ -179,8 +203,8 @@ struct Nonsense {
     scratch: u8,
 }
 
-impl Ports for &mut Nonsense {
-    fn read(&mut self, offset: u8) -> u8 {
+impl Device for Nonsense {
+    fn read(&mut self, offset: u64) -> u8 {
         self.accesses += 1;
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -188,7 +212,7 @@ impl Ports for &mut Nonsense {
         if offset == 7 { self.scratch } else { (self.state >> 16) as u8 }
     }
 
-    fn write(&mut self, offset: u8, value: u8) {
+    fn write(&mut self, offset: u64, value: u8) {
         self.accesses += 1;
         if offset == 7 {
             self.scratch = value;
@@ -201,7 +225,7 @@ fn nonsense_takes_a_bounded_time() {
     for seed in 1..2_000 {
         let mut device = Nonsense { state: seed, accesses: 0, scratch: 0 };
         let mut input = Vec::new();
-        if let Ok(mut uart) = Uart::start(&mut device, &mut input) {
+        if let Ok(mut uart) = start(&mut device, &mut input) {
             uart.start_receiving();
             for _ in 0..10 {
                 let _ = uart.serve(&mut input, 1000);
@@ -217,11 +241,11 @@ fn nonsense_takes_a_bounded_time() {
 #[test]
 fn a_port_that_is_not_there_is_no_device() {
     struct Nothing;
-    impl Ports for Nothing {
-        fn read(&mut self, _: u8) -> u8 {
+    impl Device for Nothing {
+        fn read(&mut self, _: u64) -> u8 {
             0xff
         }
-        fn write(&mut self, _: u8, _: u8) {}
+        fn write(&mut self, _: u64, _: u8) {}
     }
-    assert_eq!(Uart::start(Nothing, &mut Vec::new()).map(drop), Err(NoDevice));
+    assert_eq!(start(&mut Nothing, &mut Vec::new()).map(drop), Err(NoDevice));
 }

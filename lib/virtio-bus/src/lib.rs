@@ -1,12 +1,14 @@
 //! What the buses of virtio devices share: how devices are called, what a slot in memory holds, and how a device
 //! is silenced. Numbers are those of *Virtual I/O Device (VIRTIO) Version 1.2*.
 //!
-//! Key types: [`Names`], [`slot`], [`silence`]. Deliberately not here: queues, and what the devices do.
+//! Key types: [`Names`], [`slot::Registers`] and [`common::Registers`] (a device's registers, on either bus),
+//! [`silence`]. Deliberately not here: queues, and what the devices do.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+pub mod common;
 pub mod slot;
 
 use alloc::collections::BTreeMap;

@@ -17,7 +17,7 @@ use sip::device::sockets::{
     ACCEPTED_BYTES, CONTROL, Command, ENDING, EVENT_BYTES, EVENTS, FAILURE, FIRST_AT, Failure, NAME_AT, NAME_BYTES,
     READABLE, RECORD_BYTES, SECOND_AT, TOKEN_AT, WRITABLE,
 };
-use sip::device::{Completion, Device, DeviceOperation};
+use sip::device::{Completion, Declared, Device, DeviceOperation};
 use sip::exheap::{ExVec, Lendable, Lent};
 use sip::{Deadline, Status, executor};
 
@@ -151,13 +151,8 @@ fn decoded(answer: u64) -> Result<usize, Failure> {
 
 impl Host {
     /// Opens the device. A predecessor's is closed before it can be opened.
-    pub fn open(index: usize, guard: Guard) -> Result<Rc<Host>, Status> {
-        let device = loop {
-            match Device::open(index) {
-                Err(Status::Busy) => sip::thread::sleep(Deadline::after_ms(1)),
-                other => break other?,
-            }
-        };
+    pub fn open(device: &Declared<Device>, guard: Guard) -> Result<Rc<Host>, Status> {
+        let device = device.open_when_free()?;
         Ok(Rc::new(Host {
             guard,
             device,

@@ -43,7 +43,7 @@ pub fn main(startup: Startup) -> i32 {
         Ok(guard) => guard,
         Err(explanation) => return refuse(startup.tcp, StartError::BadParameter, &explanation),
     };
-    let host = match Host::open(devices::SOCKETS as usize, guard) {
+    let host = match Host::open(&startup.sockets, guard) {
         Ok(host) => host,
         Err(status) => {
             let explanation = format!("the host's sockets cannot be used: {}", status.text());

@@ -1,53 +1,27 @@
 //! `contracts!`: contract files to Rust modules.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lang::{Colours, SourceFile};
-use proc_macro::{TokenStream, TokenTree};
+use proc_macro2::TokenStream;
+use reflection::door;
 
 /// Expands `contracts!("file-or-folder", ...)`.
 pub fn expand(input: TokenStream) -> TokenStream {
-    let code =
-        paths(input).and_then(|paths| generate(&root()?, &paths)).unwrap_or_else(|message| compile_error(&message));
-    code.parse().unwrap_or_else(|error| {
-        let message =
-            format!("the generated code cannot be read ({error}); this is a mistake of the contract compiler");
-        compile_error(&message).parse().unwrap_or_default()
-    })
+    door::code_or_error(expanded(input))
 }
 
-fn compile_error(message: &str) -> String {
-    format!("::core::compile_error! {{ {message:?} }}")
-}
+const USAGE: &str = "write contracts!(\"a.contract\", \"folder\"), with paths from the folder of Cargo.toml";
 
-/// The string literals between commas.
-fn paths(input: TokenStream) -> Result<Vec<String>, String> {
-    let usage = || "write contracts!(\"a.contract\", \"folder\"), with paths from the folder of Cargo.toml".to_string();
-    let mut paths = Vec::new();
-    for (index, token) in input.into_iter().enumerate() {
-        match token {
-            TokenTree::Literal(literal) if index % 2 == 0 => {
-                let text = literal.to_string();
-                let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(usage)?;
-                if inner.contains('\\') {
-                    return Err(format!("{text}: write the path with `/` and without escapes"));
-                }
-                paths.push(inner.to_string());
-            }
-            TokenTree::Punct(comma) if index % 2 == 1 && comma.as_char() == ',' => {}
-            _ => return Err(usage()),
-        }
+fn expanded(input: TokenStream) -> Result<TokenStream, String> {
+    let paths = door::texts(input, USAGE)?;
+    if paths.is_empty() {
+        return Err(USAGE.into());
     }
-    if paths.is_empty() { Err(usage()) } else { Ok(paths) }
+    generate(&door::crate_folder("contracts!")?, &paths)
 }
 
-/// The folder of the crate's `Cargo.toml`.
-fn root() -> Result<PathBuf, String> {
-    let root = std::env::var("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    root.map_err(|_| "contracts! runs under cargo, which sets CARGO_MANIFEST_DIR".to_string())
-}
-
-fn generate(root: &Path, paths: &[String]) -> Result<String, String> {
+fn generate(root: &Path, paths: &[String]) -> Result<TokenStream, String> {
     let mut files = Vec::new();
     for path in paths {
         for path in contract_files(root, path)? {
@@ -60,12 +34,8 @@ fn generate(root: &Path, paths: &[String]) -> Result<String, String> {
     let Some(unit) = &compiled.unit else {
         return Err(format!("the contracts have errors\n\n{}", compiled.render(Colours::Never)));
     };
-    let mut code = lang::emit_rust(unit);
-    for file in &files {
-        // Names the file to cargo, so that a change of it builds the crate anew.
-        let path = root.join(&file.path);
-        code.push_str(&format!("const _: &[u8] = ::core::include_bytes!({:?});\n", path.display().to_string()));
-    }
+    let mut code = door::parsed("contracts!", &lang::emit_rust(unit))?;
+    code.extend(files.iter().map(|file| door::watched(&root.join(&file.path))));
     Ok(code)
 }
 
@@ -89,6 +59,8 @@ fn contract_files(root: &Path, path: &str) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     /// A folder below the build folder with these files.
@@ -111,9 +83,9 @@ mod tests {
     #[test]
     fn all_contracts_of_a_folder_become_modules() {
         let root = folder("good", &[("echo.contract", ECHO), ("notes.txt", "not a contract")]);
-        let code = generate(&root, &[".".into()]).expect("the contract is right");
+        let code = generate(&root, &[".".into()]).expect("the contract is right").to_string();
         assert!(code.contains("pub mod echo {"));
-        assert!(code.contains("include_bytes!"), "cargo must see the file");
+        assert!(code.contains("include_bytes !"), "cargo must see the file");
         std::fs::remove_dir_all(root).expect("the folder goes");
     }
 

@@ -1,100 +1,168 @@
-//! `startup!`: a program's manifest to its typed start-up structure.
-
-use std::fmt::Write;
-use std::path::PathBuf;
+//! `startup!`: a program's manifest to its typed start-up structure, and to an object for each of its devices.
 
 use lang::{rust_module_name, rust_state_name};
-use manifest::{Colours, Program};
-use package::{EndpointSlot, Parameter, ParameterKind, Side};
-use proc_macro::TokenStream;
+use manifest::{Colours, DeviceObject, Program};
+use package::{AddressRange, DeviceNeed, EndpointSlot, Parameter, ParameterKind, Side};
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote};
+use reflection::emit::{Member, Source, Structure};
+use reflection::{door, naming};
+
+const USAGE: &str = "write startup!() for `manifest.toml`, or startup!(\"other.toml\")";
+
+/// `Startup` comes from what the parent gave.
+const STARTUP: Source = Source {
+    interface: "::sip::config::FromConfiguration",
+    function: "from_configuration()",
+    error: "::sip::config::ConfigurationError",
+    before: "",
+};
+
+/// The object of a device comes from the opened device.
+const DEVICE: Source = Source {
+    interface: "::sip::device::DeviceObject",
+    function: "open(index: usize)",
+    error: "::sip::Status",
+    before: "let hardware = ::sip::hardware::Hardware::open(index)?;",
+};
 
 /// Expands `startup!()` or `startup!("other.toml")`.
 pub fn expand(input: TokenStream) -> TokenStream {
-    let code = generate(&input.to_string()).unwrap_or_else(|message| compile_error(&message));
-    code.parse().unwrap_or_else(|error| {
-        let message = format!("the start-up structure cannot be read ({error}); this is a mistake of `startup!`");
-        compile_error(&message).parse().unwrap_or_default()
-    })
+    door::code_or_error(generate(input))
 }
 
-fn compile_error(message: &str) -> String {
-    format!("::core::compile_error! {{ {message:?} }}")
-}
-
-fn generate(argument: &str) -> Result<String, String> {
-    let file = match argument.trim() {
-        "" => "manifest.toml",
-        literal => literal
-            .strip_prefix('"')
-            .and_then(|rest| rest.strip_suffix('"'))
-            .filter(|path| !path.contains(['\\', '"']))
-            .ok_or("write startup!() for `manifest.toml`, or startup!(\"other.toml\")")?,
+fn generate(input: TokenStream) -> Result<TokenStream, String> {
+    let files = door::texts(input, USAGE)?;
+    let file = match files.as_slice() {
+        [] => "manifest.toml",
+        [file] => file,
+        _ => return Err(USAGE.into()),
     };
-    let root = std::env::var("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    let root = root.map_err(|_| "startup! runs under cargo, which sets CARGO_MANIFEST_DIR".to_string())?;
-    let path = root.join(file);
+    let path = door::crate_folder("startup!")?.join(file);
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("the manifest {} cannot be read: {error}", path.display()))?;
     // What the contracts say is checked when the program is packaged; here rustc sees to it that the
     // named modules and states are there.
     let program = manifest::program(file, &text, None)
         .map_err(|errors| format!("the manifest has errors\n\n{}", errors.render(Colours::Never)))?;
-    Ok(emit(&program, &path.display().to_string()))
+    let (code, watched) = (emit(&program)?, door::watched(&path));
+    Ok(quote! { #code #watched })
 }
 
-/// The code; `path` is named to cargo, so that a change of the manifest builds the crate anew.
-fn emit(program: &Program, path: &str) -> String {
-    let mut fields = String::new();
-    let mut values = String::new();
-    for (index, parameter) in program.manifest.parameters.iter().enumerate() {
-        let (name, kind) = (&parameter.name, rust_type(parameter));
-        let documentation =
-            if parameter.help.is_empty() { format!("The parameter `{name}`.") } else { sentence(&parameter.help) };
-        field(&mut fields, &documentation, name, &kind);
-        value(&mut values, name, &parameter_value(index, parameter));
+fn emit(program: &Program) -> Result<TokenStream, String> {
+    let parameters = program.manifest.parameters.iter().enumerate();
+    let endpoints = program.manifest.endpoints.iter().enumerate();
+    let devices = program.manifest.devices.iter().zip(&program.objects).enumerate();
+    let members = parameters
+        .map(|(index, given)| parameter(index, given))
+        .chain(endpoints.map(|(slot, given)| endpoint(program, slot, given)))
+        .chain(devices.map(|(index, (need, object))| device(index, need, object)))
+        .collect();
+    let documentation = "What the program is given at its start, as its manifest declares it.".into();
+    let startup = Structure { name: "Startup".into(), documentation, members, source: STARTUP }.emit()?;
+    let devices = device_module(program)?;
+    Ok(quote! { #startup #devices })
+}
+
+fn parameter(index: usize, parameter: &Parameter) -> Member {
+    let name = &parameter.name;
+    let documentation = match parameter.help.as_str() {
+        "" => format!("The parameter `{name}`."),
+        help => naming::sentence(help),
+    };
+    let kind = parameter_type(parameter);
+    Member { name: name.clone(), documentation, kind, value: parameter_value(index, parameter) }
+}
+
+fn endpoint(program: &Program, slot: usize, endpoint: &EndpointSlot) -> Member {
+    let (name, typed) = (&endpoint.name, endpoint_type(program, endpoint));
+    let kind = if endpoint.optional { format!("::core::option::Option<{typed}>") } else { typed };
+    let function = if endpoint.optional { "optional_endpoint" } else { "endpoint" };
+    Member {
+        name: name.clone(),
+        documentation: format!("The endpoint `{name}`, from `{}`.", endpoint.source),
+        kind,
+        value: format!("::sip::config::{function}({slot}, {name:?})?"),
     }
-    for (slot, endpoint) in program.manifest.endpoints.iter().enumerate() {
-        let typed = endpoint_type(program, endpoint);
-        let kind = if endpoint.optional { format!("::core::option::Option<{typed}>") } else { typed };
-        let documentation = format!("The endpoint `{}`, from `{}`.", endpoint.name, endpoint.source);
-        field(&mut fields, &documentation, &endpoint.name, &kind);
-        let function = if endpoint.optional { "optional_endpoint" } else { "endpoint" };
-        value(&mut values, &endpoint.name, &format!("::sip::config::{function}({slot}, {:?})?", endpoint.name));
+}
+
+fn device(index: usize, need: &DeviceNeed, object: &DeviceObject) -> Member {
+    let kind = match &object.object {
+        Some(path) => naming::path(path),
+        None if need.is_fixed() => format!("devices::{}", naming::kind(&need.name)),
+        None => "::sip::hardware::Hardware".into(),
+    };
+    Member {
+        name: need.name.clone(),
+        documentation: format!("The device `{}`, not yet opened.", need.name),
+        kind: format!("::sip::device::Declared<{kind}>"),
+        value: format!("::sip::device::Declared::at({index})"),
     }
-    format!(
-        "/// What the program is given at its start, as its manifest declares it.\n\
-         pub struct Startup {{\n{fields}}}\n\
-         impl ::sip::config::FromConfiguration for Startup {{\n\
-         fn from_configuration() -> ::core::result::Result<Self, ::sip::config::ConfigurationError> {{\n\
-         ::core::result::Result::Ok(Self {{\n{values}}})\n}}\n}}\n\
-         {}const _: &[u8] = ::core::include_bytes!({path:?});\n",
-        devices(program)
-    )
 }
 
-fn field(out: &mut String, documentation: &str, name: &str, kind: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "#[doc = {documentation:?}]\npub {}: {kind},", identifier(name));
+/// The program's devices: the object of each that consists of registers and interrupts, and their indices.
+fn device_module(program: &Program) -> Result<TokenStream, String> {
+    if program.manifest.devices.is_empty() {
+        return Ok(TokenStream::new());
+    }
+    let mut code = TokenStream::new();
+    for (index, (need, object)) in program.manifest.devices.iter().zip(&program.objects).enumerate() {
+        let constant = format_ident!("{}", naming::constant(&need.name));
+        let (documentation, index) = (format!("The device `{}`.", need.name), Literal::usize_unsuffixed(index));
+        code.extend(quote! { #[doc = #documentation] pub const #constant: u64 = #index; });
+        if need.is_fixed() {
+            code.extend(device_object(need, object)?);
+        }
+    }
+    let documentation = "The devices of the manifest: what each consists of, and its index.";
+    Ok(quote! { #[doc = #documentation] pub mod devices { #code } })
 }
 
-fn value(out: &mut String, name: &str, expression: &str) {
-    let _ = writeln!(out, "{}: {expression},", identifier(name));
+/// A structure with a field for each part of a device, and the assertions that maps of registers fit their ranges.
+fn device_object(need: &DeviceNeed, object: &DeviceObject) -> Result<TokenStream, String> {
+    let ports = need.ports.iter().map(|range| ("IoPortRange", "I/O ports", range));
+    let memory = need.memory.iter().map(|range| ("IoMemoryRange", "device memory", range));
+    let mut members = Vec::new();
+    let mut checks = TokenStream::new();
+    for (index, ((kind, what, range), part)) in ports.chain(memory).zip(&object.ranges).enumerate() {
+        let access = format!("::sip::hardware::{kind}");
+        let kind = match &part.registers {
+            Some(path) => {
+                let map = format!("{}<{access}>", naming::path(path));
+                checks.extend(fits(&map, path, range)?);
+                map
+            }
+            None => access,
+        };
+        members.push(Member {
+            name: part.name.clone(),
+            documentation: format!("The {what} {range}."),
+            kind,
+            value: format!("::sip::hardware::declared_range(&hardware, {index})?"),
+        });
+    }
+    for (index, (name, line)) in object.interrupts.iter().zip(&need.interrupts).enumerate() {
+        members.push(Member {
+            name: name.clone(),
+            documentation: format!("The interrupt line {line}."),
+            kind: "::sip::hardware::Interrupt".into(),
+            value: format!("hardware.interrupt({index})?"),
+        });
+    }
+    let documentation = format!("The device `{}`, opened: its registers and interrupts.", need.name);
+    let object = Structure { name: naming::kind(&need.name), documentation, members, source: DEVICE }.emit()?;
+    Ok(quote! { #object #checks })
 }
 
-/// A manifest's name as a Rust one; a keyword gets an underscore behind it.
-fn identifier(name: &str) -> String {
-    rust_module_name(&name.replace('-', "_"))
+/// Only rustc knows how long a map is.
+fn fits(map: &str, path: &str, range: &AddressRange) -> Result<TokenStream, String> {
+    let map = door::parsed("startup!", map)?;
+    let message = format!("the manifest's range {range} is shorter than the map of registers `{path}`");
+    let bytes = range.bytes;
+    Ok(quote! { const _: () = ::core::assert!(::sip::hardware::map_bytes::<#map>() <= #bytes, #message); })
 }
 
-/// A help text as a doc comment.
-fn sentence(help: &str) -> String {
-    let mut characters = help.chars();
-    let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    let stop = if help.ends_with('.') { "" } else { "." };
-    format!("{first}{}{stop}", characters.as_str())
-}
-
-fn rust_type(parameter: &Parameter) -> String {
+fn parameter_type(parameter: &Parameter) -> String {
     let kind = match parameter.kind {
         ParameterKind::Text => "::alloc::string::String",
         ParameterKind::Integer => "i64",
@@ -130,8 +198,7 @@ fn endpoint_type(program: &Program, slot: &EndpointSlot) -> String {
     let index = usize::from(slot.contract);
     let contract = program.manifest.contracts.get(index).map_or("", |contract| contract.name.as_str());
     let module = match program.modules.get(index) {
-        Some(Some(module)) if module.starts_with("crate::") => module.clone(),
-        Some(Some(module)) => format!("::{module}"),
+        Some(Some(module)) => naming::path(module),
         _ => format!("::contracts::{}", rust_module_name(contract)),
     };
     let end = match slot.side {
@@ -139,19 +206,6 @@ fn endpoint_type(program: &Program, slot: &EndpointSlot) -> String {
         Side::Exporter => "Exp",
     };
     format!("{module}::{end}<{module}::states::{}>", rust_state_name(&slot.state_name))
-}
-
-/// Constants for `sip::device`: the program's devices by name.
-fn devices(program: &Program) -> String {
-    if program.manifest.devices.is_empty() {
-        return String::new();
-    }
-    let mut constants = String::new();
-    for (index, device) in program.manifest.devices.iter().enumerate() {
-        let name = device.name.replace('-', "_").to_uppercase();
-        let _ = writeln!(constants, "/// The device `{}`.\npub const {name}: u64 = {index};", device.name);
-    }
-    format!("/// Indices of the devices in the manifest.\npub mod devices {{\n{constants}}}\n")
 }
 
 #[cfg(test)]
@@ -216,13 +270,29 @@ mod tests {
 
         [[device]]
         name = "nic-0"
+
+        [[device]]
+        name = "disk"
+        object = "sip_virtio::System"
+
+        [[device]]
+        name = "serial-port"
+        ports = ["0x3f8+8", "0x2f8+8"]
+        memory = ["0xfee00000+0x1000"]
+        interrupts = [4]
+        names = ["uart", "second", "block", "line"]
+        registers = { uart = "uart_16550::Registers", block = "crate::map::Block" }
     "#;
+
+    fn squeezed(code: &str) -> String {
+        code.split_whitespace().collect()
+    }
 
     #[test]
     fn each_declaration_becomes_a_typed_field() {
         let program = manifest::program("manifest.toml", MANIFEST, None).unwrap_or_else(|errors| panic!("{errors}"));
-        let code = emit(&program, "/here/manifest.toml");
-        for line in [
+        let code = emit(&program).expect("the manifest is right").to_string();
+        for part in [
             "#[doc = \"Where paths start.\"]",
             "pub working_folder: ::alloc::string::String,",
             "working_folder: ::sip::config::with_default(0, \"working-folder\", \"a \\\"b\\\"\")?,",
@@ -238,10 +308,34 @@ mod tests {
             "nic: ::sip::config::endpoint(0, \"nic\")?,",
             "pub self_: ::core::option::Option<::ping_contract::ping::Exp<::ping_contract::ping::states::Start>>,",
             "self_: ::sip::config::optional_endpoint(1, \"self\")?,",
+            "pub nic_0: ::sip::device::Declared<::sip::hardware::Hardware>,",
+            "pub disk: ::sip::device::Declared<::sip_virtio::System>,",
+            "pub serial_port: ::sip::device::Declared<devices::SerialPort>,",
+            "serial_port: ::sip::device::Declared::at(2),",
             "pub const NIC_0: u64 = 0;",
-            "const _: &[u8] = ::core::include_bytes!(\"/here/manifest.toml\");",
         ] {
-            assert!(code.lines().any(|found| found == line), "{line}\nis not in\n{code}");
+            assert!(squeezed(&code).contains(&squeezed(part)), "{part}\nis not in\n{code}");
+        }
+    }
+
+    #[test]
+    fn a_device_of_registers_becomes_an_object_of_its_parts() {
+        let program = manifest::program("manifest.toml", MANIFEST, None).unwrap_or_else(|errors| panic!("{errors}"));
+        let code = emit(&program).expect("the manifest is right").to_string();
+        for part in [
+            "pub struct SerialPort {",
+            "#[doc = \"The I/O ports 0x3f8+0x8.\"]",
+            "pub uart: ::uart_16550::Registers<::sip::hardware::IoPortRange>,",
+            "pub second: ::sip::hardware::IoPortRange,",
+            "pub block: crate::map::Block<::sip::hardware::IoMemoryRange>,",
+            "pub line: ::sip::hardware::Interrupt,",
+            "impl ::sip::device::DeviceObject for SerialPort { fn open(index: usize)",
+            "block: ::sip::hardware::declared_range(&hardware, 2)?,",
+            "line: hardware.interrupt(0)?,",
+            "::sip::hardware::map_bytes::<::uart_16550::Registers<::sip::hardware::IoPortRange>>() <= 8u64,",
+            "\"the manifest's range 0x3f8+0x8 is shorter than the map of registers `uart_16550::Registers`\"",
+        ] {
+            assert!(squeezed(&code).contains(&squeezed(part)), "{part}\nis not in\n{code}");
         }
     }
 }

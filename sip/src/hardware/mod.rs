@@ -1,13 +1,17 @@
 //! Devices as registers, interrupts and memory that the device reaches by itself.
 //!
-//! Key types: [`Hardware`] (an open device), [`Registers`], [`Interrupt`], [`DmaBlock`]; [`bus`] for the
-//! drivers of buses. Which registers and interrupts a device has, its manifest says or its bus; the kernel
+//! Key types: [`Hardware`] (an open device), [`Registers`], [`IoPortRange`] and [`IoMemoryRange`] (registers as what a
+//! manifest declares them), [`Interrupt`], [`DmaBlock`]; [`bus`] for the drivers of buses. Which registers and interrupts a device has, its manifest says or its bus; the kernel
 //! checks every access. Deliberately not here: what the registers mean.
 
 pub mod bus;
 mod dma;
+mod ranges;
 
 pub use dma::{DmaBlock, Pinnable};
+#[doc(hidden)]
+pub use ranges::{declared_range, map_bytes};
+pub use ranges::{DeclaredRange, IoMemoryRange, IoPortRange, IoRange};
 
 use alloc::sync::Arc;
 

@@ -6,7 +6,9 @@
 
 use core::cell::Cell;
 
+use layout::{Access, Map, Register, Writable};
 use sip::Status;
+use virtio_bus::{common, slot};
 use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
 use virtio_drivers::{Error, PhysAddr};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -15,51 +17,8 @@ use crate::Trouble;
 use crate::device::Kind;
 use crate::platform::{Platform, Registers};
 
-/// Registers of virtio-mmio, as byte offsets (virtio 1.2, section 4.2.2).
-mod mmio {
-    pub const MAGIC: u64 = 0x00;
-    pub const VERSION: u64 = 0x04;
-    pub const DEVICE_ID: u64 = 0x08;
-    pub const DEVICE_FEATURES: u64 = 0x10;
-    pub const DEVICE_FEATURES_SELECT: u64 = 0x14;
-    pub const DRIVER_FEATURES: u64 = 0x20;
-    pub const DRIVER_FEATURES_SELECT: u64 = 0x24;
-    pub const QUEUE_SELECT: u64 = 0x30;
-    pub const QUEUE_SIZE_MAX: u64 = 0x34;
-    pub const QUEUE_SIZE: u64 = 0x38;
-    pub const QUEUE_READY: u64 = 0x44;
-    pub const QUEUE_NOTIFY: u64 = 0x50;
-    pub const INTERRUPT_STATUS: u64 = 0x60;
-    pub const INTERRUPT_ACKNOWLEDGE: u64 = 0x64;
-    pub const STATUS: u64 = 0x70;
-    pub const QUEUE_DESCRIPTORS: u64 = 0x80;
-    pub const QUEUE_DRIVER: u64 = 0x90;
-    pub const QUEUE_DEVICE: u64 = 0xa0;
-    pub const CONFIG_GENERATION: u64 = 0xfc;
-    pub const CONFIG: u64 = 0x100;
-
-    pub const MAGIC_VALUE: u32 = 0x7472_6976;
-    pub const MODERN_VERSION: u32 = 2;
-}
-
-/// Registers of the common configuration of virtio-pci, as byte offsets (virtio 1.2, section 4.1.4.3).
+/// What a bus publishes for a device on PCI: the order of its ranges and interrupts.
 mod pci {
-    pub const DEVICE_FEATURES_SELECT: u64 = 0;
-    pub const DEVICE_FEATURES: u64 = 4;
-    pub const DRIVER_FEATURES_SELECT: u64 = 8;
-    pub const DRIVER_FEATURES: u64 = 12;
-    pub const CONFIG_VECTOR: u64 = 16;
-    pub const STATUS: u64 = 20;
-    pub const CONFIG_GENERATION: u64 = 21;
-    pub const QUEUE_SELECT: u64 = 22;
-    pub const QUEUE_SIZE: u64 = 24;
-    pub const QUEUE_VECTOR: u64 = 26;
-    pub const QUEUE_ENABLE: u64 = 28;
-    pub const QUEUE_DOORBELL: u64 = 30;
-    pub const QUEUE_DESCRIPTORS: u64 = 32;
-    pub const QUEUE_DRIVER: u64 = 40;
-    pub const QUEUE_DEVICE: u64 = 48;
-
     /// Ranges of a published device. That of the interrupt status, 2, is of no use with messages.
     pub const COMMON_RANGE: usize = 0;
     pub const DOORBELLS_RANGE: usize = 1;
@@ -71,11 +30,61 @@ mod pci {
     pub const VECTOR: u16 = 0;
 }
 
+/// The version of a slot whose registers are those of virtio 1.0 and later.
+const MODERN_VERSION: u32 = 2;
+
 #[derive(Clone)]
 enum Way<R> {
     Mmio(R),
     Pci { common: R, device: R, doorbells: R, doorbell_bytes: u64 },
 }
+
+/// The first thing that went wrong and was not asked for yet: others follow from it.
+#[derive(Clone, Default)]
+struct Noted(Cell<Option<Trouble>>);
+
+impl Noted {
+    fn note(&self, trouble: Trouble) {
+        let first = self.0.take().unwrap_or(trouble);
+        self.0.set(Some(first));
+    }
+
+    fn take<T: Default>(&self, outcome: Result<T, Status>) -> T {
+        outcome.unwrap_or_else(|status| {
+            self.note(Trouble::Registers(status));
+            T::default()
+        })
+    }
+}
+
+/// Registers whose failures are noted.
+struct Noting<'a, R> {
+    registers: &'a R,
+    noted: &'a Noted,
+}
+
+macro_rules! noted_accesses {
+    ($($number:ident: $read:ident, $write:ident;)*) => {$(
+        impl<R: Registers> Access<$number> for Noting<'_, R> {
+            fn read(&self, offset: u64) -> $number {
+                self.noted.take(self.registers.$read(offset))
+            }
+
+            fn write(&self, offset: u64, value: $number) {
+                self.noted.take(self.registers.$write(offset, value));
+            }
+        }
+    )*};
+}
+
+noted_accesses! {
+    u8: read8, write8;
+    u16: read16, write16;
+    u32: read32, write32;
+}
+
+type Slot<'a, R> = slot::Registers<Noting<'a, R>>;
+type Common<'a, R> = common::Registers<Noting<'a, R>>;
 
 /// The common registers of one device.
 #[derive(Clone)]
@@ -84,7 +93,7 @@ pub(crate) struct Link<R> {
     kind: Kind,
     /// Where the doorbell of the queue lies that was asked for last.
     doorbell: u64,
-    trouble: Cell<Option<Trouble>>,
+    trouble: Noted,
 }
 
 impl<R: Registers> Link<R> {
@@ -93,11 +102,7 @@ impl<R: Registers> Link<R> {
         let range = |index| platform.range(index).map_err(Trouble::Registers);
         let count = platform.range_count();
         let way = match count {
-            1 => {
-                let registers = range(0)?;
-                check_mmio(&registers, kind)?;
-                Way::Mmio(registers)
-            }
+            1 => Way::Mmio(range(0)?),
             _ if count > pci::DEVICE_RANGE => Way::Pci {
                 common: range(pci::COMMON_RANGE)?,
                 device: range(pci::DEVICE_RANGE)?,
@@ -109,20 +114,41 @@ impl<R: Registers> Link<R> {
             },
             _ => return Err(Trouble::NoVirtioDevice),
         };
-        Ok(Link { way, kind, doorbell: 0, trouble: Cell::new(None) })
+        let link = Link { way, kind, doorbell: 0, trouble: Noted::default() };
+        if let Way::Mmio(registers) = &link.way {
+            let slot = link.slot(registers);
+            let (magic, version, found) = (slot.magic().read(), slot.version().read(), slot.device_id().read());
+            link.trouble()?;
+            match (magic, version) {
+                (slot::MAGIC, MODERN_VERSION) if found == kind.number() => {}
+                (slot::MAGIC, MODERN_VERSION) => return Err(Trouble::OtherKind { wanted: kind.number(), found }),
+                (slot::MAGIC, _) => return Err(Trouble::OldInterface),
+                _ => return Err(Trouble::NoVirtioDevice),
+            }
+        }
+        Ok(link)
+    }
+
+    fn common<'a>(&'a self, registers: &'a R) -> Common<'a, R> {
+        Common::over(Noting { registers, noted: &self.trouble })
+    }
+
+    fn slot<'a>(&'a self, registers: &'a R) -> Slot<'a, R> {
+        Slot::over(Noting { registers, noted: &self.trouble })
     }
 
     /// What has gone wrong since the last time, if anything.
     pub fn trouble(&self) -> Result<(), Trouble> {
-        self.trouble.take().map_or(Ok(()), Err)
+        self.trouble.0.take().map_or(Ok(()), Err)
     }
 
     /// Makes the device interrupt also when its configuration changes.
     pub fn enable_configuration_interrupt(&mut self) {
         if let Way::Pci { common, .. } = &self.way {
-            self.take(common.write16(pci::CONFIG_VECTOR, pci::VECTOR));
-            if self.take(common.read16(pci::CONFIG_VECTOR)) != pci::VECTOR {
-                self.note(Trouble::NoInterrupt);
+            let common = self.common(common);
+            common.configuration_vector().write(pci::VECTOR);
+            if common.configuration_vector().read() != pci::VECTOR {
+                self.trouble.note(Trouble::NoInterrupt);
             }
         }
     }
@@ -135,68 +161,44 @@ impl<R: Registers> Link<R> {
     /// Reads a byte of the device's own configuration.
     pub fn configuration8(&self, offset: u64) -> u8 {
         let (registers, base) = self.configuration();
-        self.take(registers.read8(base + offset))
+        self.trouble.take(registers.read8(base + offset))
     }
 
     /// Reads 16 bits of the device's own configuration.
     pub fn configuration16(&self, offset: u64) -> u16 {
         let (registers, base) = self.configuration();
-        self.take(registers.read16(base + offset))
+        self.trouble.take(registers.read16(base + offset))
     }
 
     /// Reads 32 bits of the device's own configuration.
     pub fn configuration32(&self, offset: u64) -> u32 {
         let (registers, base) = self.configuration();
-        self.take(registers.read32(base + offset))
+        self.trouble.take(registers.read32(base + offset))
     }
 
     fn configuration(&self) -> (&R, u64) {
         match &self.way {
-            Way::Mmio(registers) => (registers, mmio::CONFIG),
+            Way::Mmio(registers) => (registers, <Slot<'_, R> as Map>::BYTES),
             Way::Pci { device, .. } => (device, 0),
         }
     }
 
-    fn note(&self, trouble: Trouble) {
-        // The first is the cause, the others follow from it.
-        let first = self.trouble.take().unwrap_or(trouble);
-        self.trouble.set(Some(first));
-    }
-
-    fn take<T: Default>(&self, outcome: Result<T, Status>) -> T {
-        outcome.unwrap_or_else(|status| {
-            self.note(Trouble::Registers(status));
-            T::default()
-        })
-    }
-
     fn select(&self, queue: u16) {
         match &self.way {
-            Way::Mmio(registers) => self.take(registers.write32(mmio::QUEUE_SELECT, queue.into())),
-            Way::Pci { common, .. } => self.take(common.write16(pci::QUEUE_SELECT, queue)),
+            Way::Mmio(registers) => self.slot(registers).queue_select().write(queue.into()),
+            Way::Pci { common, .. } => self.common(common).queue_select().write(queue),
         }
-    }
-
-    /// Writes 64 bits as two halves: that is how every device takes them.
-    fn write_address(&self, registers: &R, offset: u64, address: u64) {
-        self.take(registers.write32(offset, address as u32));
-        self.take(registers.write32(offset + 4, (address >> 32) as u32));
     }
 }
 
-fn check_mmio<R: Registers>(registers: &R, kind: Kind) -> Result<(), Trouble> {
-    let read = |offset| registers.read32(offset).map_err(Trouble::Registers);
-    if read(mmio::MAGIC)? != mmio::MAGIC_VALUE {
-        return Err(Trouble::NoVirtioDevice);
-    }
-    if read(mmio::VERSION)? != mmio::MODERN_VERSION {
-        return Err(Trouble::OldInterface);
-    }
-    let found = read(mmio::DEVICE_ID)?;
-    if found != kind.number() {
-        return Err(Trouble::OtherKind { wanted: kind.number(), found });
-    }
-    Ok(())
+/// Writes an address into the two registers of its halves.
+fn write_address<A: Access<u32>, D: Writable>(
+    low: &Register<'_, A, u32, D>,
+    high: &Register<'_, A, u32, D>,
+    address: PhysAddr,
+) {
+    low.write(address as u32);
+    high.write((address >> 32) as u32);
 }
 
 impl<R: Registers> Transport for Link<R> {
@@ -207,12 +209,14 @@ impl<R: Registers> Transport for Link<R> {
     fn read_device_features(&mut self) -> u64 {
         let half = |select| match &self.way {
             Way::Mmio(registers) => {
-                self.take(registers.write32(mmio::DEVICE_FEATURES_SELECT, select));
-                self.take(registers.read32(mmio::DEVICE_FEATURES))
+                let slot = self.slot(registers);
+                slot.device_features_select().write(select);
+                slot.device_features().read()
             }
             Way::Pci { common, .. } => {
-                self.take(common.write32(pci::DEVICE_FEATURES_SELECT, select));
-                self.take(common.read32(pci::DEVICE_FEATURES))
+                let common = self.common(common);
+                common.device_features_select().write(select);
+                common.device_features().read()
             }
         };
         u64::from(half(0)) | u64::from(half(1)) << 32
@@ -222,12 +226,14 @@ impl<R: Registers> Transport for Link<R> {
         for (select, half) in [(0, driver_features as u32), (1, (driver_features >> 32) as u32)] {
             match &self.way {
                 Way::Mmio(registers) => {
-                    self.take(registers.write32(mmio::DRIVER_FEATURES_SELECT, select));
-                    self.take(registers.write32(mmio::DRIVER_FEATURES, half));
+                    let slot = self.slot(registers);
+                    slot.driver_features_select().write(select);
+                    slot.driver_features().write(half);
                 }
                 Way::Pci { common, .. } => {
-                    self.take(common.write32(pci::DRIVER_FEATURES_SELECT, select));
-                    self.take(common.write32(pci::DRIVER_FEATURES, half));
+                    let common = self.common(common);
+                    common.driver_features_select().write(select);
+                    common.driver_features().write(half);
                 }
             }
         }
@@ -236,10 +242,10 @@ impl<R: Registers> Transport for Link<R> {
     fn max_queue_size(&mut self, queue: u16) -> u32 {
         self.select(queue);
         match &self.way {
-            Way::Mmio(registers) => self.take(registers.read32(mmio::QUEUE_SIZE_MAX)),
+            Way::Mmio(registers) => self.slot(registers).queue_size_most().read(),
             Way::Pci { common, doorbell_bytes, .. } => {
-                let size = self.take(common.read16(pci::QUEUE_SIZE));
-                let doorbell = self.take(common.read16(pci::QUEUE_DOORBELL));
+                let common = self.common(common);
+                let (size, doorbell) = (common.queue_size().read(), common.queue_doorbell().read());
                 // One that the device does not have is refused when it is to ring.
                 self.doorbell = u64::from(doorbell).saturating_mul(*doorbell_bytes);
                 size.into()
@@ -249,22 +255,22 @@ impl<R: Registers> Transport for Link<R> {
 
     fn notify(&mut self, queue: u16) {
         match &self.way {
-            Way::Mmio(registers) => self.take(registers.write32(mmio::QUEUE_NOTIFY, queue.into())),
-            Way::Pci { doorbells, .. } => self.take(doorbells.write16(self.doorbell, queue)),
+            Way::Mmio(registers) => self.slot(registers).queue_notify().write(queue.into()),
+            Way::Pci { doorbells, .. } => self.trouble.take(doorbells.write16(self.doorbell, queue)),
         }
     }
 
     fn get_status(&self) -> DeviceStatus {
         DeviceStatus::from_bits_retain(match &self.way {
-            Way::Mmio(registers) => self.take(registers.read32(mmio::STATUS)),
-            Way::Pci { common, .. } => self.take(common.read8(pci::STATUS)).into(),
+            Way::Mmio(registers) => self.slot(registers).status().read(),
+            Way::Pci { common, .. } => self.common(common).status().read().into(),
         })
     }
 
     fn set_status(&mut self, status: DeviceStatus) {
         match &self.way {
-            Way::Mmio(registers) => self.take(registers.write32(mmio::STATUS, status.bits())),
-            Way::Pci { common, .. } => self.take(common.write8(pci::STATUS, status.bits() as u8)),
+            Way::Mmio(registers) => self.slot(registers).status().write(status.bits()),
+            Way::Pci { common, .. } => self.common(common).status().write(status.bits() as u8),
         }
     }
 
@@ -286,23 +292,25 @@ impl<R: Registers> Transport for Link<R> {
         self.select(queue);
         match &self.way {
             Way::Mmio(registers) => {
-                self.take(registers.write32(mmio::QUEUE_SIZE, size));
-                self.write_address(registers, mmio::QUEUE_DESCRIPTORS, descriptors);
-                self.write_address(registers, mmio::QUEUE_DRIVER, driver_area);
-                self.write_address(registers, mmio::QUEUE_DEVICE, device_area);
-                self.take(registers.write32(mmio::QUEUE_READY, 1));
+                let slot = self.slot(registers);
+                slot.queue_size().write(size);
+                write_address(&slot.queue_descriptors_low(), &slot.queue_descriptors_high(), descriptors);
+                write_address(&slot.queue_driver_low(), &slot.queue_driver_high(), driver_area);
+                write_address(&slot.queue_device_low(), &slot.queue_device_high(), device_area);
+                slot.queue_ready().write(1);
             }
             Way::Pci { common, .. } => {
+                let common = self.common(common);
                 // A queue's size is at most 32768.
-                self.take(common.write16(pci::QUEUE_SIZE, size as u16));
-                self.take(common.write16(pci::QUEUE_VECTOR, pci::VECTOR));
-                if self.take(common.read16(pci::QUEUE_VECTOR)) != pci::VECTOR {
-                    self.note(Trouble::NoInterrupt);
+                common.queue_size().write(size as u16);
+                common.queue_vector().write(pci::VECTOR);
+                if common.queue_vector().read() != pci::VECTOR {
+                    self.trouble.note(Trouble::NoInterrupt);
                 }
-                self.write_address(common, pci::QUEUE_DESCRIPTORS, descriptors);
-                self.write_address(common, pci::QUEUE_DRIVER, driver_area);
-                self.write_address(common, pci::QUEUE_DEVICE, device_area);
-                self.take(common.write16(pci::QUEUE_ENABLE, 1));
+                write_address(&common.queue_descriptors_low(), &common.queue_descriptors_high(), descriptors);
+                write_address(&common.queue_driver_low(), &common.queue_driver_high(), driver_area);
+                write_address(&common.queue_device_low(), &common.queue_device_high(), device_area);
+                common.queue_enable().write(1);
             }
         }
     }
@@ -310,7 +318,7 @@ impl<R: Registers> Transport for Link<R> {
     fn queue_unset(&mut self, queue: u16) {
         self.select(queue);
         match &self.way {
-            Way::Mmio(registers) => self.take(registers.write32(mmio::QUEUE_READY, 0)),
+            Way::Mmio(registers) => self.slot(registers).queue_ready().write(0),
             // A queue of virtio-pci is only disabled by a reset of the device.
             Way::Pci { .. } => {}
         }
@@ -319,17 +327,18 @@ impl<R: Registers> Transport for Link<R> {
     fn queue_used(&mut self, queue: u16) -> bool {
         self.select(queue);
         match &self.way {
-            Way::Mmio(registers) => self.take(registers.read32(mmio::QUEUE_READY)) != 0,
-            Way::Pci { common, .. } => self.take(common.read16(pci::QUEUE_ENABLE)) != 0,
+            Way::Mmio(registers) => self.slot(registers).queue_ready().read() != 0,
+            Way::Pci { common, .. } => self.common(common).queue_enable().read() != 0,
         }
     }
 
     fn ack_interrupt(&mut self) -> InterruptStatus {
         InterruptStatus::from_bits_retain(match &self.way {
             Way::Mmio(registers) => {
-                let pending = self.take(registers.read32(mmio::INTERRUPT_STATUS));
+                let slot = self.slot(registers);
+                let pending = slot.interrupt_status().read();
                 if pending != 0 {
-                    self.take(registers.write32(mmio::INTERRUPT_ACKNOWLEDGE, pending));
+                    slot.interrupt_acknowledge().write(pending);
                 }
                 pending
             }
@@ -339,8 +348,8 @@ impl<R: Registers> Transport for Link<R> {
 
     fn read_config_generation(&self) -> u32 {
         match &self.way {
-            Way::Mmio(registers) => self.take(registers.read32(mmio::CONFIG_GENERATION)),
-            Way::Pci { common, .. } => self.take(common.read8(pci::CONFIG_GENERATION)).into(),
+            Way::Mmio(registers) => self.slot(registers).generation().read(),
+            Way::Pci { common, .. } => self.common(common).generation().read().into(),
         }
     }
 

@@ -11,6 +11,7 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
+use sip::device::Declared;
 use sip::hardware::Interrupt;
 use sip::sync::{Event, Mutex};
 use sip::{Deadline, Status, executor, process};
@@ -46,11 +47,11 @@ impl<C: Core> Running<C> {
     /// # Errors
     /// The device has no interrupt or cannot be started; there is no thread.
     pub fn start(
-        device: usize,
+        device: &Declared<System>,
         start: impl FnOnce(System) -> Result<C, Trouble>,
     ) -> Result<(System, Arc<Running<C>>), alloc::string::String> {
         let no_device = |status: Status| alloc::format!("the device cannot be opened: {}", status.text());
-        let system = System::open(device).map_err(no_device)?;
+        let system = device.open().map_err(no_device)?;
         let interrupt = system.interrupt().map_err(no_device)?;
         // The first wait lets the device interrupt; only then may it work, or its first interrupt would be missed.
         let _ = interrupt.wait(Deadline::PASSED);

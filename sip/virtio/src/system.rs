@@ -2,6 +2,7 @@
 
 use core::ptr::NonNull;
 
+use sip::device::DeviceObject;
 use sip::exheap::ExVec;
 use sip::hardware::{DmaBlock, Hardware, Interrupt, Pinnable};
 use sip::{Deadline, Status, adapter, time};
@@ -14,15 +15,13 @@ pub struct System {
     hardware: Hardware,
 }
 
-impl System {
-    /// Opens the device at `index` of the manifest's list of devices.
-    ///
-    /// # Errors
-    /// As [`Hardware::open`].
-    pub fn open(index: usize) -> Result<System, Status> {
+impl DeviceObject for System {
+    fn open(index: usize) -> Result<System, Status> {
         Hardware::open(index).map(|hardware| System { hardware })
     }
+}
 
+impl System {
     /// The one interrupt of a virtio device.
     ///
     /// # Errors

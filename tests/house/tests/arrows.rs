@@ -16,7 +16,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("boot/*", &["kernel", "hal/*", "abi", "lib/package", "lib/memory-functions"]),
     ("sip/macros", &["lang", "lib/manifest", "lib/package", "lib/reflection", "abi"]),
     ("sip", &["abi", "sip/macros", "lib/memory-functions", "lib/layout"]),
-    ("sip/virtio", &["sip", "lib/layout"]),
+    ("sip/virtio", &["sip", "lib/layout", "lib/virtio-bus"]),
     ("contracts", &["sip", "lib/layout"]),
     ("SIP", &["contracts", "sip", "sip/virtio", "lib/*", "SHARED"]),
     ("SHARED", &["contracts", "sip", "lib/*"]),

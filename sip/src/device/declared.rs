@@ -1,0 +1,78 @@
+//! A device that the manifest declares, before and after it is opened.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use super::Device;
+use crate::hardware::Hardware;
+use crate::hardware::bus::Bus;
+use crate::{Deadline, Status, time};
+
+/// When a device is tried again that somebody else has.
+const AGAIN_AFTER_MS: u64 = 1;
+
+/// What a driver has of a device that it has opened: the device as such, or an object with a field for each of its
+/// declared resources, which `sip::startup!` generates.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a device is opened as",
+    note = "the manifest's `object` names a type that implements `sip::device::DeviceObject`"
+)]
+pub trait DeviceObject: Sized {
+    /// Opens the device at `index` of the manifest's device list.
+    fn open(index: usize) -> Result<Self, Status>;
+}
+
+impl DeviceObject for Device {
+    fn open(index: usize) -> Result<Device, Status> {
+        Device::open(index)
+    }
+}
+
+impl DeviceObject for Hardware {
+    fn open(index: usize) -> Result<Hardware, Status> {
+        Hardware::open(index)
+    }
+}
+
+impl DeviceObject for Bus {
+    fn open(index: usize) -> Result<Bus, Status> {
+        Hardware::open(index).map(Bus::new)
+    }
+}
+
+/// A device of the manifest: a field of `Startup`, which says as what it is opened. It holds nothing until then, so a
+/// driver can tell whoever started it what is wrong with the device.
+pub struct Declared<D> {
+    index: usize,
+    object: PhantomData<fn() -> D>,
+}
+
+impl<D: DeviceObject> Declared<D> {
+    /// The device at `index` of the manifest's device list. Generated code calls it.
+    #[doc(hidden)]
+    pub const fn at(index: usize) -> Declared<D> {
+        Declared { index, object: PhantomData }
+    }
+
+    /// Opens it. `NotFound` if the machine has none; `Busy` as long as somebody else has it.
+    pub fn open(&self) -> Result<D, Status> {
+        D::open(self.index)
+    }
+
+    /// Opens it once nobody else has it: the machine may still do what a driver that was ended had asked of it. Whoever
+    /// started this process watches how long that takes.
+    pub fn open_when_free(&self) -> Result<D, Status> {
+        loop {
+            match self.open() {
+                Err(Status::Busy) => time::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)),
+                other => return other,
+            }
+        }
+    }
+}
+
+impl<D> fmt::Debug for Declared<D> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "device {}", self.index)
+    }
+}

@@ -1,0 +1,117 @@
+//! Ranges of registers as the objects that a driver's declared resources are made of.
+//!
+//! A program declares in its manifest which ranges a device consists of and which map of registers
+//! (`layout::registers`) lies in each; opening the device makes the objects, and only here is the map's length held
+//! against the range's. After that no access can miss the range, so accesses have no errors.
+
+use abi::Status;
+use layout::{Access, Map, Word};
+
+use super::{Hardware, RangeKind, Registers};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A range of registers of a known kind.
+pub trait IoRange: TryFrom<Registers, Error = Status> + sealed::Sealed {
+    /// How many ports or bytes it has.
+    fn bytes(&self) -> u64;
+
+    /// A map of the registers in it. `DeviceError` if the range is shorter than the map.
+    fn mapped<M: Map<Access = Self>>(self) -> Result<M, Status> {
+        if self.bytes() < M::BYTES { Err(Status::DeviceError) } else { Ok(M::over(self)) }
+    }
+}
+
+macro_rules! range_kinds {
+    ($($(#[$documentation:meta])* $name:ident: $kind:ident, $($number:ident $read:ident $write:ident),*;)*) => {$(
+        $(#[$documentation])*
+        #[derive(Clone, Debug)]
+        pub struct $name(Registers);
+
+        impl $name {
+            /// The first port or address.
+            pub fn base(&self) -> u64 {
+                self.0.base()
+            }
+        }
+
+        impl sealed::Sealed for $name {}
+
+        impl IoRange for $name {
+            fn bytes(&self) -> u64 {
+                self.0.bytes()
+            }
+        }
+
+        impl TryFrom<Registers> for $name {
+            type Error = Status;
+
+            /// `DeviceError` if the registers lie in the other address space.
+            fn try_from(registers: Registers) -> Result<$name, Status> {
+                if registers.kind() == RangeKind::$kind { Ok($name(registers)) } else { Err(Status::DeviceError) }
+            }
+        }
+
+        impl DeclaredRange for $name {
+            type Range = $name;
+
+            fn over(range: $name) -> Result<$name, Status> {
+                Ok(range)
+            }
+        }
+
+        $(
+            impl Access<$number> for $name {
+                fn read(&self, offset: u64) -> $number {
+                    self.0.$read(offset).unwrap_or($number::ALL_ONES)
+                }
+
+                fn write(&self, offset: u64, value: $number) {
+                    // As where no device answers.
+                    let _ = self.0.$write(offset, value);
+                }
+            }
+        )*
+    )*};
+}
+
+range_kinds! {
+    /// A range of I/O ports.
+    IoPortRange: Ports, u8 read8 write8, u16 read16 write16, u32 read32 write32;
+    /// A range of a device's memory.
+    IoMemoryRange: Memory, u8 read8 write8, u16 read16 write16, u32 read32 write32, u64 read64 write64;
+}
+
+/// What a declared range becomes: itself, or a map of the registers in it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no map of registers over a range of a device",
+    note = "the manifest's `registers` name structures of `#[layout::registers]`"
+)]
+pub trait DeclaredRange: Sized {
+    /// The kind of range.
+    type Range: IoRange;
+    /// The object over its range.
+    fn over(range: Self::Range) -> Result<Self, Status>;
+}
+
+impl<M: Map<Access: IoRange>> DeclaredRange for M {
+    type Range = M::Access;
+
+    fn over(range: M::Access) -> Result<M, Status> {
+        range.mapped()
+    }
+}
+
+/// A range of an open device, as the object that its manifest declares. Generated code calls it.
+#[doc(hidden)]
+pub fn declared_range<D: DeclaredRange>(hardware: &Hardware, range: usize) -> Result<D, Status> {
+    D::over(D::Range::try_from(hardware.range(range)?)?)
+}
+
+/// Bytes of a map of registers, to hold against a declared range. Generated code asserts with it.
+#[doc(hidden)]
+pub const fn map_bytes<M: Map>() -> u64 {
+    M::BYTES
+}
