@@ -17,7 +17,7 @@ where
 {
     loop {
         provider = match provider.receive_async().await {
-            service_provider::ExpReady::Connect { path, rest, endpoint, next } => {
+            service_provider::ExpReady::Connect { path, rest, endpoint, next, .. } => {
                 if (rest as usize) < path.len() {
                     next.nack(ConnectError::NotFound, endpoint)
                 } else {

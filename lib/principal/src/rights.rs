@@ -79,6 +79,16 @@ impl Rights {
         self.0 == 0
     }
 
+    /// The set as a number that is sent: a bit for each right, in the order in which they are written.
+    pub const fn bits(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The set that a number stands for; bits that stand for no right mean nothing.
+    pub const fn from_bits(bits: u32) -> Rights {
+        Rights((bits & Rights::ALL.0 as u32) as u16)
+    }
+
     /// Those of either set.
     pub const fn and(self, other: Rights) -> Rights {
         Rights(self.0 | other.0)
@@ -144,6 +154,8 @@ mod tests {
         assert_eq!(Rights::parse("write,read").unwrap().to_string(), "read,write");
         assert_eq!(Rights::parse("all"), Ok(Rights::ALL));
         assert_eq!(Rights::ALL.to_string(), "all");
+        assert!(Right::ALL.iter().all(|&right| Rights::from_bits(Rights::NONE.with(right).bits()).has(right)));
+        assert_eq!((Rights::from_bits(u32::MAX), Rights::from_bits(1 << 31)), (Rights::ALL, Rights::NONE));
         assert_eq!(Rights::parse("read,fly"), Err("fly"));
         assert_eq!(Rights::parse("read,"), Err(""));
         assert_eq!(Rights::parse("read,all"), Err("all"));

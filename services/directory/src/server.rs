@@ -9,6 +9,7 @@ use contracts::directory::{self, NameError, NodeAttributes, NodeKind, states};
 use contracts::namespace_events::Change;
 use contracts::service_provider::{self, ConnectError};
 use contracts::{directory_page, path};
+use principal::Rights;
 use sip::channel::{AnyEndpoint, TypedEndpoint};
 use sip::exheap::{ExVec, Lent};
 
@@ -208,7 +209,7 @@ async fn connect(
         return client.not_bound(NameError::Unavailable, endpoint);
     };
     // A path has at most 4,096 bytes.
-    match provider.connect(path, rest as u32, endpoint).receive_async().await {
+    match provider.connect(path, rest as u32, Rights::ALL.bits(), endpoint).receive_async().await {
         service_provider::ImpReadyAfterConnect::Ack { next } => {
             link.release(next);
             client.bound()

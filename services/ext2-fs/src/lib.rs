@@ -168,7 +168,7 @@ async fn write_regularly(shared: Rc<Shared>, after: Duration) {
 }
 
 async fn accept(shared: Rc<Shared>, mut provider: service_provider::Exp<service_provider::states::Ready>) {
-    while let service_provider::ExpReady::Connect { path, rest, endpoint, next } = provider.receive_async().await {
+    while let service_provider::ExpReady::Connect { path, rest, endpoint, next, .. } = provider.receive_async().await {
         let rest = path.get(rest as usize..).unwrap_or(&[]);
         provider = match open(&shared, ROOT_INODE, rest, endpoint) {
             Ok(()) => next.ack(),

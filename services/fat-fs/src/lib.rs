@@ -196,7 +196,7 @@ async fn accept(
     root: Rc<Folder<DiskSource>>,
     mut provider: service_provider::Exp<service_provider::states::Ready>,
 ) {
-    while let service_provider::ExpReady::Connect { path, rest, endpoint, next } = provider.receive_async().await {
+    while let service_provider::ExpReady::Connect { path, rest, endpoint, next, .. } = provider.receive_async().await {
         let rest = path.get(rest as usize..).unwrap_or(&[]);
         provider = match open(&shared, &root, rest, endpoint) {
             Ok(()) => next.ack(),

@@ -52,7 +52,7 @@ fn take_one_client(clients: Clients, dies: bool) -> i32 {
 async fn accept(mut clients: Clients) {
     loop {
         clients = match clients.receive_async().await {
-            ExpReady::Connect { path, rest, endpoint, next } => {
+            ExpReady::Connect { path, rest, endpoint, next, .. } => {
                 match endpoint.downcast::<knock_answer::Exp<states::Start>>() {
                     Ok(client) => {
                         let rest = path.get(rest as usize..).unwrap_or_default();
