@@ -25,6 +25,8 @@ pub enum Structure {
     IndirectBlock(u32),
     /// The entry at this byte offset of the folder with this inode number.
     DirectoryEntry(u32, u64),
+    /// The extended attributes of the inode with this number.
+    ExtendedAttributes(u32),
 }
 
 impl fmt::Display for Structure {
@@ -40,6 +42,7 @@ impl fmt::Display for Structure {
             Structure::DirectoryEntry(inode, offset) => {
                 write!(formatter, "the folder entry at byte {offset} of inode {inode}")
             }
+            Structure::ExtendedAttributes(inode) => write!(formatter, "the extended attributes of inode {inode}"),
         }
     }
 }

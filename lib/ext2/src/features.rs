@@ -15,6 +15,8 @@ const fn feature(bit: u32, name: &'static str) -> FeatureName {
     FeatureName { bit, name }
 }
 
+/// Inodes may have extended attributes.
+pub const COMPATIBLE_EXTENDED_ATTRIBUTES: u32 = 0x8;
 /// Folders may have an index.
 pub const COMPATIBLE_DIR_INDEX: u32 = 0x20;
 /// Entries of folders say what kind of inode they name.

@@ -12,6 +12,7 @@ use crate::lock::Lock;
 use crate::source::BlockSource;
 use crate::store::Change;
 use crate::volume::Core;
+use crate::wire::attributes;
 use crate::wire::inode::{self, Inode};
 
 /// Bytes that a cached inode counts for, its place in the cache's map included.
@@ -97,8 +98,16 @@ impl<S: BlockSource> Core<S> {
     fn parse(&self, place: &InodePlace, block: &[u8]) -> Result<Inode, Error> {
         let home_block = u64::from(place.block);
         let damaged = |problem| Error::corrupt(Structure::Inode(place.number), home_block, problem);
-        let view = block.get(place.start..).and_then(inode::View::new).ok_or(damaged(Problem::Missing("its end")))?;
-        Inode::parse_any(place.number, home_block, &view, self.superblock.largest_file()).map_err(damaged)
+        let end = place.start + self.superblock.inode_bytes as usize;
+        let bytes = block.get(place.start..end).ok_or(damaged(Problem::Missing("its end")))?;
+        let view = inode::View::new(bytes).ok_or(damaged(Problem::Missing("its end")))?;
+        let mut inode =
+            Inode::parse_any(place.number, home_block, &view, self.superblock.largest_file()).map_err(damaged)?;
+        inode.has_inline_attributes = attributes::inline_start(bytes).is_some();
+        if inode.has_extended_attributes() {
+            self.has_seen_attributes.set(true);
+        }
+        Ok(inode)
     }
 
     /// Brings an inode's block into the change, so that changing the inode cannot fail for want of it.
@@ -135,6 +144,9 @@ impl<S: BlockSource> Core<S> {
             let mut inode = self.parse(place, block)?;
             with(&mut inode);
             inode.store(self.inode_bytes(place, block));
+            if inode.attribute_block != 0 {
+                self.has_seen_attributes.set(true);
+            }
             Ok(inode)
         })??;
         self.inodes.borrow_mut().insert(place.number, inode, INODE_COST);
@@ -147,6 +159,24 @@ impl<S: BlockSource> Core<S> {
         self.change_block(change, place.block, |block| inode.store_new(self.inode_bytes(place, block)))?;
         self.inodes.borrow_mut().insert(place.number, inode, INODE_COST);
         Ok(inode)
+    }
+
+    /// Changes all bytes of an inode whose block was brought into the change; what is known of it stays.
+    pub(crate) fn change_inode_bytes(
+        &self,
+        change: &Change<S>,
+        place: &InodePlace,
+        with: impl FnOnce(&mut [u8]),
+    ) -> Result<(), Error> {
+        self.change_block(change, place.block, |block| with(self.inode_bytes(place, block)))?;
+        self.change_inode(change, place, |_| ()).map(drop)
+    }
+
+    /// Looks at all bytes of an inode.
+    pub(crate) async fn read_inode_bytes<R>(&self, number: u32, look: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
+        let place = self.inode_place(number).await?;
+        let end = place.start + self.superblock.inode_bytes as usize;
+        self.store.read_block(place.block, |block| look(block.get(place.start..end).unwrap_or(&[]))).await
     }
 
     fn inode_bytes<'a>(&self, place: &InodePlace, block: &'a mut [u8]) -> &'a mut [u8] {

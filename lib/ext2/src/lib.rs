@@ -52,6 +52,7 @@ pub use path::{LINK_LIMIT, LastLink, PATH_LIMIT};
 pub use source::{BlockSource, MemoryDisk, complete};
 pub use store::{Access, CacheLimits, MountOptions};
 pub use volume::{CacheStatistics, Volume, VolumeStatistics};
+pub use wire::attributes::ExtendedAttribute;
 pub use wire::inode::{Inode, Kind};
 
 /// The number of the root folder's inode on every volume.

@@ -27,6 +27,18 @@ impl<S: BlockSource> Volume<S> {
     /// `base` is a root: neither `..` nor a link leads out of it, and a link that begins with `/`
     /// starts there. Who holds a folder's channel holds what lies below it, not what lies above.
     pub async fn resolve(&self, base: u32, path: &[u8], last: LastLink) -> Result<Inode, Error> {
+        self.resolve_noting(base, path, last, &mut Vec::new()).await
+    }
+
+    /// The same, and notes the numbers of the folders in which a name was looked up, in that order: those whose lists
+    /// decide whether a client may come through. They are noted as well where the path leads nowhere.
+    pub async fn resolve_noting(
+        &self,
+        base: u32,
+        path: &[u8],
+        last: LastLink,
+        folders: &mut Vec<u32>,
+    ) -> Result<Inode, Error> {
         if path.len() > PATH_LIMIT {
             return Err(Error::NameTooLong);
         }
@@ -44,6 +56,7 @@ impl<S: BlockSource> Volume<S> {
                 b"." => {}
                 b".." => here = self.0.inode(above.pop().unwrap_or(base)).await?,
                 _ => {
+                    folders.push(here.number);
                     let inode = self.look_up(here.number, name).await?;
                     let at_end = after.is_empty();
                     if inode.kind == Kind::SymbolicLink && (!at_end || last == LastLink::Follow) {
@@ -77,11 +90,22 @@ impl<S: BlockSource> Volume<S> {
     /// links on the way are followed, one at the end is not; `base` is a root as for [`Volume::resolve`].
     /// [`Error::BadName`] if the path ends without a name.
     pub async fn resolve_parent(&self, base: u32, path: &[u8]) -> Result<(u32, Vec<u8>), Error> {
+        self.resolve_parent_noting(base, path, &mut Vec::new()).await
+    }
+
+    /// The same, and notes the folders as [`Volume::resolve_noting`] does. The one in which the path ends is not
+    /// among them, as no name was looked up there.
+    pub async fn resolve_parent_noting(
+        &self,
+        base: u32,
+        path: &[u8],
+        folders: &mut Vec<u32>,
+    ) -> Result<(u32, Vec<u8>), Error> {
         let (folder, name) = split_last(path);
         if name.is_empty() || name == b"." || name == b".." {
             return Err(Error::BadName);
         }
-        let inode = self.resolve(base, folder, LastLink::Follow).await?;
+        let inode = self.resolve_noting(base, folder, LastLink::Follow, folders).await?;
         if inode.kind != Kind::Directory {
             return Err(Error::NotADirectory);
         }

@@ -3,8 +3,8 @@
 //! There are three caches, as in the paper: inodes, block numbers (the leaf tables of the indirect blocks) and
 //! data, which is the store's. Requests are served side by side; what keeps them apart, in the order in which a
 //! task may take it: the namespace's lock, for changes of names; the locks of inodes, in the order of their
-//! numbers, shared to read content or names and alone to change them; the orphans' lock; a [`Change`](crate::store::Change), under
-//! which no lock is waited for. An inode's own fields need no lock, see [`inode`](crate::inode).
+//! numbers, shared to read content or names and alone to change them; the orphans' lock; that of extended attributes; a
+//! [`Change`](crate::store::Change), under which no lock is waited for. An inode's own fields need no lock, see [`inode`](crate::inode).
 //!
 //! Not here: what is done under the locks; see `operations`, `directory`, `mapping` and `open_file`.
 
@@ -90,6 +90,10 @@ pub(crate) struct Core<S: BlockSource> {
     pub(crate) orphans: RefCell<Vec<u32>>,
     /// Held alone by whoever changes that list.
     pub(crate) orphan_lock: Lock,
+    /// Held by whoever reads extended attributes, alone by whoever changes them.
+    pub(crate) attribute_lock: Lock,
+    /// Whether any inode that was looked at since the mount had extended attributes.
+    pub(crate) has_seen_attributes: Cell<bool>,
     pub(crate) is_shut_down: Cell<bool>,
 }
 
@@ -155,6 +159,8 @@ impl<S: BlockSource> Volume<S> {
             namespace: Lock::default(),
             orphans: RefCell::default(),
             orphan_lock: Lock::default(),
+            attribute_lock: Lock::default(),
+            has_seen_attributes: Cell::new(false),
             is_shut_down: Cell::new(false),
         };
         let volume = Volume(Rc::new(core));

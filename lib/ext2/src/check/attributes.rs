@@ -8,33 +8,8 @@ use super::state::{AttributeUse, Checker};
 use super::superblock::feature;
 use super::{CheckError, Fault};
 use crate::source::BlockSource;
-use crate::wire::{read_u16, read_u32, write_u32};
-
-const MAGIC: u32 = 0xea02_0000;
-/// Offsets in the header of a block: how many inodes use it, and of how many blocks it is one.
-const USERS: usize = 4;
-const BLOCKS: usize = 8;
-const HEADER_BYTES: usize = 32;
-/// Bytes of an entry without its name.
-const ENTRY_BYTES: usize = 16;
-
-/// Offsets in an entry.
-mod entry {
-    pub(crate) const NAME_BYTES: usize = 0;
-    pub(crate) const NAMESPACE: usize = 1;
-    pub(crate) const VALUE_OFFSET: usize = 2;
-    pub(crate) const VALUE_INODE: usize = 4;
-    pub(crate) const VALUE_BYTES: usize = 8;
-    pub(crate) const HASH: usize = 12;
-}
-
-/// Where a set of attributes is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Block,
-    /// Offsets count from the first entry, and hashes may be missing.
-    Inode,
-}
+use crate::wire::attributes::{self, Place};
+use crate::wire::read_u32;
 
 impl<S: BlockSource> Checker<'_, S> {
     /// Checks the block with an inode's attributes. Whether there is one that counts.
@@ -51,11 +26,11 @@ impl<S: BlockSource> Checker<'_, S> {
             }
             _ if usable => {
                 let bytes = self.read_block(block).await?;
-                let damaged = !is_sound(&bytes);
+                let damaged = !are_sound(&bytes, Place::Block);
                 if !damaged {
                     self.claim(block)?;
                 }
-                let says = read_u32(&bytes, USERS);
+                let says = attributes::users(&bytes).unwrap_or(0);
                 self.attributes.insert(block, AttributeUse { says, users: 1, damaged });
                 !damaged
             }
@@ -78,7 +53,7 @@ impl<S: BlockSource> Checker<'_, S> {
         for (block, says, right) in wrong {
             if self.tell(Fault::AttributeCount { block, says, right }).await? {
                 let mut bytes = self.read_block(block).await?;
-                write_u32(&mut bytes, USERS, right);
+                attributes::set_users(&mut bytes, right);
                 self.write_block(block, &bytes).await?;
             }
         }
@@ -88,64 +63,15 @@ impl<S: BlockSource> Checker<'_, S> {
 
 /// Whether there are attributes in what is behind an inode's known fields.
 pub(super) fn has_inline(bytes: &[u8]) -> bool {
-    bytes.len() >= 4 && read_u32(bytes, 0) == MAGIC
+    bytes.len() >= 4 && read_u32(bytes, 0) == attributes::MAGIC
 }
 
 /// Whether those are sound.
 pub(super) fn are_inline_sound(bytes: &[u8]) -> bool {
-    are_sound(bytes, 4, Place::Inode)
-}
-
-fn is_sound(bytes: &[u8]) -> bool {
-    read_u32(bytes, 0) == MAGIC && read_u32(bytes, BLOCKS) == 1 && are_sound(bytes, HEADER_BYTES, Place::Block)
+    are_sound(bytes, Place::Inode)
 }
 
 /// Whether entries and values lie in the bytes, apart from each other, and have the right hashes.
-fn are_sound(bytes: &[u8], first: usize, place: Place) -> bool {
-    let mut taken: Vec<(usize, usize)> = Vec::from([(0, first)]);
-    let mut take = |start: usize, length: usize| {
-        let end = start + length;
-        let free = end <= bytes.len() && taken.iter().all(|&(from, to)| end <= from || to <= start);
-        taken.push((start, end));
-        free
-    };
-    let base = if place == Place::Block { 0 } else { first };
-    let mut at = first;
-    loop {
-        let Some(mark) = bytes.get(at..at + 4) else { return false };
-        if read_u32(mark, 0) == 0 {
-            return take(at, 4);
-        }
-        let Some(head) = bytes.get(at..at + ENTRY_BYTES) else { return false };
-        let length = (ENTRY_BYTES + usize::from(head[entry::NAME_BYTES])).next_multiple_of(4);
-        if !take(at, length) || read_u32(head, entry::VALUE_INODE) != 0 {
-            return false;
-        }
-        if place == Place::Block && head[entry::NAMESPACE] == 0 {
-            return false;
-        }
-        let offset = base + usize::from(read_u16(head, entry::VALUE_OFFSET));
-        let Ok(value_bytes) = usize::try_from(read_u32(head, entry::VALUE_BYTES)) else { return false };
-        if value_bytes > bytes.len() {
-            return false;
-        }
-        let padded = value_bytes.next_multiple_of(4);
-        if value_bytes > 0 && !take(offset, padded) {
-            return false;
-        }
-        let name = &bytes[at + ENTRY_BYTES..at + ENTRY_BYTES + usize::from(head[entry::NAME_BYTES])];
-        let value = if value_bytes == 0 { &[] } else { &bytes[offset..offset + padded] };
-        let says = read_u32(head, entry::HASH);
-        let hashes = [hash(name, value, u32::from), hash(name, value, |byte| i32::from(byte as i8) as u32)];
-        if !(hashes.contains(&says) || place == Place::Inode && says == 0) {
-            return false;
-        }
-        at += length;
-    }
-}
-
-/// The hash of an attribute, with the bytes of its name as numbers with or without a sign.
-fn hash(name: &[u8], value: &[u8], number: impl Fn(u8) -> u32) -> u32 {
-    let of_name = name.iter().fold(0u32, |hash, &byte| hash.rotate_left(5) ^ number(byte));
-    value.chunks_exact(4).fold(of_name, |hash, word| hash.rotate_left(16) ^ read_u32(word, 0))
+fn are_sound(bytes: &[u8], place: Place) -> bool {
+    attributes::entries(bytes, place).is_some_and(|entries| entries.iter().all(|entry| entry.has_right_hash(place)))
 }

@@ -167,6 +167,7 @@ impl<S: BlockSource> Core<S> {
             flags: 0,
             deleted: 0,
             attribute_block: 0,
+            has_inline_attributes: false,
             blocks: [0; BLOCK_NUMBERS],
         }
     }

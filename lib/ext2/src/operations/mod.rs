@@ -3,6 +3,7 @@
 
 mod attributes;
 mod create;
+mod extended_attributes;
 mod link;
 pub(crate) mod orphans;
 mod release;

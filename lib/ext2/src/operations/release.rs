@@ -1,6 +1,6 @@
 //! Freeing what has no name and no reader any more.
 
-use crate::error::{Error, Problem, Structure};
+use crate::error::Error;
 use crate::inode::InodePlace;
 use crate::lock::Hold;
 use crate::mapping::cut::CUT_BLOCKS;
@@ -8,16 +8,10 @@ use crate::source::BlockSource;
 use crate::store::Change;
 use crate::volume::Core;
 use crate::wire::inode::{Inode, Kind};
-use crate::wire::{read_u32, write_u32};
 
 /// Blocks that the end of a release changes at most besides a piece of the content: the block of attributes with
 /// its bitmap, the neighbour on the list, the inode's bitmap.
 const END_BLOCKS: usize = 8;
-/// What marks a block of extended attributes.
-const ATTRIBUTE_MAGIC: u32 = 0xea02_0000;
-/// Where a block of extended attributes says how many inodes have it.
-const ATTRIBUTE_USERS: usize = 4;
-
 impl<S: BlockSource> Core<S> {
     /// Frees an inode and its content, if it has no name and is not open.
     pub(crate) async fn release(&self, number: u32) -> Result<(), Error> {
@@ -28,6 +22,7 @@ impl<S: BlockSource> Core<S> {
                 return Ok(());
             }
             let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+            let _attributes = self.attribute_lock.acquire(Hold::Exclusive).await;
             let change = self.store.begin(CUT_BLOCKS + END_BLOCKS).await?;
             let place = self.fetch_inode(&change, number).await?;
             let inode = self.any_inode(number).await?;
@@ -54,8 +49,9 @@ impl<S: BlockSource> Core<S> {
         let number = place.number;
         let inode = self.any_inode(number).await?;
         if inode.attribute_block != 0 {
-            match self.release_attributes(change, &inode).await {
-                Ok(()) | Err(Error::Corrupt(_)) => {}
+            match self.plan_leaving_attributes(change, &inode).await {
+                Ok(leaving) => self.leave_attributes(change, leaving)?,
+                Err(Error::Corrupt(_)) => {}
                 Err(error) => return Err(error),
             }
             let sectors = self.block_sectors();
@@ -77,24 +73,5 @@ impl<S: BlockSource> Core<S> {
         self.inodes.borrow_mut().remove(number);
         self.names.borrow_mut().forget(number);
         Ok(())
-    }
-
-    /// Lets go of a block of extended attributes, which several inodes may have.
-    async fn release_attributes(&self, change: &Change<S>, inode: &Inode) -> Result<(), Error> {
-        let block = inode.attribute_block;
-        let damaged = |problem| Error::corrupt(Structure::Inode(inode.number), inode.home_block, problem);
-        if !self.store.check_range(block, 1) {
-            return Err(damaged(Problem::Meaningless { field: "file_acl", value: block.into() }));
-        }
-        let (magic, users) =
-            self.store.read_block(block, |bytes| (read_u32(bytes, 0), read_u32(bytes, ATTRIBUTE_USERS))).await?;
-        if magic != ATTRIBUTE_MAGIC {
-            return Err(damaged(Problem::Missing("a block of extended attributes")));
-        }
-        if users > 1 {
-            let count = |bytes: &mut [u8]| write_u32(bytes, ATTRIBUTE_USERS, users - 1);
-            return self.store.edit(change, block, count).await;
-        }
-        self.store.free_blocks(change, block, 1).await
     }
 }

@@ -7,7 +7,7 @@ use super::Store;
 use super::epoch::Change;
 use super::lines::{Mask, bits};
 use crate::error::{DiskError, Error, ReadOnlyReason};
-use crate::features::READ_ONLY_LARGE_FILE;
+use crate::features::{COMPATIBLE_EXTENDED_ATTRIBUTES, READ_ONLY_LARGE_FILE};
 use crate::source::BlockSource;
 
 /// A block in a write set.
@@ -73,6 +73,8 @@ impl Sets {
 pub(crate) enum Feature {
     /// Files may be larger than 2 GiB.
     LargeFile,
+    /// Inodes may have extended attributes.
+    ExtendedAttributes,
 }
 
 impl<S: BlockSource> Store<S> {
@@ -220,6 +222,7 @@ impl<S: BlockSource> Store<S> {
         superblock.revision = 1;
         match feature {
             Feature::LargeFile => superblock.read_only_compatible |= READ_ONLY_LARGE_FILE,
+            Feature::ExtendedAttributes => superblock.compatible |= COMPATIBLE_EXTENDED_ATTRIBUTES,
         }
     }
 }

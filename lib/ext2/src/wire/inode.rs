@@ -183,6 +183,8 @@ pub struct Inode {
     pub deleted: u32,
     /// The block with its extended attributes, or 0.
     pub attribute_block: u32,
+    /// Whether it has extended attributes behind its known fields. What looks at the first 128 bytes only does not know.
+    pub has_inline_attributes: bool,
     /// Numbers of its first twelve blocks and of its single, double and triple indirect block.
     pub blocks: [u32; BLOCK_NUMBERS],
 }
@@ -224,8 +226,14 @@ impl Inode {
             flags: view.number(field::FLAGS),
             deleted: view.number(field::DELETE_TIME),
             attribute_block: view.number(field::ATTRIBUTE_BLOCK),
+            has_inline_attributes: false,
             blocks: core::array::from_fn(|index| view.number(field::BLOCK_NUMBERS + index * 4)),
         })
+    }
+
+    /// Whether it has extended attributes, wherever they are.
+    pub fn has_extended_attributes(&self) -> bool {
+        self.attribute_block != 0 || self.has_inline_attributes
     }
 
     /// The place of the block numbers as bytes: a short symbolic link's target.
@@ -319,6 +327,7 @@ mod tests {
             flags: flag::APPEND_ONLY,
             deleted: 6,
             attribute_block: 7,
+            has_inline_attributes: false,
             blocks: core::array::from_fn(|index| index as u32 + 100),
         }
     }

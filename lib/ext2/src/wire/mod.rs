@@ -3,6 +3,7 @@
 //!
 //! Everything is little-endian. Not here: what follows pointers from one structure to another.
 
+pub mod attributes;
 pub mod directory;
 pub mod group;
 pub mod inode;

@@ -13,6 +13,10 @@ const WAYS: u64 = 100;
 /// operations that are refused.
 const SCENE_LASTS: u64 = 6;
 
+/// Names of extended attributes, which all fit into a block of 1 KiB, together with values of at most so many bytes.
+const EXTENDED_NAMES: [&str; 4] = ["a", "singularity.acl", "b", "a name that is somewhat longer"];
+const MOST_EXTENDED: usize = 180;
+
 /// What kind of life a volume has.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
@@ -99,7 +103,8 @@ impl Generator {
             34..39 => self.set_attributes(&scene),
             39..46 => Operation::Open { path: self.old_path(&scene, Sort::File), slot: self.slot() },
             46..48 => Operation::Close { slot: self.slot() },
-            48..74 => self.write(model),
+            48..71 => self.write(model),
+            71..74 => self.extended(&scene, model),
             74..80 => self.append(),
             80..86 => self.set_size(model),
             86..93 => self.read(model),
@@ -225,6 +230,18 @@ impl Generator {
             modified: (which & 8 != 0).then(|| self.random.below(1 << 31) as u32),
             path,
         }
+    }
+
+    fn extended(&mut self, scene: &Scene, model: &Model) -> Operation {
+        let path = self.any_path(scene);
+        let name = *self.random.pick(&EXTENDED_NAMES).unwrap_or(&"a");
+        let has_one = model.find(&path).is_some_and(|number| model.node(number).extended.contains_key(name.as_bytes()));
+        if has_one && self.random.once_in(2) || self.random.once_in(20) {
+            return Operation::RemoveExtended { path, name };
+        }
+        // Few values, so that nodes have the same ones.
+        let bytes = *self.random.pick(&[0, 1, 30, 31, 32, 100, MOST_EXTENDED]).unwrap_or(&0);
+        Operation::SetExtended { path, name, bytes, seed: self.random.below(3) }
     }
 
     fn bytes(&mut self) -> usize {

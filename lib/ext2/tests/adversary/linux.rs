@@ -15,10 +15,12 @@ use tempfile::TempDir;
 use crate::image::Image;
 use crate::model::{Content, Kind, Model};
 use crate::noise::noise;
-use crate::operation::{Facts, Operation, Outcome, SLOTS, Sort, many_name, shown_name};
+use crate::operation::{Extended, Facts, Operation, Outcome, SLOTS, Sort, many_name, shown_name};
 use crate::tools::{ImageFile, tool};
 use crate::volume::{same_bytes, same_facts, same_names};
 
+/// More bytes than names or values of extended attributes have in a block.
+const LONGEST_EXTENDED: usize = 8192;
 /// How often a command is tried of which others may be in the way.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -130,6 +132,14 @@ impl LinuxMount {
                 }
             }
             Operation::SetAttributes { .. } => self.set_attributes(operation)?,
+            Operation::SetExtended { path, name, bytes, seed } => {
+                let path = self.path(path)?;
+                let value = noise(*seed, *bytes);
+                rustix::fs::lsetxattr(&path, format!("user.{name}"), &value, rustix::fs::XattrFlags::empty())?;
+            }
+            Operation::RemoveExtended { path, name } => {
+                rustix::fs::lremovexattr(&self.path(path)?, format!("user.{name}"))?;
+            }
             Operation::List { path } => return self.names(path).map(Outcome::Names),
             Operation::Look { path } => return self.facts(path).map(Outcome::Facts),
             Operation::Sync => {}
@@ -217,6 +227,7 @@ impl LinuxMount {
             links: found.nlink() as u32,
             modified: Some(found.mtime() as u32),
             target,
+            extended: if sort == Sort::Link { Extended::new() } else { extended(&path)? },
         })
     }
 
@@ -268,6 +279,20 @@ fn sort(found: &fs::FileType) -> Sort {
     } else {
         Sort::File
     }
+}
+
+/// The attributes `user.` of a file or folder.
+fn extended(path: &std::path::Path) -> io::Result<Extended> {
+    let mut names = vec![0; LONGEST_EXTENDED];
+    let bytes = rustix::fs::llistxattr(path, &mut names)?;
+    let mut found = Extended::new();
+    for name in names[..bytes].split(|byte| *byte == 0) {
+        let Some(own) = name.strip_prefix(b"user.") else { continue };
+        let mut value = vec![0; LONGEST_EXTENDED];
+        let bytes = rustix::fs::lgetxattr(path, name, &mut value)?;
+        found.insert(own.to_vec(), value[..bytes].to_vec());
+    }
+    Ok(found)
 }
 
 fn create(path: &std::path::Path, permissions: u16, owner: u32) -> io::Result<()> {

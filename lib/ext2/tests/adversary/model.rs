@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::noise::noise;
-use crate::operation::{Facts, Operation, Outcome, Path, SLOTS, Sort, many_name};
+use crate::operation::{Extended, Facts, Operation, Outcome, Path, SLOTS, Sort, many_name};
 
 const PAGE_BYTES: u64 = 1024;
 pub const ROOT: usize = 0;
@@ -92,6 +92,7 @@ pub struct Node {
     pub owner: u32,
     pub group: u32,
     pub modified: Option<u32>,
+    pub extended: Extended,
     /// Names of a file or link.
     pub names: u32,
 }
@@ -114,7 +115,15 @@ impl Model {
     /// A volume as mke2fs makes it.
     pub fn fresh(largest_file: u64) -> Model {
         let folder = |entries| Kind::Folder { entries };
-        let node = |kind, permissions| Node { kind, permissions, owner: 0, group: 0, modified: None, names: 1 };
+        let node = |kind, permissions| Node {
+            kind,
+            permissions,
+            owner: 0,
+            group: 0,
+            modified: None,
+            extended: Extended::new(),
+            names: 1,
+        };
         let root = node(folder([(b"lost+found".to_vec(), 1)].into()), 0o755);
         let lost = node(folder(BTreeMap::new()), 0o700);
         let nodes = BTreeMap::from([(ROOT, Rc::new(root)), (1, Rc::new(lost))]);
@@ -146,7 +155,7 @@ impl Model {
             }
         };
         let Node { permissions, owner, group, modified, .. } = *node;
-        Facts { sort, size, permissions, owner, group, links, modified, target }
+        Facts { sort, size, permissions, owner, group, links, modified, target, extended: node.extended.clone() }
     }
 
     pub fn sort(&self, number: usize) -> Sort {
@@ -229,6 +238,13 @@ impl Model {
                 node.modified = modified.or(node.modified);
                 Ok(Outcome::Done)
             }
+            Operation::SetExtended { path, name, bytes, seed } => {
+                self.extended_mut(path)?.insert(name.as_bytes().to_vec(), noise(*seed, *bytes));
+                Ok(Outcome::Done)
+            }
+            Operation::RemoveExtended { path, name } => {
+                self.extended_mut(path)?.remove(name.as_bytes()).map(|_| Outcome::Done).ok_or(Outcome::Refused)
+            }
             Operation::List { path } => {
                 let entries = self.find(path).and_then(|number| self.entries(number)).ok_or(Outcome::Refused)?;
                 Ok(Outcome::Names(entries.iter().map(|(name, number)| (name.clone(), self.sort(*number))).collect()))
@@ -304,6 +320,12 @@ impl Model {
         Ok(Outcome::Done)
     }
 
+    /// Extended attributes of a file or folder; links have none.
+    fn extended_mut(&mut self, path: &Path) -> Step<&mut Extended> {
+        let number = self.find(path).filter(|number| self.sort(*number) != Sort::Link).ok_or(Outcome::Refused)?;
+        Ok(&mut self.change(number).extended)
+    }
+
     fn change(&mut self, number: usize) -> &mut Node {
         Rc::make_mut(self.nodes.get_mut(&number).expect("a node that is there"))
     }
@@ -335,7 +357,15 @@ impl Model {
         }
         let number = self.next;
         self.next += 1;
-        let node = Node { kind, permissions, owner, group: owner / 2, modified: self.now, names: 1 };
+        let node = Node {
+            kind,
+            permissions,
+            owner,
+            group: owner / 2,
+            modified: self.now,
+            extended: Extended::new(),
+            names: 1,
+        };
         self.nodes.insert(number, Rc::new(node));
         self.entries_mut(folder).insert(name.clone(), number);
         Ok(number)

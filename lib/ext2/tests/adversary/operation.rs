@@ -61,6 +61,17 @@ pub enum Operation {
         group: Option<u32>,
         modified: Option<u32>,
     },
+    /// Sets the extended attribute `user.` of this name.
+    SetExtended {
+        path: Path,
+        name: &'static str,
+        bytes: usize,
+        seed: u64,
+    },
+    RemoveExtended {
+        path: Path,
+        name: &'static str,
+    },
     Open {
         path: Path,
         slot: usize,
@@ -120,7 +131,12 @@ pub struct Facts {
     /// Unknown where it depends on whose clock it was.
     pub modified: Option<u32>,
     pub target: Option<Vec<u8>>,
+    /// Its extended attributes `user.`.
+    pub extended: Extended,
 }
+
+/// Extended attributes by their names.
+pub type Extended = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What came of an operation.
 #[derive(Clone, PartialEq, Eq)]
@@ -174,6 +190,10 @@ impl fmt::Debug for Operation {
                 let permissions = permissions.map(|bits| format!("{bits:o}"));
                 write!(formatter, "attributes {} {permissions:?} {owner:?} {group:?} {modified:?}", text(path))
             }
+            Operation::SetExtended { path, name, bytes, seed } => {
+                write!(formatter, "setfattr {} {name} {bytes} noise {seed}", text(path))
+            }
+            Operation::RemoveExtended { path, name } => write!(formatter, "setfattr {} -x {name}", text(path)),
             Operation::Open { path, slot } => write!(formatter, "open {} as #{slot}", text(path)),
             Operation::Close { slot } => write!(formatter, "close #{slot}"),
             Operation::Read { slot, offset, bytes } => write!(formatter, "read #{slot} {bytes} at {offset}"),

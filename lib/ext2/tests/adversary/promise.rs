@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use ext2::{Kind as Found, ROOT_INODE};
 
 use crate::model::{Content, Kind, Model};
-use crate::operation::{Path, Sort, shown_name};
+use crate::operation::{Extended, Path, Sort, shown_name};
 use crate::volume::Mounted;
 
 /// What is known of a name that must not be torn.
@@ -24,6 +24,7 @@ struct Mark {
     first: Path,
     links: u32,
     target: Option<Vec<u8>>,
+    extended: Extended,
 }
 
 type Names = BTreeMap<Path, Mark>;
@@ -214,6 +215,7 @@ fn names_of(model: &Model) -> Names {
             first,
             links: facts.links,
             target: facts.target,
+            extended: facts.extended,
         };
         names.insert(path, mark);
     }
@@ -256,6 +258,7 @@ async fn found_names(mounted: &Mounted) -> Result<FoundNames, String> {
             first,
             links: facts.links,
             target: facts.target,
+            extended: facts.extended,
         };
         found.names.insert(path.clone(), mark);
         found.inodes.insert(path, number);

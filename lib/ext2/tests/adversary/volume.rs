@@ -3,15 +3,16 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use ext2::wire::attributes::namespace;
 use ext2::{
-    Access, AttributeChanges, CacheLimits, Error, Inode, Kind, MountOptions, NewKind, NewNode, OpenFile, ROOT_INODE,
-    Volume,
+    Access, AttributeChanges, CacheLimits, Error, ExtendedAttribute, Inode, Kind, MountOptions, NewKind, NewNode,
+    OpenFile, ROOT_INODE, Volume,
 };
 
 use crate::disk::TestDisk;
 use crate::model::{self, Content, Model};
 use crate::noise::noise;
-use crate::operation::{Facts, Operation, Outcome, Path, SLOTS, Sort, many_name, shown_name};
+use crate::operation::{Extended, Facts, Operation, Outcome, Path, SLOTS, Sort, many_name, shown_name};
 
 /// Files of at most this many bytes are read whole.
 const READ_WHOLE: u64 = 24 << 20;
@@ -154,6 +155,17 @@ impl Mounted {
                 let (permissions, owner, group, modified) = (*permissions, *owner, *group, *modified);
                 let changes = AttributeChanges { permissions, owner, group, modified, ..Default::default() };
                 volume.set_attributes(number, changes).await.map_err(outcome)?;
+            }
+            Operation::SetExtended { path, name, bytes, seed } => {
+                let number = self.resolve(path).await?.number;
+                let (name, value) = (name.as_bytes().to_vec(), noise(*seed, *bytes));
+                let new = ExtendedAttribute { namespace: namespace::USER, name, value };
+                volume.set_extended_attribute(number, new).await.map_err(outcome)?;
+            }
+            Operation::RemoveExtended { path, name } => {
+                let number = self.resolve(path).await?.number;
+                let removed = volume.remove_extended_attribute(number, namespace::USER, name.as_bytes());
+                removed.await.map_err(outcome)?;
             }
             Operation::List { path } => {
                 let number = self.resolve(path).await?.number;
@@ -305,6 +317,9 @@ impl Mounted {
             Sort::Link => Some(self.volume().link_target(inode.number).await.map_err(outcome)?),
             _ => None,
         };
+        let extended = self.volume().extended_attributes(inode.number).await.map_err(outcome)?;
+        let user = extended.into_iter().filter(|one| one.namespace == namespace::USER);
+        let extended: Extended = user.map(|one| (one.name, one.value)).collect();
         Ok(Facts {
             sort,
             size: (sort != Sort::Folder).then_some(inode.size),
@@ -314,6 +329,7 @@ impl Mounted {
             links: u32::from(inode.links),
             modified: Some(inode.modified),
             target,
+            extended,
         })
     }
 

@@ -1,0 +1,257 @@
+//! Extended attributes of files and folders: what programs keep of them besides their content.
+//!
+//! What is set here goes into the inode's block of attributes, which Linux's ext2 reads as well as ext4; what ext4 put
+//! into the inode itself is read, and leaves it when it is set anew. A block that several inodes use is not changed but
+//! exchanged for one of the inode's own. All of it happens in one change of the store, under the lock of attributes,
+//! because a block's count of users belongs to several inodes.
+
+use alloc::vec::Vec;
+
+use super::check_unprotected;
+use crate::error::{Error, Problem, Structure};
+use crate::lock::Hold;
+use crate::source::BlockSource;
+use crate::store::{Change, Feature};
+use crate::volume::{Core, Volume};
+use crate::wire::attributes::{self, ExtendedAttribute, LONGEST_NAME, Place};
+use crate::wire::inode::{Inode, Kind};
+
+/// Blocks that setting an attribute changes at most: the inode, the old block, the new one, and a bitmap and a
+/// descriptor for each of these.
+const SET_BLOCKS: usize = 7;
+
+/// What a block of attributes holds.
+struct Held {
+    block: u32,
+    users: u32,
+    attributes: Vec<ExtendedAttribute>,
+}
+
+/// How an inode lets go of its block of attributes.
+pub(super) enum Leaving {
+    /// Others use it: these many are left.
+    Shared(u32, u32),
+    /// It was the last one, and the block is free.
+    Freed,
+}
+
+impl<S: BlockSource> Volume<S> {
+    /// Whether a node that was looked at since the mount had extended attributes. While this is false, nothing has
+    /// any that a path has led to, or through.
+    pub fn has_seen_extended_attributes(&self) -> bool {
+        self.0.has_seen_attributes.get()
+    }
+
+    /// All extended attributes of a node.
+    pub async fn extended_attributes(&self, number: u32) -> Result<Vec<ExtendedAttribute>, Error> {
+        self.0.check_alive()?;
+        let _attributes = self.0.attribute_lock.acquire(Hold::Shared).await;
+        let inode = self.0.inode(number).await?;
+        let mut all = self.0.inline_attributes(&inode).await?;
+        if let Some(held) = self.0.held_attributes(&inode).await? {
+            all.extend(held.attributes);
+        }
+        Ok(all)
+    }
+
+    /// What a node's extended attribute says, if it has one of this name in this
+    /// [namespace](crate::wire::attributes::namespace).
+    pub async fn extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let all = self.extended_attributes(number).await?;
+        Ok(all.into_iter().find(|one| one.namespace == namespace && one.name == name).map(|one| one.value))
+    }
+
+    /// Sets an extended attribute of a file or folder, whether it had one of this name or not. Its name has 1 to 255
+    /// bytes, none of them zero. All those of a node fit into one block, or else it is [`Error::NoSpace`].
+    pub async fn set_extended_attribute(&self, number: u32, new: ExtendedAttribute) -> Result<(), Error> {
+        if new.namespace == 0 || new.name.is_empty() || new.name.contains(&0) {
+            return Err(Error::BadName);
+        }
+        if new.name.len() > LONGEST_NAME {
+            return Err(Error::NameTooLong);
+        }
+        let (namespace, name) = (new.namespace, new.name.clone());
+        self.0.change_attributes(number, namespace, &name, Some(new)).await
+    }
+
+    /// Takes an extended attribute away; [`Error::NotFound`] if there is none of this name.
+    pub async fn remove_extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<(), Error> {
+        self.0.change_attributes(number, namespace, name, None).await
+    }
+}
+
+impl<S: BlockSource> Core<S> {
+    async fn change_attributes(
+        &self,
+        number: u32,
+        namespace: u8,
+        name: &[u8],
+        new: Option<ExtendedAttribute>,
+    ) -> Result<(), Error> {
+        self.check_writable()?;
+        let _attributes = self.attribute_lock.acquire(Hold::Exclusive).await;
+        self.check_writable()?;
+        let change = self.store.begin_for(SET_BLOCKS, 1).await?;
+        let place = self.fetch_inode(&change, number).await?;
+        let inode = self.inode(number).await?;
+        check_unprotected(&inode)?;
+        if !matches!(inode.kind, Kind::File | Kind::Directory) {
+            return Err(Error::NotAFile);
+        }
+        let is_it = |one: &ExtendedAttribute| one.namespace == namespace && one.name == name;
+        let mut inline = self.inline_attributes(&inode).await?;
+        let held = self.held_attributes(&inode).await?;
+        let mut own = held.as_ref().map_or(Vec::new(), |held| held.attributes.clone());
+        let had_inline = inline.iter().any(is_it);
+        let was_there = had_inline || own.iter().any(is_it);
+        if new.is_none() && !was_there {
+            return Err(Error::NotFound);
+        }
+        inline.retain(|one| !is_it(one));
+        own.retain(|one| !is_it(one));
+        own.extend(new);
+        if attributes::block_bytes_of(&own) > self.superblock.block_bytes as usize {
+            return Err(Error::NoSpace);
+        }
+        let block = self.exchange_attributes(&change, &inode, held, &own).await?;
+        if had_inline {
+            self.change_inode_bytes(&change, &place, |bytes| {
+                if let Some(start) = attributes::inline_start(bytes) {
+                    attributes::store_inline(&mut bytes[start..], &inline);
+                }
+            })?;
+        }
+        if block != 0 {
+            self.store.add_feature(&change, Feature::ExtendedAttributes);
+        }
+        let (now, sectors) = (self.store.now_s(), self.block_sectors());
+        self.change_inode(&change, &place, |inode| {
+            match (inode.attribute_block, block) {
+                (0, 0) => {}
+                (0, _) => inode.sectors = inode.sectors.saturating_add(sectors),
+                (_, 0) => inode.sectors = inode.sectors.saturating_sub(sectors),
+                _ => {}
+            }
+            inode.attribute_block = block;
+            inode.changed = now;
+        })?;
+        Ok(())
+    }
+
+    /// Puts these attributes into the place of those that the inode's block holds. Gives the block that it has to name
+    /// from then on, or 0. If it fails, nothing was changed.
+    async fn exchange_attributes(
+        &self,
+        change: &Change<S>,
+        inode: &Inode,
+        held: Option<Held>,
+        own: &[ExtendedAttribute],
+    ) -> Result<u32, Error> {
+        match held {
+            None if own.is_empty() => Ok(0),
+            Some(held) if held.attributes == own => Ok(held.block),
+            Some(held) if held.users <= 1 && !own.is_empty() => {
+                let fill = |bytes: &mut [u8]| attributes::store_block(bytes, own, 1);
+                self.store.edit(change, held.block, fill).await?;
+                Ok(held.block)
+            }
+            Some(_) if own.is_empty() => {
+                let leaving = self.plan_leaving_attributes(change, inode).await?;
+                self.leave_attributes(change, leaving)?;
+                Ok(0)
+            }
+            held => {
+                let goal = self.store.first_block_of_group(self.store.group_of_inode(inode.number));
+                let (new, _) = self.store.allocate_blocks(change, goal, 1).await?;
+                let made = self.make_attributes(change, inode, new, own, held.is_some()).await;
+                if made.is_err() {
+                    // What fails stays taken, which loses room but no data.
+                    let _ = self.store.free_blocks(change, new, 1).await;
+                }
+                made.map(|()| new)
+            }
+        }
+    }
+
+    async fn make_attributes(
+        &self,
+        change: &Change<S>,
+        inode: &Inode,
+        new: u32,
+        own: &[ExtendedAttribute],
+        leaves: bool,
+    ) -> Result<(), Error> {
+        let leaving = if leaves { Some(self.plan_leaving_attributes(change, inode).await?) } else { None };
+        self.store.create(change, new, |bytes| attributes::store_block(bytes, own, 1))?;
+        leaving.map_or(Ok(()), |leaving| self.leave_attributes(change, leaving))
+    }
+
+    /// The attributes in an inode itself.
+    async fn inline_attributes(&self, inode: &Inode) -> Result<Vec<ExtendedAttribute>, Error> {
+        if !inode.has_inline_attributes {
+            return Ok(Vec::new());
+        }
+        let look = |bytes: &[u8]| {
+            let Some(start) = attributes::inline_start(bytes) else { return Some(Vec::new()) };
+            Some(attributes::entries(&bytes[start..], Place::Inode)?.iter().map(|entry| entry.to_attribute()).collect())
+        };
+        self.read_inode_bytes(inode.number, look).await?.ok_or_else(|| {
+            let problem = Problem::Missing("what entries and values say of each other");
+            Error::corrupt(Structure::ExtendedAttributes(inode.number), inode.home_block, problem)
+        })
+    }
+
+    /// The block with an inode's attributes, and those, if there is one.
+    async fn held_attributes(&self, inode: &Inode) -> Result<Option<Held>, Error> {
+        let block = inode.attribute_block;
+        if block == 0 {
+            return Ok(None);
+        }
+        self.check_attribute_block(inode)?;
+        let look = |bytes: &[u8]| {
+            let entries = attributes::entries(bytes, Place::Block)?;
+            let attributes = entries.iter().map(|entry| entry.to_attribute()).collect();
+            Some(Held { block, users: attributes::users(bytes)?, attributes })
+        };
+        let held = self.store.read_block(block, look).await?;
+        held.map(Some).ok_or_else(|| {
+            let problem = Problem::Missing("a block of attributes without contradictions");
+            Error::corrupt(Structure::ExtendedAttributes(inode.number), block.into(), problem)
+        })
+    }
+
+    fn check_attribute_block(&self, inode: &Inode) -> Result<(), Error> {
+        if self.store.check_range(inode.attribute_block, 1) {
+            return Ok(());
+        }
+        let problem = Problem::Meaningless { field: "file_acl", value: inode.attribute_block.into() };
+        Err(Error::corrupt(Structure::Inode(inode.number), inode.home_block, problem))
+    }
+
+    /// Plans that an inode lets go of its block of attributes; where it is the last to use it, the block is freed at
+    /// once. The lock of attributes is held.
+    pub(super) async fn plan_leaving_attributes(&self, change: &Change<S>, inode: &Inode) -> Result<Leaving, Error> {
+        let block = inode.attribute_block;
+        self.check_attribute_block(inode)?;
+        let users = self.store.read_block(block, attributes::users).await?.ok_or_else(|| {
+            let problem = Problem::Missing("a block of extended attributes");
+            Error::corrupt(Structure::ExtendedAttributes(inode.number), block.into(), problem)
+        })?;
+        if users > 1 {
+            self.fetch_block(change, block).await?;
+            return Ok(Leaving::Shared(block, users - 1));
+        }
+        self.store.free_blocks(change, block, 1).await?;
+        Ok(Leaving::Freed)
+    }
+
+    /// Lets go of a block of attributes as planned.
+    pub(super) fn leave_attributes(&self, change: &Change<S>, leaving: Leaving) -> Result<(), Error> {
+        match leaving {
+            Leaving::Shared(block, users) => {
+                self.change_block(change, block, |bytes| attributes::set_users(bytes, users))
+            }
+            Leaving::Freed => Ok(()),
+        }
+    }
+}
