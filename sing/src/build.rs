@@ -51,6 +51,21 @@ fn build_programs(
     built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer)).collect()
 }
 
+/// The package of a program, after it was built.
+///
+/// # Errors
+/// There is no such program, it is refused or does not build.
+pub fn package(repository: &Repository, name: &str) -> Outcome<Vec<u8>> {
+    let _lock = builder::lock(repository)?;
+    let catalogue = Catalogue::read(repository)?;
+    catalogue.manifest(name)?;
+    let program = catalogue.programs.get(name)?;
+    let built = builder::build_programs(repository, &catalogue.programs, &[program], UnsafeTests::Allowed)?;
+    let signer = systems::signer(repository)?;
+    let packed = built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer));
+    packed.map(|packed| packed.map(|packed| packed.bytes)).collect::<Outcome<Vec<_>>>().map(|all| all.concat())
+}
+
 fn print_system(image: &Path, as_json: bool) {
     if as_json {
         println!("{}", json!({ "system": image }));

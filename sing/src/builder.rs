@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use crate::bill::Materials;
 use crate::cargo::Metadata;
 use crate::dependencies::{self, AllowList, Checksums};
 use crate::doors::{Doors, door_name};
@@ -59,6 +60,8 @@ pub struct BuiltImage<'a> {
     pub program: &'a Program,
     /// Its image file; none for a script.
     pub image: Option<PathBuf>,
+    /// Its bill of materials.
+    pub bill: String,
 }
 
 /// Checks and builds the selected programs.
@@ -73,14 +76,20 @@ pub fn build_programs<'a>(
 ) -> Outcome<Vec<BuiltImage<'a>>> {
     refuse_any(selected.iter().flat_map(|program| source_complaints(repository, program, unsafe_tests)).collect())?;
     let doors = Doors::generate(repository, programs.all())?;
-    let expected = check_dependencies(repository, &doors, selected)?;
+    let metadata = Metadata::of_workspace(&doors.manifest())?;
+    let checksums = Checksums::read(&doors.lock())?;
+    let expected = check_dependencies(repository, &metadata, &checksums, selected)?;
+    // Before the build, so that a source that changes during it does not belong to the bill.
+    let materials = Materials::new(repository, &metadata, &checksums)?;
+    let bills: Vec<String> = selected.iter().map(|program| materials.bill(program)).collect::<Outcome<_>>()?;
     let made = cargo::build(doors.build_command(selected.iter().copied()), "programs", expected)?;
     selected
         .iter()
-        .map(|program| match program.body {
-            Body::Script => Ok(BuiltImage { program, image: None }),
+        .zip(bills)
+        .map(|(program, bill)| match program.body {
+            Body::Script => Ok(BuiltImage { program, image: None, bill }),
             Body::Crate { .. } => match made.get(&program.name) {
-                Some(image) => Ok(BuiltImage { program, image: Some(image.clone()) }),
+                Some(image) => Ok(BuiltImage { program, image: Some(image.clone()), bill }),
                 None => Err(Failure::new(format!("cargo made no image of `{}`", program.name))
                     .remedy(format!("delete {} and build again", repository.output("doors").display()))),
             },
@@ -129,17 +138,20 @@ fn attribute_complaints(repository: &Repository, program: &Program, library: &Pa
 }
 
 /// Checks what the programs depend on, and returns how many packages building them compiles.
-fn check_dependencies(repository: &Repository, doors: &Doors, selected: &[&Program]) -> Outcome<usize> {
-    let metadata = Metadata::of_workspace(&doors.manifest())?;
+fn check_dependencies(
+    repository: &Repository,
+    metadata: &Metadata,
+    checksums: &Checksums,
+    selected: &[&Program],
+) -> Outcome<usize> {
     let list = AllowList::read(repository)?;
-    let checksums = Checksums::read(&doors.lock())?;
     let mut complaints = Vec::new();
     let mut compiled = std::collections::BTreeSet::new();
     for program in selected {
         let Some(door) = metadata.member(&door_name(program)) else { continue };
         compiled.extend(metadata.closure(&door.id).into_iter().map(|package| package.id.clone()));
         let exempt = program.unsafe_for_tests.then_some(*program);
-        complaints.extend(dependencies::complaints(&metadata, door, exempt, &list, &checksums, repository));
+        complaints.extend(dependencies::complaints(metadata, door, exempt, &list, checksums, repository));
     }
     complaints.sort();
     complaints.dedup();

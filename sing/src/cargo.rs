@@ -112,6 +112,8 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
+    /// Under which licences it may be used, as an SPDX expression.
+    pub license: Option<String>,
     /// Where it came from; none for one in this repository.
     pub source: Option<String>,
     /// Its Cargo.toml.
@@ -236,6 +238,18 @@ impl Metadata {
 
     /// Everything that building the package `id` compiles or runs, itself included.
     pub fn closure(&self, id: &str) -> Vec<&Package> {
+        self.reached(id, |edge, _| edge.is_built())
+    }
+
+    /// What of that is linked into what is built: not procedural macros and build scripts, nor what only they use.
+    pub fn linked(&self, id: &str) -> Vec<&Package> {
+        self.reached(id, |edge, used| edge.is_linked() && !used.has_target("proc-macro"))
+    }
+
+    /// The packages that are reached from `id` by edges that are followed, itself included.
+    fn reached(&self, id: &str, is_followed: impl Fn(&NodeDependency, &Package) -> bool) -> Vec<&Package> {
+        let packages: BTreeMap<&str, &Package> =
+            self.packages.iter().map(|package| (package.id.as_str(), package)).collect();
         let nodes: BTreeMap<&str, &Node> =
             self.resolve.iter().flat_map(|resolve| &resolve.nodes).map(|node| (node.id.as_str(), node)).collect();
         let mut seen = BTreeSet::new();
@@ -245,13 +259,20 @@ impl Metadata {
                 continue;
             }
             let used = nodes.get(current).into_iter().flat_map(|node| &node.deps);
-            open.extend(used.filter(|edge| edge.is_built()).map(|edge| edge.pkg.as_str()));
+            let followed =
+                used.filter(|edge| packages.get(edge.pkg.as_str()).is_some_and(|used| is_followed(edge, used)));
+            open.extend(followed.map(|edge| edge.pkg.as_str()));
         }
         self.packages.iter().filter(|package| seen.contains(package.id.as_str())).collect()
     }
 }
 
 impl NodeDependency {
+    /// Whether the edge is a normal dependency.
+    fn is_linked(&self) -> bool {
+        self.dep_kinds.iter().any(|kind| kind.kind.is_none())
+    }
+
     /// Whether the edge is more than a dev-dependency.
     fn is_built(&self) -> bool {
         self.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"))

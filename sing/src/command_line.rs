@@ -32,6 +32,8 @@ pub enum Command {
     Bench(BenchArguments),
     /// Check contracts, manifests and system manifests, without building
     Check(CheckArguments),
+    /// Show what a program's package was made of
+    Bill(BillArguments),
     /// Begin a program: the files of an app, a service, a driver or a web application
     New(NewArguments),
     /// Print the JSON Schema of manifests, for editors
@@ -296,6 +298,17 @@ pub struct CheckArguments {
     /// List what was checked as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `sing bill`.
+#[derive(Debug, Args)]
+pub struct BillArguments {
+    /// A program of the repository, which is built, or a package file
+    #[arg(value_name = "PROGRAM_OR_FILE")]
+    pub program: String,
+    /// As a CycloneDX document, in JSON
+    #[arg(long)]
+    pub cyclonedx: bool,
 }
 
 /// `sing new`.

@@ -102,7 +102,8 @@ impl Checksums {
         Ok(Checksums(with_checksum.collect()))
     }
 
-    fn of(&self, package: &Package) -> Option<&str> {
+    /// The checksum of a package from a registry.
+    pub fn of(&self, package: &Package) -> Option<&str> {
         self.0.get(&(package.name.clone(), package.version.clone())).map(String::as_str)
     }
 }
@@ -221,6 +222,7 @@ mod tests {
             id: "x".into(),
             name: "leaf".into(),
             version: "1.2.3".into(),
+            license: None,
             source: Some("registry+https://github.com/rust-lang/crates.io-index".into()),
             manifest_path: PathBuf::from("/registry/leaf/Cargo.toml"),
             targets: vec![Target { name: "leaf".into(), kind: vec![kind.into()], src_path: PathBuf::new() }],

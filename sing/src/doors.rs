@@ -14,7 +14,7 @@ use crate::repository::{Repository, write_if_changed};
 
 /// Compiler and linker flags of an image beside its link script: position-independent, nothing of the
 /// host's C library, relative relocations only, no unwind tables.
-const FLAGS: [&str; 15] = [
+pub const FLAGS: [&str; 15] = [
     "-Crelocation-model=pie",
     "-Ctarget-feature=+crt-static",
     "-Cforce-unwind-tables=no",

@@ -11,6 +11,7 @@ pub mod attached;
 pub mod attributes;
 pub mod bare;
 pub mod bench;
+pub mod bill;
 pub mod build;
 pub mod builder;
 pub mod cargo;
@@ -61,6 +62,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Test(arguments) => test::test(&repository, &arguments),
         Command::Bench(arguments) => bench::bench(&repository, &arguments),
         Command::Check(arguments) => check::check(&repository, &arguments),
+        Command::Bill(arguments) => bill::print(&repository, &arguments),
         Command::New(arguments) => new::new(&repository, &arguments),
         Command::Schema(arguments) => schema::print(&arguments),
         Command::Graph(arguments) => graph::graph(&repository, &arguments),

@@ -133,7 +133,7 @@ pub fn pack(
         None => Vec::new(),
     };
     let manifest = catalogue.manifest(name)?.clone();
-    let bytes = Package::build(manifest, &[], &image, signer)
+    let bytes = Package::build(manifest, built.bill.as_bytes(), &image, signer)
         .map_err(|error| Failure::new(format!("the image of `{name}` is refused: {error}")))?;
     let path = repository.output(&format!("packages/{name}.package"));
     write_if_changed(&path, &bytes)?;
