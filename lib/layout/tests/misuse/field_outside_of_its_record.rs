@@ -1,0 +1,10 @@
+//! Fields that are longer than the record says.
+
+#[derive(layout::Record)]
+#[record(bytes = 8, order = "big")]
+struct Header {
+    kind: u32,
+    sector: u64,
+}
+
+fn main() {}
