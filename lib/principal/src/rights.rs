@@ -79,6 +79,9 @@ impl Rights {
         self.0 == 0
     }
 
+    /// What is sent in place of a set's number where no list decides, so that everything is allowed.
+    pub const UNDECIDED: u32 = u32::MAX;
+
     /// The set as a number that is sent: a bit for each right, in the order in which they are written.
     pub const fn bits(self) -> u32 {
         self.0 as u32

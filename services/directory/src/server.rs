@@ -209,7 +209,7 @@ async fn connect(
         return client.not_bound(NameError::Unavailable, endpoint);
     };
     // A path has at most 4,096 bytes.
-    match provider.connect(path, rest as u32, Rights::ALL.bits(), endpoint).receive_async().await {
+    match provider.connect(path, rest as u32, Rights::UNDECIDED, endpoint).receive_async().await {
         service_provider::ImpReadyAfterConnect::Ack { next } => {
             link.release(next);
             client.bound()

@@ -1,32 +1,54 @@
 //! Serving one client of one file.
 
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use contracts::file::{self, ExpReady, FileError, states};
-use contracts::path;
-use ext2::{Error, Kind, LastLink, OpenFile};
-
-use crate::{Shared, answers};
 use disk_source::DiskSource;
+use ext2::{Error, Kind, LastLink, OpenFile};
+use principal::{Right, Rights};
 
-/// A file as its clients have it open.
-pub(crate) type Opened = OpenFile<DiskSource>;
+use crate::access::{self, Asker, Base, Speaks, Trouble};
+use crate::{Shared, answers};
+
+/// A file as a client has it open.
+pub(crate) struct Opened {
+    pub(crate) file: OpenFile<DiskSource>,
+    /// What the client could do when it opened the file. Lists that change later are for who opens it then.
+    pub(crate) rights: Rights,
+    /// How it was asked for.
+    pub(crate) path: String,
+}
+
+impl Opened {
+    /// Refuses what the file was not opened for.
+    fn check(&self, right: Right, client: &dyn Speaks) -> Result<(), FileError> {
+        if self.rights.has(right) {
+            return Ok(());
+        }
+        if let Some(principal) = client.principal() {
+            sip::audit::refused(&principal, right.word(), &self.path, "list: none when the file was opened");
+        }
+        Err(FileError::NotPermitted)
+    }
+}
 
 /// Opens the file that the path leads to from the folder `base`, and serves it until the client closes.
-pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: file::Exp<states::Start>) {
-    match open(&shared, base, &path).await {
+pub(crate) async fn serve(shared: Rc<Shared>, base: Rc<Base>, path: Vec<u8>, client: file::Exp<states::Start>) {
+    match open(&Asker { shared: &shared, base: &base, who: &client }, &path).await {
         Ok(opened) => serve_opened(shared, opened, client).await,
-        Err(error) => drop(client.refused(error)),
+        Err(trouble) => drop(client.refused(refused(&shared, trouble))),
     }
 }
 
 /// Serves an open file until the client closes.
 pub(crate) async fn serve_opened(shared: Rc<Shared>, opened: Opened, client: file::Exp<states::Start>) {
+    let file = &opened.file;
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
-            ExpReady::GetAttributes { next } => match opened.inode().await {
+            ExpReady::GetAttributes { next } => match file.inode().await {
                 Ok(inode) => next.attributes(answers::file_attributes(&inode)),
                 Err(error) => {
                     // The contract has no word for this; the client sees the channel close and opens again.
@@ -36,30 +58,46 @@ pub(crate) async fn serve_opened(shared: Rc<Shared>, opened: Opened, client: fil
             },
             ExpReady::Read { mut data, offset, count, next } => {
                 let wanted = data.len().min(count as usize);
-                match opened.read(offset, &mut data[..wanted]).await {
-                    // Not more than `count`.
-                    Ok(bytes) => next.read_done(data, bytes as u32),
-                    Err(error) => next.read_failed(data, failed(&shared, &error)),
+                match opened.check(Right::Read, &next) {
+                    Err(error) => next.read_failed(data, error),
+                    Ok(()) => match file.read(offset, &mut data[..wanted]).await {
+                        // Not more than `count`.
+                        Ok(bytes) => next.read_done(data, bytes as u32),
+                        Err(error) => next.read_failed(data, failed(&shared, &error)),
+                    },
                 }
             }
-            ExpReady::Write { data, offset, count, next } => match data.get(..count as usize) {
-                None => next.write_failed(data, FileError::TooLarge, 0),
-                Some(bytes) => match opened.write(offset, bytes).await {
-                    Ok(()) => next.write_done(data),
-                    // Not more than `count`.
-                    Err(partial) => next.write_failed(data, failed(&shared, &partial.error), partial.written as u32),
+            ExpReady::Write { data, offset, count, next } => {
+                match (opened.check(Right::Write, &next), data.get(..count as usize)) {
+                    (Err(error), _) => next.write_failed(data, error, 0),
+                    (_, None) => next.write_failed(data, FileError::TooLarge, 0),
+                    (_, Some(bytes)) => match file.write(offset, bytes).await {
+                        Ok(()) => next.write_done(data),
+                        // Not more than `count`.
+                        Err(partial) => {
+                            next.write_failed(data, failed(&shared, &partial.error), partial.written as u32)
+                        }
+                    },
+                }
+            }
+            ExpReady::Append { data, count, next } => {
+                match (opened.check(Right::Write, &next), data.get(..count as usize)) {
+                    (Err(error), _) => next.write_failed(data, error, 0),
+                    (_, None) => next.write_failed(data, FileError::TooLarge, 0),
+                    (_, Some(bytes)) => match file.append(bytes).await {
+                        Ok(offset) => next.appended(data, offset),
+                        Err(partial) => {
+                            next.write_failed(data, failed(&shared, &partial.error), partial.written as u32)
+                        }
+                    },
+                }
+            }
+            ExpReady::SetSize { size_bytes, next } => match opened.check(Right::Write, &next) {
+                Err(error) => next.failed(error),
+                Ok(()) => match file.set_size(size_bytes).await {
+                    Ok(()) => next.done(),
+                    Err(error) => next.failed(failed(&shared, &error)),
                 },
-            },
-            ExpReady::Append { data, count, next } => match data.get(..count as usize) {
-                None => next.write_failed(data, FileError::TooLarge, 0),
-                Some(bytes) => match opened.append(bytes).await {
-                    Ok(offset) => next.appended(data, offset),
-                    Err(partial) => next.write_failed(data, failed(&shared, &partial.error), partial.written as u32),
-                },
-            },
-            ExpReady::SetSize { size_bytes, next } => match opened.set_size(size_bytes).await {
-                Ok(()) => next.done(),
-                Err(error) => next.failed(failed(&shared, &error)),
             },
             ExpReady::Sync { next } => match shared.volume.sync().await {
                 Ok(()) => next.done(),
@@ -70,25 +108,26 @@ pub(crate) async fn serve_opened(shared: Rc<Shared>, opened: Opened, client: fil
     }
 }
 
-/// Opens what is known to be there by its number.
-pub(crate) async fn open_number(shared: &Shared, number: u32) -> Result<Opened, Error> {
-    let opened = shared.volume.open(number).await?;
-    match opened.inode().await?.kind {
-        Kind::File => Ok(opened),
-        Kind::Directory => Err(Error::IsADirectory),
-        _ => Err(Error::NotAFile),
+/// Opens the file that a path leads to, for who may read or write it.
+pub(crate) async fn open(asker: &Asker<'_>, path: &[u8]) -> Result<Opened, Trouble> {
+    let found = asker.find(path, LastLink::Follow).await?;
+    asker.need(&found, &[Right::Read, Right::Write], path).await?;
+    match found.inode.kind {
+        Kind::File => {}
+        Kind::Directory => return Err(Error::IsADirectory.into()),
+        _ => return Err(Error::NotAFile.into()),
     }
+    let rights = asker.rights(&found).await?;
+    let file = asker.shared.volume.open(found.inode.number).await?;
+    Ok(Opened { file, rights, path: access::join(&asker.base.path, path) })
 }
 
-async fn open(shared: &Shared, base: u32, path: &[u8]) -> Result<Opened, FileError> {
-    if !core::str::from_utf8(path).is_ok_and(path::is_valid) {
-        return Err(FileError::BadPath);
+fn refused(shared: &Shared, trouble: Trouble) -> FileError {
+    match trouble {
+        Trouble::Volume(error) => failed(shared, &error),
+        Trouble::BadPath => FileError::BadPath,
+        _ => FileError::NotPermitted,
     }
-    let opened = async {
-        let inode = shared.volume.resolve(base, path, LastLink::Follow).await?;
-        open_number(shared, inode.number).await
-    };
-    opened.await.map_err(|error| failed(shared, &error))
 }
 
 fn failed(shared: &Shared, error: &Error) -> FileError {

@@ -6,9 +6,12 @@ use alloc::vec::Vec;
 use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, states};
 use contracts::directory_page::PageWriter;
 use contracts::path;
-use ext2::{DirectoryEntry, Error, Inode, Kind, LastLink, NewKind, NewNode};
+use disk_source::DiskSource;
+use ext2::{DirectoryEntry, Error, Kind, LastLink, NewKind, NewNode, OpenFile};
+use principal::Right;
 use sip::exheap::ExVec;
 
+use crate::access::{self, Asker, Base, Speaks, Trouble};
 use crate::files::{self, Opened};
 use crate::{Shared, answers};
 
@@ -20,214 +23,274 @@ const FOLDER_PERMISSIONS: u32 = 0o755;
 const LINK_PERMISSIONS: u32 = 0o777;
 
 /// Opens the folder that the path leads to from the folder `base`, and serves it until the client closes.
-pub(crate) async fn serve(shared: Rc<Shared>, base: u32, path: Vec<u8>, client: directory::Exp<states::Start>) {
-    let opened = match open(&shared, base, &path).await {
+pub(crate) async fn serve(shared: Rc<Shared>, base: Rc<Base>, path: Vec<u8>, client: directory::Exp<states::Start>) {
+    let opened = match open(&Asker { shared: &shared, base: &base, who: &client }, &path).await {
         Ok(opened) => opened,
-        Err(error) => {
-            drop(client.refused(error));
+        Err(trouble) => {
+            drop(client.refused(failed(&shared, trouble)));
             return;
         }
     };
     // A folder that is removed while a client has it keeps its number until the client closes.
-    let folder = opened.number();
-    let mut client = client.success();
-    loop {
-        client = match client.receive_async().await {
-            ExpReady::Bind { path, endpoint, next } => match crate::open(&shared, folder, &path, endpoint) {
-                Ok(()) => next.bound(),
-                Err(endpoint) => next.not_bound(NameError::WrongContract, endpoint),
-            },
-            ExpReady::Enumerate { path, cursor, mut page, next } => {
-                match enumerate(&shared, folder, &path, cursor, &mut page).await {
-                    // A page is smaller than the exchange heap, which is smaller than 4 GiB.
-                    Ok((bytes, cursor, more)) => next.page(page, bytes as u32, cursor, more),
-                    Err(error) => next.not_enumerated(page, error),
-                }
+    let here = Base { number: opened.number(), path: access::join(&base.path, &path), mount: base.mount };
+    let (base, mut client) = (Rc::new(here), client.success());
+    while let Some(next) = answer(&shared, &base, client).await {
+        client = next;
+    }
+}
+
+/// Answers one request; nothing when the client has closed.
+async fn answer(
+    shared: &Rc<Shared>,
+    base: &Rc<Base>,
+    client: directory::Exp<states::Ready>,
+) -> Option<directory::Exp<states::Ready>> {
+    Some(match client.receive_async().await {
+        ExpReady::Bind { path, endpoint, next } => match crate::open(shared, base, &path, endpoint) {
+            Ok(()) => next.bound(),
+            Err(endpoint) => next.not_bound(NameError::WrongContract, endpoint),
+        },
+        ExpReady::Enumerate { path, cursor, mut page, next } => {
+            match enumerate(&Asker { shared, base, who: &next }, &path, cursor, &mut page).await {
+                // A page is smaller than the exchange heap, which is smaller than 4 GiB.
+                Ok((bytes, cursor, more)) => next.page(page, bytes as u32, cursor, more),
+                Err(trouble) => next.not_enumerated(page, failed(shared, trouble)),
             }
-            ExpReady::GetAttributes { path, next } => match attributes(&shared, folder, &path).await {
-                Ok((kind, attributes)) => next.attributes(kind, attributes),
-                Err(error) => next.failed(error),
-            },
-            ExpReady::ReadLink { path, next } => match link_target(&shared, folder, &path).await {
+        }
+        ExpReady::GetAttributes { path, next } => match attributes(&Asker { shared, base, who: &next }, &path).await {
+            Ok((kind, attributes)) => next.attributes(kind, attributes),
+            Err(trouble) => next.failed(failed(shared, trouble)),
+        },
+        ExpReady::ReadLink { path, next } => match link_target(&Asker { shared, base, who: &next }, &path).await {
+            Ok(target) => match ExVec::from_slice(&target) {
                 Ok(target) => next.target(target),
-                Err(error) => next.failed(error),
+                Err(_) => next.failed(NameError::Exhausted),
             },
-            ExpReady::Link { path, target, next } => match make_link(&shared, folder, &path, &target).await {
-                Ok(()) => next.done(),
-                Err(error) => next.failed(error),
+            Err(trouble) => next.failed(failed(shared, trouble)),
+        },
+        ExpReady::GetAcl { path, next } => match (Asker { shared, base, who: &next }).list(&path).await {
+            Ok((acl, from)) => match (ExVec::from_slice(acl.as_bytes()), ExVec::from_slice(from.as_bytes())) {
+                (Ok(acl), Ok(from)) => next.acl(acl, from),
+                _ => next.failed(NameError::Exhausted),
             },
-            ExpReady::CreateDirectory { path, next } => match make_folders(&shared, folder, &path).await {
-                Ok(()) => next.done(),
-                Err(error) => next.failed(error),
-            },
-            ExpReady::CreateFile { path, permissions, mode, file, next } => {
-                match create_file(&shared, folder, &path, permissions, mode).await {
-                    Ok(opened) => {
-                        sip::executor::spawn(files::serve_opened(shared.clone(), opened, file));
-                        next.done()
-                    }
-                    Err(error) => next.failed(error),
+            Err(trouble) => next.failed(failed(shared, trouble)),
+        },
+        ExpReady::CreateFile { path, permissions, mode, file, next } => {
+            let creator = Asker { shared, base, who: &next };
+            match create_file(&creator, &path, permissions, mode, &file).await {
+                Ok(opened) => {
+                    sip::executor::spawn(files::serve_opened(Rc::clone(shared), opened, file));
+                    next.done()
                 }
+                Err(trouble) => next.failed(failed(shared, trouble)),
             }
-            ExpReady::HardLink { existing, path, next } => match hard_link(&shared, folder, &existing, &path).await {
-                Ok(()) => next.done(),
-                Err(error) => next.failed(error),
-            },
-            ExpReady::Rename { from, to, next } => match rename(&shared, folder, &from, &to).await {
-                Ok(()) => next.done(),
-                Err(error) => next.failed(error),
-            },
-            ExpReady::RemoveFile { path, next } => match remove(&shared, folder, &path, NodeKind::File).await {
-                Ok(()) => next.done(),
-                Err(error) => next.failed(error),
-            },
-            ExpReady::RemoveDirectory { path, next } => {
-                match remove(&shared, folder, &path, NodeKind::Directory).await {
-                    Ok(()) => next.done(),
-                    Err(error) => next.failed(error),
-                }
+        }
+        ExpReady::ChannelClosed(_) => return None,
+        change => answer_change(shared, base, change).await?,
+    })
+}
+
+/// Answers a request that changes something, with nothing but whether it was done.
+async fn answer_change(shared: &Shared, base: &Base, change: ExpReady) -> Option<directory::Exp<states::Ready>> {
+    /// Answers with what came of it.
+    macro_rules! answer {
+        ($next:ident, $done:expr) => {{
+            let done: Result<(), Trouble> = $done;
+            match done {
+                Ok(()) => $next.done(),
+                Err(trouble) => $next.failed(failed(shared, trouble)),
             }
-            ExpReady::SetAttributes { path, changes, next } => {
-                match set_attributes(&shared, folder, &path, &changes).await {
-                    Ok(()) => next.done(),
-                    Err(error) => next.failed(error),
-                }
-            }
-            ExpReady::Sync { next } => match shared.volume.sync().await {
-                Ok(()) => next.done(),
-                Err(error) => next.failed(failed(&shared, &error)),
-            },
-            // Names of services are kept by the directory service, which also tells of changes.
-            ExpReady::SetAcl { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::GetAcl { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::Notify { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::ChannelClosed(_) => return,
-        };
+        }};
+    }
+    Some(match change {
+        ExpReady::Link { path, target, next } => {
+            answer!(next, make_link(&Asker { shared, base, who: &next }, &path, &target).await)
+        }
+        ExpReady::CreateDirectory { path, next } => {
+            answer!(next, make_folders(&Asker { shared, base, who: &next }, &path).await)
+        }
+        ExpReady::HardLink { existing, path, next } => {
+            answer!(next, hard_link(&Asker { shared, base, who: &next }, &existing, &path).await)
+        }
+        ExpReady::Rename { from, to, next } => {
+            answer!(next, rename(&Asker { shared, base, who: &next }, &from, &to).await)
+        }
+        ExpReady::RemoveFile { path, next } => {
+            answer!(next, remove(&Asker { shared, base, who: &next }, &path, NodeKind::File).await)
+        }
+        ExpReady::RemoveDirectory { path, next } => {
+            answer!(next, remove(&Asker { shared, base, who: &next }, &path, NodeKind::Directory).await)
+        }
+        ExpReady::SetAttributes { path, changes, next } => {
+            answer!(next, set_attributes(&Asker { shared, base, who: &next }, &path, &changes).await)
+        }
+        ExpReady::SetAcl { path, acl, next } => {
+            answer!(next, Asker { shared, base, who: &next }.set_list(&path, &acl).await)
+        }
+        ExpReady::Sync { next } => answer!(next, shared.volume.sync().await.map_err(Trouble::Volume)),
+        // Names of services are kept by the directory service, which also tells of changes.
+        ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::Notify { next, .. } => next.failed(NameError::NotSupported),
+        _ => return None,
+    })
+}
+
+async fn open(asker: &Asker<'_>, path: &[u8]) -> Result<OpenFile<DiskSource>, Trouble> {
+    let found = asker.find(path, LastLink::Follow).await?;
+    if found.inode.kind != Kind::Directory {
+        return Err(Error::NotADirectory.into());
+    }
+    // What is asked for there is looked at then; somebody for whom nothing is there is told at once.
+    asker.need(&found, &[Right::Traverse, Right::Read, Right::SetAcl], path).await?;
+    Ok(asker.shared.volume.open(found.inode.number).await?)
+}
+
+fn failed(shared: &Shared, trouble: Trouble) -> NameError {
+    match trouble {
+        Trouble::Volume(error) => {
+            shared.note(&error);
+            answers::name_error(&error)
+        }
+        Trouble::Refused => NameError::NotPermitted,
+        Trouble::BadPath => NameError::BadPath,
+        Trouble::BadList | Trouble::NotALink => NameError::NotSupported,
+        Trouble::NoRoomForOne => NameError::Exhausted,
     }
 }
 
-async fn open(shared: &Shared, base: u32, path: &[u8]) -> Result<Opened, NameError> {
-    let inode = find(shared, base, path, LastLink::Follow).await?;
-    if inode.kind != Kind::Directory {
-        return Err(NameError::NotADirectory);
+async fn attributes(asker: &Asker<'_>, path: &[u8]) -> Result<(NodeKind, NodeAttributes), Trouble> {
+    let found = asker.find(path, LastLink::Keep).await?;
+    asker.need(&found, &[Right::Read], path).await?;
+    Ok((answers::node_kind(found.inode.kind), answers::node_attributes(&found.inode)))
+}
+
+async fn link_target(asker: &Asker<'_>, path: &[u8]) -> Result<Vec<u8>, Trouble> {
+    let found = asker.find(path, LastLink::Keep).await?;
+    if found.inode.kind != Kind::SymbolicLink {
+        return Err(Trouble::NotALink);
     }
-    shared.volume.open(inode.number).await.map_err(|error| failed(shared, &error))
+    asker.need(&found, &[Right::Read], path).await?;
+    Ok(asker.shared.volume.link_target(found.inode.number).await?)
 }
 
-async fn find(shared: &Shared, folder: u32, path: &[u8], last: LastLink) -> Result<Inode, NameError> {
-    if !core::str::from_utf8(path).is_ok_and(path::is_valid) {
-        return Err(NameError::BadPath);
-    }
-    shared.volume.resolve(folder, path, last).await.map_err(|error| failed(shared, &error))
-}
-
-fn failed(shared: &Shared, error: &Error) -> NameError {
-    shared.note(error);
-    answers::name_error(error)
-}
-
-async fn attributes(shared: &Shared, folder: u32, path: &[u8]) -> Result<(NodeKind, NodeAttributes), NameError> {
-    let inode = find(shared, folder, path, LastLink::Keep).await?;
-    Ok((answers::node_kind(inode.kind), answers::node_attributes(&inode)))
-}
-
-async fn link_target(shared: &Shared, folder: u32, path: &[u8]) -> Result<ExVec<u8>, NameError> {
-    let inode = find(shared, folder, path, LastLink::Keep).await?;
-    if inode.kind != Kind::SymbolicLink {
-        return Err(NameError::NotSupported);
-    }
-    let target = shared.volume.link_target(inode.number).await.map_err(|error| failed(shared, &error))?;
-    ExVec::from_slice(&target).map_err(|_| NameError::Exhausted)
-}
-
-/// What a change of names needs: the folder it is in, and the name there.
-async fn place(shared: &Shared, folder: u32, path: &[u8]) -> Result<(u32, Vec<u8>), NameError> {
-    if !core::str::from_utf8(path).is_ok_and(path::is_valid) {
-        return Err(NameError::BadPath);
-    }
-    shared.volume.resolve_parent(folder, path).await.map_err(|error| failed(shared, &error))
-}
-
+/// Opens a file, which is made first where there is none, for who has the other end of `file`.
 async fn create_file(
-    shared: &Shared,
-    folder: u32,
+    asker: &Asker<'_>,
     path: &[u8],
     permissions: u32,
     mode: CreateMode,
-) -> Result<Opened, NameError> {
-    let (parent, name) = place(shared, folder, path).await?;
-    let new = new_node(NewKind::File, permissions);
-    let opened = match shared.volume.create_open(parent, &name, new).await {
-        Err(Error::AlreadyExists) if mode == CreateMode::OpenExisting => {
-            let existing = find(shared, parent, &name, LastLink::Follow).await?;
-            files::open_number(shared, existing.number).await
-        }
-        created => created,
+    file: &dyn Speaks,
+) -> Result<Opened, Trouble> {
+    let (parent, name) = asker.place(path).await?;
+    let base = Base {
+        number: parent.inode.number,
+        path: access::join(&asker.base.path, path_of_folder(path)),
+        mount: asker.base.mount,
     };
-    opened.map_err(|error| failed(shared, &error))
+    let client = Asker { base: &base, who: file, ..*asker };
+    let volume = &asker.shared.volume;
+    if !asker.rights(&parent).await?.has(Right::Write) {
+        // What is there can be opened without being made.
+        if mode == CreateMode::OpenExisting && volume.find(parent.inode.number, &name).await.is_ok() {
+            return files::open(&client, &name).await;
+        }
+        asker.need(&parent, &[Right::Write], path).await?;
+    }
+    match volume.create_open(parent.inode.number, &name, new_node(NewKind::File, permissions)).await {
+        Ok(made) => {
+            asker.shared.access.forget_node(made.number());
+            let rights = client.rights(&parent).await?;
+            Ok(Opened { file: made, rights, path: access::join(&base.path, &name) })
+        }
+        Err(Error::AlreadyExists) if mode == CreateMode::OpenExisting => files::open(&client, &name).await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The path without its last name.
+fn path_of_folder(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|&byte| byte == b'/').map_or(&[], |slash| &path[..slash])
 }
 
 /// Makes the folder at the end of the path, and those on the way that are not there.
-async fn make_folders(shared: &Shared, folder: u32, path: &[u8]) -> Result<(), NameError> {
+async fn make_folders(asker: &Asker<'_>, path: &[u8]) -> Result<(), Trouble> {
     let mut missing: Vec<Vec<u8>> = Vec::new();
     let mut rest = path;
     // Up to the first folder that is there.
-    let mut parent = loop {
-        match place(shared, folder, rest).await {
-            Ok((parent, name)) => {
+    let found = loop {
+        match asker.place(rest).await {
+            Ok((found, name)) => {
                 missing.push(name);
-                break parent;
+                break found;
             }
-            Err(NameError::NotFound) => {
-                let text = core::str::from_utf8(rest).map_err(|_| NameError::BadPath)?;
-                let (above, name) = path::split_last(text).ok_or(NameError::NotFound)?;
+            Err(Trouble::Volume(Error::NotFound)) => {
+                let text = core::str::from_utf8(rest).map_err(|_| Trouble::BadPath)?;
+                let (above, name) = path::split_last(text).ok_or(Error::NotFound)?;
                 missing.push(name.as_bytes().to_vec());
                 rest = &rest[..above.len()];
             }
             Err(error) => return Err(error),
         }
     };
+    asker.need(&found, &[Right::Write], path).await?;
+    let mut parent = found.inode.number;
     while let Some(name) = missing.pop() {
-        let made = shared.volume.create(parent, &name, new_node(NewKind::Directory, FOLDER_PERMISSIONS)).await;
-        parent = made.map_err(|error| failed(shared, &error))?.number;
+        let new = new_node(NewKind::Directory, FOLDER_PERMISSIONS);
+        parent = asker.shared.volume.create(parent, &name, new).await?.number;
+        asker.shared.access.forget_node(parent);
     }
     Ok(())
 }
 
-async fn make_link(shared: &Shared, folder: u32, path: &[u8], target: &[u8]) -> Result<(), NameError> {
-    let (parent, name) = place(shared, folder, path).await?;
+async fn make_link(asker: &Asker<'_>, path: &[u8], target: &[u8]) -> Result<(), Trouble> {
+    let (parent, name) = asker.place(path).await?;
+    asker.need(&parent, &[Right::Write], path).await?;
     let new = new_node(NewKind::SymbolicLink(target), LINK_PERMISSIONS);
-    shared.volume.create(parent, &name, new).await.map(drop).map_err(|error| failed(shared, &error))
+    let made = asker.shared.volume.create(parent.inode.number, &name, new).await?;
+    asker.shared.access.forget_node(made.number);
+    Ok(())
 }
 
-async fn hard_link(shared: &Shared, folder: u32, existing: &[u8], path: &[u8]) -> Result<(), NameError> {
-    let target = find(shared, folder, existing, LastLink::Keep).await?;
-    let (parent, name) = place(shared, folder, path).await?;
-    shared.volume.link(parent, &name, target.number).await.map_err(|error| failed(shared, &error))
+async fn hard_link(asker: &Asker<'_>, existing: &[u8], path: &[u8]) -> Result<(), Trouble> {
+    let target = asker.find(existing, LastLink::Keep).await?;
+    let (parent, name) = asker.place(path).await?;
+    asker.need(&target, &[Right::Write], existing).await?;
+    asker.need(&parent, &[Right::Write], path).await?;
+    asker.need_to_move(&target, &parent, existing).await?;
+    Ok(asker.shared.volume.link(parent.inode.number, &name, target.inode.number).await?)
 }
 
-async fn rename(shared: &Shared, folder: u32, from: &[u8], to: &[u8]) -> Result<(), NameError> {
-    let (from_parent, from_name) = place(shared, folder, from).await?;
-    let (to_parent, to_name) = place(shared, folder, to).await?;
-    let renamed = shared.volume.rename(from_parent, &from_name, to_parent, &to_name).await;
-    renamed.map_err(|error| failed(shared, &error))
+async fn rename(asker: &Asker<'_>, from: &[u8], to: &[u8]) -> Result<(), Trouble> {
+    let (from_parent, from_name) = asker.place(from).await?;
+    let (to_parent, to_name) = asker.place(to).await?;
+    asker.need(&from_parent, &[Right::Write], from).await?;
+    asker.need(&to_parent, &[Right::Write], to).await?;
+    if from_parent.inode.number != to_parent.inode.number {
+        let node = asker.child(&from_parent, &from_name).await?;
+        asker.need_to_move(&node, &to_parent, from).await?;
+    }
+    let (volume, to_folder) = (&asker.shared.volume, to_parent.inode.number);
+    volume.rename(from_parent.inode.number, &from_name, to_folder, &to_name).await?;
+    asker.shared.access.forget();
+    Ok(())
 }
 
-async fn remove(shared: &Shared, folder: u32, path: &[u8], kind: NodeKind) -> Result<(), NameError> {
-    let (parent, name) = place(shared, folder, path).await?;
-    let removed = match kind {
-        NodeKind::Directory => shared.volume.remove_directory(parent, &name).await,
-        _ => shared.volume.unlink(parent, &name).await,
-    };
-    removed.map_err(|error| failed(shared, &error))
+async fn remove(asker: &Asker<'_>, path: &[u8], kind: NodeKind) -> Result<(), Trouble> {
+    let (parent, name) = asker.place(path).await?;
+    asker.need(&parent, &[Right::Write], path).await?;
+    match kind {
+        NodeKind::Directory => asker.shared.volume.remove_directory(parent.inode.number, &name).await?,
+        _ => asker.shared.volume.unlink(parent.inode.number, &name).await?,
+    }
+    asker.shared.access.forget();
+    Ok(())
 }
 
-async fn set_attributes(shared: &Shared, folder: u32, path: &[u8], changes: &NodeChanges) -> Result<(), NameError> {
-    let inode = find(shared, folder, path, LastLink::Keep).await?;
-    let changes = answers::attribute_changes(changes);
-    shared.volume.set_attributes(inode.number, changes).await.map_err(|error| failed(shared, &error))
+async fn set_attributes(asker: &Asker<'_>, path: &[u8], changes: &NodeChanges) -> Result<(), Trouble> {
+    let found = asker.find(path, LastLink::Keep).await?;
+    asker.need(&found, &[Right::Write], path).await?;
+    Ok(asker.shared.volume.set_attributes(found.inode.number, answers::attribute_changes(changes)).await?)
 }
 
 /// What is new belongs to the system: user and group 0.
@@ -238,24 +301,23 @@ fn new_node(kind: NewKind<'_>, permissions: u32) -> NewNode<'_> {
 
 /// Fills a page with names from `cursor` on. Gives the bytes used, where to go on, and whether there is more.
 async fn enumerate(
-    shared: &Shared,
-    folder: u32,
+    asker: &Asker<'_>,
     path: &[u8],
     cursor: u64,
     page: &mut [u8],
-) -> Result<(usize, u64, bool), NameError> {
-    let inode = find(shared, folder, path, LastLink::Follow).await?;
+) -> Result<(usize, u64, bool), Trouble> {
+    let (shared, found) = (asker.shared, asker.find(path, LastLink::Follow).await?);
+    asker.need(&found, &[Right::Read], path).await?;
     let mut writer = PageWriter::new(page);
     let mut cursor = cursor;
     loop {
-        let listing = shared.volume.list(inode.number, cursor, NAMES_AT_ONCE).await;
-        let listing = listing.map_err(|error| failed(shared, &error))?;
+        let listing = shared.volume.list(found.inode.number, cursor, NAMES_AT_ONCE).await?;
         for entry in &listing.entries {
             let kind = kind_of(shared, entry).await;
             if writer.push(kind, entry.inode.into(), &entry.name).is_err() {
                 // A page that has no room for one name would make its client ask for ever.
                 let used = writer.used();
-                return if used == 0 { Err(NameError::Exhausted) } else { Ok((used, entry.position, true)) };
+                return if used == 0 { Err(Trouble::NoRoomForOne) } else { Ok((used, entry.position, true)) };
             }
         }
         match listing.next {

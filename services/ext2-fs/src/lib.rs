@@ -3,15 +3,16 @@
 //! All that is known of the format is in the library `ext2`; here are the channels. Every client is a
 //! task on one thread: while its blocks are on the way, the others go on. What a client asks for
 //! carries its offset, so a server that was started again serves on without a memory of who had what
-//! open. [`folders`] and [`files`] serve clients, [`control`] the volume
+//! open. [`folders`] and [`files`] serve clients, [`access`] knows what they may do, [`control`] serves the volume
 //! manager, [`answers`] turns the library's errors into the contracts'. What was written gets to the disk some
 //! seconds later, or when somebody asks for it. Deliberately not here: the way to the driver, which is in
-//! `disk-source`; permissions of Unix, as who holds a folder's endpoint may read and change what lies below it.
+//! `disk-source`; permissions of Unix, which are kept but decide nothing.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod access;
 mod answers;
 mod control;
 mod files;
@@ -28,10 +29,13 @@ use contracts::service_provider::StartError;
 use contracts::service_provider::{self, ConnectError};
 use contracts::{directory, file, file_system, report};
 use disk_source::{DiskSource, Mark};
-use ext2::{Access, CacheLimits, DiskError, Error, MountOptions, ROOT_INODE, ReadOnlyReason, Volume};
+use ext2::{CacheLimits, DiskError, Error, MountOptions, ROOT_INODE, ReadOnlyReason, Volume};
+use principal::Rights;
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
+
+use crate::access::{Access, Base};
 
 sip::startup!();
 
@@ -45,6 +49,7 @@ const MARK: Mark = Mark { offset: 1024, parts: &[0..8, 56..58, 104..120] };
 /// What all clients share.
 struct Shared {
     volume: Volume<DiskSource>,
+    access: Access,
     reports: Cell<u32>,
 }
 
@@ -72,8 +77,8 @@ pub fn main(startup: Startup) -> i32 {
         read_ahead_bytes: kib(startup.read_ahead_kib),
     };
     let access = match startup.access.as_str() {
-        "write" => Access::WriteIfPossible,
-        "read" => Access::ReadOnly,
+        "write" => ext2::Access::WriteIfPossible,
+        "read" => ext2::Access::ReadOnly,
         other => {
             let explanation = format!("access is `write` or `read`, not `{other}`");
             return refuse(startup.clients, StartError::BadParameter, &explanation);
@@ -134,7 +139,7 @@ async fn serve(serving: Serving, provider: Provider) -> i32 {
         None | Some(ReadOnlyReason::Asked | ReadOnlyReason::Disk) => {}
         Some(reason) => report::error(format_args!("{disk}: it can only be read: {reason}")),
     }
-    let shared = Rc::new(Shared { volume, reports: Cell::new(0) });
+    let shared = Rc::new(Shared { volume, access: Access::new(), reports: Cell::new(0) });
     if let Some(controller) = serving.controller {
         executor::spawn(control::serve(shared.clone(), controller));
     }
@@ -168,9 +173,14 @@ async fn write_regularly(shared: Rc<Shared>, after: Duration) {
 }
 
 async fn accept(shared: Rc<Shared>, mut provider: service_provider::Exp<service_provider::states::Ready>) {
-    while let service_provider::ExpReady::Connect { path, rest, endpoint, next, .. } = provider.receive_async().await {
-        let rest = path.get(rest as usize..).unwrap_or(&[]);
-        provider = match open(&shared, ROOT_INODE, rest, endpoint) {
+    while let service_provider::ExpReady::Connect { path, rest, rights, endpoint, next } =
+        provider.receive_async().await
+    {
+        let (point, rest) = path.split_at_checked(rest as usize).unwrap_or((&[], &[]));
+        let point = String::from(String::from_utf8_lossy(point).trim_end_matches('/'));
+        let mount = (rights != Rights::UNDECIDED).then_some(Rights::from_bits(rights));
+        let base = Rc::new(Base { number: ROOT_INODE, path: point, mount });
+        provider = match open(&shared, &base, rest, endpoint) {
             Ok(()) => next.ack(),
             Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
         };
@@ -179,8 +189,8 @@ async fn accept(shared: Rc<Shared>, mut provider: service_provider::Exp<service_
 
 /// Hands a client's endpoint to a task that opens what the path from the folder `base` leads to. An
 /// endpoint of a contract that is not served comes back.
-fn open(shared: &Rc<Shared>, base: u32, path: &[u8], endpoint: AnyEndpoint) -> Result<(), AnyEndpoint> {
-    let path = path.to_vec();
+fn open(shared: &Rc<Shared>, base: &Rc<Base>, path: &[u8], endpoint: AnyEndpoint) -> Result<(), AnyEndpoint> {
+    let (path, base) = (path.to_vec(), Rc::clone(base));
     let endpoint = match endpoint.downcast::<directory::Exp<directory::states::Start>>() {
         Ok(client) => {
             executor::spawn(folders::serve(shared.clone(), base, path, client));
