@@ -1,0 +1,139 @@
+//! What is tried, and the lines that it must leave.
+
+use alloc::format;
+
+use contracts::namespace::Namespace;
+use sip::process::create;
+use sip::{Deadline, principal};
+
+use crate::ground::{self, DIARY};
+use crate::{Outcome, check};
+
+/// One attack.
+pub(crate) struct Attack {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What the intruder is told to do, and on what.
+    act: &'static str,
+    target: &'static str,
+    /// What the intruder is given.
+    given: Given,
+    /// The refusals that must be noted, as `PRINCIPAL refused RIGHT on OBJECT`, or the part of that which matters.
+    pub(crate) lines: &'static [&'static str],
+}
+
+/// What an intruder has besides the namespace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Nothing,
+    /// This program's network stack, delegated.
+    Delegated,
+    /// Nobody's, but the number of this process as the target.
+    OwnNumber,
+}
+
+/// The program that tries.
+const INTRUDER: &str = "intruder";
+/// Its endpoints and parameters by the place in its manifest.
+const NAMESPACE_SLOT: usize = 0;
+const TCP_SLOT: usize = 1;
+const ATTACK_PARAMETER: usize = 0;
+const TARGET_PARAMETER: usize = 1;
+/// How long an attack may take.
+const PATIENCE_MS: u64 = 60_000;
+
+const fn plain(name: &'static str, act: &'static str, target: &'static str, lines: &'static [&'static str]) -> Attack {
+    Attack { name, act, target, given: Given::Nothing, lines }
+}
+
+const CLOSED: &str = "/check/closed";
+
+/// All attacks.
+pub(crate) const ALL: &[Attack] = &[
+    plain("a name that it was not given", "reach", CLOSED, &["intruder.singularity refused ", " on /check/closed "]),
+    plain("the same by detours", "reach-by-detours", CLOSED, &["intruder.singularity refused ", " on /check/closed "]),
+    plain("what is in a folder that it was not given", "look-inside", CLOSED, &[" on /check/closed "]),
+    plain("the name of another", "take-a-name", CLOSED, &[" on /check/closed "]),
+    plain(
+        "a service that it may not stop",
+        "control-a-service",
+        "ram0",
+        &["intruder.singularity refused control on /service/manager/control/ram0 "],
+    ),
+    plain("a disk below the files", "reach", "/dev/ram0", &[" on /dev/ram0 "]),
+    plain("the files of another program, to read", "read-a-file", DIARY, &[" on /fs/vault/own"]),
+    plain("the files of another program, to change", "change-a-file", DIARY, &[" on /fs/vault/own"]),
+    plain("the list of another program's files", "open-the-list", DIARY, &["refused set-acl on /fs/vault/own"]),
+    plain(
+        "the port of another program",
+        "listen",
+        "7301",
+        &[
+            "intruder.singularity refused listen on 127.0.0.1:7301 (network rule 2)",
+            "intruder.singularity refused listen on *:7301 (network rule 2)",
+        ],
+    ),
+    plain(
+        "a host that it may not speak to",
+        "connect",
+        "7302",
+        &["intruder.singularity refused connect on 127.0.0.1:7302 (no network rule allows it)"],
+    ),
+    Attack {
+        name: "what was delegated to another",
+        act: "use-and-pass-on",
+        target: "7301",
+        given: Given::Delegated,
+        lines: &[
+            "adversary-check.singularity + intruder.singularity + intruder.singularity refused listen on 127.0.0.1:7301",
+        ],
+    },
+    plain("a role of its own", "widen-role", "", &["intruder.singularity refused assign-role on "]),
+    plain("to be rid of the names of its invokers", "shed-invokers", "", &[]),
+    plain(
+        "permissions that its manifest has not got",
+        "use-permissions",
+        "",
+        &["refused diagnostics on ", "refused system-manifest on ", "refused power on "],
+    ),
+    plain("endpoints and parameters that its manifest has not got", "grow-endpoints", "", &[]),
+    plain("devices that its manifest has not got", "open-devices", "", &[]),
+    Attack {
+        name: "the end of another process",
+        act: "end-another",
+        target: "",
+        given: Given::OwnNumber,
+        lines: &["intruder.singularity refused stop-any on "],
+    },
+    plain("a line in the name of another", "write-its-own-line", "", &["intruder.singularity refused audit on "]),
+];
+
+/// Sends an intruder; fails if something that it tried went through.
+pub(crate) fn send(attack: &Attack, namespace: &mut Namespace) -> Outcome {
+    let own_number;
+    let target = match attack.given {
+        Given::OwnNumber => {
+            own_number = format!("{}", sip::process::id());
+            own_number.as_str()
+        }
+        _ => attack.target,
+    };
+    let said = |status: sip::Status| format!("an intruder cannot be sent: {}", status.text());
+    let view = namespace.open_directory("").map_err(|error| format!("a namespace for an intruder: {error}"))?;
+    let view = view.into_endpoint().ok_or("a namespace for an intruder is gone")?;
+    let child = create(INTRUDER).map_err(|error| format!("{INTRUDER}: {error}"))?;
+    let child = child.invoke().map_err(said)?;
+    let child = child.parameter(ATTACK_PARAMETER, attack.act).map_err(said)?;
+    let child = child.parameter(TARGET_PARAMETER, target).map_err(said)?;
+    let mut child = child.endpoint(NAMESPACE_SLOT, view).map_err(said)?;
+    if attack.given == Given::Delegated {
+        let stack = ground::stack(namespace)?;
+        principal::delegate(&stack).map_err(said)?;
+        child = child.endpoint(TCP_SLOT, stack).map_err(said)?;
+    }
+    let child = child.start().map_err(said)?;
+    let end = child.wait_until(Deadline::after_ms(PATIENCE_MS));
+    let end = end.map_err(|status| format!("the intruder has not ended: {}", status.text()))?;
+    check!(end.is_success(), "it went through: {end}");
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What is attacked: folders and names of this program, a volume with its files, and its port.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+
+use contracts::access::AccessError;
+use contracts::directory::{CreateMode, NameError};
+use contracts::file_io::read_all;
+use contracts::namespace::Namespace;
+use contracts::tcp::{self, ImpReadyAfterListen, TcpError};
+use contracts::volume_manager::{FormatOptions, MountAccess};
+use contracts::volume_managers::VolumeManager;
+use contracts::{SocketAddress, net};
+use sip::Deadline;
+use sip::exheap::ExVec;
+
+use crate::{Outcome, check};
+
+/// The port that this program alone may listen at.
+pub(crate) const PORT: u16 = 7301;
+/// Its diary.
+pub(crate) const DIARY: &str = "/fs/vault/own/diary";
+/// What it says.
+const SECRET: &[u8] = b"nobody else reads this";
+/// Who may read it.
+const OWN_LIST: &str = "allow all adversary-check.singularity\n";
+const DISK: &str = "/dev/ram0";
+const VAULT: &str = "/fs/vault";
+/// The file system there.
+const OPTIONS: FormatOptions =
+    FormatOptions { block_bytes: 1024, nodes: 64, reserved_percent: 0, plain: 0, label: [0; 32] };
+const PATIENCE_MS: u64 = 10_000;
+
+fn said(what: &str) -> impl Fn(AccessError) -> String + use<'_> {
+    move |error| format!("{what}: {error}")
+}
+
+/// Makes everything.
+pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
+    for folder in ["/check/closed", "/check/closed/inner", "/check/open"] {
+        match namespace.create_directory(folder) {
+            Ok(()) | Err(AccessError::Name(NameError::AlreadyExists)) => {}
+            Err(error) => return Err(format!("{folder}: {error}")),
+        }
+    }
+    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|trouble| format!("{trouble}"))?;
+    manager.format(DISK, OPTIONS).map_err(|trouble| format!("{trouble}"))?;
+    manager.mount(DISK, VAULT, MountAccess::WriteIfPossible).map_err(|trouble| format!("{trouble}"))?;
+    namespace.make_directory("/fs/vault/own").map_err(said("/fs/vault/own"))?;
+    namespace.make_directory("/fs/vault/open").map_err(said("/fs/vault/open"))?;
+    let block = ExVec::from_slice(SECRET).map_err(|status| String::from(status.text()))?;
+    let mut diary = namespace.create_file(DIARY, 0o644, CreateMode::New).map_err(said(DIARY))?;
+    diary.write_at(block, 0, SECRET.len()).and_then(|written| written.all()).map_err(said(DIARY))?;
+    namespace.set_acl("/fs/vault/own", OWN_LIST).map_err(said("the list of /fs/vault/own"))?;
+    is_unharmed(namespace)
+}
+
+/// All of a file.
+pub(crate) fn read(namespace: &mut Namespace, path: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = namespace.open_file(path).and_then(|mut file| {
+        read_all(&mut file, |block, count| {
+            bytes.extend_from_slice(block.get(..count).unwrap_or_default());
+            Ok(block)
+        })
+    });
+    read.map(|()| bytes).map_err(said(path))
+}
+
+/// The network stack for this program.
+pub(crate) fn stack(namespace: &mut Namespace) -> Result<tcp::Imp<tcp::states::Ready>, String> {
+    net::open_tcp(namespace).map_err(|error| format!("{}: {error}", net::TCP))
+}
+
+/// All is as it was, for this program.
+pub(crate) fn is_unharmed(namespace: &mut Namespace) -> Outcome {
+    let inside = namespace.names("/check/closed").map_err(said("/check/closed"))?;
+    check!(inside.len() == 1, "{} names in /check/closed, where there was one", inside.len());
+    check!(read(namespace, DIARY)? == SECRET, "the diary says something else");
+    let (list, _) = namespace.acl(DIARY).map_err(said("the list of the diary"))?;
+    check!(list == OWN_LIST, "the diary's list is `{list}`");
+    let here = SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
+    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let mut stack = stack(namespace)?;
+    loop {
+        stack = match stack.listen(here, 1).receive_by(deadline) {
+            Ok(ImpReadyAfterListen::Listening { .. }) => return Ok(()),
+            // A listener ends a little after its client.
+            Ok(ImpReadyAfterListen::Failed { error: TcpError::AddressInUse, next }) if !deadline.has_passed() => next,
+            Ok(ImpReadyAfterListen::Failed { error, .. }) => {
+                return Err(format!("port {PORT} is no longer this program's: {error:?}"));
+            }
+            _ => return Err(String::from("the network stack does not answer")),
+        };
+        sip::thread::sleep(Deadline::after_ms(1));
+    }
+}

@@ -1,0 +1,74 @@
+//! Sends intruders, and checks that each is refused, leaves its line in the audit ring, and nothing else.
+//!
+//! An intruder has the rights of most programs: it is invoked as the shell invokes them, gets the namespace, and the
+//! system manifest lets it reach some things. Key modules: `attacks` (what is tried, and the lines that it must leave),
+//! `ground` (what is attacked), `ring` (what `/status/audit` says), `resources` (nothing is left behind). Neighbours:
+//! the program `intruder`, which tries. Deliberately not here: what the lines of one kernel call are; the conformance
+//! suite knows.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod attacks;
+mod ground;
+#[path = "../../runner/src/resources.rs"]
+mod resources;
+mod ring;
+
+use alloc::string::String;
+
+use contracts::namespace::Namespace;
+use sip::log;
+
+sip::startup!();
+
+/// Why a test failed; nothing if it did not.
+pub(crate) type Outcome = Result<(), String>;
+
+/// Fails the test with a formatted reason unless the condition holds.
+macro_rules! check {
+    ($condition:expr, $($reason:tt)+) => {
+        if !$condition {
+            return Err(alloc::format!($($reason)+));
+        }
+    };
+}
+pub(crate) use check;
+
+/// Runs the attacks; the exit status is 1 if one went through.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    if let Err(why) = ground::prepare(&mut namespace) {
+        log!("test adversary: what is attacked is there ... FAILED: {why}");
+        return 1;
+    }
+    let (mut passed, mut failed) = (0, 0);
+    for attack in attacks::ALL.iter().filter(|attack| attack.name.contains(startup.only.as_str())) {
+        let started = sip::time::monotonic();
+        let outcome = run(attack, &mut namespace);
+        let milliseconds = (sip::time::monotonic() - started) / 1_000_000;
+        match outcome {
+            Ok(()) => {
+                passed += 1;
+                log!("test adversary: {} ... ok ({milliseconds} ms)", attack.name);
+            }
+            Err(why) => {
+                failed += 1;
+                log!("test adversary: {} ... FAILED: {why}", attack.name);
+            }
+        }
+    }
+    log!("{passed} passed, {failed} failed");
+    i32::from(failed > 0 || (passed == 0 && startup.only.is_empty()))
+}
+
+fn run(attack: &attacks::Attack, namespace: &mut Namespace) -> Outcome {
+    let before = resources::Count::settled()?;
+    let lines = ring::Ring::read(namespace)?;
+    let repelled = attacks::send(attack, namespace);
+    let noted = ring::Ring::read(namespace).and_then(|now| now.has_more_than(&lines, attack.lines));
+    let unharmed = ground::is_unharmed(namespace);
+    // What went through says more than what it left behind.
+    repelled.and(noted).and(unharmed).and_then(|()| before.wait_until_back())
+}

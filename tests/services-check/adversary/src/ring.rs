@@ -1,0 +1,49 @@
+//! What the audit ring says, read as people read it: from the file `/status/audit`.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use contracts::namespace::Namespace;
+
+use crate::{Outcome, check, ground};
+
+/// Where it is.
+const PATH: &str = "/status/audit";
+/// What stands between a line and how often it was noted.
+const TIMES: &str = ", ";
+
+/// The lines at a moment, without times and names of those who noted them, and how often each was noted.
+pub(crate) struct Ring(Vec<(String, u64)>);
+
+impl Ring {
+    /// Reads it.
+    pub(crate) fn read(namespace: &mut Namespace) -> Result<Ring, String> {
+        let text = ground::read(namespace, PATH)?;
+        let text = String::from_utf8_lossy(&text);
+        Ok(Ring(text.lines().filter_map(refusal).collect()))
+    }
+
+    /// How often a line that contains the text was noted.
+    fn count(&self, text: &str) -> u64 {
+        self.0.iter().filter(|(line, _)| line.contains(text)).map(|(_, times)| times).sum()
+    }
+
+    /// Each of these refusals was noted since then.
+    pub(crate) fn has_more_than(&self, before: &Ring, refusals: &[&str]) -> Outcome {
+        for refusal in refusals {
+            let new: Vec<&str> = self.0.iter().skip(before.0.len()).map(|(line, _)| line.as_str()).collect();
+            check!(self.count(refusal) > before.count(refusal), "no line `{refusal}`; there are {new:?}");
+        }
+        Ok(())
+    }
+}
+
+/// `TIME_MS NOTED_BY: TEXT[, N times]`.
+fn refusal(line: &str) -> Option<(String, u64)> {
+    let (_, text) = line.split_once(": ")?;
+    let times = text.strip_suffix(" times").and_then(|text| {
+        let (text, times) = text.rsplit_once(TIMES)?;
+        Some((text.to_string(), times.parse().ok()?))
+    });
+    Some(times.unwrap_or_else(|| (text.to_string(), 1)))
+}

@@ -1,0 +1,96 @@
+//! Tries what it may not, with the rights that most programs have. It ends with status 0 when everything that it tried
+//! was refused; what went through is its last words.
+//!
+//! Key modules: `names`, `files`, `network` (what services keep), `roles`, `growth` (what the kernel keeps). Neighbours:
+//! `adversary-check`, which sends it and knows which lines of the audit ring it has to leave. Deliberately not here:
+//! unsafe code; what that could do is the conformance suite's.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod files;
+mod growth;
+mod names;
+mod network;
+mod roles;
+
+use alloc::format;
+use alloc::string::String;
+
+use contracts::namespace::Namespace;
+use contracts::tcp;
+use sip::process::create;
+
+sip::startup!();
+
+/// What went through, or what kept an attack from being tried; nothing if all was refused.
+pub(crate) type Outcome = Result<(), String>;
+
+/// Says what went through unless the condition holds.
+macro_rules! check {
+    ($condition:expr, $($reason:tt)+) => {
+        if !$condition {
+            return Err(alloc::format!($($reason)+));
+        }
+    };
+}
+pub(crate) use check;
+
+/// What an intruder has to begin with.
+pub(crate) struct Intruder {
+    namespace: Option<Namespace>,
+    /// What somebody handed over.
+    tcp: Option<tcp::Imp<tcp::states::Ready>>,
+    /// What to attack.
+    target: String,
+}
+
+impl Intruder {
+    pub(crate) fn namespace(&mut self) -> Result<&mut Namespace, String> {
+        self.namespace.as_mut().ok_or_else(|| String::from("it was given no namespace"))
+    }
+}
+
+type Attack = fn(&mut Intruder) -> Outcome;
+
+/// Attacks by name.
+const ATTACKS: &[&[(&str, Attack)]] =
+    &[names::ATTACKS, files::ATTACKS, network::ATTACKS, roles::ATTACKS, growth::ATTACKS];
+
+/// Its endpoints by the place in its manifest, for those that it starts as itself.
+pub(crate) const TCP_SLOT: usize = 1;
+/// Its parameters likewise.
+const ATTACK_PARAMETER: usize = 0;
+const TARGET_PARAMETER: usize = 1;
+/// Its own name among the installed programs.
+pub(crate) const OWN: &str = "intruder";
+
+/// A child that runs this program, to be given endpoints and started.
+pub(crate) fn comrade(attack: &str, target: &str) -> Result<sip::process::Child, String> {
+    let child = create(OWN).map_err(|error| format!("a comrade: {error}"))?;
+    child
+        .parameter(ATTACK_PARAMETER, attack)
+        .and_then(|child| child.parameter(TARGET_PARAMETER, target))
+        .map_err(|status| format!("a comrade's parameters: {}", status.text()))
+}
+
+/// Starts a comrade and waits: what it got through is what this one did.
+pub(crate) fn send(child: sip::process::Child) -> Outcome {
+    let ended = child.start().and_then(|child| child.wait());
+    let ended = ended.map_err(|status| format!("a comrade: {}", status.text()))?;
+    check!(ended.is_success(), "by a comrade: {ended}");
+    Ok(())
+}
+
+/// Tries what it is told to.
+pub fn main(startup: Startup) -> i32 {
+    let mut intruder =
+        Intruder { namespace: startup.namespace.map(Namespace::new), tcp: startup.tcp, target: startup.target };
+    let named = ATTACKS.iter().copied().flatten().find(|(name, _)| *name == startup.attack);
+    let Some((_, attack)) = named else { panic!("there is no attack `{}`", startup.attack) };
+    match attack(&mut intruder) {
+        Ok(()) => 0,
+        Err(what) => panic!("{what}"),
+    }
+}

@@ -1,0 +1,97 @@
+//! Reaching a name that it was not given, and taking one that is another's.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use contracts::access::AccessError;
+use contracts::directory::{NameError, ProviderScope};
+use contracts::namespace::Namespace;
+use contracts::{directory, service_provider};
+
+use crate::{Attack, Intruder, Outcome, check};
+
+pub(crate) const ATTACKS: &[(&str, Attack)] = &[
+    ("reach", reach),
+    ("reach-by-detours", reach_by_detours),
+    ("look-inside", look_inside),
+    ("take-a-name", take_a_name),
+    ("control-a-service", control_a_service),
+];
+
+/// Binds as a folder; the question whether one may comes before the one what is there.
+fn bind(namespace: &mut Namespace, path: &str) -> Result<(), AccessError> {
+    let (_importer, exporter) = directory::new_channel()?;
+    namespace.bind(path, exporter)
+}
+
+/// The request was refused because of who asks.
+pub(crate) fn is_refused(what: &str, result: Result<(), AccessError>) -> Outcome {
+    match result {
+        Err(AccessError::Name(NameError::NotPermitted)) => Ok(()),
+        Err(error) => Err(format!("{what}: {error}, and not that it may not")),
+        Ok(()) => Err(format!("{what}: it may")),
+    }
+}
+
+fn reach(intruder: &mut Intruder) -> Outcome {
+    let target = intruder.target.clone();
+    let namespace = intruder.namespace()?;
+    is_refused(&target, bind(namespace, &target))?;
+    let read = namespace.open_file(&target).map(drop);
+    is_refused(&format!("{target} as a file"), read)
+}
+
+/// By the folder above, opened before; by a folder and back; by a link of its own.
+fn reach_by_detours(intruder: &mut Intruder) -> Outcome {
+    let target = intruder.target.clone();
+    let namespace = intruder.namespace()?;
+    let (mut folder, name) =
+        namespace.open_folder_of(&target).map_err(|error| format!("the folder of {target}: {error}"))?;
+    is_refused("from the open folder", bind(&mut folder, name))?;
+    let parent = target.strip_suffix(name).unwrap_or_default().to_string();
+    for detour in [format!("{parent}./{name}"), format!("{parent}open/../{name}"), format!("{parent}/{name}")] {
+        let result = bind(namespace, &detour);
+        // A path that is not one leads nowhere either.
+        check!(result.is_err(), "{detour}: it may");
+    }
+    let link = format!("{parent}open/link");
+    namespace.link(&link, &target).map_err(|error| format!("its own link {link}: {error}"))?;
+    let result = is_refused("by a link of its own", bind(namespace, &link));
+    namespace.deregister(&link).map_err(|error| format!("its own link {link}: {error}"))?;
+    result
+}
+
+/// What is in a folder that it may not bind to: its names, its attributes, and where a link leads.
+fn look_inside(intruder: &mut Intruder) -> Outcome {
+    let target = intruder.target.clone();
+    let namespace = intruder.namespace()?;
+    is_refused("the names inside", namespace.names(&target).map(drop))?;
+    let (mut folder, name) =
+        namespace.open_folder_of(&target).map_err(|error| format!("the folder of {target}: {error}"))?;
+    is_refused("the names inside, from the open folder", folder.names(name).map(drop))
+}
+
+fn take_a_name(intruder: &mut Intruder) -> Outcome {
+    let target = intruder.target.clone();
+    let namespace = intruder.namespace()?;
+    let (importer, exporter) = service_provider::new_channel().map_err(|status| String::from(status.text()))?;
+    let _clients = exporter.ready();
+    let service_provider::ImpStart::Ready { next } = importer.receive() else {
+        return Err(String::from("its own channel says something else than was sent"));
+    };
+    is_refused("registering", namespace.register(&target, ProviderScope::Name, next))?;
+    is_refused("taking it out", namespace.deregister(&target))?;
+    is_refused("a link in its place", namespace.link(&target, "/"))
+}
+
+fn control_a_service(intruder: &mut Intruder) -> Outcome {
+    use contracts::service_manager::ServiceError;
+    use contracts::services::{ServiceTrouble, start, stop};
+    let target = intruder.target.clone();
+    let namespace = intruder.namespace()?;
+    for (what, result) in [("stopping", stop(namespace, &target)), ("starting", start(namespace, &target))] {
+        let refused = matches!(result, Err(ServiceTrouble::Service(ServiceError::NotPermitted)));
+        check!(refused, "{what} {target}: {result:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! Widening its role: giving itself or a comrade one, or taking off the names of those who invoked it.
+
+use alloc::format;
+
+use sip::principal;
+
+use crate::{Attack, Intruder, OWN, Outcome, check, comrade, send};
+
+pub(crate) const ATTACKS: &[(&str, Attack)] =
+    &[("widen-role", widen_role), ("shed-invokers", shed_invokers), ("is-invoked-by", is_invoked_by)];
+
+fn widen_role(_: &mut Intruder) -> Outcome {
+    let own = principal::own();
+    for role in ["admin", "a", "admin@root + shell.singularity", "admin + shell.singularity", "Admin", ""] {
+        let result = comrade("is-invoked-by", &own)?.invoke_in_role(role).map(drop);
+        check!(result.is_err(), "a comrade in the role `{role}`");
+    }
+    let invoked = comrade("is-invoked-by", &own)?.invoke();
+    let invoked = invoked.map_err(|status| format!("a comrade that is invoked: {}", status.text()))?;
+    let again = invoked.invoke_in_role("admin").map(drop);
+    check!(again.is_err(), "a comrade that was invoked before, in a role");
+    check!(principal::own() == own, "it speaks for {} now", principal::own());
+    Ok(())
+}
+
+/// A comrade that it starts without a word names its invokers all the same: else whoever is in a narrow role would
+/// start itself again without it.
+fn shed_invokers(_: &mut Intruder) -> Outcome {
+    let own = principal::own();
+    check!(own.contains(" + "), "nobody invoked it, so there is nothing to shed: {own}");
+    send(comrade("is-invoked-by", &own)?)
+}
+
+/// A comrade looks whom it speaks for.
+fn is_invoked_by(intruder: &mut Intruder) -> Outcome {
+    let (own, expected) = (principal::own(), &intruder.target);
+    let rest = own.strip_prefix(expected.as_str()).unwrap_or_default();
+    check!(rest == format!(" + {OWN}.singularity"), "it speaks for {own}, and was started by {expected}");
+    Ok(())
+}
