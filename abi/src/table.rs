@@ -85,6 +85,12 @@ macro_rules! for_each_function {
                 fn program_count() -> "count";
                 #[doc = "A new block with the manifest of the installed program at this index, in its binary form."]
                 fn program_manifest(index) -> "block; word 0 its address, word 1 its bytes";
+                #[doc = "Installs the program whose package is the first `bytes` bytes of the block, until the machine restarts: verified like those of the system image, and with its trust. One of that name is replaced for processes that are created from now on, if the new one is of the same publisher and has a higher version. Refused: the buffer holds the reason as text and word 63 its length. Needs the `install` permission."]
+                fn program_install(block, bytes) -> "0 it is new, 1 it replaces another, 2 it was there already";
+                #[doc = "Takes the installed program whose name is the first `length` bytes of the buffer out: no process is created from it any more; those that run go on. Not the root program's. Needs the `install` permission."]
+                fn program_uninstall(length) -> "0";
+                #[doc = "Writes a SHA-256 to the buffer: of the kernel's own image (`which` is 0), or of the head of the system image (1), which stands for all of it. NotFound if the machine cannot tell."]
+                fn measurement(which) -> "32";
             }
             group "Debugging and diagnostics" {
                 #[doc = "The processor's cycle counter."]

@@ -21,8 +21,10 @@ mod entry;
 pub mod exheap;
 mod handlers;
 mod hardware;
+mod installed;
 mod lock;
 mod machine;
+mod measurement;
 mod memory;
 mod principal;
 pub mod process;
@@ -66,7 +68,7 @@ pub fn start(on: &'static dyn hal_api::Machine, boot: Boot) -> String {
     program::start();
     device::start();
     hardware::start();
-    if let Err(why) = program::install(boot.system_image) {
+    if let Err(why) = installed::start(boot.system_image) {
         return why;
     }
     machine().boot_mark("system image read");
@@ -92,8 +94,8 @@ extern "C" fn first_or_other_processor(number: usize) {
 }
 
 fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
-    let name = &program::system().ok_or("no system is installed")?.root;
-    let program = program::find(name).ok_or_else(|| format!("the root program {name} is not in the system image"))?;
+    let name = &installed::system().ok_or("no system is installed")?.root;
+    let program = installed::find(name).ok_or_else(|| format!("the root program {name} is not in the system image"))?;
     let root = process::create(program, None).map_err(|error| match error {
         CreateError::Refused(why) => why,
         CreateError::Status(status) => format!("program {name}: {}", status.text()),

@@ -271,6 +271,19 @@ pub fn write_block(address: usize, size: usize, bytes: &[u8]) {
     unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, count) };
 }
 
+/// A copy of the first `count` bytes of a block that is in the kernel's hands, if they are there and the kernel has
+/// room for them.
+pub fn copy_of_block(address: usize, size: usize, count: usize) -> Option<Vec<u8>> {
+    let mut copy = Vec::new();
+    if count > size || is_low() || copy.try_reserve_exact(count).is_err() {
+        return None;
+    }
+    // SAFETY: the block is `size` bytes at `address` in the exchange arena, and as it is in the kernel's hands nobody
+    // writes to it.
+    copy.extend_from_slice(unsafe { core::slice::from_raw_parts(address as *const u8, count) });
+    Some(copy)
+}
+
 mod sealed {
     /// A record of `#[repr(C)]` whose fields are u64s and byte arrays of a multiple of 8: no padding.
     pub trait Record: Copy {}

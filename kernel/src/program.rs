@@ -1,5 +1,5 @@
-//! Installed programs: their packages, verified before anything of them runs, and their sealed
-//! images, mapped once and shared by all instances.
+//! A program: its package, verified before anything of it runs, and its sealed image, mapped once and shared by all
+//! instances. Deliberately not here: which programs there are (`installed`).
 //!
 //! An image has no writable page at all, so instances have nothing to keep apart in it.
 
@@ -7,13 +7,14 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use hal_api::Segment;
-use package::{Digest, Manifest, Package, SystemImage, Trust};
+use package::{Digest, Manifest, Package};
 
 use crate::contract::{self, Contract, RegisterError};
+use crate::installed;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 
@@ -25,11 +26,14 @@ pub struct Program {
     pub manifest_bytes: &'static [u8],
     /// `name.publisher`.
     pub principal: String,
-    package: &'static [u8],
-    /// What the head of the system image says of the package.
-    identity: Digest,
-    loaded: AtomicRef<Loaded>,
-    loading: SpinLock<()>,
+    /// The package file.
+    pub(crate) package: &'static [u8],
+    /// The package's identity: what the head of the system image says it is, or what was verified when it was installed.
+    pub(crate) identity: Digest,
+    /// Whether processes can be created from it.
+    pub(crate) installed: AtomicBool,
+    pub(crate) loaded: AtomicRef<Loaded>,
+    pub(crate) loading: SpinLock<()>,
 }
 
 /// A verified program, ready to run.
@@ -55,55 +59,8 @@ impl Loaded {
     }
 }
 
-/// All installed programs and what came with them.
-pub struct System {
-    /// By index.
-    pub programs: Vec<&'static Program>,
-    /// The system manifest's bytes.
-    pub manifest_bytes: &'static [u8],
-    /// Name of the program that starts all others.
-    pub root: String,
-    trust: Trust,
-}
-
-static SYSTEM: AtomicRef<System> = AtomicRef::none();
 /// Next free offset in the image arena.
 static IMAGES_USED: AtomicUsize = AtomicUsize::new(0);
-
-/// The system that was booted.
-pub fn system() -> Option<&'static System> {
-    SYSTEM.get()
-}
-
-/// Reads the system image. Packages are parsed now and verified when they are first started.
-pub fn install(bytes: &'static [u8]) -> Result<(), String> {
-    let image = SystemImage::parse(bytes).map_err(|error| format!("the system image: {error}"))?;
-    let mut programs: Vec<&'static Program> = Vec::new();
-    for (package, &identity) in image.packages.iter().zip(&image.identities) {
-        let parsed = Package::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
-        programs.push(Box::leak(Box::new(Program {
-            principal: parsed.manifest.principal(),
-            manifest_bytes: parsed.manifest_bytes,
-            manifest: parsed.manifest,
-            package,
-            identity,
-            loaded: AtomicRef::none(),
-            loading: SpinLock::new(()),
-        })));
-    }
-    SYSTEM.set(Some(Box::leak(Box::new(System {
-        programs,
-        manifest_bytes: image.manifest_bytes,
-        root: image.manifest.root.clone(),
-        trust: image.manifest.trust,
-    }))));
-    Ok(())
-}
-
-/// The program with this name.
-pub fn find(name: &str) -> Option<&'static Program> {
-    system()?.programs.iter().copied().find(|program| program.manifest.name == name)
-}
 
 impl Program {
     /// The program verified and mapped, now if it was not before.
@@ -122,7 +79,7 @@ impl Program {
 
     fn verify_and_map(&self) -> Result<Loaded, String> {
         let name = &self.manifest.name;
-        let system = system().ok_or("no system is installed")?;
+        let system = installed::system().ok_or("no system is installed")?;
         let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
         let verified = package.verify(&system.trust).map_err(|error| format!("program {name}: {error}"))?;
@@ -209,7 +166,7 @@ pub fn start() {
 
 /// Which program an instruction address belongs to, with its offset from the program's first code.
 pub fn locate(address: usize) -> Option<(String, usize)> {
-    system()?.programs.iter().find_map(|program| {
+    installed::ever().find_map(|program| {
         let loaded = program.loaded.get()?;
         let &(start, _) = loaded.code.iter().find(|&&(start, end)| (start..end).contains(&address))?;
         Some((program.manifest.name.to_string(), address - start))

@@ -9,7 +9,7 @@ pub use abi::{
 
 use crate::Status;
 use crate::exheap::{Block, ExBlock, ExVec, Plain};
-use crate::raw;
+use crate::{raw, thread_block};
 
 /// Room for the first try; the list is asked for again with more if it does not fit.
 const FIRST_ROOM: usize = 64;
@@ -92,6 +92,29 @@ pub fn contract(index: usize) -> Result<Option<Automaton>, Status> {
 pub fn system_manifest() -> Result<ExVec<u8>, Status> {
     // SAFETY: as in `epitaphs`.
     bytes(unsafe { raw::system_manifest() })
+}
+
+/// What [`measurement`] is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// The kernel's own image: hosted the file that it was started from, on a bare machine its code and constants.
+    Kernel,
+    /// The head of the system image, which stands for all of it.
+    System,
+}
+
+/// The SHA-256 of what is measured; [`Status::NotFound`] if the machine cannot tell.
+pub fn measurement(of: Measured) -> Result<[u8; 32], Status> {
+    let which = match of {
+        Measured::Kernel => 0,
+        Measured::System => 1,
+    };
+    raw::value::measurement(which)?;
+    let mut digest = [0; 32];
+    for (index, word) in digest.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&thread_block::message_word(index).to_le_bytes());
+    }
+    Ok(digest)
 }
 
 /// How many programs are installed.

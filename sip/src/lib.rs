@@ -26,6 +26,7 @@ pub mod hardware;
 pub mod memory;
 pub mod principal;
 pub mod process;
+pub mod programs;
 pub mod raw;
 pub mod select;
 mod slots;

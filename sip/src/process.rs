@@ -69,11 +69,7 @@ pub fn create(program: &str) -> Result<Child, CreateError> {
     }
     match raw::value::process_create(thread_block::put_bytes(program.as_bytes())) {
         Ok(handle) => Ok(Child { handle }),
-        Err(Status::Refused) => {
-            let length = thread_block::message_word(limits::MESSAGE_WORDS - 1);
-            let reason = thread_block::text(0, length.min((limits::TEXT_BYTES - 8) as u64));
-            Err(CreateError { status: Status::Refused, reason })
-        }
+        Err(Status::Refused) => Err(CreateError { status: Status::Refused, reason: thread_block::refusal() }),
         Err(status) => Err(CreateError { status, reason: String::from(status.text()) }),
     }
 }

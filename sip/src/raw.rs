@@ -75,6 +75,9 @@ value_only! {
     parameter_read(index, offset);
     endpoint_take(slot);
     program_count();
+    program_install(block, bytes);
+    program_uninstall(length);
+    measurement(which);
     cycles();
     debug_write(length);
     trace_note(a, b);

@@ -117,6 +117,11 @@ pub(crate) fn append_bytes(from: usize, length: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&copy[..length]);
 }
 
+/// The reason that stands in the message buffer after an answer of `Status::Refused`.
+pub(crate) fn refusal() -> String {
+    text(0, message_word(limits::MESSAGE_WORDS - 1).min((limits::TEXT_BYTES - 8) as u64))
+}
+
 /// The bytes `from..from + length` of the buffer as text; what is not UTF-8 is replaced.
 pub(crate) fn text(from: usize, length: u64) -> String {
     let mut bytes = Vec::new();

@@ -11,11 +11,14 @@ use alloc::vec::Vec;
 use contracts::pipe_io::Output;
 use contracts::report;
 use contracts::text::{Align, Table, count, duration, json_string};
-use sip::diagnostics::{CounterRecord, name};
+use sip::diagnostics::{CounterRecord, Measured, name};
 
 sip::startup!();
 
-/// Prints the machine and a line for each counter.
+/// What the system can be told by.
+const MEASURED: [(&str, Measured); 2] = [("kernel", Measured::Kernel), ("system", Measured::System)];
+
+/// Prints the machine, its measurements and a line for each counter.
 pub fn main(startup: Startup) -> i32 {
     let counters = match sip::diagnostics::counters() {
         Ok(counters) => counters,
@@ -34,8 +37,9 @@ fn table(counters: &[CounterRecord]) -> String {
     for counter in counters {
         table.row([name(&counter.name), count(counter.value)]);
     }
+    let measured: String = MEASURED.iter().map(|&(what, of)| format!("{what:<8}{}\n", measurement(of))).collect();
     format!(
-        "up {}, {} processors, {} programs installed\n\n{}",
+        "up {}, {} processors, {} programs installed\n{measured}\n{}",
         duration(sip::time::monotonic()),
         sip::thread::processor_count(),
         sip::diagnostics::program_count(),
@@ -49,6 +53,15 @@ fn json(counters: &[CounterRecord]) -> String {
         format!("  \"processors\": {}", sip::thread::processor_count()),
         format!("  \"programs\": {}", sip::diagnostics::program_count()),
     ]);
+    lines.extend(MEASURED.iter().map(|&(what, of)| format!("  \"{what}_sha256\": {}", json_string(&measurement(of)))));
     lines.extend(counters.iter().map(|counter| format!("  {}: {}", json_string(&name(&counter.name)), counter.value)));
     format!("{{\n{}\n}}\n", lines.join(",\n"))
+}
+
+/// A SHA-256 in hexadecimal, or why there is none.
+fn measurement(of: Measured) -> String {
+    match sip::diagnostics::measurement(of) {
+        Ok(digest) => digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Err(status) => format!("({})", status.text()),
+    }
 }

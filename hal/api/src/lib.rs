@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -317,6 +318,11 @@ pub trait Machine: Sync {
     /// divides; none where another operating system keeps that account.
     fn memory_in_use(&self) -> Option<u64> {
         None
+    }
+    /// The image of the kernel that runs, in pieces: the file that it was started from, or else what of it never
+    /// changes in memory. Empty if the machine cannot tell. May take milliseconds.
+    fn kernel_image(&self) -> Vec<Cow<'static, [u8]>> {
+        Vec::new()
     }
     /// A moment of the start that whoever measures it may want to know.
     fn boot_mark(&self, _name: &str) {}

@@ -2,7 +2,9 @@
 
 unsafe extern "C" {
     static kernel_start: u8;
+    static kernel_readable_end: u8;
     static kernel_code: u8;
+    static kernel_text_end: u8;
     static kernel_code_end: u8;
     static kernel_data: u8;
     static kernel_end: u8;
@@ -31,6 +33,20 @@ pub(crate) fn data() -> u64 {
 /// The address after it.
 pub(crate) fn end() -> u64 {
     (&raw const kernel_end).addr() as u64
+}
+
+/// What of the image never changes: read-only data and code, as they stand in its file. Between and behind them is
+/// what a boot loader left there.
+pub(crate) fn constant_parts() -> [&'static [u8]; 2] {
+    let part = |first: *const u8, end: *const u8| {
+        // SAFETY: both symbols are of the linker script, in this order; what lies between them is mapped at all
+        // times, is part of the image and is never written.
+        unsafe { core::slice::from_raw_parts(first, end.addr() - first.addr()) }
+    };
+    [
+        part(&raw const kernel_start, &raw const kernel_readable_end),
+        part(&raw const kernel_code, &raw const kernel_text_end),
+    ]
 }
 
 /// Whether an instruction there is the kernel's.

@@ -10,6 +10,7 @@ use core::ptr;
 use core::slice;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use hal_api::{
@@ -359,6 +360,10 @@ impl Machine for Bare {
     fn memory_in_use(&self) -> Option<u64> {
         let free = (frames::left() * FRAME_BYTES) as u64 + self.layout.memory.bytes as u64;
         Some(self.memory_bytes.saturating_sub(free))
+    }
+
+    fn kernel_image(&self) -> Vec<Cow<'static, [u8]>> {
+        layout::constant_parts().map(Cow::Borrowed).into()
     }
 
     fn boot_mark(&self, name: &str) {

@@ -1,12 +1,16 @@
 //! Configuration: what the parent gave, and what is installed.
 
+use core::sync::atomic::Ordering;
+
 use abi::Status;
 use abi::limits::TEXT_BYTES;
 use package::Permission;
 
 use super::caller;
 use super::exchange::new_block;
-use crate::program;
+use super::processes::refused;
+use crate::installed::{Installed, Stays};
+use crate::{audit, claims, exheap, installed, measurement, memory};
 
 pub fn parameter_length(index: u64) -> Result<u64, Status> {
     Ok(caller()?.process.parameter(index as usize).map_or(u64::MAX, |value| value.len() as u64))
@@ -27,15 +31,60 @@ pub fn endpoint_take(slot: u64) -> Result<u64, Status> {
 pub fn system_manifest() -> Result<u64, Status> {
     let caller = caller()?;
     caller.needs(Permission::SystemManifest)?;
-    new_block(caller, program::system().ok_or(Status::NotFound)?.manifest_bytes)
+    new_block(caller, installed::system().ok_or(Status::NotFound)?.manifest_bytes)
 }
 
 pub fn program_count() -> Result<u64, Status> {
-    Ok(program::system().map_or(0, |system| system.programs.len() as u64))
+    Ok(installed::count() as u64)
 }
 
 pub fn program_manifest(index: u64) -> Result<u64, Status> {
-    let system = program::system().ok_or(Status::NotFound)?;
-    let program = system.programs.get(index as usize).ok_or(Status::NotFound)?;
+    let program = usize::try_from(index).ok().and_then(installed::at).ok_or(Status::NotFound)?;
     new_block(caller()?, program.manifest_bytes)
+}
+
+pub fn program_install(block: u64, bytes: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::Install)?;
+    let taken = claims::block(block)?;
+    let count = usize::try_from(bytes).map_err(|_| Status::TooLarge)?;
+    if count > taken.size() {
+        return Err(Status::BadArgument);
+    }
+    exheap::take_from(caller.process, taken, block)?;
+    let copy = memory::copy_of_block(taken.address.load(Ordering::Relaxed), taken.size(), count);
+    exheap::give_to(caller.process, taken);
+    match installed::install(copy.ok_or(Status::Exhausted)?) {
+        Ok(Installed::New) => Ok(0),
+        Ok(Installed::Replaced) => Ok(1),
+        Ok(Installed::Same) => Ok(2),
+        Err(why) => {
+            audit::refused(caller.process, "install", "a package", &why);
+            Err(refused(caller, &why))
+        }
+    }
+}
+
+pub fn program_uninstall(length: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::Install)?;
+    let name = caller.text(length)?;
+    match installed::uninstall(&name) {
+        Ok(()) => Ok(0),
+        Err(Stays::Unknown) => Err(Status::NotFound),
+        Err(Stays::Root) => {
+            audit::refused(caller.process, "uninstall", &name, "the system started with it");
+            Err(Status::Busy)
+        }
+    }
+}
+
+pub fn measurement(which: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let digest = match which {
+        0 => measurement::of_kernel(),
+        1 => installed::system().map(|system| system.measurement),
+        _ => return Err(Status::BadArgument),
+    };
+    Ok(caller.buffer.put_bytes(0, &digest.ok_or(Status::NotFound)?) as u64)
 }

@@ -7,26 +7,31 @@ use abi::{EpitaphKind, Status, StopReason};
 use alloc::string::String;
 use package::Permission;
 
-use super::caller;
+use super::{Caller, caller};
 use crate::process::{self, CreateError, Epitaph, PROCESSES};
 use crate::wait::{self, Woken};
-use crate::{audit, claims, principal, program, thread};
+use crate::{audit, claims, installed, principal, thread};
 
 pub fn process_create(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let name = caller.text(length)?;
-    let program = program::find(&name).ok_or(Status::NotFound)?;
+    let program = installed::find(&name).ok_or(Status::NotFound)?;
     match process::create(program, Some(caller.process)) {
         Ok(child) => Ok(child.handle()),
         Err(CreateError::Status(status)) => Err(status),
         Err(CreateError::Refused(why)) => {
             audit::refused(caller.process, "start", &name, &why);
-            let cut = why.floor_char_boundary(TEXT_BYTES - 8);
-            caller.buffer.put_bytes(0, &why.as_bytes()[..cut]);
-            caller.buffer.set(MESSAGE_WORDS - 1, cut as u64);
-            Err(Status::Refused)
+            Err(refused(caller, &why))
         }
     }
+}
+
+/// Puts the reason of a refusal where the caller looks for it.
+pub(super) fn refused(caller: Caller, why: &str) -> Status {
+    let cut = why.floor_char_boundary(TEXT_BYTES - 8);
+    caller.buffer.put_bytes(0, &why.as_bytes()[..cut]);
+    caller.buffer.set(MESSAGE_WORDS - 1, cut as u64);
+    Status::Refused
 }
 
 pub fn process_invoke(child: u64, role_length: u64) -> Result<u64, Status> {

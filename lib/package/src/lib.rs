@@ -61,7 +61,7 @@ pub use system::{Bind, Deny, Instance, ParameterSetting, Setting, SystemManifest
 pub use trust::{Policy, PublicKey, Revoked, Root, Trust};
 pub use trust_error::TrustError;
 #[cfg(feature = "verify")]
-pub use verify::{Verified, image_digest, sha256};
+pub use verify::{Verified, image_digest, sha256, sha256_of};
 
 /// Magic bytes of a contract record in an image's `.sing.contracts` section; the 32 bytes of the
 /// fingerprint and the name tag (u64, little-endian) follow.

@@ -31,6 +31,15 @@ pub fn sha256(bytes: &[u8]) -> Digest {
     Sha256::digest(bytes).into()
 }
 
+/// SHA-256 of the pieces one after the other.
+pub fn sha256_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
+    let mut hash = Sha256::new();
+    for piece in pieces {
+        hash.update(piece);
+    }
+    hash.finalize().into()
+}
+
 /// BLAKE3 of an image file: a seventh of the instructions of SHA-256 where the processor has none for it.
 pub fn image_digest(image: &[u8]) -> Digest {
     *blake3::hash(image).as_bytes()
@@ -38,12 +47,7 @@ pub fn image_digest(image: &[u8]) -> Digest {
 
 /// The SHA-256 that the signature of a package is over.
 pub(crate) fn package_identity(header: &[u8], manifest: &[u8], chain: &[u8], key: PublicKey) -> Digest {
-    let mut hash = Sha256::new();
-    hash.update(header);
-    hash.update(manifest);
-    hash.update(chain);
-    hash.update(key.0);
-    hash.finalize().into()
+    sha256_of([header, manifest, chain, &key.0])
 }
 
 impl<'a> SystemImage<'a> {

@@ -1,0 +1,28 @@
+//! The measurement of the kernel: the SHA-256 of its own image, taken when it is first asked for.
+//!
+//! It tells an honest system's owner which kernel runs. A kernel that lies about itself is found only by a machine that
+//! measures it before it runs.
+
+use alloc::boxed::Box;
+
+use package::{Digest, sha256_of};
+
+use crate::lock::AtomicRef;
+use crate::machine::machine;
+
+static OF_KERNEL: AtomicRef<Digest> = AtomicRef::none();
+
+/// SHA-256 of the kernel's image, if the machine can tell what that is.
+pub fn of_kernel() -> Option<Digest> {
+    if let Some(known) = OF_KERNEL.get() {
+        return Some(*known);
+    }
+    let pieces = machine().kernel_image();
+    if pieces.is_empty() {
+        return None;
+    }
+    let digest = sha256_of(pieces.iter().map(|piece| &piece[..]));
+    // Two that ask at once find the same; the second's 32 bytes stay unused.
+    OF_KERNEL.set(Some(Box::leak(Box::new(digest))));
+    Some(digest)
+}
