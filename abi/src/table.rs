@@ -43,7 +43,7 @@ macro_rules! for_each_function {
                 fn wait_set_close(set) -> "0";
             }
             group "Child processes" {
-                #[doc = "Creates a SIP from the manifest of an installed program, whose name is the first `length` bytes of the buffer. It does not run yet. Refused: the buffer holds the reason as text and word 63 its length."]
+                #[doc = "Creates a SIP from the manifest of an installed program, whose name is the first `length` bytes of the buffer. It does not run yet. Its principal is the program's alone, or, if the caller was itself invoked, what `process_invoke` without a role would make it. Refused: the buffer holds the reason as text and word 63 its length."]
                 fn process_create(length) -> "child";
                 #[doc = "Makes a created child's principal that of a program which the caller invoked: the caller's principal, joined by ` + ` to the child's. If `role_length` is not 0, the first so many bytes of the buffer are the role in which the caller does so, `[a-z][a-z0-9-]*`, and `@` with it is put after the caller's last link; that needs the `assign-role` permission. Once, and before the child is given endpoints, else WrongState; TooLarge if the principal would have more than 8 links or 512 bytes."]
                 fn process_invoke(child, role_length) -> "0";

@@ -120,6 +120,8 @@ struct Life {
     /// Who is charged for it although it gave the handle up, with its process id.
     released_by: Option<(ProcessRef, u64)>,
     held: bool,
+    /// Whether its parent said that it invoked it.
+    is_invoked: bool,
     epitaph: Option<Epitaph>,
     waiters: Waiters,
     parameters: Vec<Option<Vec<u8>>>,
@@ -242,12 +244,16 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
         parent.may_grow().map_err(CreateError::Status)?;
     }
     let loaded = program.load().map_err(CreateError::Refused)?;
+    let inherited = parent.map(|parent| inherited(parent, program)).transpose()?.flatten();
     let process = PROCESSES.allocate().ok_or(CreateError::Status(Status::Exhausted))?;
     let manifest = &program.manifest;
     process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     process.place_below(parent);
     process.reclaimed.store(false, Ordering::Relaxed);
     process.own_principal.clear();
+    if let Some(principal) = inherited {
+        process.own_principal.set(principal);
+    }
     process.program.set(Some(program));
     process.loaded.set(Some(loaded));
     process.state.store(ProcessState::Created as u64, Ordering::Release);
@@ -265,6 +271,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
         life.parent = parent.map(|parent| (parent, parent.id.load(Ordering::Relaxed)));
         life.released_by = None;
         life.held = parent.is_some();
+        life.is_invoked = false;
         life.epitaph = None;
         life.waiters = Waiters::default();
         life.parameters.clear();
@@ -292,18 +299,34 @@ pub enum CreateError {
     Refused(String),
 }
 
+/// The principal of a child that its parent says nothing more of. One who was invoked cannot shed the names of its
+/// invokers by starting others, or itself, without them.
+fn inherited(parent: ProcessRef, program: &'static Program) -> Result<Option<Principal>, CreateError> {
+    if !parent.own_principal.is_compound() {
+        return Ok(None);
+    }
+    let Some(invoker) = parent.principal() else { return Ok(None) };
+    match invoker.invoking(None, program) {
+        Ok(principal) => Ok(Some(principal)),
+        Err(TooLong) => Err(CreateError::Refused(String::from(
+            "too many programs have invoked each other; start it from one that fewer have",
+        ))),
+    }
+}
+
 /// Makes the principal of a SIP that has not started that of a program which its parent invoked.
 pub fn invoke(parent: ProcessRef, child: ProcessRef, role: Option<&str>) -> Result<(), Status> {
     // Held throughout, as giving endpoints does: what they speak for is settled when they are given.
-    let life = child.life.lock();
+    let mut life = child.life.lock();
     let has_endpoints = life.slots.iter().any(Option::is_some);
-    let settled = has_endpoints || child.own_principal.is_compound();
+    let settled = has_endpoints || life.is_invoked;
     if child.state() != ProcessState::Created || child.is_dying() || settled {
         return Err(Status::WrongState);
     }
     let program = child.program.get().ok_or(Status::WrongState)?;
     let invoker = parent.principal().ok_or(Status::WrongState)?;
     child.own_principal.set(invoker.invoking(role, program).map_err(|TooLong| Status::TooLarge)?);
+    life.is_invoked = true;
     Ok(())
 }
 
