@@ -4,7 +4,9 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use package::{Certificate, Code as ProgramCode, Manifest, Package, PackageError, SystemImage, Trust, TrustError, sha256};
+use package::{
+    Certificate, Code as ProgramCode, Manifest, Package, PackageError, SystemImage, Trust, TrustError, sha256,
+};
 
 use crate::check::{check, manifest, refused};
 use crate::code::{Code, Topic};
@@ -130,7 +132,10 @@ fn proofs(package: &Package<'_>, bytes: usize, quarantined: bool) -> Vec<Line> {
         }
     };
     lines.push(Line::proved(Topic::Image, image));
-    lines.push(Line::proved(Topic::Abi, format!("built for ABI version {}, which this system has", package.manifest.abi)));
+    lines.push(Line::proved(
+        Topic::Abi,
+        format!("built for ABI version {}, which this system has", package.manifest.abi),
+    ));
     lines.push(match package.bill.len() {
         0 => Line::note(Topic::Bill, "there is no bill of materials: what the image was made of is not told"),
         bytes => Line::proved(Topic::Bill, format!("{bytes} bytes, as they were signed")),

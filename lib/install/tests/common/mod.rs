@@ -5,6 +5,8 @@
 #[path = "../../../package/tests/common/elf.rs"]
 pub mod elf;
 
+use std::sync::OnceLock;
+
 use abi::{Automaton, Direction, EndpointShape, MessageShape, NO_TRANSITION, StateRow, name_tag};
 use install::{Installed, Program};
 use package::{
@@ -52,7 +54,8 @@ pub fn automaton(name: &str) -> Automaton {
         messages.push(message(text, *direction, vec![shape]));
     }
     let row = |name: &str, direction: Option<Direction>, target: u16| {
-        let next = messages.iter().map(|message| if Some(message.direction) == direction { target } else { NO_TRANSITION });
+        let next =
+            messages.iter().map(|message| if Some(message.direction) == direction { target } else { NO_TRANSITION });
         StateRow { name: name.into(), next: next.collect() }
     };
     let states = vec![
@@ -170,7 +173,8 @@ pub fn manifests() -> Vec<Manifest> {
     });
     let mut disk = service("disk", "/dev/disk0", "Disk", &[]);
     disk.devices.push(DeviceNeed::named("disk0"));
-    let mut volumes = service("volumes", "/dev/volumes", "Volumes", &[("FileSystem", Import), ("ServiceProvider", Both)]);
+    let mut volumes =
+        service("volumes", "/dev/volumes", "Volumes", &[("FileSystem", Import), ("ServiceProvider", Both)]);
     volumes.contracts.remove(3);
     volumes.quota.children = 8;
     volumes = with_slot(
@@ -188,7 +192,8 @@ pub fn manifests() -> Vec<Manifest> {
         Side::Exporter,
         Source::Parent,
     );
-    let mut host = command("host", &[("Plugin", Import), ("Exchange", Export), ("Tcp", Import), ("TcpConnection", Import)]);
+    let mut host =
+        command("host", &[("Plugin", Import), ("Exchange", Export), ("Tcp", Import), ("TcpConnection", Import)]);
     host.category = Category::Service;
     host.endpoints.pop();
     host.quota.children = 4;
@@ -294,6 +299,14 @@ pub fn system_image() -> Vec<u8> {
 }
 
 pub fn image_of(installed: &Installed) -> Vec<u8> {
+    static SMALL: OnceLock<Vec<u8>> = OnceLock::new();
+    if *installed == self::installed() {
+        return SMALL.get_or_init(|| built(installed)).clone();
+    }
+    built(installed)
+}
+
+fn built(installed: &Installed) -> Vec<u8> {
     let packages: Vec<Vec<u8>> = installed.programs.iter().map(|program| signed(&program.manifest)).collect();
     SystemImage::build(&installed.system, &packages, &key()).expect("a system image")
 }

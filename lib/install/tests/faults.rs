@@ -1,0 +1,228 @@
+//! Bad packages, one fault each: every one refused with its own code and message, and nothing written.
+
+mod common;
+#[path = "faults/files.rs"]
+mod files;
+#[path = "faults/manifests.rs"]
+mod manifests;
+#[path = "faults/medium.rs"]
+mod medium;
+#[path = "faults/systems.rs"]
+mod systems;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::*;
+use install::{Code, ImageError, Installed, Report, Request};
+use medium::Memory;
+use package::{Code as ProgramCode, Manifest, Package, Signer, Version};
+
+/// A package with one fault.
+pub struct Case {
+    /// What is wrong, for people who read a failed test.
+    pub name: &'static str,
+    /// What it must be refused with.
+    pub code: Code,
+    /// The package file.
+    pub package: Vec<u8>,
+    /// The system that it is for.
+    pub system: Installed,
+    /// Whether an instance is to start with the system.
+    pub at_boot: bool,
+}
+
+/// How a table is gone through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// The program is new.
+    Install,
+    /// A good one of an older version is there.
+    Upgrade,
+}
+
+impl Deed {
+    /// A program with nothing wrong with it that this can be done with.
+    pub fn good(self) -> Manifest {
+        use package::ContractSide::Import;
+        match self {
+            Deed::Install => command("extra", &[("File", Import)]),
+            Deed::Upgrade => {
+                Manifest { version: Version { major: 1, minor: 1, patch: 0 }, ..command("cat", &[("File", Import)]) }
+            }
+        }
+    }
+
+    fn request(self, case: &Case) -> Request<'_> {
+        match self {
+            Deed::Install => Request::Install { package: &case.package, at_boot: case.at_boot, allow: &[] },
+            Deed::Upgrade => Request::Upgrade { package: &case.package, more: case.code != Code::MorePermissions },
+        }
+    }
+}
+
+/// A package of the manifest, whatever is wrong with it.
+pub fn packed(manifest: &Manifest) -> Vec<u8> {
+    let image = match &manifest.code {
+        ProgramCode::Image { .. } => image(manifest).write(),
+        ProgramCode::Script { .. } => Vec::new(),
+    };
+    Package::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("it is short")
+}
+
+/// What is said against the request; an error if nothing is, or if something was written all the same.
+fn refusal(system: &Installed, request: &Request<'_>) -> Result<Report, String> {
+    let old = image_of(system);
+    let mut disk = Memory::with("small.system", &old);
+    match install::change_file(&mut disk, "small.system", &old, request, &key()) {
+        Err(ImageError::Refused(report)) if disk.touched == 0 && disk.file("small.system") == Some(&old) => Ok(report),
+        Err(ImageError::Refused(_)) => Err("it was refused, but something was written".into()),
+        Err(ImageError::Medium(error)) => match error {},
+        Ok(report) => Err(format!("it was not refused:\n{report}")),
+    }
+}
+
+/// Holds one refusal against what it should be; gives its message, or what is wrong with the refusal.
+fn hold(name: &str, code: Code, report: &Report) -> Result<String, String> {
+    let mut codes = report.codes();
+    codes.dedup();
+    if codes != [code] {
+        return Err(format!("{name}: {code:?} was to be\n{report}"));
+    }
+    let lines: Vec<String> = report.refused().map(ToString::to_string).collect();
+    let is_told = |line: &install::Line| {
+        line.what.len() > 15 && line.remedy.len() > 4 && !line.what.ends_with('.') && !line.remedy.ends_with('.')
+    };
+    let text = lines.first().cloned().unwrap_or_default();
+    if lines.iter().any(|line| line.contains('\n')) || !report.refused().all(is_told) {
+        return Err(format!("{name}: this is not one sentence with a remedy: {text}"));
+    }
+    Ok(text)
+}
+
+/// Goes through a table; gives the messages. Faults of one kind may be told in the same words, which begin with the code.
+fn go_through(deed: Deed, cases: Vec<Case>) -> BTreeSet<String> {
+    let mut messages = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for case in cases {
+        match refusal(&case.system, &deed.request(&case)).and_then(|report| hold(case.name, case.code, &report)) {
+            Ok(text) => {
+                messages.insert(text);
+            }
+            Err(problem) => wrong.push(format!("{}: {problem}", case.name)),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    messages
+}
+
+#[test]
+fn what_the_tables_begin_with_is_good() {
+    for deed in [Deed::Install, Deed::Upgrade] {
+        let case = Case {
+            name: "good",
+            code: Code::NotAPackage,
+            package: packed(&deed.good()),
+            system: installed(),
+            at_boot: false,
+        };
+        let old = image_of(&case.system);
+        let mut disk = Memory::with("small.system", &old);
+        let result = install::change_file(&mut disk, "small.system", &old, &deed.request(&case), &key());
+        assert!(result.is_ok(), "{deed:?}: {result:?}");
+        assert_ne!(disk.file("small.system"), Some(old.as_slice()));
+    }
+}
+
+#[test]
+fn bad_packages_are_not_installed() {
+    let cases: Vec<Case> = [
+        files::cases(Deed::Install),
+        manifests::cases(Deed::Install),
+        systems::cases(Deed::Install),
+        systems::installs(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let messages = go_through(Deed::Install, cases);
+    assert!(messages.len() >= 60, "{} messages", messages.len());
+}
+
+#[test]
+fn bad_packages_take_nobodys_place() {
+    let cases: Vec<Case> = [
+        files::cases(Deed::Upgrade),
+        manifests::cases(Deed::Upgrade),
+        systems::cases(Deed::Upgrade),
+        systems::upgrades(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let messages = go_through(Deed::Upgrade, cases);
+    assert!(messages.len() >= 60, "{} messages", messages.len());
+}
+
+#[test]
+fn what_others_need_is_not_taken_out() {
+    let mut messages = BTreeMap::new();
+    for (name, code, program, system) in systems::uninstalls() {
+        let report =
+            refusal(&system, &Request::Uninstall { name: program }).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let codes = report.codes();
+        assert!(codes.contains(&code), "{name}:\n{report}");
+        for line in report.refused() {
+            assert!(line.what.len() > 15 && line.remedy.len() > 4, "{line}");
+        }
+        assert_eq!(messages.insert(report.to_string(), name), None, "{name}");
+    }
+    assert!(messages.len() >= 10);
+}
+
+/// Codes that a package cannot be refused with: they are of system images.
+const OF_SYSTEMS: [Code; 10] = [
+    Code::NotASystemImage,
+    Code::SystemDamaged,
+    Code::SystemSignature,
+    Code::NotASystemSigner,
+    Code::OtherIdentity,
+    Code::ProgramMissing,
+    Code::ProgramUnnamed,
+    Code::ProgramTwice,
+    Code::InstanceMalformed,
+    Code::BadDeny,
+];
+
+/// Codes that stand for what the other codes leave over, so that nothing is known to come to them.
+const LEFT_OVER: [Code; 2] = [Code::ManifestInvalid, Code::OtherReason];
+
+#[test]
+fn every_code_is_in_a_table() {
+    let mut seen: Vec<Code> = Vec::new();
+    for deed in [Deed::Install, Deed::Upgrade] {
+        let tables = [files::cases(deed), manifests::cases(deed), systems::cases(deed)];
+        seen.extend(tables.iter().flatten().map(|case| case.code));
+    }
+    seen.extend(systems::installs().iter().chain(&systems::upgrades()).map(|case| case.code));
+    seen.extend(systems::uninstalls().iter().map(|(_, code, ..)| *code));
+    seen.extend(systems::broken_images().iter().map(|(_, code, _)| *code));
+    seen.extend(systems::broken_systems().iter().map(|(_, code, _)| *code));
+    let missing: Vec<Code> =
+        Code::ALL.iter().filter(|code| !seen.contains(code) && !LEFT_OVER.contains(code)).copied().collect();
+    assert_eq!(missing, Vec::<Code>::new());
+    let texts: std::collections::BTreeSet<&str> = Code::ALL.iter().map(|code| code.text()).collect();
+    assert_eq!(texts.len(), Code::ALL.len(), "no two codes have one text");
+}
+
+#[test]
+fn broken_system_images_are_told_apart() {
+    for (name, code, bytes) in systems::broken_images() {
+        let findings = install::system_of(&bytes).err().unwrap_or_else(|| panic!("{name} must be refused"));
+        assert_eq!(findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), [code], "{name}: {findings:?}");
+        assert!(OF_SYSTEMS.contains(&code) || code == Code::Truncated, "{name}");
+    }
+    for (name, code, system) in systems::broken_systems() {
+        let report = install::verify(&system);
+        assert!(report.codes().contains(&code), "{name}:\n{report}");
+    }
+}
