@@ -105,12 +105,14 @@ pub enum Verdict<'a> {
     Skipped(&'a str, &'a str),
 }
 
+/// The programs that say verdicts.
+const SUITES: [&str; 4] = ["conformance", "services-check", "network-check", "adversary-check"];
+
 /// Reads a line `test NAME ... VERDICT`; others are none.
 pub fn verdict(line: &str) -> Option<Verdict<'_>> {
     // Lines of the debug output begin with the name of the program.
     let line = line.trim();
-    let said =
-        ["conformance: ", "services-check: ", "network-check: "].iter().find_map(|program| line.strip_prefix(program));
+    let said = SUITES.iter().find_map(|program| line.strip_prefix(program)?.strip_prefix(": "));
     let line = said.unwrap_or(line);
     let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let reason = |rest: &'static str| verdict.strip_prefix(rest).map(|why| why.trim_start_matches(':').trim());
