@@ -103,13 +103,14 @@ fn owner_id(side: &Side) -> u64 {
 /// The system's counters.
 pub fn counters() -> Vec<CounterRecord> {
     let (pages, exchange, stacks) = memory::usage();
-    let list: [(&str, u64); 13] = [
+    let list: [(&str, u64); 14] = [
         ("processes", u64::from(PROCESSES.live())),
         ("processes created", process::CREATED.load(Ordering::Relaxed)),
         ("processes ended", process::ENDED.load(Ordering::Relaxed)),
         ("threads", u64::from(THREADS.live())),
         ("channels", u64::from(CHANNELS.live())),
         ("blocks", u64::from(BLOCKS.live())),
+        ("compound principals", crate::principal::kept()),
         ("quarantined blocks", crate::hardware::quarantined_blocks() as u64),
         ("synchronization objects", u64::from(SYNCS.live())),
         ("pages", pages as u64),

@@ -8,7 +8,7 @@
 use abi::limits::{PRINCIPAL_BYTES, PRINCIPAL_LINKS, ROLE_BYTES};
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::lock::SpinLock;
 use crate::program::Program;
@@ -18,13 +18,37 @@ const JOINT: &str = " + ";
 /// What is between a link and its role.
 const IN_ROLE: char = '@';
 
+/// Texts of principals of several links that somebody still speaks for.
+static TEXTS: AtomicU64 = AtomicU64::new(0);
+
+/// How many texts of several links are kept.
+pub fn kept() -> u64 {
+    TEXTS.load(Ordering::Relaxed)
+}
+
+/// A text of several links, counted.
+pub struct Text(String);
+
+impl Text {
+    fn new(text: String) -> Arc<Text> {
+        TEXTS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Text(text))
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        TEXTS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// One principal. Copies share the text.
 #[derive(Clone)]
 pub enum Principal {
     /// The program alone: nobody is named as its invoker.
     Plain(&'static Program),
     /// Several links, or one in a role.
-    Compound(Arc<str>),
+    Compound(Arc<Text>),
 }
 
 /// The principal would have more links or bytes than one may have.
@@ -36,18 +60,18 @@ impl Principal {
     pub fn text(&self) -> &str {
         match self {
             Principal::Plain(program) => &program.principal,
-            Principal::Compound(text) => text,
+            Principal::Compound(text) => &text.0,
         }
     }
 
     /// That of a program which this one invokes, in the role if one is given.
     pub fn invoking(&self, role: Option<&str>, program: &Program) -> Result<Principal, TooLong> {
-        joined(self.text(), role, &program.principal).map(|text| Principal::Compound(text.into()))
+        joined(self.text(), role, &program.principal).map(|text| Principal::Compound(Text::new(text)))
     }
 
     /// That of an endpoint which speaks for this one and is delegated to a SIP with the other.
     pub fn delegating(&self, to: &Principal) -> Result<Principal, TooLong> {
-        joined(self.text(), None, to.text()).map(|text| Principal::Compound(text.into()))
+        joined(self.text(), None, to.text()).map(|text| Principal::Compound(Text::new(text)))
     }
 }
 
@@ -83,7 +107,7 @@ fn links(text: &str) -> usize {
 #[derive(Default)]
 pub struct Own {
     is_compound: AtomicBool,
-    compound: SpinLock<Option<Arc<str>>>,
+    compound: SpinLock<Option<Arc<Text>>>,
 }
 
 impl Own {

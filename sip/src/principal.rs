@@ -8,6 +8,9 @@ use alloc::string::String;
 use crate::channel::TypedEndpoint;
 use crate::{Status, raw::value as kernel, thread_block};
 
+/// What joins the links of a principal.
+pub const JOINT: &str = " + ";
+
 /// The process's own principal.
 pub fn own() -> String {
     match kernel::principal_self() {

@@ -177,6 +177,14 @@ impl Shell {
             |status: sip::Status| Trouble::new(format!("{}: it cannot be started: {}", manifest.name, status.text()));
         let mut child = process::create(&manifest.name)
             .map_err(|error| Trouble::new(format!("{}: it cannot be started: {error}", manifest.name)))?;
+        // Whatever it asks for, it asks for who sits at this shell. Before it is given anything.
+        child = child.invoke().map_err(|status| match status {
+            sip::Status::TooLarge => Trouble::new(format!(
+                "{}: it cannot be started: too many programs have started one another; leave one of the shells with `exit`",
+                manifest.name
+            )),
+            status => failed(status),
+        })?;
         for (index, bytes) in &call.assigned {
             child = give_parameter(child, manifest, *index, bytes).map_err(failed)?;
         }

@@ -192,7 +192,7 @@ fn changed(own: &Own) -> u64 {
 fn without_permission() -> i32 {
     let block = make(Kind::Block).expect("a block");
     let child = child().expect("a child");
-    let calls: [(&str, &[u64]); 12] = [
+    let calls: [(&str, &[u64]); 15] = [
         ("list_processes", &[block]),
         ("list_threads", &[block]),
         ("list_channels", &[block]),
@@ -200,6 +200,9 @@ fn without_permission() -> i32 {
         ("list_trace", &[1, block]),
         ("epitaphs", &[]),
         ("contract_automaton", &[0]),
+        ("audit_read", &[0]),
+        ("audit_note", &[4]),
+        ("process_invoke", &[child, 4]),
         ("system_manifest", &[]),
         ("process_give_device", &[child, 0, 4]),
         ("process_stop_any", &[1, 0]),

@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod closing;
 mod family;
+mod principals;
 mod quotas;
 mod scheduling;
 mod shortage;
@@ -104,6 +105,12 @@ const ACTS: &[(&str, Act)] = &[
     ("wait-set", waiting::wait_set),
     ("wait-any", waiting::wait_any),
     ("switch-receive", waiting::switch_receive),
+    ("say-principal", principals::say),
+    ("speak-in-role", principals::speak_in_role),
+    ("invoke-chain", principals::invoke_chain),
+    ("pass-on", principals::pass_on),
+    ("delegate-on", principals::delegate_on),
+    ("note-and-read", principals::note_and_read),
     ("launch", shortage::launch),
     ("hoard-memory", shortage::memory),
     ("hoard-blocks", shortage::blocks),

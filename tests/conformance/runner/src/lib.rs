@@ -17,6 +17,7 @@ mod job;
 mod lifecycle;
 mod loans;
 mod messages;
+mod principals;
 mod resources;
 mod scheduling;
 mod shortage;
@@ -74,6 +75,7 @@ pub fn main(startup: Startup) -> i32 {
         lifecycle::tests(),
         messages::tests(),
         loans::tests(),
+        principals::tests(),
         attacks::tests(),
         scheduling::tests(),
         crowds::tests(),

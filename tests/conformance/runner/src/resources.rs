@@ -7,11 +7,12 @@ use alloc::vec::Vec;
 use sip::{Deadline, diagnostics, memory, thread};
 
 /// The counters that a test must leave as it found them.
-const COUNTED: [&str; 9] = [
+const COUNTED: [&str; 10] = [
     "processes",
     "threads",
     "channels",
     "blocks",
+    "compound principals",
     "quarantined blocks",
     "synchronization objects",
     "pages",

@@ -1,0 +1,414 @@
+//! Who speaks: invocation, roles and delegation, and what the audit ring keeps.
+//!
+//! Deliberately not here: handles of children and endpoints that are another's, which the attacker tries with every
+//! function.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use conformance_contract::errand;
+use errand::{ExpReady, ImpReadyAfterCall, states};
+use sip::abi::limits::{AUDIT_LINES, AUDIT_TEXT_BYTES, PRINCIPAL_LINKS, ROLE_BYTES};
+use sip::channel::TypedEndpoint;
+use sip::process::{Child, EpitaphKind};
+use sip::{Status, audit, principal};
+
+use crate::job::{Job, channel, citizen, end_of, stop};
+use crate::messages::{ENDINGS, finish};
+use crate::{Outcome, Settings, Test, check, function};
+
+/// The suite's own principal, which nobody invoked.
+const SUITE: &str = "conformance.singularity";
+/// The safe program's, alone.
+const CITIZEN: &str = "conformance-citizen.singularity";
+
+/// The tests of this module.
+pub(crate) fn tests() -> alloc::vec::Vec<Test> {
+    alloc::vec![
+        function("principal: one that is only created is its program's", plain),
+        function("principal: an invoked child names who invoked it", invoked),
+        function("principal: a role is the invoker's", in_role),
+        function("principal: a role needs its permission", role_without_permission),
+        function("principal: what no role can be is refused", bad_roles),
+        function("principal: is made once, before endpoints and start", made_once),
+        function("principal: a chain has at most so many links", longest_chain),
+        function("principal: of a peer that ended", of_the_dead),
+        function("principal: invoked, then ended at every point", ended_at_every_point),
+        function("delegation: the next owner speaks for both", delegated),
+        function("delegation: at start", delegated_at_start),
+        function("delegation: not yet in the message", delegated_in_flight),
+        function("delegation: ends with the next move", not_replayed),
+        function("delegation: again, and it grows", delegated_again),
+        function("delegation: back to who delegated", delegated_to_oneself),
+        function("delegation: too long a chain is the owner's alone", delegated_too_long),
+        function("delegation: who delegated ended at every point", delegator_ends),
+        function("audit: notes are kept in order, whole", notes),
+        function("audit: a note cannot look like two, nor be too long", note_forms),
+        function("audit: what is repeated takes one line", repeated),
+        function("audit: keeps so many lines and says what is lost", ring),
+        function("audit: needs its permissions", without_permission),
+    ]
+}
+
+fn text(status: Status) -> String {
+    status.text().to_string()
+}
+
+/// Starts a citizen that says who it is, made in a way of the test's; what it says, and what its peer sees, must be
+/// `expected`.
+fn says(expected: &str, make: impl FnOnce(Child) -> Result<Child, Status>) -> Outcome {
+    let (importer, exporter) = channel()?;
+    let created = citizen("say-principal").create()?;
+    let child = make(created).map_err(text)?;
+    let child = child.endpoint(0, importer).and_then(Child::start).map_err(text)?;
+    said(expected, exporter)?;
+    end_of(&child).map(drop)
+}
+
+/// Hears from a citizen who it is, and compares that with what the kernel says of the endpoint.
+fn said(expected: &str, exporter: errand::Exp<states::Ready>) -> Outcome {
+    let ExpReady::Give { data, next } = exporter.receive() else { return Err("it said nothing".into()) };
+    check!(&*data == expected.as_bytes(), "it is `{}`, not `{expected}`", String::from_utf8_lossy(&data));
+    peer_is(&next, expected)?;
+    drop(next.given_back(data));
+    Ok(())
+}
+
+fn peer_is<E: TypedEndpoint>(endpoint: &E, expected: &str) -> Outcome {
+    let peer = principal::of_peer(endpoint).map_err(text)?;
+    check!(peer == expected, "the peer is `{peer}`, not `{expected}`");
+    Ok(())
+}
+
+fn plain(_: &Settings) -> Outcome {
+    check!(principal::own() == SUITE, "the suite is `{}`", principal::own());
+    says(CITIZEN, Ok)
+}
+
+fn invoked(_: &Settings) -> Outcome {
+    says(&format!("{SUITE} + {CITIZEN}"), Child::invoke)
+}
+
+fn in_role(_: &Settings) -> Outcome {
+    let longest = "r".repeat(ROLE_BYTES);
+    for role in ["tester", "a", "web-admin-2", &longest] {
+        says(&format!("{SUITE}@{role} + {CITIZEN}"), |child| child.invoke_in_role(role))?;
+    }
+    // The role was put on that child's principal alone.
+    check!(principal::own() == SUITE, "the suite is `{}`", principal::own());
+    says(&format!("{SUITE} + {CITIZEN}"), Child::invoke)
+}
+
+fn role_without_permission(_: &Settings) -> Outcome {
+    let from = next_line()?;
+    citizen("speak-in-role").succeed()?;
+    audited(from, &format!("kernel: {CITIZEN} refused assign-role on the kernel (its manifest has no such permission)"))
+}
+
+fn bad_roles(_: &Settings) -> Outcome {
+    let too_long = "r".repeat(ROLE_BYTES + 1);
+    for role in ["", "Admin", "2", "-", "a b", "a + b.c", "a@b", "a.b", "ä", "a\n", &too_long] {
+        let child = citizen("exit").create()?;
+        let answer = child.invoke_in_role(role).err();
+        check!(answer == Some(Status::BadArgument), "the role `{role}`: {answer:?}");
+    }
+    Ok(())
+}
+
+fn made_once(_: &Settings) -> Outcome {
+    let twice = citizen("exit").create()?.invoke().and_then(Child::invoke);
+    check!(twice.err() == Some(Status::WrongState), "it was invoked twice");
+    let (importer, _exporter) = channel()?;
+    let with_endpoint = citizen("exit").create()?.endpoint(0, importer).map_err(text)?.invoke();
+    check!(with_endpoint.err() == Some(Status::WrongState), "one with an endpoint was invoked");
+    let started = citizen("exit").start()?.invoke();
+    check!(started.err() == Some(Status::WrongState), "one that was started was invoked");
+    Ok(())
+}
+
+fn longest_chain(_: &Settings) -> Outcome {
+    // The suite is the first link, the first citizen the second.
+    let generations = PRINCIPAL_LINKS as u64 - 2;
+    let (importer, exporter) = channel()?;
+    let child = start_invoked(citizen("invoke-chain").number(generations), importer)?;
+    said(&format!("{SUITE}{}", format!(" + {CITIZEN}").repeat(PRINCIPAL_LINKS - 1)), exporter)?;
+    let epitaph = end_of(&child)?;
+    check!(epitaph.is_success(), "{epitaph}");
+    let from = next_line()?;
+    let (importer, exporter) = channel()?;
+    let child = start_invoked(citizen("invoke-chain").number(generations + 1), importer)?;
+    let epitaph = end_of(&child)?;
+    check!(epitaph.kind == EpitaphKind::Exited && epitaph.status == 1, "{epitaph}");
+    let ExpReady::ChannelClosed(_) = exporter.receive() else { return Err("a link too many speaks".into()) };
+    audited(from, "refused invocation on conformance-citizen (its principal would be too long)")
+}
+
+fn start_invoked(job: Job, client: errand::Imp<states::Ready>) -> Result<Child, String> {
+    let child = job.create()?.invoke().map_err(text)?;
+    child.endpoint(0, client).and_then(Child::start).map_err(text)
+}
+
+fn of_the_dead(_: &Settings) -> Outcome {
+    for ending in ENDINGS {
+        let (importer, exporter) = channel()?;
+        let child = start_invoked(citizen("send-block").ending(ending).number(10), importer)?;
+        finish(&child, ending)?;
+        peer_is(&exporter, &format!("{SUITE} + {CITIZEN}"))?;
+    }
+    Ok(())
+}
+
+fn ended_at_every_point(_: &Settings) -> Outcome {
+    // Given up before it starts.
+    drop(citizen("exit").create()?.invoke().map_err(text)?);
+    // Stopped before it starts.
+    let child = citizen("exit").create()?.invoke().map_err(text)?;
+    stop(&child)?;
+    check!(child.invoke().err() == Some(Status::WrongState), "one that ended was invoked");
+    // Stopped soon after.
+    for delay_us in [0, 20, 100, 1000] {
+        let (importer, exporter) = channel()?;
+        let child = start_invoked(citizen("ask-often"), importer)?;
+        sip::thread::sleep(sip::Deadline::after_ns(delay_us * 1000));
+        stop(&child)?;
+        peer_is(&exporter, &format!("{SUITE} + {CITIZEN}"))?;
+    }
+    Ok(())
+}
+
+/// Sends an endpoint to a citizen that calls over it; whom it speaks for then.
+fn called_by(end: errand::Imp<states::Ready>, stays: errand::Exp<states::Ready>, expected: &str) -> Outcome {
+    let (carrier, its_server) = channel()?;
+    let carrier = carrier.pass(end);
+    let child = citizen("keep-passed").server(its_server).start()?;
+    let ExpReady::Call { value: 41, next } = stays.receive() else { return Err("it did not call".into()) };
+    peer_is(&next, expected)?;
+    end_of(&child)?;
+    // Also when it has ended.
+    peer_is(&next, expected)?;
+    drop((next, carrier));
+    Ok(())
+}
+
+fn delegated(_: &Settings) -> Outcome {
+    let (end, stays) = channel()?;
+    called_by(end, stays, CITIZEN)?;
+    let (end, stays) = channel()?;
+    principal::delegate(&end).map_err(text)?;
+    // Marked twice is marked.
+    principal::delegate(&end).map_err(text)?;
+    called_by(end, stays, &format!("{SUITE} + {CITIZEN}"))
+}
+
+fn delegated_at_start(_: &Settings) -> Outcome {
+    let (importer, exporter) = channel()?;
+    principal::delegate(&importer).map_err(text)?;
+    let child = citizen("send-block").number(1).client(importer).start()?;
+    let ExpReady::Give { next, .. } = exporter.receive() else { return Err("it did not speak".into()) };
+    peer_is(&next, &format!("{SUITE} + {CITIZEN}"))?;
+    end_of(&child).map(drop)
+}
+
+fn delegated_in_flight(_: &Settings) -> Outcome {
+    let (end, stays) = channel()?;
+    principal::delegate(&end).map_err(text)?;
+    let (carrier, arrival) = channel()?;
+    let carrier = carrier.pass(end);
+    peer_is(&stays, SUITE)?;
+    // Nobody receives it.
+    drop((carrier, arrival));
+    peer_is(&stays, SUITE)
+}
+
+/// The ends of a channel over which a citizen passes endpoints from one to the other.
+struct Relay {
+    child: Child,
+    into: errand::Imp<states::Ready>,
+    out: errand::Exp<states::Ready>,
+}
+
+fn relay(act: &str, ending: &'static str) -> Result<Relay, String> {
+    let (into, its_server) = channel()?;
+    let (its_client, out) = channel()?;
+    let child = citizen(act).ending(ending).server(its_server).client(its_client).start()?;
+    Ok(Relay { child, into, out })
+}
+
+/// Sends an endpoint through a citizen and takes it back.
+fn through(
+    act: &str,
+    ending: &'static str,
+    end: errand::Imp<states::Ready>,
+) -> Result<errand::Imp<states::Ready>, String> {
+    let Relay { child, into, out } = relay(act, ending)?;
+    let waiting = into.pass(end);
+    if ending != "wait" {
+        end_of(&child)?;
+    }
+    let ExpReady::Pass { end, next } = out.receive() else { return Err("it did not pass the endpoint on".into()) };
+    finish(&child, ending)?;
+    drop((next, waiting));
+    Ok(end)
+}
+
+fn not_replayed(_: &Settings) -> Outcome {
+    // Delegated to a citizen, which sends it on without delegating.
+    let (end, stays) = channel()?;
+    principal::delegate(&end).map_err(text)?;
+    let Relay { child, into, out } = relay("pass-on", "wait")?;
+    let waiting = into.pass(end);
+    let ExpReady::Pass { end, next } = out.receive() else { return Err("it did not pass the endpoint on".into()) };
+    peer_is(&stays, SUITE)?;
+    // The next owner speaks for itself alone, whoever had it before.
+    called_by(end, stays, CITIZEN)?;
+    drop((waiting, next));
+    finish(&child, "wait")
+}
+
+fn delegated_again(_: &Settings) -> Outcome {
+    let (end, stays) = channel()?;
+    principal::delegate(&end).map_err(text)?;
+    let end = through("delegate-on", "exit", end)?;
+    let both = format!("{SUITE} + {CITIZEN}");
+    peer_is(&stays, &format!("{both} + {SUITE}"))?;
+    principal::delegate(&end).map_err(text)?;
+    called_by(end, stays, &format!("{both} + {SUITE} + {CITIZEN}"))
+}
+
+fn delegated_to_oneself(_: &Settings) -> Outcome {
+    let (end, stays) = channel()?;
+    principal::delegate(&end).map_err(text)?;
+    let (carrier, arrival) = channel()?;
+    let carrier = carrier.pass(end);
+    let ExpReady::Pass { end, next } = arrival.receive() else { return Err("the endpoint is lost".into()) };
+    peer_is(&stays, SUITE)?;
+    drop((carrier, next));
+    // The mark went with that move.
+    called_by(end, stays, CITIZEN)
+}
+
+fn delegated_too_long(_: &Settings) -> Outcome {
+    let (mut end, stays) = channel()?;
+    // The suite, then at each turn a citizen and the suite again.
+    for turn in 1..PRINCIPAL_LINKS / 2 {
+        principal::delegate(&end).map_err(text)?;
+        end = through("delegate-on", "exit", end)?;
+        let peer = principal::of_peer(&stays).map_err(text)?;
+        let links = peer.split(principal::JOINT).count();
+        check!(links == 1 + 2 * turn, "after turn {turn} the peer is `{peer}`");
+    }
+    principal::delegate(&end).map_err(text)?;
+    let from = next_line()?;
+    end = through("delegate-on", "exit", end)?;
+    peer_is(&stays, SUITE)?;
+    drop(end);
+    audited(from, &format!("{SUITE} refused delegation on an endpoint (its principal would be too long)"))
+}
+
+fn delegator_ends(_: &Settings) -> Outcome {
+    for ending in ENDINGS {
+        let (end, stays) = channel()?;
+        let end = through("delegate-on", ending, end)?;
+        // It had delegated before it ended.
+        peer_is(&stays, &format!("{CITIZEN} + {SUITE}"))?;
+        let waiting = end.call(1);
+        let ExpReady::Call { next, .. } = stays.receive() else { return Err("the call is lost".into()) };
+        let ImpReadyAfterCall::Answer { .. } = next_answer(next, waiting) else {
+            return Err("the answer is lost".into());
+        };
+    }
+    // It ends with the endpoint in hand.
+    let (end, stays) = channel()?;
+    principal::delegate(&end).map_err(text)?;
+    called_by(end, stays, &format!("{SUITE} + {CITIZEN}"))
+}
+
+fn next_answer(
+    next: errand::Exp<states::ReadyAfterCall>,
+    waiting: errand::Imp<states::ReadyAfterCall>,
+) -> ImpReadyAfterCall {
+    let _server = next.answer(2);
+    waiting.receive()
+}
+
+/// Number of the next line of the ring.
+fn next_line() -> Result<u64, String> {
+    audit::read(u64::MAX).map(|(_, next)| next).map_err(text)
+}
+
+/// Whether a line since number `from` ends with what is expected.
+fn audited(from: u64, expected: &str) -> Outcome {
+    let (lines, _) = audit::read(from).map_err(text)?;
+    check!(lines.lines().any(|line| line.ends_with(expected)), "no line ends with `{expected}`: {lines}");
+    Ok(())
+}
+
+fn notes(_: &Settings) -> Outcome {
+    let from = next_line()?;
+    audit::refused("a.b + c.d@e", "read", "/secret", "the test");
+    audit::note("something else").map_err(text)?;
+    let (lines, next) = audit::read(from).map_err(text)?;
+    check!(next == from + 2, "two lines took the ring from {from} to {next}");
+    let now = sip::time::monotonic() / 1_000_000;
+    for (line, expected) in lines.lines().zip(["a.b + c.d@e refused read on /secret (the test)", "something else"]) {
+        let (time, rest) = line.split_once(' ').unwrap_or_default();
+        let time: u64 = time.parse().map_err(|_| format!("no time: {line}"))?;
+        check!(time <= now && now - time < 60_000, "noted at {time} ms, and now it is {now} ms");
+        check!(rest == format!("conformance: {expected}"), "{line}");
+    }
+    check!(lines.lines().count() == 2, "{lines}");
+    let (later, same) = audit::read(next).map_err(text)?;
+    check!(later.is_empty() && same == next, "nothing was noted, and yet: {later}");
+    Ok(())
+}
+
+fn note_forms(_: &Settings) -> Outcome {
+    let from = next_line()?;
+    audit::note("one\n1 kernel: two\r\u{1b}[2J").map_err(text)?;
+    audit::note(&"ö".repeat(AUDIT_TEXT_BYTES)).map_err(text)?;
+    audit::note("").map_err(text)?;
+    let (lines, next) = audit::read(from).map_err(text)?;
+    check!(next == from + 3 && lines.lines().count() == 3, "{lines}");
+    check!(lines.contains("conformance: one?1 kernel: two??[2J\n"), "{lines}");
+    let longest = lines.lines().map(str::len).max().unwrap_or(0);
+    check!(longest < AUDIT_TEXT_BYTES + 64, "a line of {longest} bytes");
+    Ok(())
+}
+
+fn repeated(_: &Settings) -> Outcome {
+    let from = next_line()?;
+    for _ in 0..5 {
+        audit::refused("a.b", "write", "/again", "the test");
+    }
+    audit::refused("a.b", "write", "/other", "the test");
+    let (lines, next) = audit::read(from).map_err(text)?;
+    check!(next == from + 2, "{lines}");
+    check!(lines.contains("/again (the test), 5 times\n"), "{lines}");
+    Ok(())
+}
+
+fn ring(_: &Settings) -> Outcome {
+    let from = next_line()?;
+    let lost = 10;
+    for number in 0..AUDIT_LINES + lost {
+        audit::note(&format!("line {number}")).map_err(text)?;
+    }
+    let (lines, next) = audit::read(from).map_err(text)?;
+    check!(next == from + (AUDIT_LINES + lost) as u64, "the ring went from {from} to {next}");
+    let mut lines = lines.lines();
+    check!(lines.next() == Some("10 earlier refusals are no longer kept"), "it does not say what is lost");
+    check!(lines.clone().count() == AUDIT_LINES, "it keeps {} lines", lines.count());
+    check!(lines.next().is_some_and(|line| line.ends_with("line 10")), "the oldest is another");
+    check!(lines.last().is_some_and(|line| line.ends_with("line 1033")), "the newest is another");
+    Ok(())
+}
+
+fn without_permission(_: &Settings) -> Outcome {
+    let from = next_line()?;
+    citizen("note-and-read").succeed()?;
+    audited(from, &format!("{CITIZEN} refused audit on the kernel (its manifest has no such permission)"))?;
+    audited(from, &format!("{CITIZEN} refused diagnostics on the kernel (its manifest has no such permission)"))?;
+    let (lines, _) = audit::read(from).map_err(text)?;
+    check!(!lines.contains("forged"), "{lines}");
+    Ok(())
+}
