@@ -1,5 +1,6 @@
 //! What a check has to say: line by line, and what comes into reach.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -109,7 +110,7 @@ pub struct Report {
     /// In the order of the topics, and what is refused before what is proved.
     pub lines: Vec<Line>,
     /// What the program of the change can reach; none where there is no such program.
-    pub reach: Option<Reach>,
+    pub reach: Option<Box<Reach>>,
 }
 
 impl Report {

@@ -7,6 +7,7 @@ pub(crate) mod policy;
 pub(crate) mod proofs;
 pub(crate) mod system;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -45,7 +46,7 @@ pub fn check(installed: &Installed, change: &Change<'_>) -> Report {
     let spoiled: Vec<Topic> = findings.iter().map(|finding| finding.code.topic()).collect();
     report.lines.retain(|line| !spoiled.contains(&line.topic));
     report.lines.extend(findings.into_iter().map(Line::refused));
-    report.reach = map.reach(change.name());
+    report.reach = map.reach(change.name()).map(Box::new);
     report.sort();
     report
 }
@@ -81,13 +82,12 @@ pub(crate) fn refused(findings: Vec<Finding>) -> Report {
 
 /// A command that cannot do its work in this system is there all the same; a service has to work.
 fn can_be_lived_with(installed: &Installed, finding: &Finding) -> bool {
-    let of_command = matches!(
-        finding.code,
-        Code::NoExporter | Code::NoProvider | Code::BindRefused | Code::NoParent | Code::OtherContractVersion
-    );
-    let runs = installed.system.instances.iter();
-    of_command
-        && !runs.into_iter().any(|instance| instance.program == finding.subject || instance.name == finding.subject)
+    let of_command =
+        matches!(finding.code, Code::NoProvider | Code::BindRefused | Code::NoParent | Code::OtherContractVersion);
+    let mut runs = installed.system.instances.iter();
+    let is_service = runs.any(|instance| instance.program == finding.subject || instance.name == finding.subject);
+    // Whom a service asks without being given an endpoint of it at its start, it can do without.
+    finding.code == Code::NoExporter || (of_command && !is_service)
 }
 
 fn named(finding: Finding, program: &str) -> Finding {
