@@ -99,6 +99,10 @@ codes! {
     BaseCycle = "M120", "systems are based on each other";
     RangeClaimedTwice = "M121", "two instances have one I/O port or byte of device memory";
     InterruptClaimedTwice = "M122", "two instances have one interrupt";
+    BadPublicKey = "M130", "a public key that is none";
+    BadPublishers = "M131", "a pattern of publishers that covers nobody";
+    BadRevocation = "M132", "a revocation of nothing";
+    AllowMismatch = "M133", "allowed publishers and a policy that do not fit each other";
 }
 
 /// A place and what is to be said about it.

@@ -17,6 +17,7 @@ mod resources;
 pub mod schema;
 pub mod shapes;
 mod system;
+mod trust;
 
 pub use bases::SystemFile;
 pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label, Source};

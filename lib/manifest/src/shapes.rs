@@ -7,6 +7,8 @@
 use abi::ABI_VERSION;
 use package::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
 
+use crate::trust::POLICIES;
+
 /// A table of a manifest.
 #[derive(Debug)]
 pub struct Shape {
@@ -67,6 +69,12 @@ pub enum Kind {
     PathPattern,
     /// A pattern of principals.
     PrincipalPattern,
+    /// A pattern of publishers.
+    Publishers,
+    /// A public key, 64 hexadecimal digits.
+    PublicKey,
+    /// A serial number, 16 hexadecimal digits, or a key.
+    Revoked,
     /// A path of a Rust module.
     Module,
     /// An option of a command, `-l` or `--long`.
@@ -432,6 +440,7 @@ pub static SYSTEM: Shape = shape(
         tables("program", &INSTANCE),
         tables("bind", &BIND),
         tables("deny", &DENY),
+        table("trust", &TRUST),
     ],
 );
 
@@ -529,6 +538,46 @@ static DENY: Shape = shape(
     &[
         required("who", Kind::PrincipalPattern, "over the last links of principals, `program.publisher`"),
         required("reach", Kind::PathPattern, "over paths"),
+    ],
+);
+
+static TRUST: Shape = shape(
+    "[trust]",
+    "whose programs the system takes; what it is based on is asked too",
+    &[
+        open(
+            "policy",
+            Kind::Word(POLICIES),
+            "that of the base, or `signed-only`",
+            "`signed-only`: programs that a root or somebody with its certificate has signed; `allow-publisher`: of those, the publishers of `allow`; `quarantine-unsigned`: unsigned programs may be installed too, but not run without a hardware domain",
+        ),
+        optional(
+            "allow",
+            Kind::List(&Kind::Publishers),
+            "[]",
+            "publishers for the policy `allow-publisher`: names, or `name-*` for all that begin so",
+        ),
+        optional(
+            "revoked",
+            Kind::List(&Kind::Revoked),
+            "[]",
+            "serial numbers of certificates (16 digits) and keys (64) that no longer count; added to those of the base",
+        ),
+        tables("root", &TRUST_ROOT),
+    ],
+);
+
+static TRUST_ROOT: Shape = shape(
+    "[[trust.root]]",
+    "a key that is believed without a certificate, beside the builder's own; added to those of the base",
+    &[
+        required("key", Kind::PublicKey, "the public key, 64 hexadecimal digits"),
+        required(
+            "publishers",
+            Kind::Publishers,
+            "for whom it may sign and certify: a name, `name-*` for all that begin so, or `*`",
+        ),
+        optional("systems", Kind::Boolean, "false", "it may sign whole systems, and so replace everything"),
     ],
 );
 

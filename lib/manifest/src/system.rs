@@ -2,7 +2,7 @@
 
 use package::{
     Bind, Deny, DeviceNeed, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source,
-    SystemManifest, Trust, Value, boot_order, bound_path,
+    SystemManifest, Value, boot_order, bound_path,
 };
 use principal::Pattern;
 use toml::Spanned;
@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostics, Label};
 use crate::parameters::value_of;
 use crate::program::{check_name, check_path, duplicate};
 use crate::reader::{At, Report, Span, Table, list, one_of, wrong_type};
-use crate::shapes;
+use crate::{shapes, trust};
 
 /// Reads and checks a system manifest over the programs that there are. `find` gives a system manifest by its
 /// name, for those that are based on another: everything of the base is part of the system.
@@ -89,6 +89,7 @@ impl<'a> Reader<'a> {
         self.check_installed(&installed);
         let binds = tables.iter().rev().flat_map(|file| self.binds(file)).collect();
         let denies = tables.iter().rev().flat_map(|file| self.denies(file)).collect();
+        let trust = trust::read(self.report, &tables);
         for file in &tables {
             file.close();
         }
@@ -105,7 +106,7 @@ impl<'a> Reader<'a> {
             installed: installed.into_iter().map(|name| name.value).collect(),
             binds,
             denies,
-            trust: Trust::default(),
+            trust,
         };
         root_manifest?;
         self.check_order(&system, &entries);

@@ -190,6 +190,11 @@ fn a_good_system_is_read_as_written() {
     assert_eq!(system.programs(), ["root", "disk", "files", "left", "right"]);
     assert_eq!(system.primary.as_deref(), Some("disk0-files"));
     assert!(system.may_bind("files.singularity", "/dev/disk0") && !system.may_bind("files.acme", "/dev/disk0"));
+    let allowed = ["singularity", "acme-*"].map(String::from).into();
+    assert_eq!(system.trust.policy, package::Policy::AllowPublisher(allowed));
+    assert_eq!(system.trust.revoked, [package::Revoked::Serial(0x0123_4567_89ab_cdef)]);
+    let [root] = system.trust.roots.as_slice() else { panic!("one root is named: {:?}", system.trust) };
+    assert_eq!((root.publishers.as_str(), root.systems), ("acme-*", false));
     let files = system.instance("disk0-files").expect("it has this name");
     assert_eq!((files.provides.as_slice(), files.devices.len()), (["/fs/disk0".to_string()].as_slice(), 0));
 }

@@ -29,6 +29,9 @@ const SHOWN: &[Code] = &[
     Code::BadDefault,
     Code::UselessDefault,
     Code::QuotaRange,
+    Code::BadPublicKey,
+    Code::BadPublishers,
+    Code::BadRevocation,
 ];
 
 fn root() -> PathBuf {
@@ -168,7 +171,8 @@ fn kind_in_words(kind: &Kind) -> String {
         Kind::Source => "word or path".into(),
         Kind::Name => "name".into(),
         Kind::Path => "path".into(),
-        Kind::PathPattern | Kind::PrincipalPattern => "pattern".into(),
+        Kind::PathPattern | Kind::PrincipalPattern | Kind::Publishers => "pattern".into(),
+        Kind::PublicKey | Kind::Revoked => "digits".into(),
         Kind::Range => "range".into(),
         Kind::Number(_, most) if *most == i64::from(u32::MAX) || *most == i64::from(u16::MAX) => "number".into(),
         Kind::Number(least, most) if least == most => "number".into(),
