@@ -4,8 +4,10 @@
 //! says otherwise. Deliberately not here: opening the interface; the machine does that.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 
 use crate::command_line::RunArguments;
+use crate::failure::{Failure, Outcome};
 
 /// The machine's address, where nobody says otherwise.
 pub const MACHINE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
@@ -19,6 +21,24 @@ const PLAIN: &str = ":plain";
 /// The host's name of the interface.
 pub fn interface(given: &str) -> &str {
     given.strip_suffix(PLAIN).unwrap_or(given)
+}
+
+/// The host's name of an interface that must be there: a bare machine's would be made without an address.
+///
+/// # Errors
+/// The host has no such interface.
+pub fn existing(given: &str) -> Outcome<&str> {
+    let name = interface(given);
+    // A path of this folder's is no name of an interface.
+    if !name.contains('/') && Path::new("/sys/class/net").join(name).join("tun_flags").exists() {
+        return Ok(name);
+    }
+    Err(Failure::new(format!("this host has no TAP interface `{name}` for the bare machine's network card")).remedy(
+        format!(
+            "make it: sudo ip tuntap add dev {name} mode tap user $USER; sudo ip addr add {GATEWAY}/{PREFIX_BITS} dev \
+             {name}; sudo ip link set {name} up"
+        ),
+    ))
 }
 
 /// Adds the address to the parameters, unless they tell of one. A system of a person's own is given nothing.
@@ -74,6 +94,14 @@ mod tests {
         assert_eq!(parameters(&["--tap", "sing0", "--parameter", "dhcp=true"]), ["dhcp=true"]);
         assert_eq!(parameters(&["--tap", "sing0", "--parameter", "address=10.0.0.2/8"]), ["address=10.0.0.2/8"]);
         assert_eq!(parameters(&["--tap", "sing0", "--system", "mine"]), [""; 0]);
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_told_how_to_make() {
+        for name in ["sing-none", "sing-none:plain", "../net/lo", "lo"] {
+            let text = existing(name).expect_err(name).to_string();
+            assert!(text.contains("ip tuntap add dev"), "{text}");
+        }
     }
 
     #[test]

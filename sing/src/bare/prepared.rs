@@ -76,7 +76,7 @@ impl Prepared {
             mebibytes: arguments.mem.map_or(MEBIBYTES, |size| size.mebibytes),
             kvm,
             disks,
-            network: network(arguments),
+            network: network(arguments)?,
             kernel: ready.machine,
             boot_image: boot_image.path().into(),
             more: more_words(arguments),
@@ -89,12 +89,12 @@ fn cannot_write(error: std::io::Error) -> Failure {
     Failure::new(format!("the boot image cannot be written: {error}")).remedy("see whether the disk is full")
 }
 
-fn network(arguments: &RunArguments) -> Option<Network> {
-    match (&arguments.tap, arguments.port) {
-        (Some(name), _) => Some(Network::Tap(tap::interface(name).into())),
+fn network(arguments: &RunArguments) -> Outcome<Option<Network>> {
+    Ok(match (&arguments.tap, arguments.port) {
+        (Some(name), _) => Some(Network::Tap(tap::existing(name)?.into())),
         (None, Some(host_port)) => Some(Network::Forwarded { host_port, guest_port: site::GUEST_PORT }),
         (None, None) => arguments.net.then_some(Network::User),
-    }
+    })
 }
 
 /// As many processors as the host has, up to a number that is enough for a person.
