@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::builder::UnsafeTests;
+use crate::install::ChangeArguments;
 
 /// Builds, checks, signs, runs, tests and measures Singularity in Rust.
 #[derive(Debug, Parser)]
@@ -42,6 +43,18 @@ pub enum Command {
     Graph(GraphArguments),
     /// Show a contract as a picture or a Promela model
     Contract(ContractArguments),
+    /// Write the package file of a program, for others to install
+    Package(PackageArguments),
+    /// Install a package into a system image, if everything that is checked holds
+    Install(InstallArguments),
+    /// Let a newer version take the place of an installed program
+    Upgrade(UpgradeArguments),
+    /// Take a program out of a system image
+    Uninstall(UninstallArguments),
+    /// Check a whole system image again
+    Verify(VerifyArguments),
+    /// Say what an installed program is, who signed it and what it can reach
+    Explain(ExplainArguments),
     /// Show the key that packages are signed with
     Key,
     /// List what the images depend on, in the form of the audited list
@@ -342,6 +355,84 @@ pub enum SchemaSubject {
     Program,
     /// A system manifest
     System,
+}
+
+/// `sing package`.
+#[derive(Debug, Args)]
+pub struct PackageArguments {
+    /// The program
+    #[arg(value_name = "PROGRAM")]
+    pub name: String,
+    /// Write it here [default: PROGRAM.package]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `sing install`.
+#[derive(Debug, Args)]
+pub struct InstallArguments {
+    /// The package file
+    #[arg(value_name = "PACKAGE")]
+    pub package: PathBuf,
+    /// Start an instance of it with the system
+    #[arg(long)]
+    pub at_boot: bool,
+    /// Let it bind these paths: `*` stands for a name, `**` for any path
+    #[arg(long, value_name = "PATH")]
+    pub allow: Vec<String>,
+    /// The system, and how to tell.
+    #[command(flatten)]
+    pub change: ChangeArguments,
+}
+
+/// `sing upgrade`.
+#[derive(Debug, Args)]
+pub struct UpgradeArguments {
+    /// The package file of the newer version
+    #[arg(value_name = "PACKAGE")]
+    pub package: PathBuf,
+    /// Agree to permissions, devices and endpoints that the older version has not
+    #[arg(long)]
+    pub more: bool,
+    /// The system, and how to tell.
+    #[command(flatten)]
+    pub change: ChangeArguments,
+}
+
+/// `sing uninstall`.
+#[derive(Debug, Args)]
+pub struct UninstallArguments {
+    /// The program
+    #[arg(value_name = "PROGRAM")]
+    pub name: String,
+    /// The system, and how to tell.
+    #[command(flatten)]
+    pub change: ChangeArguments,
+}
+
+/// `sing verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArguments {
+    /// System image, or the name of a system in systems/
+    #[arg(long, value_name = "FILE|NAME", default_value = "hosted")]
+    pub system: PathBuf,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sing explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArguments {
+    /// The program
+    #[arg(value_name = "PROGRAM")]
+    pub name: String,
+    /// System image, or the name of a system in systems/
+    #[arg(long, value_name = "FILE|NAME", default_value = "hosted")]
+    pub system: PathBuf,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `sing graph`.

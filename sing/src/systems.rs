@@ -195,11 +195,17 @@ pub struct Ready {
     pub machine: PathBuf,
 }
 
-/// Builds what the system manifest at `path` needs, unless nothing has changed since the last time.
+/// Builds what the system manifest at `path` needs, unless nothing has changed since the last time. Of a system image
+/// there is nothing to build but the machine.
 ///
 /// # Errors
 /// Something is wrong with the system, or does not build.
 pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
+    if path.extension().is_some_and(|extension| extension == "system") {
+        let _lock = builder::lock(repository)?;
+        platform.build(repository)?;
+        return Ok(Ready { image: path.to_path_buf(), machine: platform.program(repository) });
+    }
     let name = path.file_stem().map_or_else(|| "system".into(), |stem| stem.to_string_lossy().into_owned());
     let ready =
         Ready { image: repository.output(&format!("systems/{name}.system")), machine: platform.program(repository) };

@@ -87,7 +87,7 @@ fn can_be_lived_with(installed: &Installed, finding: &Finding) -> bool {
     let mut runs = installed.system.instances.iter();
     let is_service = runs.any(|instance| instance.program == finding.subject || instance.name == finding.subject);
     // Whom a service asks without being given an endpoint of it at its start, it can do without.
-    finding.code == Code::NoExporter || (of_command && !is_service)
+    matches!(finding.code, Code::NoExporter | Code::ScriptWithoutShell) || (of_command && !is_service)
 }
 
 fn named(finding: Finding, program: &str) -> Finding {
