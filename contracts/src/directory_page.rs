@@ -1,15 +1,24 @@
 //! The page of names that `Directory.Enumerate` fills and its client reads.
 //!
-//! A page is a sequence of entries, each of them: kind (one byte, a [`NodeKind`] by number), length of
-//! the name in bytes (one byte), node number (eight bytes, little-endian), the name (UTF-8 or, on a
-//! foreign file system, any bytes but `/` and zero). Deliberately not here: how a server finds its names.
+//! A page is a sequence of entries, each of them a header and the name (UTF-8 or, on a foreign file system, any bytes
+//! but `/` and zero). Deliberately not here: how a server finds its names.
 
 use crate::directory::NodeKind;
 
 /// Bytes of a page that holds any entry and, on most folders, all of them.
 pub const PAGE_BYTES: usize = 32 * 1024;
 
-const HEADER_BYTES: usize = 10;
+/// What stands before each name.
+#[derive(layout::Record)]
+#[record(bytes = 10, order = "little")]
+struct Header {
+    /// A [`NodeKind`] by number.
+    kind: u8,
+    /// Length of the name.
+    name_bytes: u8,
+    /// Number of the node.
+    node: u64,
+}
 
 /// The page has no room for this entry: give it out and put the entry first in the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +39,11 @@ impl<'a> PageWriter<'a> {
     /// Adds an entry. A name longer than 255 bytes is cut: no file system served here has one.
     pub fn push(&mut self, kind: NodeKind, node: u64, name: &[u8]) -> Result<(), PageFull> {
         let name = &name[..name.len().min(255)];
-        let end = self.used + HEADER_BYTES + name.len();
-        let Some(entry) = self.page.get_mut(self.used..end) else { return Err(PageFull) };
-        entry[0] = kind as u8;
-        entry[1] = name.len() as u8;
-        entry[2..HEADER_BYTES].copy_from_slice(&node.to_le_bytes());
-        entry[HEADER_BYTES..].copy_from_slice(name);
+        let end = self.used + Header::BYTES + name.len();
+        let entry = self.page.get_mut(self.used..end).and_then(|entry| entry.split_first_chunk_mut());
+        let Some((header, place)) = entry else { return Err(PageFull) };
+        Header { kind: kind as u8, name_bytes: name.len() as u8, node }.write(header);
+        place.copy_from_slice(name);
         self.used = end;
         Ok(())
     }
@@ -61,14 +69,11 @@ pub struct Entry<'a> {
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let mut rest = bytes;
     core::iter::from_fn(move || {
-        let header = rest.get(..HEADER_BYTES)?;
-        let length = header[1] as usize;
-        let name = rest.get(HEADER_BYTES..HEADER_BYTES + length)?;
-        let mut node = [0; 8];
-        node.copy_from_slice(&header[2..]);
-        let kind = kind_from_number(header[0]);
-        rest = &rest[HEADER_BYTES + length..];
-        Some(Entry { kind, node: u64::from_le_bytes(node), name })
+        let (header, after) = rest.split_first_chunk()?;
+        let header = Header::from_bytes(header);
+        let (name, after) = after.split_at_checked(header.name_bytes.into())?;
+        rest = after;
+        Some(Entry { kind: kind_from_number(header.kind), node: header.node, name })
     })
 }
 
@@ -115,7 +120,7 @@ mod tests {
         writer.push(NodeKind::Other, 1, b"abcdefgh").unwrap();
         writer.push(NodeKind::Other, 2, b"ijklmnop").unwrap();
         for length in 0..page.len() {
-            assert!(entries(&page[..length]).count() <= 64 / HEADER_BYTES);
+            assert!(entries(&page[..length]).count() <= 64 / Header::BYTES);
         }
     }
 }

@@ -20,8 +20,24 @@ const READ_ONLY: u64 = 1 << 5;
 /// `VIRTIO_BLK_F_FLUSH`.
 const FLUSH: u64 = 1 << 9;
 
-/// Offset of the number of sectors in the configuration.
-const CAPACITY: u64 = 0;
+/// The configuration.
+#[layout::registers(bytes = 8)]
+struct Configuration {
+    /// How many sectors the disk has.
+    #[at(0)]
+    sectors: ReadOnly<u64>,
+}
+
+/// What stands before the data of each request.
+#[derive(layout::Record)]
+#[record(bytes = 16, order = "little")]
+struct Header {
+    /// One of [`request`].
+    kind: u32,
+    /// The first sector.
+    #[at(8)]
+    sector: u64,
+}
 
 /// Kinds of requests.
 mod request {
@@ -74,7 +90,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     /// It is no disk that this driver can use.
     pub fn start(platform: P) -> Result<Blk<P, M>, Trouble> {
         let mut device = Device::start(platform, Kind::Block, &[], READ_ONLY | FLUSH)?;
-        let sectors = device.configuration(|configuration| configuration.read64(CAPACITY))?;
+        let sectors = device.configuration(|from| Configuration::over(from).sectors().read())?;
         let size_bytes = sectors
             .checked_mul(SECTOR_BYTES)
             .ok_or(Trouble::Nonsense { what: "the number of its sectors", value: sectors })?;
@@ -131,9 +147,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     }
 
     fn ask(&mut self, kind: u32, sector: u64, data: Option<Data<M>>) -> Result<Key, Busy<M>> {
-        let mut header = [0; 16];
-        header[..4].copy_from_slice(&kind.to_le_bytes());
-        header[8..].copy_from_slice(&sector.to_le_bytes());
+        let header = Header { kind, sector }.to_bytes();
         let key = self.last_key + 1;
         let written = data.as_ref().filter(|data| data.direction == Direction::FromDevice);
         let expected = written.map_or(0, |data| data.bytes) + STATUS_BYTES;

@@ -17,10 +17,15 @@ const TRANSMIT_QUEUE: u16 = 1;
 /// `VIRTIO_CONSOLE_F_SIZE`.
 const SIZE: u64 = 1 << 0;
 
-/// Offsets in the configuration.
-mod configuration {
-    pub const COLUMNS: u64 = 0;
-    pub const ROWS: u64 = 2;
+/// The configuration.
+#[layout::registers(bytes = 4)]
+struct Configuration {
+    /// Columns of the terminal.
+    #[at(0)]
+    columns: ReadOnly<u16>,
+    /// Its lines.
+    #[at(2)]
+    rows: ReadOnly<u16>,
 }
 
 /// Number of a piece of output.
@@ -56,9 +61,10 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
         if !self.device.has(SIZE) {
             return Ok(None);
         }
-        let size = self
-            .device
-            .configuration(|from| (from.read16(configuration::COLUMNS), from.read16(configuration::ROWS)))?;
+        let size = self.device.configuration(|from| {
+            let from = Configuration::over(from);
+            (from.columns().read(), from.rows().read())
+        })?;
         Ok(Some(size).filter(|&(columns, rows)| columns != 0 && rows != 0))
     }
 

@@ -5,10 +5,12 @@
 
 use alloc::collections::VecDeque;
 
-use crate::offload::{self, Offered};
+use layout::Access;
 use sip_virtio::{
     Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, TIME_LIMIT_MS, Trouble,
 };
+
+use crate::offload::{self, Offered};
 
 /// Packets that can be on their way in each direction.
 pub const MOST_PACKETS: u32 = (QUEUE_SIZE / DESCRIPTORS) as u32;
@@ -39,14 +41,27 @@ const STATUS: u64 = 1 << 16;
 /// `VIRTIO_NET_F_SPEED_DUPLEX`.
 const SPEED: u64 = 1 << 63;
 
-/// Offsets in the configuration.
-mod configuration {
-    pub const STATUS: u64 = 6;
-    pub const MTU: u64 = 10;
-    pub const SPEED: u64 = 12;
+/// The configuration. Its first six bytes are the interface's address.
+#[layout::registers(bytes = 16)]
+struct Configuration {
+    /// What the link does.
+    #[at(6)]
+    status: ReadOnly<LinkStatus>,
+    /// Most bytes of a packet.
+    #[at(10)]
+    mtu: ReadOnly<u16>,
+    /// Of the link, in millions of bits a second.
+    #[at(12)]
+    speed: ReadOnly<u32>,
 }
 
-const LINK_UP: u16 = 1;
+#[layout::bits(u16)]
+struct LinkStatus {
+    /// There is one.
+    #[bit(0)]
+    up: bool,
+}
+
 const DEFAULT_MTU: u32 = 1500;
 /// Least that a device may give (virtio 1.2, section 5.1.4.1).
 const LEAST_MTU: u32 = 68;
@@ -142,15 +157,18 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
             segmentation_version_4: has(CHECKSUM) && has(CUT_VERSION_4),
             segmentation_version_6: has(CHECKSUM) && has(CUT_VERSION_6),
         };
-        let description = self.device.configuration(|from| Description {
-            mac: core::array::from_fn(|index| from.read8(index as u64)),
-            mtu: if has(MTU) { from.read16(configuration::MTU).into() } else { DEFAULT_MTU },
-            link_bits_per_s: match (has(STATUS), has(SPEED)) {
-                (true, _) if from.read16(configuration::STATUS) & LINK_UP == 0 => 0,
-                (_, true) => bits_per_s(from.read32(configuration::SPEED)),
-                (_, false) => u64::MAX,
-            },
-            offered,
+        let description = self.device.configuration(|from| {
+            let registers = Configuration::over(from);
+            Description {
+                mac: core::array::from_fn(|index| from.read(index as u64)),
+                mtu: if has(MTU) { registers.mtu().read().into() } else { DEFAULT_MTU },
+                link_bits_per_s: match (has(STATUS), has(SPEED)) {
+                    (true, _) if !registers.status().read().up() => 0,
+                    (_, true) => bits_per_s(registers.speed().read()),
+                    (_, false) => u64::MAX,
+                },
+                offered,
+            }
         })?;
         if description.mtu < LEAST_MTU {
             return Err(Trouble::Nonsense { what: "the size of its packets", value: description.mtu.into() });

@@ -5,7 +5,36 @@
 //! Deliberately not here: making checksums and cutting packets.
 
 /// Bytes of the header.
-pub const BYTES: usize = 12;
+pub const BYTES: usize = Header::BYTES;
+
+/// The header.
+#[derive(Default, layout::Record)]
+#[record(bytes = 12, order = "little")]
+struct Header {
+    flags: Flags,
+    /// How the packet is to be cut: [`CUT_VERSION_4`] or [`CUT_VERSION_6`]; 0: not at all.
+    cut: u8,
+    /// Bytes before the payload, which each segment gets.
+    header_bytes: u16,
+    /// Payload of a segment.
+    segment_bytes: u16,
+    /// From where on the checksum is made.
+    checksum_start: u16,
+    /// Where it goes, from there.
+    checksum_offset: u16,
+    /// How many buffers the packet takes; told of received ones.
+    buffers: u16,
+}
+
+#[layout::bits(u8)]
+struct Flags {
+    /// The checksum is to be made.
+    #[bit(0)]
+    needs_checksum: bool,
+    /// The checksums were found right.
+    #[bit(1)]
+    data_valid: bool,
+}
 
 /// What a client asks of the device for one packet to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,10 +56,6 @@ pub struct Offered {
     pub segmentation_version_6: bool,
 }
 
-/// Values of `flags`.
-const NEEDS_CHECKSUM: u8 = 1;
-const DATA_VALID: u8 = 2;
-/// Values of `gso_type`.
 const CUT_VERSION_4: u8 = 1;
 const CUT_VERSION_6: u8 = 4;
 
@@ -82,34 +107,34 @@ fn find(packet: &[u8]) -> Option<Place> {
 /// The header of a packet to send, from its Ethernet header on. Nothing where the packet is not what its client says,
 /// or the device does not do that.
 pub fn header(packet: &[u8], asked: Asked, offered: Offered) -> Option<[u8; BYTES]> {
-    let mut header = [0; BYTES];
     if asked == Asked::default() {
-        return Some(header);
+        return Some([0; BYTES]);
     }
     let place = find(packet).filter(|_| asked.checksum && offered.checksum)?;
-    header[0] = NEEDS_CHECKSUM;
-    let mut put = |at: usize, value: usize| {
-        header[at..at + 2].copy_from_slice(&u16::try_from(value).unwrap_or(u16::MAX).to_le_bytes());
+    let place_in = |place: usize| u16::try_from(place).unwrap_or(u16::MAX);
+    let header = Header {
+        flags: Flags::NONE.with_needs_checksum(true),
+        checksum_start: place_in(place.start),
+        checksum_offset: if place.is_tcp { 16 } else { 6 },
+        ..Header::default()
     };
-    put(6, place.start);
-    put(8, if place.is_tcp { 16 } else { 6 });
     if asked.segment_bytes == 0 {
-        return Some(header);
+        return Some(header.to_bytes());
     }
     let is_possible = if place.is_version_6 { offered.segmentation_version_6 } else { offered.segmentation_version_4 };
     if !is_possible || !place.is_tcp || place.payload >= packet.len() {
         return None;
     }
-    put(2, place.payload);
-    put(4, usize::from(asked.segment_bytes));
-    header[1] = if place.is_version_6 { CUT_VERSION_6 } else { CUT_VERSION_4 };
-    Some(header)
+    let cut = if place.is_version_6 { CUT_VERSION_6 } else { CUT_VERSION_4 };
+    let header = Header { cut, header_bytes: place_in(place.payload), segment_bytes: asked.segment_bytes, ..header };
+    Some(header.to_bytes())
 }
 
 /// Whether the device has found a received packet's checksums right, or knows that they need not be made: the packet
 /// has never left the machine.
 pub fn is_checked(header: &[u8]) -> bool {
-    header.first().is_some_and(|flags| flags & (NEEDS_CHECKSUM | DATA_VALID) != 0)
+    let flags = header.first().map_or(Flags::NONE, |&flags| Flags::from_bits(flags));
+    flags.needs_checksum() || flags.data_valid()
 }
 
 #[cfg(test)]
@@ -183,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_came_is_checked_where_the_device_says_so() {
-        assert!(is_checked(&[DATA_VALID]) && is_checked(&[NEEDS_CHECKSUM]));
+        assert!(is_checked(&[2]) && is_checked(&[1]));
         assert!(!is_checked(&[0]) && !is_checked(&[]));
     }
 }

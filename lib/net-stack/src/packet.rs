@@ -78,19 +78,38 @@ fn extensions(packet: &[u8]) -> Option<(u8, usize, Option<Fragment>)> {
                 (next, at) = (fixed[0], at + bytes);
             }
             FRAGMENT => {
-                let header = packet.get(at..at + 8)?;
-                let place = word(header, 2);
-                let fragment = Fragment {
-                    identifier: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
-                    offset_bytes: usize::from(place & 0xfff8),
-                    is_last: place & 1 == 0,
-                };
-                return Some((header[0], at + 8, Some(fragment)));
+                let FragmentHeader { next, place, identifier } = FragmentHeader::parse(packet.get(at..)?)?;
+                let (offset_bytes, is_last) = (usize::from(place.eighths()) * 8, !place.more());
+                let fragment = Fragment { identifier, offset_bytes, is_last };
+                return Some((next, at + FragmentHeader::BYTES, Some(fragment)));
             }
             other => return Some((other, at, None)),
         }
     }
     None
+}
+
+/// The header of a part of a packet of IPv6 (RFC 8200, section 4.5).
+#[derive(layout::Record)]
+#[record(bytes = 8, order = "big")]
+struct FragmentHeader {
+    /// Kind of the header that follows.
+    next: u8,
+    /// Which part it is.
+    #[at(2)]
+    place: FragmentPlace,
+    /// Whose part it is.
+    identifier: u32,
+}
+
+#[layout::bits(u16)]
+struct FragmentPlace {
+    /// Another part comes behind it.
+    #[bit(0)]
+    more: bool,
+    /// Where it begins, in units of eight bytes.
+    #[bits(3..=15)]
+    eighths: u16,
 }
 
 /// Whether options that are not known here may be passed over: their two highest bits tell.
@@ -233,26 +252,52 @@ pub(crate) struct Segment {
     pub(crate) data_bytes: usize,
 }
 
+/// What each segment begins with (RFC 9293, section 3.1).
+#[derive(layout::Record)]
+#[record(bytes = 20, order = "big")]
+struct SegmentHeader {
+    source_port: u16,
+    destination_port: u16,
+    sequence: u32,
+    acknowledged: u32,
+    control: Control,
+    window: u16,
+}
+
+#[layout::bits(u16)]
+struct Control {
+    #[bit(0)]
+    fin: bool,
+    #[bit(1)]
+    syn: bool,
+    #[bit(2)]
+    reset: bool,
+    #[bit(4)]
+    ack: bool,
+    /// Length of the header with its options, in units of four bytes.
+    #[bits(12..=15)]
+    header_words: u8,
+}
+
 impl Segment {
     /// Reads the header of a segment. Nothing where it is none.
     pub(crate) fn read(segment: &[u8]) -> Option<Segment> {
-        let header = segment.get(..20)?;
-        let header_bytes = usize::from(header[12] >> 4) * 4;
-        let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let flags = header[13];
+        let header = SegmentHeader::parse(segment)?;
+        let SegmentHeader { source_port, destination_port, sequence, acknowledged, control, window } = header;
+        let header_bytes = usize::from(control.header_words()) * 4;
         let found = Segment {
-            source_port: word(header, 0),
-            destination_port: word(header, 2),
-            sequence: number(4),
-            acknowledged: number(8),
-            window: word(header, 14),
-            is_fin: flags & 1 != 0,
-            is_syn: flags & 2 != 0,
-            is_reset: flags & 4 != 0,
-            is_ack: flags & 16 != 0,
+            source_port,
+            destination_port,
+            sequence,
+            acknowledged,
+            window,
+            is_fin: control.fin(),
+            is_syn: control.syn(),
+            is_reset: control.reset(),
+            is_ack: control.ack(),
             data_bytes: segment.len().checked_sub(header_bytes)?,
         };
-        (header_bytes >= 20 && found.source_port != 0 && found.destination_port != 0).then_some(found)
+        (header_bytes >= SegmentHeader::BYTES && found.source_port != 0 && found.destination_port != 0).then_some(found)
     }
 
     /// The ends as the receiver sees them: its own first.

@@ -1,15 +1,6 @@
 //! The GUID partition table (UEFI specification, section 5.3).
 //!
-//! ```text
-//! sector 1, and the disk's last: the header
-//!    0 "EFI PART"          24 its own sector (u64)        72 first sector of the entries (u64)
-//!   12 length (u32)        32 the other header's (u64)    80 number of entries (u32)
-//!   16 checksum (u32)      40 first usable sector (u64)   84 length of an entry (u32)
-//!                          48 last usable sector (u64)    88 checksum of the entries (u32)
-//! an entry
-//!    0 kind (16 bytes, zero: unused)    32 first sector (u64)    48 attributes (u64)
-//!   16 its own GUID                     40 last sector (u64)     56 name, UTF-16, 72 bytes
-//! ```
+//! The header is in sector 1, its copy in the disk's last.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,15 +10,65 @@ use crc32fast::Hasher;
 use crate::place::Range;
 use crate::{Copy, Disk, Fault, HeaderTrouble, MOST_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
 
-const SIGNATURE: &[u8; 8] = b"EFI PART";
-const LEAST_HEADER_BYTES: usize = 92;
-const CHECKSUM_AT: usize = 16;
-const LEAST_ENTRY_BYTES: u32 = 128;
+const SIGNATURE: [u8; 8] = *b"EFI PART";
 /// All entries together are no longer than this; a usual table has 16 KiB.
 const MOST_ENTRIES_BYTES: u64 = 1 << 20;
-const NAME: core::ops::Range<usize> = 56..128;
-/// Attribute bit 60 of basic data partitions: to be read only.
-const READ_ONLY: u64 = 1 << 60;
+
+/// The header as it lies in its sector.
+#[derive(layout::Record)]
+#[record(bytes = 92, order = "little")]
+struct HeaderRecord {
+    /// [`SIGNATURE`].
+    signature: [u8; 8],
+    /// Bytes of the header; these at least.
+    #[at(12)]
+    bytes: u32,
+    /// Of the header, with zero in its own place.
+    checksum: u32,
+    /// The sector that this is in.
+    #[at(24)]
+    own_sector: u64,
+    /// That of the other header.
+    other_sector: u64,
+    /// The first sector that partitions may have.
+    first_usable: u64,
+    /// The last.
+    last_usable: u64,
+    /// The first sector of the entries.
+    #[at(72)]
+    entries_sector: u64,
+    /// How many entries there are.
+    entries: u32,
+    /// Bytes of an entry, a power of two; those of [`EntryRecord`] at least.
+    entry_bytes: u32,
+    /// Of all entries.
+    entries_checksum: u32,
+}
+
+/// An entry as it lies in the table.
+#[derive(layout::Record)]
+#[record(bytes = 128, order = "little")]
+struct EntryRecord {
+    /// What the partition is for; zero: there is none.
+    kind: [u8; 16],
+    /// The partition's first sector.
+    #[at(32)]
+    first: u64,
+    /// Its last.
+    last: u64,
+    /// Its attributes.
+    attributes: Attributes,
+    /// Its name, UTF-16; ends with zero.
+    name: [u16; 36],
+}
+
+/// What an entry says of its partition.
+#[layout::bits(u64)]
+struct Attributes {
+    /// Of basic data partitions: to be read only.
+    #[bit(60)]
+    read_only: bool,
+}
 
 struct Header {
     usable: Range,
@@ -81,14 +122,13 @@ async fn read_copy<S: Source>(
     }
     let mut table = Table::new(TableKind::Gpt(copy));
     for (number, entry) in (1..).zip(entries.chunks_exact(header.entry_bytes as usize)) {
-        if entry[..16] == [0; 16] {
-            continue;
-        }
+        // No entry is shorter than the record.
+        let Some(entry) = EntryRecord::parse(entry).filter(|entry| entry.kind != [0; 16]) else { continue };
         if table.partitions.len() >= MOST_PARTITIONS {
             table.faults.push(Fault::TooMany);
             break;
         }
-        match parse_entry(entry, number, &header, disk.sector_bytes, sector) {
+        match parse_entry(&entry, number, &header, disk.sector_bytes, sector) {
             Ok(partition) => table.partitions.push(partition),
             Err(fault) => table.faults.push(fault),
         }
@@ -98,47 +138,45 @@ async fn read_copy<S: Source>(
 
 impl Header {
     fn parse<S: Source>(sector: &[u8], disk: &Disk<'_, S>, at: u64) -> Result<Header, HeaderTrouble> {
-        if sector[..8] != *SIGNATURE {
-            return Err(HeaderTrouble::NoSignature);
-        }
-        let length = u32_at(sector, 12) as usize;
-        if length < LEAST_HEADER_BYTES || length > sector.len() {
-            return Err(HeaderTrouble::Absurd);
-        }
+        let record = HeaderRecord::parse(sector).filter(|record| record.signature == SIGNATURE);
+        let record = record.ok_or(HeaderTrouble::NoSignature)?;
+        let whole = sector.get(..record.bytes as usize).filter(|whole| whole.len() >= HeaderRecord::BYTES);
+        let whole = whole.ok_or(HeaderTrouble::Absurd)?;
+        let mut without = [0; HeaderRecord::BYTES];
+        without.copy_from_slice(&whole[..HeaderRecord::BYTES]);
+        HeaderRecord { checksum: 0, ..record }.write(&mut without);
         let mut checksum = Hasher::new();
-        for piece in [&sector[..CHECKSUM_AT], &[0; 4], &sector[CHECKSUM_AT + 4..length]] {
-            checksum.update(piece);
-        }
-        if checksum.finalize() != u32_at(sector, CHECKSUM_AT) {
+        checksum.update(&without);
+        checksum.update(&whole[HeaderRecord::BYTES..]);
+        if checksum.finalize() != record.checksum {
             return Err(HeaderTrouble::HeaderChecksum);
         }
-        if u64_at(sector, 24) != at {
+        if record.own_sector != at {
             return Err(HeaderTrouble::Elsewhere);
         }
-        Header::checked(sector, disk).ok_or(HeaderTrouble::Absurd)
+        Header::checked(&record, disk).ok_or(HeaderTrouble::Absurd)
     }
 
     /// The numbers of a header whose checksum is right, if they make sense on this disk.
-    fn checked<S: Source>(sector: &[u8], disk: &Disk<'_, S>) -> Option<Header> {
+    fn checked<S: Source>(record: &HeaderRecord, disk: &Disk<'_, S>) -> Option<Header> {
         let whole = Range { first: 2, end: disk.sectors };
-        let (count, entry_bytes) = (u32_at(sector, 80), u32_at(sector, 84));
-        if entry_bytes < LEAST_ENTRY_BYTES || !entry_bytes.is_power_of_two() {
+        if record.entry_bytes < EntryRecord::BYTES as u32 || !record.entry_bytes.is_power_of_two() {
             return None;
         }
-        let bytes = u64::from(count) * u64::from(entry_bytes);
+        let bytes = u64::from(record.entries) * u64::from(record.entry_bytes);
         if !(1..=MOST_ENTRIES_BYTES).contains(&bytes) {
             return None;
         }
-        let entries = Range::of(u64_at(sector, 72), bytes.div_ceil(disk.sector_bytes))?;
-        let usable = Range { first: u64_at(sector, 40), end: u64_at(sector, 48).checked_add(1)? };
+        let entries = Range::of(record.entries_sector, bytes.div_ceil(disk.sector_bytes))?;
+        let usable = Range { first: record.first_usable, end: record.last_usable.checked_add(1)? };
         let is_sound = whole.contains(entries) && whole.contains(usable) && usable.first <= usable.end;
         is_sound.then_some(Header {
             usable,
             entries,
-            count,
-            entry_bytes,
-            entries_checksum: u32_at(sector, 88),
-            other: u64_at(sector, 32),
+            count: record.entries,
+            entry_bytes: record.entry_bytes,
+            entries_checksum: record.entries_checksum,
+            other: record.other_sector,
         })
     }
 
@@ -150,13 +188,13 @@ impl Header {
 
 /// A partition that lies where the header `header`, read from the sector `header_at`, lets it.
 fn parse_entry(
-    entry: &[u8],
+    entry: &EntryRecord,
     number: u32,
     header: &Header,
     sector_bytes: u64,
     header_at: u64,
 ) -> Result<Partition, Fault> {
-    let (first, last) = (u64_at(entry, 32), u64_at(entry, 40));
+    let EntryRecord { kind, first, last, .. } = *entry;
     if last < first {
         return Err(Fault::Backwards { number });
     }
@@ -166,27 +204,17 @@ fn parse_entry(
     if tables.iter().any(|&table| range.overlaps(table)) {
         return Err(Fault::OverTable { number });
     }
-    let kind: [u8; 16] = core::array::from_fn(|index| entry[index]);
     Ok(Partition {
         number,
         first_byte: range.first * sector_bytes,
         bytes: (range.end - range.first) * sector_bytes,
         kind: PartitionKind::Gpt(kind),
-        name: name(&entry[NAME]),
-        read_only: u64_at(entry, 48) & READ_ONLY != 0,
+        name: name(&entry.name),
+        read_only: entry.attributes.read_only(),
     })
 }
 
-fn name(bytes: &[u8]) -> String {
-    let units = bytes.as_chunks::<2>().0.iter().map(|&unit| u16::from_le_bytes(unit));
-    let characters = char::decode_utf16(units.take_while(|&unit| unit != 0));
+fn name(units: &[u16]) -> String {
+    let characters = char::decode_utf16(units.iter().copied().take_while(|&unit| unit != 0));
     characters.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(core::array::from_fn(|index| bytes[at + index]))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(core::array::from_fn(|index| bytes[at + index]))
 }

@@ -1,10 +1,5 @@
 //! The table of the master boot record, and the chain of tables in an extended partition.
 //!
-//! ```text
-//! byte 446   four entries of 16 bytes: 0 boot indicator, 4 kind, 8 first sector, 12 sectors (both u32)
-//! byte 510   55 AA
-//! ```
-//!
 //! An extended partition begins with a table of its own, whose first entry is a logical partition, counted from that
 //! table, and whose second is the next table, counted from the beginning of the extended partition.
 
@@ -14,10 +9,33 @@ use alloc::string::String;
 use crate::place::Range;
 use crate::{Disk, Fault, MOST_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
 
-const ENTRIES_AT: usize = 446;
-const ENTRY_BYTES: usize = 16;
-const SIGNATURE_AT: usize = 510;
 const SIGNATURE: [u8; 2] = [0x55, 0xAA];
+
+/// A sector with a table.
+#[derive(layout::Record)]
+#[record(bytes = 512, order = "little")]
+struct Sector {
+    #[at(446)]
+    entries: [EntryRecord; 4],
+    /// [`SIGNATURE`].
+    signature: [u8; 2],
+}
+
+/// An entry of it. Cylinders, heads and sectors of old are not looked at.
+#[derive(layout::Record)]
+#[record(bytes = 16, order = "little")]
+struct EntryRecord {
+    /// 0x80: it is started from; else 0.
+    boot: u8,
+    /// What it is for; 0: there is none.
+    #[at(4)]
+    kind: u8,
+    /// Its first sector.
+    #[at(8)]
+    first: u32,
+    /// How many it has.
+    sectors: u32,
+}
 
 const PROTECTIVE: u8 = 0xEE;
 const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
@@ -57,19 +75,15 @@ impl Record {
     /// The table in a sector. A boot sector of a volume has the signature as well; that it is no table shows in the
     /// boot indicators.
     pub fn parse(sector: &[u8]) -> Option<Record> {
-        if sector.get(SIGNATURE_AT..SIGNATURE_AT + 2)? != SIGNATURE {
+        let Sector { entries, signature } = Sector::parse(sector)?;
+        if signature != SIGNATURE || entries.iter().any(|entry| !matches!(entry.boot, 0 | 0x80)) {
             return None;
         }
-        let (entries, []) = sector.get(ENTRIES_AT..SIGNATURE_AT)?.as_chunks::<ENTRY_BYTES>() else { return None };
-        let entries: &[[u8; ENTRY_BYTES]; 4] = entries.try_into().ok()?;
-        if entries.iter().any(|entry| !matches!(entry[0], 0 | 0x80)) {
-            return None;
-        }
-        let number = |entry: &[u8; ENTRY_BYTES], at: usize| {
-            u64::from(u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]))
-        };
-        let entries =
-            entries.map(|entry| Entry { kind: entry[4], first: number(&entry, 8), sectors: number(&entry, 12) });
+        let entries = entries.map(|EntryRecord { kind, first, sectors, .. }| Entry {
+            kind,
+            first: first.into(),
+            sectors: sectors.into(),
+        });
         Some(Record { entries })
     }
 

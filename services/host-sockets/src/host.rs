@@ -110,16 +110,58 @@ impl Record {
     }
 
     fn set_name(&mut self, name: &SocketAddress) {
-        if let Some(place) = self.0.get_mut(NAME_AT..NAME_AT + NAME_BYTES) {
-            place[..16].copy_from_slice(&name.address);
-            place[16..18].copy_from_slice(&name.port.to_le_bytes());
-            place[18..20].fill(0);
-            place[20..].copy_from_slice(&name.scope.to_le_bytes());
+        let place = self.0.get_mut(NAME_AT..).and_then(|place| place.first_chunk_mut());
+        if let Some(place) = place {
+            let SocketAddress { address, port, scope, .. } = *name;
+            *place = Name { address, port, scope }.to_bytes();
         }
     }
 
     fn name(&self) -> SocketAddress {
         name_at(&self.0, NAME_AT)
+    }
+}
+
+/// The name of a socket, as the device knows it.
+#[derive(layout::Record)]
+#[record(bytes = 24, order = "little")]
+struct Name {
+    /// Of IPv6; one of IPv4 is mapped.
+    address: [u8; 16],
+    /// The port.
+    port: u16,
+    /// The interface of a link-local address.
+    #[at(20)]
+    scope: u32,
+}
+
+const _: () = assert!(Name::BYTES == NAME_BYTES);
+
+/// A connection that was accepted.
+#[derive(layout::Record)]
+#[record(bytes = 56, order = "little")]
+struct AcceptedRecord {
+    token: u64,
+    local: Name,
+    remote: Name,
+}
+
+const _: () = assert!(AcceptedRecord::BYTES == ACCEPTED_BYTES);
+
+/// What a socket has become ready for.
+#[derive(layout::Record)]
+#[record(bytes = 16, order = "little")]
+struct EventRecord {
+    token: u64,
+    ready: u64,
+}
+
+const _: () = assert!(EventRecord::BYTES == EVENT_BYTES);
+
+impl From<Name> for SocketAddress {
+    fn from(name: Name) -> SocketAddress {
+        let Name { address, port, scope } = name;
+        SocketAddress { address, port, reserved: 0, scope }
     }
 }
 
@@ -133,13 +175,8 @@ fn number_at(bytes: &[u8], at: usize) -> u64 {
 
 /// The name at a place of a record.
 pub fn name_at(bytes: &[u8], at: usize) -> SocketAddress {
-    let mut name = SocketAddress { address: [0; 16], port: 0, reserved: 0, scope: 0 };
-    if let Some(there) = bytes.get(at..at + NAME_BYTES) {
-        name.address.copy_from_slice(&there[..16]);
-        name.port = u16::from_le_bytes([there[16], there[17]]);
-        name.scope = u32::from_le_bytes([there[20], there[21], there[22], there[23]]);
-    }
-    name
+    let name = bytes.get(at..).and_then(Name::parse);
+    name.map_or(SocketAddress { address: [0; 16], port: 0, reserved: 0, scope: 0 }, SocketAddress::from)
 }
 
 fn decoded(answer: u64) -> Result<usize, Failure> {
@@ -196,8 +233,9 @@ impl Host {
         };
         completion.result.ok()?;
         let bytes = decoded(completion.answer).ok()?;
-        for event in completion.block.get(..bytes).unwrap_or(&[]).chunks_exact(EVENT_BYTES) {
-            self.dispatch(number_at(event, 0), number_at(event, 8));
+        for event in completion.block.get(..bytes).unwrap_or(&[]).as_chunks().0 {
+            let EventRecord { token, ready } = EventRecord::from_bytes(event);
+            self.dispatch(token, ready);
         }
         Some(completion.block)
     }
@@ -582,17 +620,19 @@ impl Socket {
             |record| record.set(FIRST_AT, most as u64),
             |record| {
                 let count = record.number(FIRST_AT) as usize;
-                let list = record.0.get(RECORD_BYTES..).unwrap_or(&[]).chunks_exact(ACCEPTED_BYTES).take(count);
-                let parts = |one: &[u8]| (number_at(one, 0), name_at(one, 8), name_at(one, 8 + NAME_BYTES));
-                list.map(parts).collect::<Vec<_>>()
+                let list = record.0.get(RECORD_BYTES..).unwrap_or(&[]).as_chunks().0.iter().take(count);
+                list.map(AcceptedRecord::from_bytes).collect::<Vec<_>>()
             },
         );
         if matches!(records, Err(Failure::WouldBlock)) {
             self.watch.watched.set(true);
             self.watch.blocked_to_read.set(true);
         }
-        let accepted =
-            |(token, local, remote)| Accepted { socket: self.host.socket(token, Kind::Connection), local, remote };
+        let accepted = |AcceptedRecord { token, local, remote }| Accepted {
+            socket: self.host.socket(token, Kind::Connection),
+            local: local.into(),
+            remote: remote.into(),
+        };
         records.map(|records| records.into_iter().map(accepted).collect())
     }
 

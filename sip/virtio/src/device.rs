@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use layout::Access;
+use sip::Status;
 use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
 
 use crate::link::Link;
@@ -193,31 +195,31 @@ impl<P: Platform> Device<P> {
     }
 }
 
-/// The device's own configuration, while it is read. Offsets are in bytes; what lies outside of it fails.
+/// The device's own configuration, while it is read: an access for a map of it. What lies outside of it fails, and so
+/// does writing.
 pub struct Configuration<'a, P: Platform> {
     link: &'a Link<P::Registers>,
 }
 
-impl<P: Platform> Configuration<'_, P> {
-    /// 8 bits.
-    pub fn read8(&self, offset: u64) -> u8 {
-        self.link.configuration8(offset)
-    }
+macro_rules! configuration_accesses {
+    ($($number:ident: $read:ident;)*) => {$(
+        impl<P: Platform> Access<$number> for Configuration<'_, P> {
+            fn read(&self, offset: u64) -> $number {
+                self.link.$read(offset)
+            }
 
-    /// 16 bits.
-    pub fn read16(&self, offset: u64) -> u16 {
-        self.link.configuration16(offset)
-    }
+            fn write(&self, _: u64, _: $number) {
+                self.link.refuse(Status::NotPermitted);
+            }
+        }
+    )*};
+}
 
-    /// 32 bits.
-    pub fn read32(&self, offset: u64) -> u32 {
-        self.link.configuration32(offset)
-    }
-
-    /// 64 bits, as two halves.
-    pub fn read64(&self, offset: u64) -> u64 {
-        u64::from(self.read32(offset)) | u64::from(self.read32(offset + 4)) << 32
-    }
+configuration_accesses! {
+    u8: configuration8;
+    u16: configuration16;
+    u32: configuration32;
+    u64: configuration64;
 }
 
 /// Resets the device. Whether it confirms that within a second: it then reaches no memory any more.

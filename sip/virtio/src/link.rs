@@ -176,6 +176,16 @@ impl<R: Registers> Link<R> {
         self.trouble.take(registers.read32(base + offset))
     }
 
+    /// Reads 64 bits of the device's own configuration, as two halves.
+    pub fn configuration64(&self, offset: u64) -> u64 {
+        u64::from(self.configuration32(offset)) | u64::from(self.configuration32(offset + 4)) << 32
+    }
+
+    /// Notes that the driver did what registers do not do.
+    pub fn refuse(&self, status: Status) {
+        self.trouble.note(Trouble::Registers(status));
+    }
+
     fn configuration(&self) -> (&R, u64) {
         match &self.way {
             Way::Mmio(registers) => (registers, <Slot<'_, R> as Map>::BYTES),

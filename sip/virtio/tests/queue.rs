@@ -3,6 +3,21 @@
 use sip_virtio::model::{Behaviour, Faults, Machine, Memory, Way};
 use sip_virtio::{Data, Device, Direction, Kind, Platform, Queue, Refused, Reply, Request, Trouble};
 
+/// Parts of its configuration.
+#[layout::registers(bytes = 8)]
+struct Own {
+    #[at(0)]
+    all: ReadWrite<u64>,
+    #[at(0, bank = "single")]
+    first: ReadOnly<u8>,
+    #[at(1, bank = "single")]
+    second: ReadOnly<u8>,
+    #[at(2, bank = "single")]
+    third: ReadOnly<u16>,
+    #[at(4, bank = "single")]
+    fifth: ReadOnly<u32>,
+}
+
 type Requests = Queue<Machine, 8, Memory, u32>;
 
 /// A device that writes the bytes it is told to.
@@ -121,8 +136,13 @@ fn a_device_is_started_once_its_features_are_agreed_on() {
     let machine = Machine::new(Writer { answer: Vec::new() }, Way::Pci, Faults::none());
     let device = Device::start(machine.clone(), Kind::Entropy, &[(1 << 3, "the third")], 1 << 5).expect("offered");
     assert!(device.has(1 << 3) && device.has(1 << 32) && !device.has(1 << 5));
-    let read = device.configuration(|from| (from.read8(1), from.read16(2), from.read32(4), from.read64(0)));
+    let read = device.configuration(|from| {
+        let own = Own::over(from);
+        (own.second().read(), own.third().read(), own.fifth().read(), own.all().read())
+    });
     assert_eq!(read, Ok((2, 0x0403, 0x0807_0605, 0x0807_0605_0403_0201)));
+    let written = device.configuration(|from| Own::over(from).all().write(0));
+    assert_eq!(written, Err(Trouble::Registers(sip::Status::NotPermitted)), "a configuration is read only");
     let missing = Device::start(machine.clone(), Kind::Entropy, &[(1 << 4, "the fourth")], 0).err();
     assert_eq!(missing, Some(Trouble::FeatureMissing("the fourth")));
 }
@@ -133,9 +153,9 @@ fn a_configuration_that_never_stays_the_same_is_trouble() {
         let machine = Machine::new(Writer { answer: Vec::new() }, way, Faults::none());
         let device = Device::start(machine.clone(), Kind::Entropy, &[], 0).expect("the device is right");
         machine.set_restless(true);
-        assert_eq!(device.configuration(|from| from.read8(0)), Err(Trouble::Unsteady));
+        assert_eq!(device.configuration(|from| Own::over(from).first().read()), Err(Trouble::Unsteady));
         machine.set_restless(false);
-        assert_eq!(device.configuration(|from| from.read8(0)), Ok(1));
+        assert_eq!(device.configuration(|from| Own::over(from).first().read()), Ok(1));
     }
 }
 

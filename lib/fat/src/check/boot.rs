@@ -26,21 +26,26 @@ const LABELS_AT: [(FatKind, usize, usize); 3] =
     [(FatKind::Fat12, 38, 43), (FatKind::Fat16, 38, 43), (FatKind::Fat32, 66, 71)];
 const HAS_LABEL: u8 = 0x29;
 const NO_LABEL: [u8; 11] = *b"NO NAME    ";
-/// What of the sector with the count of free clusters is looked at.
-const LEAD_AT: usize = 0;
-const STRUCTURE_AT: usize = 484;
-const FREE_AT: usize = 488;
-const NEXT_AT: usize = 492;
-const TRAIL_AT: usize = 508;
+/// The sector with the count of free clusters.
+#[derive(layout::Record)]
+#[record(bytes = 512, order = "little")]
+struct FreeNote {
+    /// [`FSINFO_LEAD_SIG`].
+    #[at(0)]
+    lead: u32,
+    /// [`FSINFO_STRUC_SIG`].
+    #[at(484)]
+    structure: u32,
+    /// How many clusters are free; [`UNKNOWN`].
+    free: u32,
+    /// Where to look for a free one first; [`UNKNOWN`].
+    next: u32,
+    /// [`FSINFO_TRAIL_SIG`].
+    #[at(508)]
+    trail: u32,
+}
+
 const UNKNOWN: u32 = u32::MAX;
-
-fn number(sector: &[u8; BOOT_SECTOR_LEN], at: usize) -> u32 {
-    u32::from_le_bytes([sector[at], sector[at + 1], sector[at + 2], sector[at + 3]])
-}
-
-fn put(sector: &mut [u8; BOOT_SECTOR_LEN], at: usize, value: u32) {
-    sector[at..at + 4].copy_from_slice(&value.to_le_bytes());
-}
 
 /// Reads the boot sector; where it is damaged, the copy takes its place.
 pub(super) async fn check<S: BlockSource>(bytes: &Bytes<S>, log: &mut Log) -> Result<Geometry, Error> {
@@ -168,10 +173,8 @@ impl<S: BlockSource> Checker<S> {
         let mut sector = [0; BOOT_SECTOR_LEN];
         self.bytes.read(offset, &mut sector).await?;
         let free = self.free_clusters().await?;
-        let is_signed = number(&sector, LEAD_AT) == FSINFO_LEAD_SIG
-            && number(&sector, STRUCTURE_AT) == FSINFO_STRUC_SIG
-            && number(&sector, TRAIL_AT) == FSINFO_TRAIL_SIG;
-        let (noted, next) = (number(&sector, FREE_AT), number(&sector, NEXT_AT));
+        let FreeNote { lead, structure, free: noted, next, trail } = FreeNote::from_bytes(&sector);
+        let is_signed = (lead, structure, trail) == (FSINFO_LEAD_SIG, FSINFO_STRUC_SIG, FSINFO_TRAIL_SIG);
         let text = if !is_signed {
             String::from("the note of free clusters is damaged")
         } else if noted != free && noted != UNKNOWN {
@@ -182,11 +185,8 @@ impl<S: BlockSource> Checker<S> {
             return Ok(());
         };
         if self.log.problem(Remedy::Safe, text) {
-            put(&mut sector, LEAD_AT, FSINFO_LEAD_SIG);
-            put(&mut sector, STRUCTURE_AT, FSINFO_STRUC_SIG);
-            put(&mut sector, TRAIL_AT, FSINFO_TRAIL_SIG);
-            put(&mut sector, FREE_AT, free);
-            put(&mut sector, NEXT_AT, UNKNOWN);
+            let (lead, structure, trail) = (FSINFO_LEAD_SIG, FSINFO_STRUC_SIG, FSINFO_TRAIL_SIG);
+            FreeNote { lead, structure, free, next: UNKNOWN, trail }.write(&mut sector);
             self.bytes.write(offset, &sector).await?;
         }
         Ok(())
