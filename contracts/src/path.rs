@@ -11,6 +11,10 @@ pub const PATH_BYTES: usize = 4096;
 /// The longest part of a path, in bytes.
 pub const PART_BYTES: usize = 255;
 
+/// Where a server says that an access control list is from which is that of the place where the server's root is found
+/// in the namespace: who serves that place tells the list.
+pub const ABOVE_THE_ROOT: &str = "/..";
+
 /// The parts of a path, without empty ones and without `.`.
 pub fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".")

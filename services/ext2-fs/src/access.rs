@@ -29,8 +29,6 @@ use crate::Shared;
 const ATTRIBUTE: &[u8] = b"singularity.acl";
 /// Nodes whose lists are remembered.
 const MOST_REMEMBERED: usize = 4096;
-/// Where a list is from that is the mount point's.
-const ABOVE_THE_ROOT: &str = "/..";
 /// Folders that lie in each other at most; more are a circle on a damaged volume.
 const DEEPEST: usize = 4096;
 
@@ -386,7 +384,7 @@ impl Asker<'_> {
         let found = self.find(path, LastLink::Keep).await?;
         self.need(&found, &[Right::Read, Right::SetAcl], path).await?;
         let Some(list) = self.shared.decider(&found).await? else {
-            let from = if self.base.mount.is_some() { ABOVE_THE_ROOT } else { "" };
+            let from = if self.base.mount.is_some() { path::ABOVE_THE_ROOT } else { "" };
             return Ok((String::new(), String::from(from)));
         };
         let from = if list.home == found.inode.number {

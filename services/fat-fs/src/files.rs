@@ -5,23 +5,25 @@ use alloc::vec::Vec;
 
 use contracts::file::{self, ExpReady, FileError, states};
 use disk_source::DiskSource;
-use fat::{Error, Folder, OpenFile};
+use fat::{Error, OpenFile};
+use principal::Right;
 
+use crate::access::{Base, Permit};
 use crate::{Shared, answers, text};
 
 /// Opens the file that the path leads to from the folder `base`, and serves it until the client closes.
-pub(crate) async fn serve(
-    shared: Rc<Shared>,
-    base: Rc<Folder<DiskSource>>,
-    path: Vec<u8>,
-    client: file::Exp<states::Start>,
-) {
+pub(crate) async fn serve(shared: Rc<Shared>, base: Base, path: Vec<u8>, client: file::Exp<states::Start>) {
+    let permit = base.permit.below(&path);
+    if !permit.allows(&[Right::Read, Right::Write], &client) {
+        drop(client.refused(FileError::NotPermitted));
+        return;
+    }
     let opened = match text(&path) {
-        Some(path) => base.open(path).await,
+        Some(path) => base.folder.open(path).await,
         None => Err(Error::BadName),
     };
     match opened {
-        Ok(file) => serve_open(shared, file, client).await,
+        Ok(file) => serve_open(shared, file, permit, client).await,
         Err(error) => {
             shared.note(error);
             drop(client.refused(answers::file_error(error)));
@@ -30,7 +32,12 @@ pub(crate) async fn serve(
 }
 
 /// Serves an open file until the client closes.
-pub(crate) async fn serve_open(shared: Rc<Shared>, file: OpenFile<DiskSource>, client: file::Exp<states::Start>) {
+pub(crate) async fn serve_open(
+    shared: Rc<Shared>,
+    file: OpenFile<DiskSource>,
+    permit: Permit,
+    client: file::Exp<states::Start>,
+) {
     let refused = |error: Error| -> FileError {
         shared.note(error);
         answers::file_error(error)
@@ -46,6 +53,18 @@ pub(crate) async fn serve_open(shared: Rc<Shared>, file: OpenFile<DiskSource>, c
                     break;
                 }
             },
+            ExpReady::Read { data, next, .. } if !permit.allows(&[Right::Read], &next) => {
+                next.read_failed(data, FileError::NotPermitted)
+            }
+            ExpReady::Write { data, next, .. } if !permit.allows(&[Right::Write], &next) => {
+                next.write_failed(data, FileError::NotPermitted, 0)
+            }
+            ExpReady::Append { data, next, .. } if !permit.allows(&[Right::Write], &next) => {
+                next.write_failed(data, FileError::NotPermitted, 0)
+            }
+            ExpReady::SetSize { next, .. } if !permit.allows(&[Right::Write], &next) => {
+                next.failed(FileError::NotPermitted)
+            }
             ExpReady::Read { mut data, offset, count, next } => {
                 let wanted = data.len().min(count as usize);
                 match file.read(offset, &mut data[..wanted]).await {

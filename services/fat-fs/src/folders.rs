@@ -6,9 +6,12 @@ use alloc::vec::Vec;
 use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, states};
 use contracts::directory_page::PageWriter;
 use contracts::file;
-use disk_source::DiskSource;
-use fat::{AttributeChanges, Error, Folder};
+use fat::{AttributeChanges, Error};
+use principal::Right;
+use sip::channel::TypedEndpoint;
+use sip::exheap::ExVec;
 
+use crate::access::{Base, Here};
 use crate::{Shared, answers, files, text};
 
 /// Names that are read from the volume before they are put on a page.
@@ -20,17 +23,17 @@ const GROUP: u32 = 4;
 const MODIFIED: u32 = 8;
 const ACCESSED: u32 = 16;
 
-type Base = Rc<Folder<DiskSource>>;
-
 /// Opens the folder that the path leads to from the folder `base`, and serves it until the client closes.
 pub(crate) async fn serve(shared: Rc<Shared>, base: Base, path: Vec<u8>, client: directory::Exp<states::Start>) {
+    let permit = base.permit.below(&path);
     let opened = match checked(&path) {
-        Ok(path) => base.folder(path).await.map_err(|error| shared.name_error(error)),
+        _ if !permit.allows(&[Right::Traverse, Right::Read], &client) => Err(NameError::NotPermitted),
+        Ok(path) => base.folder.folder(path).await.map_err(|error| shared.name_error(error)),
         Err(error) => Err(error),
     };
     drop(base);
     let folder = match opened {
-        Ok(folder) => Rc::new(folder),
+        Ok(folder) => Rc::new(Here { folder: Rc::new(folder), permit }),
         Err(error) => {
             drop(client.refused(error));
             return;
@@ -53,6 +56,16 @@ async fn answer(
             Ok(()) => next.bound(),
             Err(endpoint) => next.not_bound(NameError::WrongContract, endpoint),
         },
+        ExpReady::Enumerate { page, next, .. } if !may_read(folder, &next) => {
+            next.not_enumerated(page, NameError::NotPermitted)
+        }
+        ExpReady::GetAttributes { next, .. } if !may_read(folder, &next) => next.failed(NameError::NotPermitted),
+        ExpReady::CreateDirectory { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
+        ExpReady::CreateFile { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
+        ExpReady::Rename { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
+        ExpReady::RemoveFile { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
+        ExpReady::RemoveDirectory { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
+        ExpReady::SetAttributes { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
         ExpReady::Enumerate { path, cursor, mut page, next } => {
             match enumerate(shared, folder, &path, cursor, &mut page).await {
                 // A page is smaller than the exchange heap, which is smaller than 4 GiB.
@@ -96,9 +109,13 @@ async fn answer(
             Ok(()) => next.done(),
             Err(error) => next.failed(shared.name_error(error)),
         },
+        ExpReady::GetAcl { next, .. } if !may_read(folder, &next) => next.failed(NameError::NotPermitted),
+        ExpReady::GetAcl { path, next } => match list(shared, folder, &path).await {
+            Ok((none, from)) => next.acl(none, from),
+            Err(error) => next.failed(error),
+        },
         // FAT has no links and no room for lists, and file systems do not register services.
         ExpReady::SetAcl { next, .. } => next.failed(NameError::NotSupported),
-        ExpReady::GetAcl { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::ReadLink { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
@@ -109,28 +126,43 @@ async fn answer(
     })
 }
 
+fn may_read<E: TypedEndpoint>(folder: &Base, client: &E) -> bool {
+    folder.permit.allows(&[Right::Read], client)
+}
+
+fn may_write<E: TypedEndpoint>(folder: &Base, client: &E) -> bool {
+    folder.permit.allows(&[Right::Write], client)
+}
+
 fn checked(path: &[u8]) -> Result<&str, NameError> {
     text(path).ok_or(NameError::BadPath)
 }
 
 async fn attributes(shared: &Shared, folder: &Base, path: &[u8]) -> Result<(NodeKind, NodeAttributes), NameError> {
-    let node = folder.attributes(checked(path)?).await.map_err(|error| shared.name_error(error))?;
+    let node = folder.folder.attributes(checked(path)?).await.map_err(|error| shared.name_error(error))?;
     Ok((answers::node_kind(node.kind), answers::node_attributes(&node)))
+}
+
+/// The list that decides about what is there: none of its own, and where it is told.
+async fn list(shared: &Shared, folder: &Base, path: &[u8]) -> Result<(ExVec<u8>, ExVec<u8>), NameError> {
+    attributes(shared, folder, path).await?;
+    let block = |text: &str| ExVec::from_slice(text.as_bytes()).map_err(|_| NameError::Exhausted);
+    Ok((block("")?, block(folder.permit.list_from())?))
 }
 
 /// Makes a folder, and those on the way that are not there.
 async fn make_folders(shared: &Shared, folder: &Base, path: &[u8]) -> Result<(), NameError> {
     let path = checked(path)?;
-    let mut made = folder.make_folder(path).await;
+    let mut made = folder.folder.make_folder(path).await;
     if made == Err(Error::NotFound) {
         for (end, _) in path.match_indices('/').filter(|(end, _)| *end > 0) {
-            match folder.make_folder(&path[..end]).await {
+            match folder.folder.make_folder(&path[..end]).await {
                 // Only the last one has to be new.
                 Ok(()) | Err(Error::AlreadyExists | Error::NotPermitted) => {}
                 Err(error) => return Err(shared.name_error(error)),
             }
         }
-        made = folder.make_folder(path).await;
+        made = folder.folder.make_folder(path).await;
     }
     made.map_err(|error| match error {
         // The bound folder itself is there.
@@ -151,13 +183,15 @@ async fn create_file(
         CreateMode::New => fat::CreateMode::New,
         CreateMode::OpenExisting => fat::CreateMode::OpenExisting,
     };
-    let opened = folder.create(checked(path)?, permissions, mode).await.map_err(|error| shared.name_error(error))?;
-    sip::executor::spawn(files::serve_open(Rc::clone(shared), opened, client));
+    let permit = folder.permit.below(path);
+    let opened =
+        folder.folder.create(checked(path)?, permissions, mode).await.map_err(|error| shared.name_error(error))?;
+    sip::executor::spawn(files::serve_open(Rc::clone(shared), opened, permit, client));
     Ok(())
 }
 
 async fn rename(shared: &Shared, folder: &Base, from: &[u8], to: &[u8]) -> Result<(), NameError> {
-    folder.rename(checked(from)?, checked(to)?).await.map_err(|error| shared.name_error(error))
+    folder.folder.rename(checked(from)?, checked(to)?).await.map_err(|error| shared.name_error(error))
 }
 
 #[derive(Clone, Copy)]
@@ -169,8 +203,8 @@ enum Removal {
 async fn remove(shared: &Shared, folder: &Base, path: &[u8], removal: Removal) -> Result<(), NameError> {
     let path = checked(path)?;
     let removed = match removal {
-        Removal::File => folder.remove_file(path).await,
-        Removal::Folder => folder.remove_folder(path).await,
+        Removal::File => folder.folder.remove_file(path).await,
+        Removal::Folder => folder.folder.remove_folder(path).await,
     };
     removed.map_err(|error| shared.name_error(error))
 }
@@ -186,7 +220,7 @@ async fn set_attributes(shared: &Shared, folder: &Base, path: &[u8], changes: &N
         modified_s: (changes.which & MODIFIED != 0).then_some(changes.modified_s),
         accessed_s: (changes.which & ACCESSED != 0).then_some(changes.accessed_s),
     };
-    folder.set_attributes(checked(path)?, wanted).await.map_err(|error| shared.name_error(error))
+    folder.folder.set_attributes(checked(path)?, wanted).await.map_err(|error| shared.name_error(error))
 }
 
 /// Fills a page with names from `cursor` on. Gives the bytes used, where to go on, and whether there is more.
@@ -201,7 +235,8 @@ async fn enumerate(
     let mut writer = PageWriter::new(page);
     let mut cursor = cursor;
     loop {
-        let listing = folder.list(path, cursor, NAMES_AT_ONCE).await.map_err(|error| shared.name_error(error))?;
+        let listing =
+            folder.folder.list(path, cursor, NAMES_AT_ONCE).await.map_err(|error| shared.name_error(error))?;
         for entry in &listing.entries {
             if writer.push(answers::node_kind(entry.kind), entry.number, entry.name.as_bytes()).is_err() {
                 // A page that has no room for one name would make its client ask for ever.

@@ -4,12 +4,13 @@
 //! All that is known of the format is in the library `fat`; here are the channels. Every client is a task on one
 //! thread, so one that is slow to ask holds nobody up; what they ask of the volume is done one after the other.
 //! [`folders`] and [`files`] serve clients, [`control`] the manager, [`answers`] turns the library's errors into
-//! the contracts'. Deliberately not here: the way to the driver, which is in `disk-source`.
+//! the contracts', [`access`] knows what the mount point lets clients do. Deliberately not here: the way to the driver, which is in `disk-source`.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod access;
 mod answers;
 mod control;
 mod files;
@@ -32,6 +33,8 @@ use fat::{Access, CacheLimits, Clock, DateTime, DiskError, Error, Folder, MountO
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
+
+use crate::access::{Base, Here, Permit};
 
 sip::startup!();
 
@@ -196,9 +199,12 @@ async fn accept(
     root: Rc<Folder<DiskSource>>,
     mut provider: service_provider::Exp<service_provider::states::Ready>,
 ) {
-    while let service_provider::ExpReady::Connect { path, rest, endpoint, next, .. } = provider.receive_async().await {
-        let rest = path.get(rest as usize..).unwrap_or(&[]);
-        provider = match open(&shared, &root, rest, endpoint) {
+    while let service_provider::ExpReady::Connect { path, rest, rights, endpoint, next } =
+        provider.receive_async().await
+    {
+        let (point, rest) = path.split_at_checked(rest as usize).unwrap_or((&[], &[]));
+        let base = Rc::new(Here { folder: Rc::clone(&root), permit: Permit::new(point, rights) });
+        provider = match open(&shared, &base, rest, endpoint) {
             Ok(()) => next.ack(),
             Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
         };
@@ -207,12 +213,7 @@ async fn accept(
 
 /// Hands a client's endpoint to a task that opens what the path from the folder `base` leads to. An
 /// endpoint of a contract that is not served comes back.
-fn open(
-    shared: &Rc<Shared>,
-    base: &Rc<Folder<DiskSource>>,
-    path: &[u8],
-    endpoint: AnyEndpoint,
-) -> Result<(), AnyEndpoint> {
+fn open(shared: &Rc<Shared>, base: &Base, path: &[u8], endpoint: AnyEndpoint) -> Result<(), AnyEndpoint> {
     let (shared, base, path) = (Rc::clone(shared), Rc::clone(base), path.to_vec());
     let endpoint = match endpoint.downcast::<directory::Exp<directory::states::Start>>() {
         Ok(client) => {
