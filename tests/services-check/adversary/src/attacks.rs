@@ -58,7 +58,10 @@ pub(crate) const ALL: &[Attack] = &[
         "a service that it may not stop",
         "control-a-service",
         "ram0",
-        &["intruder.singularity refused control on /service/manager/control/ram0 "],
+        &[
+            "intruder.singularity refused control on /service/manager/control/ram0 ",
+            "intruder.singularity refused control on /service/manager/control ",
+        ],
     ),
     plain("a disk below the files", "reach", "/dev/ram0", &[" on /dev/ram0 "]),
     plain("the files of another program, to read", "read-a-file", DIARY, &[" on /fs/vault/own"]),

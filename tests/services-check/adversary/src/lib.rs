@@ -2,9 +2,9 @@
 //!
 //! An intruder has the rights of most programs: it is invoked as the shell invokes them, gets the namespace, and the
 //! system manifest lets it reach some things. Key modules: `attacks` (what is tried, and the lines that it must leave),
-//! `ground` (what is attacked), `ring` (what `/status/audit` says), `resources` (nothing is left behind). Neighbours:
-//! the program `intruder`, which tries. Deliberately not here: what the lines of one kernel call are; the conformance
-//! suite knows.
+//! `ground` (what is attacked), `ring` (what `/status/audit` says). Neighbours: the program `intruder`, which tries, and
+//! `resource-counts`, so that nothing is left behind. Deliberately not here: what one kernel call refuses; the
+//! conformance suite knows.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,13 +12,12 @@ extern crate alloc;
 
 mod attacks;
 mod ground;
-#[path = "../../runner/src/resources.rs"]
-mod resources;
 mod ring;
 
 use alloc::string::String;
 
 use contracts::namespace::Namespace;
+use resource_counts::Count;
 use sip::log;
 
 sip::startup!();
@@ -64,7 +63,7 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 fn run(attack: &attacks::Attack, namespace: &mut Namespace) -> Outcome {
-    let before = resources::Count::settled()?;
+    let before = Count::settled()?;
     let lines = ring::Ring::read(namespace)?;
     let repelled = attacks::send(attack, namespace);
     let noted = ring::Ring::read(namespace).and_then(|now| now.has_more_than(&lines, attack.lines));

@@ -18,6 +18,9 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("control-a-service", control_a_service),
 ];
 
+/// The service that the system manifest lets it start and stop.
+const ALLOWED: &str = "answer";
+
 /// Binds as a folder; the question whether one may comes before the one what is there.
 fn bind(namespace: &mut Namespace, path: &str) -> Result<(), AccessError> {
     let (_importer, exporter) = directory::new_channel()?;
@@ -86,12 +89,20 @@ fn take_a_name(intruder: &mut Intruder) -> Outcome {
 
 fn control_a_service(intruder: &mut Intruder) -> Outcome {
     use contracts::service_manager::ServiceError;
-    use contracts::services::{ServiceTrouble, start, stop};
+    use contracts::services::{ServiceTrouble, power_off, restart, start, stop};
     let target = intruder.target.clone();
     let namespace = intruder.namespace()?;
-    for (what, result) in [("stopping", stop(namespace, &target)), ("starting", start(namespace, &target))] {
+    for (what, result) in [
+        ("stopping it", stop(namespace, &target)),
+        ("starting it", start(namespace, &target)),
+        ("ending the machine", power_off(namespace, 3)),
+        ("starting the machine anew", restart(namespace)),
+    ] {
         let refused = matches!(result, Err(ServiceTrouble::Service(ServiceError::NotPermitted)));
-        check!(refused, "{what} {target}: {result:?}");
+        check!(refused, "{what} ({target}): {result:?}");
+    }
+    for (what, result) in [("stopping", stop(namespace, ALLOWED)), ("starting", start(namespace, ALLOWED))] {
+        check!(result.is_ok(), "{what} {ALLOWED}, which it may: {result:?}");
     }
     Ok(())
 }

@@ -11,12 +11,12 @@ extern crate alloc;
 mod client;
 mod names;
 mod providers;
-mod resources;
 mod services;
 
 use alloc::string::String;
 
 use contracts::namespace::Namespace;
+use resource_counts::Count;
 use sip::log;
 
 sip::startup!();
@@ -68,7 +68,7 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 fn run(body: fn(&mut Namespace) -> Outcome, namespace: &mut Namespace) -> Outcome {
-    let before = resources::Count::settled()?;
+    let before = Count::settled()?;
     // A view of its own, so that one test cannot spoil the next one's.
     let mut view = namespace.open_directory("").map_err(|error| alloc::format!("the namespace: {error}"))?;
     let outcome = body(&mut view);

@@ -1,4 +1,11 @@
 //! Counts of what the system has in use, to be the same after a test as before it.
+//!
+//! Key type: [`Count`]. Neighbours: the suites in the folders beside this one. Deliberately not here: what a service
+//! has in use of its own.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 use alloc::format;
 use alloc::string::String;
@@ -18,11 +25,14 @@ const SETTLE_MS: u64 = 5;
 
 /// One count.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Count(Vec<u64>);
+pub struct Count(Vec<u64>);
 
 impl Count {
     /// Counts.
-    pub(crate) fn now() -> Result<Count, String> {
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn now() -> Result<Count, String> {
         let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
         let value = |name: &&str| {
             let record = counters.iter().find(|record| diagnostics::name(&record.name) == *name);
@@ -32,7 +42,10 @@ impl Count {
     }
 
     /// Counts when nothing changes any more: services close their ends a little after their clients.
-    pub(crate) fn settled() -> Result<Count, String> {
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn settled() -> Result<Count, String> {
         let deadline = Deadline::after_ms(PATIENCE_MS);
         let mut last = Count::now()?;
         loop {
@@ -45,8 +58,11 @@ impl Count {
         }
     }
 
-    /// Waits until everything is as it was at this count; else says what is not.
-    pub(crate) fn wait_until_back(&self) -> Result<(), String> {
+    /// Waits until everything is as it was at this count.
+    ///
+    /// # Errors
+    /// It does not come to that; says what is not.
+    pub fn wait_until_back(&self) -> Result<(), String> {
         let deadline = Deadline::after_ms(PATIENCE_MS);
         loop {
             let now = Count::now()?;
