@@ -17,9 +17,9 @@ use crate::programs::{Body, Program};
 use crate::repository::{Repository, read_text};
 use crate::source_words;
 
-/// Crates of this repository that an image may contain although they hold unsafe code: the runtime and its
-/// adapter for virtio, which are part of the trusted base.
-const TRUSTED_WITH_UNSAFE: [&str; 3] = ["sip", "sip-macros", "sip-virtio"];
+/// Crates of this repository that an image may contain although they hold unsafe code or run while it is built: the
+/// runtime, its adapter for virtio, and the procedural macros. They are part of the trusted base.
+const TRUSTED: [&str; 4] = ["sip", "sip-macros", "sip-virtio", "layout-macros"];
 
 /// The file `sing/allowed-dependencies.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -122,12 +122,11 @@ pub fn complaints(
         Body::Crate { package, .. } => Some(package.as_str()),
         Body::Script => None,
     });
-    let may_be_unsafe =
-        |package: &Package| exempt == Some(&package.name) || TRUSTED_WITH_UNSAFE.contains(&package.name.as_str());
+    let is_trusted = |package: &Package| exempt == Some(&package.name) || TRUSTED.contains(&package.name.as_str());
     let used = metadata.closure(&door.id).into_iter().filter(|package| package.id != door.id);
     used.filter_map(|package| match package.source {
         Some(_) => outside_complaint(package, list, checksums),
-        None => inside_complaint(package, repository, may_be_unsafe(package)),
+        None => inside_complaint(package, repository, is_trusted(package)),
     })
     .collect()
 }
@@ -154,7 +153,7 @@ fn outside_complaint(package: &Package, list: &AllowList, checksums: &Checksums)
 }
 
 /// What is wrong with a crate that lies in a folder.
-fn inside_complaint(package: &Package, repository: &Repository, may_be_unsafe: bool) -> Option<String> {
+fn inside_complaint(package: &Package, repository: &Repository, is_trusted: bool) -> Option<String> {
     let place = repository.shown(package.folder());
     if !package.folder().starts_with(repository.root()) {
         return Some(format!("crate {} lies outside the repository, in {place}", package.name));
@@ -162,7 +161,7 @@ fn inside_complaint(package: &Package, repository: &Repository, may_be_unsafe: b
     if package.has_target("custom-build") {
         return Some(format!("{place} has a build script, which a crate of an image may not have"));
     }
-    if may_be_unsafe {
+    if is_trusted {
         return None;
     }
     if package.has_target("proc-macro") {
