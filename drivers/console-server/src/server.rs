@@ -196,6 +196,7 @@ impl<P: Port> Console<P> {
         let reading = match kind {
             LineKind::Text => Reading::Text,
             LineKind::Command => Reading::Command,
+            LineKind::Secret => Reading::Secret,
         };
         let mut out = Vec::new();
         self.terminal.begin_line(reading, &String::from_utf8_lossy(prompt), &mut out);

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod secret;
 pub mod serial;
 mod terminal;
 

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 use command_language::HighlightKind;
 use line_editor::{Candidate, Editor, Event, Span, Style};
 
+use crate::secret::SecretLine;
+
 /// Bytes typed ahead that are kept; what is typed beyond them is dropped.
 pub const TYPED_AHEAD_BYTES: usize = 64 * 1024;
 /// The longest line of a byte stream; a longer one is cut into lines of this length.
@@ -26,6 +28,8 @@ pub enum Reading {
     Text,
     /// A command line.
     Command,
+    /// A line that is not shown.
+    Secret,
     /// Bytes as they come.
     Bytes,
 }
@@ -54,6 +58,9 @@ pub struct Terminal {
     interactive: bool,
     colours: bool,
     editor: Editor,
+    secret: SecretLine,
+    /// The prompt of a line that is not shown.
+    secret_prompt: String,
     reading: Reading,
     /// Input that nobody has read.
     pending: Vec<u8>,
@@ -73,6 +80,8 @@ impl Terminal {
             interactive,
             colours: true,
             editor: Editor::new(columns),
+            secret: SecretLine::default(),
+            secret_prompt: String::new(),
             reading: Reading::Nothing,
             pending: Vec::new(),
             ended: false,
@@ -156,14 +165,29 @@ impl Terminal {
             _ => self.editor.set_plain(),
         }
         self.start_row(out);
-        self.editor.begin(prompt, out);
+        if reading == Reading::Secret {
+            self.secret = SecretLine::default();
+            self.secret_prompt = String::from(prompt);
+            self.show_secret_prompt(out);
+        } else {
+            self.editor.begin(prompt, out);
+        }
         self.at_row_start = false;
+    }
+
+    fn show_secret_prompt(&self, out: &mut Vec<u8>) {
+        let shown = self.secret_prompt.chars().filter(|each| !each.is_control());
+        out.extend_from_slice(shown.collect::<String>().as_bytes());
     }
 
     /// What the input so far makes of the line. Call again after each input, until it gives something; all but
     /// [`LineEvent::Complete`] end the reading.
     pub fn line_event(&mut self, out: &mut Vec<u8>) -> Option<LineEvent> {
-        let event = if self.interactive { self.edited_event(out) } else { self.stream_event() };
+        let event = match (self.interactive, self.reading) {
+            (true, Reading::Secret) => self.secret_event(out),
+            (true, _) => self.edited_event(out),
+            (false, _) => self.stream_event(),
+        };
         if !matches!(event, None | Some(LineEvent::Complete { .. })) {
             self.reading = Reading::Nothing;
             self.at_row_start = true;
@@ -182,6 +206,10 @@ impl Terminal {
     pub fn stop_reading(&mut self, out: &mut Vec<u8>) {
         if self.interactive && matches!(self.reading, Reading::Text | Reading::Command) {
             self.editor.hide(out);
+            self.at_row_start = true;
+        }
+        if self.interactive && self.reading == Reading::Secret {
+            out.extend_from_slice(b"\r\n");
             self.at_row_start = true;
         }
         self.reading = Reading::Nothing;
@@ -218,12 +246,22 @@ impl Terminal {
             self.editor.hide(out);
             self.at_row_start = true;
         }
+        let asking = self.reading == Reading::Secret;
+        if asking {
+            out.extend_from_slice(b"\r\x1b[K");
+            self.at_row_start = true;
+        }
         for &byte in bytes {
             self.put_harmless(byte, out);
         }
         if editing {
             self.start_row(out);
             self.editor.show(out);
+            self.at_row_start = false;
+        }
+        if asking {
+            self.start_row(out);
+            self.show_secret_prompt(out);
             self.at_row_start = false;
         }
     }
@@ -269,6 +307,14 @@ impl Terminal {
             out.extend_from_slice(b"\r\n");
             self.at_row_start = true;
         }
+    }
+
+    fn secret_event(&mut self, out: &mut Vec<u8>) -> Option<LineEvent> {
+        let (taken, event) = self.secret.feed(&self.pending);
+        self.pending.drain(..taken);
+        let event = event.or_else(|| self.ended.then_some(LineEvent::EndOfInput))?;
+        out.extend_from_slice(if event == LineEvent::Interrupted { b"^C\r\n" } else { b"\r\n" });
+        Some(event)
     }
 
     fn edited_event(&mut self, out: &mut Vec<u8>) -> Option<LineEvent> {

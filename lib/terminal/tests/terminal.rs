@@ -118,3 +118,49 @@ fn candidates_are_listed_by_their_last_part() {
     terminal.input(b"\r");
     assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"cat /fs/ab ".to_vec())));
 }
+
+#[test]
+fn a_passphrase_is_neither_shown_nor_kept() {
+    let mut terminal = Terminal::new(true, 80);
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Secret, "Passphrase: ", &mut out);
+    terminal.input(b"open sesa");
+    assert_eq!(terminal.line_event(&mut out), None);
+    // What a program writes meanwhile goes above the prompt.
+    out.extend(shown(&mut terminal, b"a note"));
+    terminal.input(b"me\rnext");
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"open sesame".to_vec())));
+    assert_eq!(String::from_utf8(out).unwrap(), "Passphrase: \r\x1b[Ka note\r\nPassphrase: \r\n");
+    // What was typed ahead is the next line's, and neither history nor what was cut has the passphrase.
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Command, "> ", &mut out);
+    terminal.input(b"\x15\x19\x1b[A");
+    assert_eq!(terminal.line_event(&mut out), None);
+    assert!(!String::from_utf8(out).unwrap().contains("sesame"));
+}
+
+#[test]
+fn a_passphrase_of_a_stream_is_a_line() {
+    let mut terminal = Terminal::new(false, 0);
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Secret, "Passphrase: ", &mut out);
+    terminal.input(b"open sesame\nnext\n");
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"open sesame".to_vec())));
+    assert_eq!(out, b"");
+}
+
+#[test]
+fn a_passphrase_can_be_given_up_and_taken_over() {
+    let mut terminal = Terminal::new(true, 80);
+    for (typed, event) in [(&b"ab\x03"[..], LineEvent::Interrupted), (b"\x04", LineEvent::EndOfInput)] {
+        let mut out = Vec::new();
+        terminal.begin_line(Reading::Secret, "", &mut out);
+        terminal.input(typed);
+        assert_eq!(terminal.line_event(&mut out), Some(event));
+    }
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Secret, "Passphrase: ", &mut out);
+    terminal.stop_reading(&mut out);
+    assert_eq!(terminal.reading(), Reading::Nothing);
+    assert!(out.ends_with(b"\r\n"));
+}
