@@ -55,8 +55,8 @@ pub enum Command {
     Verify(VerifyArguments),
     /// Say what an installed program is, who signed it and what it can reach
     Explain(ExplainArguments),
-    /// Show the key that packages are signed with
-    Key,
+    /// Make, certify, trust and revoke keys; alone: show the key that what is built here is signed with
+    Key(KeyArguments),
     /// List what the images depend on, in the form of the audited list
     Dependencies,
     /// Become another program, which ends when the one that started it does
@@ -433,6 +433,82 @@ pub struct ExplainArguments {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `sing key`.
+#[derive(Debug, Args)]
+pub struct KeyArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<KeyCommand>,
+}
+
+/// The commands of `sing key`. Keys are in ~/.config/singularity/keys, or where SING_KEYS says.
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Make a key of your own
+    New {
+        /// What you call it
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// List the keys there are, the roots you trust, and what you have revoked
+    List,
+    /// Show the public half of a key of yours, and its certificates
+    Show {
+        /// What you call it
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Trust a key from now on, in all systems that you build
+    Trust {
+        /// A file with the key, the key itself, or the name of one of yours
+        #[arg(value_name = "FILE")]
+        file: String,
+        /// For whose programs: a publisher, `name-*`, or `*`
+        #[arg(long = "for", value_name = "PUBLISHERS")]
+        publishers: String,
+        /// It may sign whole systems too
+        #[arg(long)]
+        systems: bool,
+    },
+    /// Say with a key of yours that another key may sign for a publisher
+    Certify(CertifyArguments),
+    /// Keep the certificates that somebody issued for a key of yours
+    Import {
+        /// What you call the key
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// What `sing key certify` wrote
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Take nothing any more that a certificate or key stands for, in all systems that you build
+    Revoke {
+        /// Serial number of the certificate, or the key
+        #[arg(value_name = "SERIAL_OR_KEY")]
+        what: String,
+    },
+}
+
+/// `sing key certify`.
+#[derive(Debug, Args)]
+pub struct CertifyArguments {
+    /// The key to certify: a file with it, the key itself, or the name of one of yours
+    #[arg(value_name = "KEY")]
+    pub key: String,
+    /// The key of yours that says so
+    #[arg(long, value_name = "NAME")]
+    pub with: String,
+    /// For whose programs: a publisher, or `name-*` for all whose names begin so
+    #[arg(long = "for", value_name = "PUBLISHERS")]
+    pub publishers: String,
+    /// It may certify others, and signs no packages itself
+    #[arg(long)]
+    pub certifier: bool,
+    /// Write the certificates here; standard output when not given
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// `sing graph`.

@@ -73,7 +73,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Uninstall(arguments) => install::uninstall(&repository, &arguments),
         Command::Verify(arguments) => install::verify(&repository, &arguments),
         Command::Explain(arguments) => install::explain(&repository, &arguments),
-        Command::Key => keys::show(&repository),
+        Command::Key(arguments) => keys::commands::execute(&repository, arguments.command.as_ref()),
         Command::Attached(arguments) => attached::become_attached(&arguments),
         Command::Dependencies => builder::print_dependencies(&repository),
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use manifest::{Program as ProgramManifest, SystemFile};
-use package::{Manifest, Package, Root, SecretKey, Signer, SystemImage, SystemManifest};
+use package::{Manifest, Package, Root, SecretKey, Signer, SystemImage, SystemManifest, Trust};
 
 use crate::bare::kernel;
 use crate::builder::{self, BuiltImage, UnsafeTests};
@@ -16,6 +16,7 @@ use crate::cargo;
 use crate::contracts::ContractUnits;
 use crate::failure::{Failure, Outcome};
 use crate::fingerprint::Fingerprint;
+use crate::keys::store::Store;
 use crate::programs::{Program, Programs};
 use crate::repository::{Repository, read_text, write_if_changed};
 use crate::{keys, terminal};
@@ -213,7 +214,10 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
         Platform::Hosted => format!("systems/{name}.stamp"),
         Platform::Bare => format!("systems/{name}.bare.stamp"),
     });
-    let settings = format!("{} {unsafe_tests:?}", path.display());
+    // What this person trusts and has revoked is part of the system too.
+    let mut own = Trust::default();
+    Store::of_user().add_to(&mut own)?;
+    let settings = format!("{} {unsafe_tests:?} {own:?}", path.display());
     let is_current = || {
         let sources = Fingerprint::of_sources(repository, &settings);
         let outputs = [ready.image.clone(), ready.machine.clone(), path.to_path_buf()];
@@ -253,6 +257,7 @@ fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_test
     // Whoever builds the programs of the repository is their publisher here, whatever name they are under.
     let root = |publisher: &str| Root { key: signer.key.public(), publishers: publisher.into(), systems: true };
     system.trust.roots.extend(publishers.into_iter().map(root));
+    Store::of_user().add_to(&mut system.trust)?;
     let image = SystemImage::build(&system, &packages, &signer.key)
         .map_err(|error| Failure::new(format!("the system image of `{}` cannot be made: {error}", system.name)))?;
     write_if_changed(&ready.image, &image)

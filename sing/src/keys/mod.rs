@@ -1,7 +1,10 @@
-//! The development key that packages are signed with. It is made on first use and stays in the
-//! output folder, so a key of one clone signs nothing that another trusts.
+//! Keys: the development key, which signs what is built from the repository, and a person's own ([`store`]).
 //!
-//! Deliberately not here: signing; the crate `package` does that with the seed.
+//! The development key is made on first use and stays in the output folder, so a key of one clone signs nothing that
+//! another trusts. Deliberately not here: signing and certifying; the crate `package` does that.
+
+pub mod commands;
+pub mod store;
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -26,7 +29,13 @@ pub fn path(repository: &Repository) -> PathBuf {
 pub fn development_seed(repository: &Repository) -> Outcome<[u8; SEED_BYTES]> {
     let path = path(repository);
     if !path.exists() {
-        create(&path)?;
+        match create(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(Failure::file("make the key", &path, &error));
+            }
+            // Whoever else made it in the meantime made as good a one.
+            _ => {}
+        }
     }
     read(&path)
 }
@@ -44,33 +53,21 @@ fn read(path: &Path) -> Outcome<[u8; SEED_BYTES]> {
     })
 }
 
-fn create(path: &Path) -> Outcome<()> {
-    let mut seed = [0u8; SEED_BYTES];
-    let random = Path::new("/dev/urandom");
-    std::fs::File::open(random)
-        .and_then(|mut file| file.read_exact(&mut seed))
-        .map_err(|error| Failure::file("read", random, &error))?;
+/// Makes a key file with a new key, which nobody else can read; there must be no file yet.
+fn create(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
+    std::fs::create_dir_all(folder)?;
     // `create_new` and the mode at once: at no moment does the file lie there for others to read.
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    match made.and_then(|mut file| writeln!(file, "{}", hexadecimal(&seed))) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Failure::file("make the key", path, &error))
-        }
-        _ => Ok(()),
-    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{}", hexadecimal(&random::<SEED_BYTES>()?))?;
+    file.sync_all()
 }
 
-/// `sing key`: prints where the development key lies and its public half.
-///
-/// # Errors
-/// The key file cannot be read or made.
-pub fn show(repository: &Repository) -> Outcome<u8> {
-    let key = package::SecretKey::from_bytes(&development_seed(repository)?);
-    println!("public key  {}", hexadecimal(&key.public().0));
-    println!("secret in   {}", path(repository).display());
-    Ok(0)
+/// Random bytes of the host, fit for secrets.
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0u8; N];
+    std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// Bytes as people read them.
@@ -79,15 +76,14 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 fn from_hexadecimal(text: &str) -> Option<[u8; SEED_BYTES]> {
-    if text.len() != 2 * SEED_BYTES || !text.is_ascii() {
-        return None;
-    }
-    let mut seed = [0u8; SEED_BYTES];
-    for (byte, pair) in seed.iter_mut().zip(text.as_bytes().chunks(2)) {
-        let pair = std::str::from_utf8(pair).ok()?;
-        *byte = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(seed)
+    bytes(text)?.try_into().ok()
+}
+
+/// The bytes that hexadecimal digits stand for.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let digits = text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    digits.then(|| (0..text.len()).step_by(2).map(pair).collect()).flatten()
 }
 
 #[cfg(test)]
@@ -97,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_key_is_made_private_and_read_back() {
-        let folder = std::env::temp_dir().join(format!("sing-keys-{}", std::process::id()));
-        let path = folder.join("development.key");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("development.key");
         create(&path).expect("a key");
         assert_eq!(std::fs::metadata(&path).expect("metadata").mode() & 0o777, 0o600);
         let seed = read(&path).expect("the key");
@@ -110,7 +106,6 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("a mode");
         std::fs::write(&path, "not a key").expect("a file");
         assert!(read(&path).expect_err("no key").to_string().contains("is not a signing key"));
-        std::fs::remove_dir_all(&folder).expect("cleaning up");
     }
 
     #[test]

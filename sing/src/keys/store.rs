@@ -1,0 +1,441 @@
+//! A person's keys: in the folder that `SING_KEYS` names, else `~/.config/singularity/keys`.
+//!
+//! `NAME.key` is a secret key (readable by its owner only), `NAME.certificates` its chain, `trusted` and `revoked` are
+//! lists of lines. What is trusted and revoked here holds for every system that is built for this person. A store that
+//! is not there is empty; reading never makes it. `SING_KEYS` set to nothing: there is no store.
+//!
+//! Deliberately not here: what is printed (`commands`), and the development key.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use package::trust::{is_publishers, is_within};
+use package::{CHAIN_MAX, Certificate, May, PublicKey, Revoked, Root, SecretKey, Signer, Trust, is_name};
+
+use crate::failure::{Failure, Outcome};
+use crate::repository::{read_text, write_whole};
+
+/// The environment variable that names the folder.
+const VARIABLE: &str = "SING_KEYS";
+
+/// A folder of keys.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: Option<PathBuf>,
+}
+
+impl Store {
+    /// The store of whoever runs the tool.
+    pub fn of_user() -> Store {
+        let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
+        let folder = match std::env::var_os(VARIABLE) {
+            Some(folder) => Some(PathBuf::from(folder)),
+            None => {
+                let settings = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+                settings.or_else(home).map(|folder| folder.join("singularity/keys"))
+            }
+        };
+        Store { folder: folder.filter(|folder| !folder.as_os_str().is_empty()) }
+    }
+
+    /// The store in a folder.
+    pub fn at(folder: &Path) -> Store {
+        Store { folder: Some(folder.to_path_buf()) }
+    }
+
+    /// Where the store is, or would be.
+    ///
+    /// # Errors
+    /// There can be none.
+    pub fn folder(&self) -> Outcome<&Path> {
+        self.folder.as_deref().ok_or_else(|| {
+            Failure::new("there is no folder for keys")
+                .remedy(format!("set {VARIABLE} to a folder of your own, or HOME"))
+        })
+    }
+
+    fn file(&self, name: &str, kind: &str) -> Outcome<PathBuf> {
+        if !is_name(name) {
+            return Err(Failure::new(format!("`{name}` cannot be the name of a key"))
+                .remedy("write small letters, digits and hyphens, a letter first, 63 at most"));
+        }
+        Ok(self.folder()?.join(format!("{name}.{kind}")))
+    }
+
+    /// Makes a key.
+    ///
+    /// # Errors
+    /// There is one of this name, or the file cannot be made.
+    pub fn make(&self, name: &str) -> Outcome<PublicKey> {
+        let path = self.file(name, "key")?;
+        let folder = self.folder()?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| Failure::file("make the folder", folder, &error))?;
+        super::create(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Failure::new(format!("there is a key `{name}` already"))
+                .remedy("take another name; a key is never replaced"),
+            _ => Failure::file("make the key", &path, &error),
+        })?;
+        Ok(self.secret(name)?.public())
+    }
+
+    /// The secret key of this name.
+    ///
+    /// # Errors
+    /// There is none, others may read it, or it is damaged.
+    pub fn secret(&self, name: &str) -> Outcome<SecretKey> {
+        let path = self.file(name, "key")?;
+        if !path.exists() {
+            return Err(Failure::new(format!("there is no key `{name}` in {}", self.folder()?.display()))
+                .remedy(format!("make it with cargo sing key new {name}, or see cargo sing key list")));
+        }
+        Ok(SecretKey::from_bytes(&super::read(&path)?))
+    }
+
+    /// The certificates of the key of this name; none where it has none.
+    ///
+    /// # Errors
+    /// They are damaged.
+    pub fn chain(&self, name: &str) -> Outcome<Vec<Certificate>> {
+        let path = self.file(name, "certificates")?;
+        if path.exists() { read_chain(&path) } else { Ok(Vec::new()) }
+    }
+
+    /// The key of this name with its certificates.
+    ///
+    /// # Errors
+    /// As for `secret` and `chain`.
+    pub fn signer(&self, name: &str) -> Outcome<Signer> {
+        Ok(Signer { key: self.secret(name)?, chain: self.chain(name)? })
+    }
+
+    /// Keeps the certificates of a file for the key of this name.
+    ///
+    /// # Errors
+    /// The file has no certificates, or the first is of another key.
+    pub fn import(&self, name: &str, from: &Path) -> Outcome<Vec<Certificate>> {
+        let key = self.secret(name)?.public();
+        let chain = read_chain(from)?;
+        let Some(first) = chain.first() else {
+            return Err(Failure::new(format!("{} has no certificate", from.display()))
+                .remedy("give the file that cargo sing key certify wrote"));
+        };
+        if first.key != key {
+            return Err(Failure::new(format!(
+                "the certificate in {} is of the key {:#}, and `{name}` is {key:#}",
+                from.display(),
+                first.key
+            ))
+            .remedy(format!("have the key {key} certified")));
+        }
+        write_chain(&self.file(name, "certificates")?, &chain)?;
+        Ok(chain)
+    }
+
+    /// Certifies a key: with the key `issuer`, whose own certificates come after the new one.
+    ///
+    /// # Errors
+    /// The issuer is none, may not certify that, or has too many certificates of its own.
+    pub fn certify(&self, issuer: &str, key: PublicKey, publishers: &str, may: May) -> Outcome<Vec<Certificate>> {
+        let Signer { key: secret, chain } = self.signer(issuer)?;
+        if let Some(own) = chain.first() {
+            // Nobody is sent off with a certificate that every system refuses.
+            if own.may != May::Certify {
+                return Err(Failure::new(format!(
+                    "the certificate of `{issuer}` allows it to sign packages, not to certify"
+                ))
+                .remedy("certify with a key that may"));
+            }
+            if !is_within(publishers, &own.publishers) {
+                return Err(Failure::new(format!(
+                    "`{issuer}` may certify for `{}` only, not for `{publishers}`",
+                    own.publishers
+                ))
+                .remedy("certify for fewer publishers, or with another key"));
+            }
+        }
+        // Below a certifier there must be room for one more.
+        let room = if may == May::Certify { CHAIN_MAX - 1 } else { CHAIN_MAX };
+        if chain.len() >= room {
+            return Err(Failure::new(format!(
+                "below `{issuer}` there is no room for another {} key: a chain has {CHAIN_MAX} certificates at most",
+                may.word()
+            ))
+            .remedy("certify with a key closer to the root"));
+        }
+        let serial = super::random().map(u64::from_le_bytes);
+        let serial = serial.map_err(|error| Failure::file("read", Path::new("/dev/urandom"), &error))?;
+        let certificate = Certificate::issue(&secret, key, publishers, may, serial)
+            .map_err(|error| Failure::new(format!("the key `{issuer}` cannot certify that: {error}")))?;
+        Ok([vec![certificate], chain].concat())
+    }
+
+    /// The roots that this person trusts.
+    ///
+    /// # Errors
+    /// The list is damaged.
+    pub fn trusted(&self) -> Outcome<Vec<Root>> {
+        self.list("trusted", |line| {
+            let mut words = line.split_whitespace();
+            let key = PublicKey::parse(words.next()?)?;
+            let publishers = words.next().filter(|text| is_publishers(text))?;
+            let systems = match words.next() {
+                None => false,
+                Some("systems") => true,
+                Some(_) => return None,
+            };
+            words.next().is_none().then(|| Root { key, publishers: publishers.into(), systems })
+        })
+    }
+
+    /// What this person has revoked.
+    ///
+    /// # Errors
+    /// The list is damaged.
+    pub fn revoked(&self) -> Outcome<Vec<Revoked>> {
+        self.list("revoked", Revoked::parse)
+    }
+
+    /// Trusts a root from now on; whether it was not there before.
+    ///
+    /// # Errors
+    /// The list is damaged or cannot be written.
+    pub fn trust(&self, root: &Root) -> Outcome<bool> {
+        if !is_publishers(&root.publishers) {
+            return Err(Failure::new(format!("`{}` is no pattern of publishers", root.publishers))
+                .remedy("write a name, `name-*` for all whose names begin so, or `*` for all"));
+        }
+        let known = self.trusted()?;
+        if known.contains(root) {
+            return Ok(false);
+        }
+        let systems = if root.systems { " systems" } else { "" };
+        self.append("trusted", &format!("{} {}{systems}", root.key, root.publishers))
+    }
+
+    /// Revokes a certificate or a key from now on; whether it was not before.
+    ///
+    /// # Errors
+    /// The list is damaged or cannot be written.
+    pub fn revoke(&self, revoked: Revoked) -> Outcome<bool> {
+        if self.revoked()?.contains(&revoked) {
+            return Ok(false);
+        }
+        self.append("revoked", &revoked.to_string())
+    }
+
+    /// Adds what this person trusts and has revoked to what a system says.
+    ///
+    /// # Errors
+    /// A list is damaged.
+    pub fn add_to(&self, trust: &mut Trust) -> Outcome<()> {
+        if self.folder.is_some() {
+            trust.roots.extend(self.trusted()?);
+            trust.revoked.extend(self.revoked()?);
+        }
+        Ok(())
+    }
+
+    /// The names of the secret keys, sorted.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn names(&self) -> Outcome<Vec<String>> {
+        let folder = self.folder()?;
+        let entries = match std::fs::read_dir(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| Failure::file("read", folder, &error))?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(|error| Failure::file("read", folder, &error))?.file_name();
+            names.extend(name.to_str().and_then(|name| name.strip_suffix(".key")).map(String::from));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn list<T>(&self, name: &str, read: impl Fn(&str) -> Option<T>) -> Outcome<Vec<T>> {
+        let path = self.folder()?.join(name);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = read_text(&path)?;
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+        let entry = |(number, line): (usize, &str)| {
+            read(line.trim()).ok_or_else(|| {
+                Failure::new(format!("line {} of {} cannot be read", number + 1, path.display()))
+                    .remedy("mend or remove the line")
+            })
+        };
+        lines.map(entry).collect()
+    }
+
+    fn append(&self, name: &str, line: &str) -> Outcome<bool> {
+        let path = self.folder()?.join(name);
+        let old = if path.exists() { read_text(&path)? } else { String::new() };
+        let end = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
+        write_whole(&path, format!("{old}{end}{line}\n").as_bytes())?;
+        Ok(true)
+    }
+}
+
+/// Reads a file of certificates, each a line of hexadecimal.
+///
+/// # Errors
+/// It cannot be read, or a line is no certificate.
+pub fn read_chain(path: &Path) -> Outcome<Vec<Certificate>> {
+    let mut bytes = Vec::new();
+    for line in read_text(path)?.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let digits = super::bytes(line);
+        bytes.extend(digits.ok_or_else(|| {
+            Failure::new(format!("{} is no file of certificates", path.display()))
+                .remedy("give the file that cargo sing key certify wrote")
+        })?);
+    }
+    Certificate::chain(&bytes).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+}
+
+/// Writes a file of certificates, with words for people.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_chain(path: &Path, chain: &[Certificate]) -> Outcome<()> {
+    write_whole(path, chain_text(chain).as_bytes())
+}
+
+/// What a file of certificates holds.
+pub fn chain_text(chain: &[Certificate]) -> String {
+    let line = |certificate: &Certificate| {
+        format!("# {}\n{}\n", super::commands::described(certificate), super::hexadecimal(&certificate.encode()))
+    };
+    chain.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::at(&folder.path().join("keys"));
+        (folder, store)
+    }
+
+    #[track_caller]
+    fn refused<T>(outcome: Outcome<T>, phrase: &str) {
+        let text = outcome.err().expect("it is refused").to_string();
+        assert!(text.contains(phrase) && text.contains(';'), "{text}");
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_for_its_owner_alone() {
+        let (_folder, store) = store();
+        assert_eq!(store.names().expect("none yet"), Vec::<String>::new());
+        let key = store.make("acme").expect("a key");
+        assert_eq!(store.secret("acme").expect("it is there").public(), key);
+        refused(store.make("acme"), "already");
+        refused(store.make("../acme"), "name of a key");
+        refused(store.secret("other"), "no key `other`");
+        let path = store.folder().expect("there is one").join("acme.key");
+        assert_eq!(std::fs::metadata(&path).expect("metadata").permissions().mode() & 0o777, 0o600);
+        let folder = std::fs::metadata(store.folder().expect("there is one")).expect("metadata");
+        assert_eq!(folder.permissions().mode() & 0o777, 0o700);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("a mode");
+        refused(store.secret("acme"), "chmod 600");
+        assert_eq!(store.names().expect("one"), ["acme"]);
+    }
+
+    #[test]
+    fn a_key_is_certified_and_what_it_signs_is_believed() {
+        let (folder, store) = store();
+        let root = store.make("root").expect("a key");
+        let middle = store.make("middle").expect("a key");
+        let daily = store.make("daily").expect("a key");
+        let file = folder.path().join("certificates");
+        let chain = store.certify("root", middle, "acme-*", May::Certify).expect("a root may");
+        write_chain(&file, &chain).expect("it can be written");
+        refused(store.import("daily", &file), "is of the key");
+        store.import("middle", &file).expect("it is of this key");
+        let chain = store.certify("middle", daily, "acme-tools", May::Sign).expect("it is within");
+        write_chain(&file, &chain).expect("it can be written");
+        store.import("daily", &file).expect("it is of this key");
+        let signer = store.signer("daily").expect("a key with certificates");
+        assert_eq!(signer.chain.len(), 2);
+        let trust = |revoked: Vec<Revoked>| {
+            let root = Root { key: root, publishers: "acme-*".into(), systems: false };
+            Trust { roots: vec![root], revoked, ..Trust::default() }
+        };
+        trust(Vec::new()).check_signer("acme-tools", daily, &signer.chain).expect("it is believed");
+        trust(vec![Revoked::Serial(chain[0].serial)])
+            .check_signer("acme-tools", daily, &signer.chain)
+            .expect_err("it was revoked");
+
+        refused(store.certify("middle", daily, "other", May::Sign), "may certify for `acme-*` only");
+        refused(store.certify("daily", middle, "acme-tools", May::Sign), "not to certify");
+        refused(store.certify("root", middle, "ACME", May::Sign), "is no publisher");
+        refused(store.certify("nobody", middle, "acme", May::Sign), "no key `nobody`");
+    }
+
+    #[test]
+    fn a_chain_has_an_end() {
+        let (folder, store) = store();
+        let file = folder.path().join("certificates");
+        let keys: Vec<PublicKey> = ["a", "b", "c", "d"].map(|name| store.make(name).expect("a key")).into();
+        for (issuer, name, key) in [("a", "b", keys[1]), ("b", "c", keys[2])] {
+            let chain = store.certify(issuer, key, "acme", May::Certify).expect("there is room");
+            write_chain(&file, &chain).expect("it can be written");
+            store.import(name, &file).expect("it is of this key");
+        }
+        refused(store.certify("c", keys[3], "acme", May::Certify), "no room");
+        store.certify("c", keys[3], "acme", May::Sign).expect("there is room for one that signs");
+    }
+
+    #[test]
+    fn files_of_certificates_that_are_none() {
+        let (folder, store) = store();
+        store.make("acme").expect("a key");
+        let file = folder.path().join("certificates");
+        refused(store.import("acme", &file), "cannot read");
+        for (text, phrase) in
+            [("", "has no certificate"), ("hello", "is no file of certificates"), ("00ff", "malformed")]
+        {
+            std::fs::write(&file, text).expect("it can be written");
+            refused(store.import("acme", &file), phrase);
+        }
+    }
+
+    #[test]
+    fn roots_and_revocations_are_kept_and_added_to_a_system() {
+        let (_folder, store) = store();
+        let mut trust = Trust::default();
+        store.add_to(&mut trust).expect("nothing to add");
+        assert_eq!(trust, Trust::default());
+        let key = store.make("acme").expect("a key");
+        let root = Root { key, publishers: "acme-*".into(), systems: false };
+        let owner = Root { key, publishers: "*".into(), systems: true };
+        assert!(store.trust(&root).expect("it can be kept") && !store.trust(&root).expect("it is there"));
+        assert!(store.trust(&owner).expect("it can be kept"));
+        assert!(store.revoke(Revoked::Serial(7)).expect("it can be kept"));
+        assert!(!store.revoke(Revoked::Serial(7)).expect("it is there"));
+        refused(store.trust(&Root { publishers: "ACME".into(), ..root.clone() }), "no pattern of publishers");
+        store.add_to(&mut trust).expect("it can be read");
+        assert_eq!(
+            (trust.roots.as_slice(), trust.revoked.as_slice()),
+            ([root, owner].as_slice(), [Revoked::Serial(7)].as_slice())
+        );
+        let list = store.folder().expect("there is one").join("trusted");
+        std::fs::write(&list, format!("# mine\n{key} acme\n{key}\n")).expect("it can be written");
+        refused(store.trusted(), "line 3 of");
+    }
+
+    #[test]
+    fn without_a_folder_there_is_nothing() {
+        let store = Store { folder: None };
+        let mut trust = Trust::default();
+        store.add_to(&mut trust).expect("nothing to add");
+        refused(store.names(), "no folder for keys");
+    }
+}
