@@ -16,15 +16,19 @@ use crate::test::run_machine;
 use crate::test_output::Counts;
 
 /// Targets, each with the folder of inputs that it begins with, if there is one.
-const TARGETS: [(&str, Option<&str>); 9] = [
+const TARGETS: [(&str, Option<&str>); 13] = [
     ("automaton", None),
     ("boot_image", None),
+    ("certificates", None),
     ("contract", None),
     ("ext2_check", Some("lib/ext2/tests/fuzzed/inputs/check")),
     ("ext2_volume", Some("lib/ext2/tests/fuzzed/inputs/volume")),
     ("fat_volume", Some("lib/fat/tests/volumes/inputs")),
     ("http_requests", Some("lib/http/tests/conformance/inputs")),
+    ("manifest", Some("lib/manifest/tests/fixtures/program")),
     ("net_stack", None),
+    ("package", None),
+    ("system_image", None),
     ("virtio_device", None),
 ];
 /// How long each target is driven.

@@ -185,6 +185,7 @@ codes! {
     DuplicateContract = "I124", Contracts, "a contract is listed twice";
     NoExporter = "I125", Contracts, "nothing exports an imported contract";
     OtherContractVersion = "I126", Contracts, "what exports an imported contract has another version of it";
+    ContractName = "I127", Contracts, "a name that no contract can have";
     SlotContract = "I130", Endpoints, "an endpoint of a contract that is not listed";
     SlotSide = "I131", Endpoints, "an endpoint's end is one that the program does not handle";
     SlotState = "I132", Endpoints, "an endpoint in a state in which it cannot be given";
@@ -251,6 +252,9 @@ codes! {
     ProvideLost = "I219", System, "an instance moves a path that its program no longer provides";
     EndpointLost = "I220", System, "an instance binds an endpoint that its program no longer has";
     InstanceMalformed = "I221", System, "an instance's settings do not fit its program";
+    NeedsRestart = "I222", System, "a change that a system which runs cannot make";
+    KernelRefuses = "I223", System, "the kernel does not take the program";
+    NotAsKept = "I224", System, "a package file in the store is not the one that was kept";
     DenyBroken = "I230", Policy, "something comes into reach that must not";
     BadDeny = "I231", Policy, "a promise that cannot be read";
     BadRule = "I232", Policy, "a rule that cannot be read";

@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod check;
 mod code;
+mod explain;
 #[cfg(feature = "image")]
 mod image;
 mod installed;
@@ -24,6 +25,7 @@ mod verify;
 
 pub use check::{check, verify};
 pub use code::{Code, Topic};
+pub use explain::explanation;
 #[cfg(feature = "image")]
 pub use image::{ImageError, change_file, changed};
 pub use installed::{Change, Installed, Program};

@@ -24,8 +24,16 @@ pub struct Finding {
 impl Finding {
     /// A finding.
     pub fn new(code: Code, subject: &str, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { code, subject: subject.into(), what: what.into(), remedy: remedy.into() }
+        Finding { code, subject: subject.into(), what: shown(what.into()), remedy: shown(remedy.into()) }
     }
+}
+
+/// The text as a terminal may have it: what a manifest says could otherwise move the cursor and write over a report.
+fn shown(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    text.chars().map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }
 
 /// Whether a line speaks for or against.
@@ -68,12 +76,12 @@ pub struct Line {
 impl Line {
     /// Something that holds.
     pub fn proved(topic: Topic, what: impl Into<String>) -> Line {
-        Line { verdict: Verdict::Proved, topic, code: None, what: what.into(), remedy: String::new() }
+        Line { verdict: Verdict::Proved, topic, code: None, what: shown(what.into()), remedy: String::new() }
     }
 
     /// Something that is good to know.
     pub fn note(topic: Topic, what: impl Into<String>) -> Line {
-        Line { verdict: Verdict::Note, topic, code: None, what: what.into(), remedy: String::new() }
+        Line { verdict: Verdict::Note, topic, code: None, what: shown(what.into()), remedy: String::new() }
     }
 
     /// Something that does not hold.

@@ -87,6 +87,10 @@ impl Check<'_> {
             if self.manifest.contracts[..index].iter().any(|other| other.name == *name) {
                 self.refuse(Code::DuplicateContract, format!("the contract `{name}` is listed twice"), "remove one");
             }
+            if !is_contract_name(name) {
+                let remedy = "write letters, digits and underscores, a letter first";
+                self.refuse(Code::ContractName, format!("{name:?} cannot be the name of a contract"), remedy);
+            }
             match Automaton::decode(&contract.automaton) {
                 Ok(automaton) if automaton.name == *name => automata.push(Some(automaton)),
                 Ok(other) => {
@@ -384,6 +388,11 @@ impl Check<'_> {
             }
         }
     }
+}
+
+fn is_contract_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// Whether a program that lists a contract so handles this end.

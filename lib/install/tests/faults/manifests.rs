@@ -68,6 +68,9 @@ fn names_and_lists(bad: &mut Bad<'_>, deed: Deed) {
 
 fn contracts_and_endpoints(bad: &mut Bad<'_>) {
     bad("a contract twice", Code::DuplicateContract, &|manifest| manifest.contracts.push(contract("File", Import)));
+    bad("a contract that moves the cursor", Code::ContractName, &|manifest| {
+        manifest.contracts.push(contract("\u{1b}[2K", Import));
+    });
     bad("an automaton cut short", Code::BadAutomaton, &|manifest| {
         let automaton = &mut manifest.contracts[2].automaton;
         automaton.pop();
