@@ -83,7 +83,7 @@ macro_rules! for_each_function {
                 fn system_manifest() -> "block; word 0 its address, word 1 its bytes";
                 #[doc = "How many programs are installed."]
                 fn program_count() -> "count";
-                #[doc = "A new block with the manifest of the installed program at this index, in its binary form."]
+                #[doc = "A new block with the manifest of the installed program at this index, in its binary form; from word 2 on the 32 bytes of the key that its package is signed with."]
                 fn program_manifest(index) -> "block; word 0 its address, word 1 its bytes";
                 #[doc = "Installs the program whose package is the first `bytes` bytes of the block, until the machine restarts: verified like those of the system image, and with its trust. One of that name is replaced for processes that are created from now on, if the new one is of the same publisher and has a higher version. Refused: the buffer holds the reason as text and word 63 its length. Needs the `install` permission."]
                 fn program_install(block, bytes) -> "0 it is new, 1 it replaces another, 2 it was there already";

@@ -75,7 +75,8 @@ impl fmt::Display for AccessError {
 }
 
 const NOT_FOUND: &str = "nothing has that name; look at the folder above it with `ls`";
-const NOT_PERMITTED: &str = "this program may not; the system manifest's [[bind]] rules and `acl` on the path say who may";
+const NOT_PERMITTED: &str =
+    "this program may not; the system manifest's [[bind]] rules and `acl` on the path say who may";
 const UNAVAILABLE: &str = "the process that serves it is not running; `ps` and `log` tell more, `start` starts it";
 const BELOW_ENDED: &str = "the driver of its disk ended in the middle; try again, it is being restarted";
 const NOT_A_DIRECTORY: &str = "a part of the path is not a folder";

@@ -24,6 +24,7 @@ sip::contracts!(
     "file.contract",
     "file_system.contract",
     "http_exchange.contract",
+    "installer.contract",
     "ip_configuration.contract",
     "namespace_events.contract",
     "nic_device.contract",
@@ -51,6 +52,7 @@ pub mod directory_page;
 pub mod feed;
 pub mod file_io;
 pub mod file_writer;
+pub mod installer_client;
 pub mod ip_client;
 pub mod listing;
 pub mod namespace;

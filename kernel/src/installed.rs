@@ -214,6 +214,7 @@ impl Program {
             manifest_bytes: package.manifest_bytes,
             manifest: package.manifest,
             package: bytes,
+            key: package.key,
             identity,
             installed: AtomicBool::new(true),
             loaded: AtomicRef::none(),

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use hal_api::Segment;
-use package::{Digest, Manifest, Package};
+use package::{Digest, Manifest, Package, PublicKey};
 
 use crate::contract::{self, Contract, RegisterError};
 use crate::installed;
@@ -28,6 +28,8 @@ pub struct Program {
     pub principal: String,
     /// The package file.
     pub(crate) package: &'static [u8],
+    /// The key that signed the package.
+    pub key: PublicKey,
     /// The package's identity: what the head of the system image says it is, or what was verified when it was installed.
     pub(crate) identity: Digest,
     /// Whether processes can be created from it.

@@ -128,6 +128,17 @@ pub fn program_manifest(index: usize) -> Result<ExVec<u8>, Status> {
     bytes(unsafe { raw::program_manifest(index as u64) })
 }
 
+/// The key that the package of the installed program at `index` is signed with; all zero if nobody signed it.
+pub fn program_key(index: usize) -> Result<[u8; 32], Status> {
+    // Of the answer only the words beside the block count.
+    drop(program_manifest(index)?);
+    let mut key = [0; 32];
+    for (word, bytes) in key.chunks_mut(8).enumerate() {
+        bytes.copy_from_slice(&thread_block::message_word(2 + word).to_le_bytes());
+    }
+    Ok(key)
+}
+
 /// A name in a record, without its padding.
 pub fn name(padded: &[u8]) -> String {
     let length = padded.iter().position(|&byte| byte == 0).unwrap_or(padded.len());

@@ -40,7 +40,10 @@ pub fn program_count() -> Result<u64, Status> {
 
 pub fn program_manifest(index: u64) -> Result<u64, Status> {
     let program = usize::try_from(index).ok().and_then(installed::at).ok_or(Status::NotFound)?;
-    new_block(caller()?, program.manifest_bytes)
+    let caller = caller()?;
+    let block = new_block(caller, program.manifest_bytes)?;
+    caller.buffer.put_bytes(2, &program.key.0);
+    Ok(block)
 }
 
 pub fn program_install(block: u64, bytes: u64) -> Result<u64, Status> {

@@ -9,7 +9,7 @@ use crate::check::refused;
 use crate::code::Code;
 use crate::medium::{Medium, replace};
 use crate::report::{Finding, Report};
-use crate::verify::{Request, examine, finding_of, system_of};
+use crate::verify::{Request, examine, finding_of, signed_system};
 
 /// Why a system image was not changed.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub enum ImageError<E> {
 /// # Errors
 /// What speaks against the request or the old image.
 pub fn changed(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<(Vec<u8>, Report), Report> {
-    let (image, installed) = system_of(old).map_err(refused)?;
+    let (image, installed) = signed_system(old).map_err(refused)?;
     if !installed.system.trust.may_sign_systems(key.public()) {
         let what = format!("the key {:#} may not sign this system", key.public());
         let remedy = "use one of the system's roots that may sign systems";

@@ -33,7 +33,7 @@ pub use medium::{Medium, name_beside, replace};
 pub use reach::{Group, How, Link, Links, Map, Reach, Reached, Service, Who, paths_meet};
 pub use report::{Finding, Line, Report, Verdict};
 #[cfg(feature = "verify")]
-pub use verify::{Request, examine, system_of, verified};
+pub use verify::{Request, examine, signed_system, system_of, verified};
 
 /// What a manifest says wrong by itself.
 pub use check::manifest::findings as manifest_findings;

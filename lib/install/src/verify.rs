@@ -150,16 +150,32 @@ fn chain_in_words(chain: &[Certificate]) -> alloc::string::String {
     }
 }
 
+/// Takes a system image apart whose packages were verified before it was signed: they are those, and are not
+/// verified again. That the bytes of an image were damaged since is for [`system_of`] and the kernel to see.
+///
+/// # Errors
+/// What is wrong with the head, or with a package that is not the one that was signed.
+pub fn signed_system(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
+    taken_apart(bytes, |package, _| Ok(package.identity()))
+}
+
 /// Takes a system image apart and verifies every package of it in the system's own trust.
 ///
 /// # Errors
 /// What is wrong with the image or with a package.
 pub fn system_of(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
+    taken_apart(bytes, |package, trust| package.verify(trust).map(|verified| verified.identity))
+}
+
+/// How a package shows its identity.
+type Look = fn(&Package<'_>, &Trust) -> Result<package::Digest, PackageError>;
+
+fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
     let image = SystemImage::parse(bytes).map_err(|error| Vec::from([finding_of(&error, "")]))?;
     let mut programs = Vec::new();
     let mut findings = Vec::new();
     for (bytes, identity) in image.packages.iter().zip(&image.identities) {
-        match packed_program(bytes, identity, &image.manifest.trust) {
+        match packed_program(bytes, identity, &image.manifest.trust, look) {
             Ok(program) => programs.push(program),
             Err(finding) => findings.push(finding),
         }
@@ -168,16 +184,21 @@ pub fn system_of(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Findi
     if findings.is_empty() { Ok((image, installed)) } else { Err(findings) }
 }
 
-fn packed_program(bytes: &[u8], identity: &package::Digest, trust: &Trust) -> Result<Program, Finding> {
+fn packed_program(
+    bytes: &[u8],
+    identity: &package::Digest,
+    trust: &Trust,
+    look: Look,
+) -> Result<Program, Finding> {
     let package = Package::parse(bytes).map_err(|error| finding_of(&error, ""))?;
     let name = &package.manifest.name;
     let named = |finding: Finding| Finding { what: format!("`{name}`: {}", finding.what), ..finding };
-    let verified = package.verify(trust).map_err(|error| named(finding_of(&error, name)))?;
-    if verified.identity != *identity {
+    let found = look(&package, trust).map_err(|error| named(finding_of(&error, name)))?;
+    if found != *identity {
         let what = format!("the package of `{name}` is not the one that the system was signed with");
         return Err(Finding::new(Code::OtherIdentity, name, what, "build or install it again"));
     }
-    Ok(Program { manifest: verified.manifest, key: package.key })
+    Ok(Program { key: package.key, manifest: package.manifest })
 }
 
 /// What a package error is for people: its code, and its sentence with the remedy taken off.

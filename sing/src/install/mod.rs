@@ -103,7 +103,7 @@ pub fn explain(repository: &Repository, arguments: &ExplainArguments) -> Outcome
             .remedy(format!("name one of: {}", names.join(", "))));
     };
     let map = Map::of(&installed);
-    let rows = view::explanation(&installed, program, &map);
+    let rows = install::explanation(&installed, program, &map);
     let reach = map.reach(&arguments.name);
     if arguments.json {
         let rows: serde_json::Map<String, serde_json::Value> =

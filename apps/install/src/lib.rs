@@ -1,0 +1,19 @@
+//! Installs a program from a package file.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::installer_client::{Request, finish};
+use contracts::namespace::Namespace;
+use contracts::path;
+use contracts::pipe_io::Output;
+
+sip::startup!();
+
+/// Asks the installer, and prints its report.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let path = path::absolute(&startup.working_folder, &startup.package);
+    finish(&mut namespace, Request::Install(&path), startup.dry_run, Output::new(startup.output))
+}

@@ -1,0 +1,17 @@
+//! Verifies the whole running system again.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::installer_client::{Request, finish};
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+
+sip::startup!();
+
+/// Asks the installer, and prints its report.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    finish(&mut namespace, Request::Verify, false, Output::new(startup.output))
+}

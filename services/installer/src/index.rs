@@ -1,0 +1,122 @@
+//! The list of what a store keeps, as the file `installed` in it.
+//!
+//! Lines of text: a first line with the version of the form, a line for each program, a last line that counts them, so
+//! that a list that was cut is not taken for a whole one. Deliberately not here: the package files that it names.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use package::{Digest, is_name};
+
+/// The first line.
+const HEAD: &str = "installed 1";
+/// Programs that a list names at most.
+pub(crate) const MOST_PROGRAMS: usize = 512;
+
+/// A program that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name.
+    pub name: String,
+    /// SHA-256 of its package file.
+    pub digest: Digest,
+}
+
+impl Kept {
+    /// The name of its package file in the store.
+    pub fn file(&self) -> String {
+        format!("{}-{}.package", self.name, &hexadecimal(&self.digest)[..16])
+    }
+}
+
+/// What a store keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    /// Programs that were installed or upgraded.
+    pub kept: Vec<Kept>,
+    /// Names of programs of the system image that were taken out.
+    pub gone: Vec<String>,
+}
+
+impl Index {
+    /// Reads the file's bytes; or says what is wrong with them.
+    pub fn parse(bytes: &[u8]) -> Result<Index, String> {
+        let text = core::str::from_utf8(bytes).map_err(|_| String::from("it is not text"))?;
+        let mut lines = text.lines();
+        if lines.next() != Some(HEAD) {
+            return Err(format!("its first line is not `{HEAD}`"));
+        }
+        let mut index = Index::default();
+        let mut count = 0;
+        for line in lines.by_ref() {
+            let words: Vec<&str> = line.split(' ').collect();
+            match *words {
+                ["program", name, digest] if is_name(name) && !index.names(name) => {
+                    let digest = parse_digest(digest).ok_or_else(|| format!("`{line}` has no digest"))?;
+                    index.kept.push(Kept { name: name.into(), digest });
+                }
+                ["without", name] if is_name(name) && !index.names(name) => index.gone.push(name.into()),
+                ["end", number] if number == count.to_string() => {
+                    return if lines.next().is_none() { Ok(index) } else { Err("something follows its end".into()) };
+                }
+                _ => return Err(format!("`{line}` makes no sense there")),
+            }
+            count += 1;
+            if count > MOST_PROGRAMS {
+                return Err(format!("it names more than {MOST_PROGRAMS} programs"));
+            }
+        }
+        Err("its end is missing".into())
+    }
+
+    /// The file's bytes.
+    pub fn text(&self) -> String {
+        let mut text = format!("{HEAD}\n");
+        // Writing to a String cannot fail.
+        for kept in &self.kept {
+            let _ = writeln!(text, "program {} {}", kept.name, hexadecimal(&kept.digest));
+        }
+        for name in &self.gone {
+            let _ = writeln!(text, "without {name}");
+        }
+        let _ = writeln!(text, "end {}", self.kept.len() + self.gone.len());
+        text
+    }
+
+    /// The list with this program in the place of any of its name.
+    pub fn with(&self, kept: Kept) -> Index {
+        let mut index = self.without(&kept.name, false);
+        index.kept.push(kept);
+        index
+    }
+
+    /// The list without the program. If the system image has it, that it is gone has to be kept, too.
+    pub fn without(&self, name: &str, is_of_the_image: bool) -> Index {
+        let mut index = self.clone();
+        index.kept.retain(|kept| kept.name != name);
+        index.gone.retain(|gone| gone != name);
+        index.gone.extend(is_of_the_image.then(|| String::from(name)));
+        index
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.kept.iter().any(|kept| kept.name == name) || self.gone.iter().any(|gone| gone == name)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn parse_digest(text: &str) -> Option<Digest> {
+    let mut digest = Digest::default();
+    if text.len() != 2 * digest.len() || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(digest)
+}

@@ -1,0 +1,376 @@
+//! The installer: programs come into the running system, and go, as the install check allows.
+//!
+//! What is judged is the system as the kernel has it, with the rules that it was booted with. What is accepted goes to
+//! the store, the kernel, and then the store's list, in this order: a crash leaves on the medium what was there before
+//! or what is there now, and in the kernel at worst what lasts until the machine restarts. Key types: [`store::Store`],
+//! [`index::Index`]. Deliberately not here: the judgement (`lib/install`), who may bind to the installer (the system
+//! manifest), and what the kernel proves again by itself.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod folder;
+pub mod index;
+mod programs;
+pub mod store;
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use contracts::access::AccessError;
+use contracts::directory::NameError;
+use contracts::installer::{Exp, ExpReady, InstallOutcome, InstallerError, states};
+use contracts::namespace::Namespace;
+use contracts::report;
+use install::{Code, Finding, Installed, Line, Map, Report, Request, Topic};
+use package::{Package, SystemManifest};
+use principal::Pattern;
+use sip::exheap::ExVec;
+use sip::programs as kernel;
+use sip::{Deadline, Status};
+
+use crate::folder::Folder;
+use crate::store::Store;
+
+sip::startup!();
+
+/// How long the installer waits at its start for the volume that its store is on, and how often it looks.
+const VOLUME_PATIENCE_MS: u64 = 5_000;
+const VOLUME_LOOK_MS: u64 = 100;
+
+/// Serves whoever binds to `/service/installer`.
+pub fn main(startup: Startup) -> i32 {
+    let booted = match programs::system_manifest() {
+        Ok(booted) => booted,
+        Err(why) => return failed(&why),
+    };
+    let changers: Result<Vec<Pattern>, _> = startup.changers.iter().map(|text| Pattern::parse(text)).collect();
+    let changers = match changers {
+        Ok(changers) => changers,
+        Err(error) => return failed(&format!("the parameter `changers`: {error}; {}", error.remedy())),
+    };
+    let mut installer =
+        Installer { namespace: Namespace::new(startup.namespace), store: startup.store, changers, booted };
+    let clients = startup.clients.ready();
+    installer.load();
+    let installer = Rc::new(RefCell::new(installer));
+    let serving = contracts::provider::accept(clients, move |client| serve(installer.clone(), client));
+    match sip::executor::block_on(serving) {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+fn failed(why: &str) -> i32 {
+    report::error(format_args!("{why}"));
+    1
+}
+
+type Answer = Result<(InstallOutcome, String), InstallerError>;
+
+/// What a client asks to be changed.
+#[derive(Clone, Copy)]
+enum Wish<'a> {
+    Install(&'a ExVec<u8>),
+    Upgrade(&'a ExVec<u8>, bool),
+    Uninstall(&'a str),
+}
+
+struct Installer {
+    namespace: Namespace,
+    /// Path of the store's folder; empty if there is none.
+    store: String,
+    /// Who may change; nobody named: all who may bind.
+    changers: Vec<Pattern>,
+    booted: SystemManifest,
+}
+
+/// Serves one client. While a request is done nobody else's is: each is judged on what the one before left.
+async fn serve(installer: Rc<RefCell<Installer>>, client: Exp<states::Start>) {
+    let mut client = client.success();
+    macro_rules! answered {
+        ($next:expr, $answer:expr) => {{
+            let next = $next;
+            let answer: Answer = $answer(&mut *installer.borrow_mut(), &sip::principal::of_peer(&next));
+            match answer.and_then(|(outcome, text)| Ok((outcome, report_block(&text)?))) {
+                Ok((outcome, report)) => next.reported(outcome, report),
+                Err(error) => next.failed(error),
+            }
+        }};
+    }
+    loop {
+        client = match client.receive_async().await {
+            ExpReady::Install { package, dry_run, next } => {
+                answered!(next, |installer: &mut Installer, who: &_| installer.change(
+                    who,
+                    Wish::Install(&package),
+                    dry_run
+                ))
+            }
+            ExpReady::Upgrade { package, more, dry_run, next } => {
+                answered!(next, |installer: &mut Installer, who: &_| installer.change(
+                    who,
+                    Wish::Upgrade(&package, more),
+                    dry_run
+                ))
+            }
+            ExpReady::Uninstall { name, dry_run, next } => {
+                let name = name.to_text();
+                answered!(next, |installer: &mut Installer, who: &_| installer.change(
+                    who,
+                    Wish::Uninstall(&name),
+                    dry_run
+                ))
+            }
+            ExpReady::Verify { next } => answered!(next, |installer: &mut Installer, _: &_| installer.verify()),
+            ExpReady::Explain { name, next } => {
+                let name = name.to_text();
+                answered!(next, |installer: &mut Installer, _: &_| installer.explain(&name))
+            }
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}
+
+fn report_block(text: &str) -> Result<ExVec<u8>, InstallerError> {
+    ExVec::from_slice(text.as_bytes()).map_err(|_| InstallerError::Exhausted)
+}
+
+impl Installer {
+    /// Gives the kernel what the store keeps. Waits a little for the volume that the store is on.
+    fn load(&mut self) {
+        if self.store.is_empty() {
+            return;
+        }
+        let deadline = Deadline::after_ms(VOLUME_PATIENCE_MS);
+        let mut store = loop {
+            match self.open_store() {
+                Ok(store) => break store,
+                Err(Unusable::Absent) if !deadline.has_passed() => {
+                    sip::time::sleep_until(Deadline::after_ms(VOLUME_LOOK_MS));
+                }
+                // Where there is no such volume there is nothing to load.
+                Err(Unusable::Absent) => return,
+                Err(Unusable::Because(why)) => {
+                    report::error(format_args!("{}: {why}", self.store));
+                    return;
+                }
+            }
+        };
+        for kept in store.index().kept.clone() {
+            let loaded = store.package(&kept).and_then(|package| self.load_program(&package));
+            if let Err(why) = loaded {
+                report::error(format_args!("`{}` of {} is not installed: {why}", kept.name, self.store));
+            }
+        }
+        for name in store.index().gone.clone() {
+            match kernel::uninstall(&name) {
+                // Taken out by an installer that was here before, or not in this system image at all.
+                Ok(()) | Err(Status::NotFound) => {}
+                Err(status) => report::error(format_args!("`{name}` cannot be taken out: {}", status.text())),
+            }
+        }
+        store.tidy();
+    }
+
+    /// Gives the kernel one program of the store, judged anew: the system image may be another since.
+    fn load_program(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let package = Package::parse(bytes).map_err(|error| error.to_string())?;
+        let present = programs::present(&self.booted).map_err(|status| status.text().to_string())?;
+        let request = match present.program(&package.manifest.name) {
+            // An installer that was here before has done it.
+            Some(there) if there.manifest == package.manifest => return Ok(()),
+            // What it may reach was agreed to when it was installed.
+            Some(_) => Request::Upgrade { package: bytes, more: true },
+            None => Request::Install { package: bytes, at_boot: false, allow: &[] },
+        };
+        let (judged, _) = self.judge(&present, &request);
+        if let Some(line) = judged.refused().next() {
+            return Err(line.to_string());
+        }
+        let block = ExVec::from_slice(bytes).map_err(|status| status.text().to_string())?;
+        kernel::install(&block).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// The check of `lib/install`, and what only a system that runs cannot do.
+    fn judge(&self, present: &Installed, request: &Request<'_>) -> (Report, Option<Installed>) {
+        let (mut report, after) = install::examine(present, request);
+        let Some(after) = after else { return (report, None) };
+        let starts = |name: &str| self.booted.instances.iter().any(|instance| instance.program == name);
+        let problem = match request {
+            Request::Uninstall { name } if starts(name) => Some((*name, "it starts with the system")),
+            Request::Upgrade { package, .. } => Package::parse(package).ok().and_then(|package| {
+                let name = &package.manifest.name;
+                let (old, new) = (present.program(name)?, after.program(name)?);
+                let fits = programs::fits_running(&old.manifest, &new.manifest);
+                (starts(name) && !fits).then_some((
+                    old.manifest.name.as_str(),
+                    "it starts with the system, and the new version has other parameters, endpoints, paths, devices or contracts",
+                ))
+            }),
+            _ => None,
+        };
+        let Some((name, what)) = problem else { return (report, Some(after)) };
+        let remedy = "change the system image with `cargo sing`, and start that";
+        report.lines.push(Line::refused(Finding::new(Code::NeedsRestart, name, what, remedy)));
+        (report, None)
+    }
+
+    fn change(&mut self, who: &Result<String, Status>, wish: Wish<'_>, dry_run: bool) -> Answer {
+        let (right, request) = match wish {
+            Wish::Install(package) => ("install", Request::Install { package, at_boot: false, allow: &[] }),
+            Wish::Upgrade(package, more) => ("upgrade", Request::Upgrade { package, more }),
+            Wish::Uninstall(name) => ("uninstall", Request::Uninstall { name }),
+        };
+        if !dry_run {
+            self.allow(who, right)?;
+        }
+        let present = programs::present(&self.booted).map_err(|_| InstallerError::Exhausted)?;
+        let (mut report, after) = self.judge(&present, &request);
+        let outcome = match after {
+            None => InstallOutcome::Refused,
+            Some(_) if dry_run => InstallOutcome::Proved,
+            Some(_) => {
+                let (outcome, line) = match wish {
+                    Wish::Install(package) | Wish::Upgrade(package, _) => self.put(package),
+                    Wish::Uninstall(name) => self.take_out(name),
+                };
+                report.lines.push(line);
+                outcome
+            }
+        };
+        Ok((outcome, report.to_string()))
+    }
+
+    /// Whether whoever asks may change anything; if not, that is noted.
+    fn allow(&self, who: &Result<String, Status>, right: &str) -> Result<(), InstallerError> {
+        let who = who.as_ref().map_err(|_| InstallerError::NotPermitted)?;
+        if self.changers.is_empty() || self.changers.iter().any(|pattern| pattern.matches(who)) {
+            return Ok(());
+        }
+        sip::audit::refused(who, right, contracts::installer_client::PATH, "parameter changers");
+        Err(InstallerError::NotPermitted)
+    }
+
+    /// Installs a package that was accepted.
+    fn put(&mut self, package: &ExVec<u8>) -> (InstallOutcome, Line) {
+        let name = match Package::parse(package) {
+            Ok(parsed) => parsed.manifest.name,
+            Err(error) => return refused("", &error.to_string()),
+        };
+        // What cannot be kept is installed all the same, and the report says how long it lasts.
+        let brought = self.open_store().map_err(|why| why.in_words(&self.store)).and_then(|mut store| {
+            let kept = store.bring(&name, package)?;
+            Ok((store, kept))
+        });
+        if let Err(error) = kernel::install(package) {
+            if let Ok((mut store, _)) = brought {
+                store.tidy();
+            }
+            return refused(&name, &error.reason);
+        }
+        let kept = brought.and_then(|(mut store, kept)| store.keep(kept));
+        self.told(kept)
+    }
+
+    fn take_out(&mut self, name: &str) -> (InstallOutcome, Line) {
+        if let Err(status) = kernel::uninstall(name) {
+            return refused(name, status.text());
+        }
+        let is_of_the_image = self.booted.programs().contains(&name);
+        let opened = self.open_store().map_err(|why| why.in_words(&self.store));
+        let kept = opened.and_then(|mut store| store.drop_program(name, is_of_the_image));
+        self.told(kept)
+    }
+
+    fn told(&self, kept: Result<(), String>) -> (InstallOutcome, Line) {
+        match kept {
+            Ok(()) => (InstallOutcome::Done, Line::proved(Topic::System, format!("kept in {}", self.store))),
+            Err(why) => {
+                let what = format!("done, and lasts until the machine restarts: {why}");
+                (InstallOutcome::NotKept, Line::note(Topic::System, what))
+            }
+        }
+    }
+
+    fn open_store(&mut self) -> Result<Store<Folder>, Unusable> {
+        if self.store.is_empty() {
+            return Err(Unusable::Absent);
+        }
+        match Folder::open(&mut self.namespace, &self.store) {
+            Err(AccessError::Name(NameError::NotFound | NameError::Unavailable)) => Err(Unusable::Absent),
+            Err(error) => Err(Unusable::Because(error.to_string())),
+            Ok(folder) => Store::open(folder).map_err(Unusable::Because),
+        }
+    }
+
+    fn verify(&mut self) -> Answer {
+        let present = programs::present(&self.booted).map_err(|_| InstallerError::Exhausted)?;
+        let mut report = install::verify(&present);
+        if let Ok(mut store) = self.open_store() {
+            for kept in store.index().kept.clone() {
+                let subject = &kept.name;
+                report.lines.push(match store.package(&kept) {
+                    Err(why) => {
+                        let (what, remedy) = why.rsplit_once("; ").unwrap_or((&why, ""));
+                        Line::refused(Finding::new(Code::NotAsKept, subject, what, remedy))
+                    }
+                    Ok(bytes) => match install::verified(&bytes, &self.booted.trust) {
+                        Ok(_) => Line::proved(Topic::File, format!("`{subject}` as it is kept in {}", self.store)),
+                        Err(findings) => {
+                            report.lines.extend(findings.into_iter().map(Line::refused));
+                            continue;
+                        }
+                    },
+                });
+            }
+        }
+        let outcome = if report.is_accepted() { InstallOutcome::Proved } else { InstallOutcome::Refused };
+        Ok((outcome, report.to_string()))
+    }
+
+    fn explain(&mut self, name: &str) -> Answer {
+        let present = programs::present(&self.booted).map_err(|_| InstallerError::Exhausted)?;
+        let Some(program) = present.program(name) else {
+            let remedy = "`help` lists the programs";
+            let finding = Finding::new(Code::NotInstalled, name, format!("no program `{name}` is installed"), remedy);
+            return Ok((InstallOutcome::Refused, Line::refused(finding).to_string() + "\n"));
+        };
+        let map = Map::of(&present);
+        let rows = install::explanation(&present, program, &map);
+        let mut text: String = rows.iter().map(|(word, text)| format!("{word:<12} {text}\n")).collect();
+        if let Some(reach) = map.reach(name) {
+            text.push_str(&reach.to_string());
+        }
+        Ok((InstallOutcome::Proved, text))
+    }
+}
+
+/// Why a store cannot be used.
+enum Unusable {
+    /// There is no volume, or no store at all.
+    Absent,
+    /// Something else, as a sentence.
+    Because(String),
+}
+
+impl Unusable {
+    fn in_words(self, path: &str) -> String {
+        match self {
+            Unusable::Absent if path.is_empty() => {
+                "this system keeps nothing (the installer's parameter `store`)".into()
+            }
+            Unusable::Absent => format!("there is no volume at {path}"),
+            Unusable::Because(why) => format!("{path}: {why}"),
+        }
+    }
+}
+
+fn refused(name: &str, why: &str) -> (InstallOutcome, Line) {
+    let finding = Finding::new(Code::KernelRefuses, name, format!("the kernel does not take it: {why}"), "");
+    (InstallOutcome::Refused, Line::refused(finding))
+}

@@ -1,0 +1,45 @@
+//! The system as it runs: what the kernel has, as the install check wants to see it.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use install::{Installed, Program};
+use package::{Manifest, PublicKey, SystemManifest};
+use sip::{Status, diagnostics};
+
+/// The system manifest that the machine was booted with.
+///
+/// # Errors
+/// The kernel does not give it, or it cannot be read.
+pub(crate) fn system_manifest() -> Result<SystemManifest, String> {
+    let bytes = diagnostics::system_manifest().map_err(|status| String::from(status.text()))?;
+    SystemManifest::decode(&bytes).map_err(|_| "the system manifest is of another version".to_string())
+}
+
+/// What is installed at this moment.
+pub(crate) fn present(booted: &SystemManifest) -> Result<Installed, Status> {
+    let mut programs = Vec::new();
+    for index in 0..diagnostics::program_count() {
+        let manifest = Manifest::decode(&*diagnostics::program_manifest(index)?).map_err(|_| Status::Unknown)?;
+        let key = PublicKey(diagnostics::program_key(index)?);
+        programs.push(Program { manifest, key });
+    }
+    let mut system = booted.clone();
+    let starts = |name: &str| name == system.root || system.instances.iter().any(|instance| instance.program == name);
+    let names = programs.iter().map(|program| program.manifest.name.as_str());
+    let installed = names.filter(|name| !starts(name)).map(String::from).collect();
+    system.installed = installed;
+    Ok(Installed { system, programs })
+}
+
+/// Whether the service manager, which goes by the manifest of the program that it was booted with, can start the newer
+/// one: what it sets by number must have the same number.
+pub(crate) fn fits_running(old: &Manifest, new: &Manifest) -> bool {
+    let same_parameters = old.parameters.len() == new.parameters.len()
+        && old.parameters.iter().zip(&new.parameters).all(|(old, new)| old.name == new.name && old.kind == new.kind);
+    same_parameters
+        && old.endpoints == new.endpoints
+        && old.provides == new.provides
+        && old.devices == new.devices
+        && old.contracts == new.contracts
+}

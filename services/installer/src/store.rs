@@ -1,0 +1,121 @@
+//! Keeping what was installed: package files, and the list of those that count.
+//!
+//! A change writes the package file under a name of its own and has it on the medium, then replaces the list in one
+//! step. Whatever happens in between, the list that is found afterwards is the old one or the new one, and every file
+//! that it names is whole. Files that no list names are taken out after the next change.
+//! Deliberately not here: what is worth keeping, and the medium itself.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use install::{Medium, name_beside, replace};
+use package::{Digest, sha256};
+
+use crate::index::{Index, Kept};
+
+/// Name of the list.
+const INDEX: &str = "installed";
+/// How the names of package files end.
+const PACKAGE: &str = ".package";
+
+/// A medium that can be read, too.
+pub trait Shelf: Medium {
+    /// The bytes of a file; none if there is no such file.
+    fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Self::Error>;
+
+    /// The names of all files.
+    fn names(&mut self) -> Result<Vec<String>, Self::Error>;
+}
+
+/// What is kept, and where.
+pub struct Store<S> {
+    shelf: S,
+    index: Index,
+}
+
+impl<S: Shelf> Store<S>
+where
+    S::Error: fmt::Display,
+{
+    /// Opens a store; one that there is nothing in is empty.
+    ///
+    /// # Errors
+    /// It cannot be read, or its list makes no sense: a sentence for people. Nothing is changed.
+    pub fn open(mut shelf: S) -> Result<Store<S>, String> {
+        let index = match shelf.read(INDEX).map_err(|error| error.to_string())? {
+            None => Index::default(),
+            Some(bytes) => Index::parse(&bytes).map_err(|what| {
+                format!("its file `{INDEX}` is damaged: {what}; put the file back from a copy, or remove it")
+            })?,
+        };
+        Ok(Store { shelf, index })
+    }
+
+    /// What is kept.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The package file of a program that is kept.
+    ///
+    /// # Errors
+    /// It is not there, not the one that the list names, or cannot be read: a sentence for people.
+    pub fn package(&mut self, kept: &Kept) -> Result<Vec<u8>, String> {
+        let file = kept.file();
+        match self.shelf.read(&file).map_err(|error| format!("{file}: {error}"))? {
+            None => Err(format!("{file} is missing; install the program again")),
+            Some(bytes) if sha256(&bytes) != kept.digest => {
+                Err(format!("{file} is not the file that was kept; install the program again"))
+            }
+            Some(bytes) => Ok(bytes),
+        }
+    }
+
+    /// Brings the package file onto the medium. It does not count yet.
+    ///
+    /// # Errors
+    /// The medium's, as a sentence.
+    pub fn bring(&mut self, name: &str, package: &[u8]) -> Result<Kept, String> {
+        let digest: Digest = sha256(package);
+        let kept = Kept { name: name.into(), digest };
+        replace(&mut self.shelf, &kept.file(), package).map_err(|error| error.to_string())?;
+        Ok(kept)
+    }
+
+    /// From now on the program counts that was brought.
+    ///
+    /// # Errors
+    /// The medium's, as a sentence; the old list counts then.
+    pub fn keep(&mut self, kept: Kept) -> Result<(), String> {
+        self.change(self.index.with(kept))
+    }
+
+    /// From now on the program of this name does not count.
+    ///
+    /// # Errors
+    /// As for [`keep`](Store::keep).
+    pub fn drop_program(&mut self, name: &str, is_of_the_image: bool) -> Result<(), String> {
+        self.change(self.index.without(name, is_of_the_image))
+    }
+
+    fn change(&mut self, index: Index) -> Result<(), String> {
+        replace(&mut self.shelf, INDEX, index.text().as_bytes()).map_err(|error| error.to_string())?;
+        self.index = index;
+        self.tidy();
+        Ok(())
+    }
+
+    /// Takes out files that do not count. What cannot be taken out harms nobody.
+    pub fn tidy(&mut self) {
+        let counting: Vec<String> = self.index.kept.iter().map(Kept::file).collect();
+        let beside = name_beside("");
+        let is_ours = |name: &str| name.ends_with(PACKAGE) || name.ends_with(&beside);
+        for name in self.shelf.names().unwrap_or_default() {
+            if is_ours(&name) && !counting.contains(&name) {
+                let _ = self.shelf.remove(&name);
+            }
+        }
+    }
+}
