@@ -13,6 +13,7 @@ pub mod boot;
 pub mod debian_kernel;
 pub mod disk;
 pub mod initramfs;
+pub mod install;
 pub mod linux_guest;
 pub mod pairs;
 pub mod table;
@@ -56,6 +57,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Boot => boot::bench(repository, arguments),
         BenchSubject::Disk => disk::bench(repository, arguments),
         BenchSubject::Web => web::bench(repository, arguments),
+        BenchSubject::Install => install::bench(repository, arguments),
     }
 }
 

@@ -300,6 +300,8 @@ pub enum BenchSubject {
     Disk,
     /// Requests to the web server, beside nginx with the same files
     Web,
+    /// Verifying and installing a package with an image of 500 KB
+    Install,
 }
 
 /// `sing check`.

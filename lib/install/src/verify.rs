@@ -184,12 +184,7 @@ fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed),
     if findings.is_empty() { Ok((image, installed)) } else { Err(findings) }
 }
 
-fn packed_program(
-    bytes: &[u8],
-    identity: &package::Digest,
-    trust: &Trust,
-    look: Look,
-) -> Result<Program, Finding> {
+fn packed_program(bytes: &[u8], identity: &package::Digest, trust: &Trust, look: Look) -> Result<Program, Finding> {
     let package = Package::parse(bytes).map_err(|error| finding_of(&error, ""))?;
     let name = &package.manifest.name;
     let named = |finding: Finding| Finding { what: format!("`{name}`: {}", finding.what), ..finding };
