@@ -25,6 +25,7 @@ pub struct Call<'a> {
 }
 
 /// A command of the shell.
+#[derive(Clone, Copy)]
 pub struct Builtin {
     /// Its name.
     pub name: &'static str,
@@ -35,12 +36,16 @@ pub struct Builtin {
     action: fn(&mut Shell, Call<'_>) -> Result<Flow, Trouble>,
 }
 
+/// The one that tells of others.
+pub const HELP: &Builtin =
+    &Builtin { name: "help", usage: "help [NAME]", summary: "tells what there is, or of one command", action: help };
+
 /// All of them, in the order of their names.
 pub const BUILTINS: &[Builtin] = &[
     Builtin { name: "cd", usage: "cd [FOLDER]", summary: "makes a folder the one that paths start from", action: cd },
     Builtin { name: "exit", usage: "exit [STATUS]", summary: "ends the shell or script", action: exit },
     Builtin { name: "false", usage: "false", summary: "fails", action: |_, _| Ok(Flow::Status(1)) },
-    Builtin { name: "help", usage: "help [NAME]", summary: "tells what there is, or of one command", action: help },
+    *HELP,
     Builtin { name: "jobs", usage: "jobs", summary: "lists what runs beside the shell", action: jobs },
     Builtin { name: "pwd", usage: "pwd", summary: "prints the folder that paths start from", action: pwd },
     Builtin { name: "read", usage: "read NAME", summary: "reads a line into a variable", action: read },
@@ -64,7 +69,7 @@ pub fn run(shell: &mut Shell, builtin: &Builtin, words: &[String], out: &mut Vec
 
 /// Runs one.
 pub fn call(shell: &mut Shell, builtin: &Builtin, call: Call<'_>) -> Result<Flow, Trouble> {
-    if matches!(call.words, [word] if word == "-?" || word == "--help") {
+    if matches!(call.words, [word] if ["-?", "-h", "--help"].contains(&word.as_str())) {
         call.out.extend_from_slice(describe(builtin).as_bytes());
         return Ok(Flow::Status(0));
     }

@@ -4,8 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use command_language::{completion_context, quote};
+use command_language::{CompletionContext, WordKind, completion_context, quote};
 use contracts::namespace::Namespace;
+use package::arguments::HELP_FLAG;
+use package::{Manifest, ParameterKind, expected};
 
 use crate::builtins::BUILTINS;
 use crate::names;
@@ -32,21 +34,19 @@ pub fn candidates(known: &Known<'_>, namespace: &mut Namespace, line: &str, curs
     let Some(text) = line.get(..cursor) else { return (cursor, Vec::new()) };
     let context = completion_context(text);
     let word = context.word.as_str();
-    let mut found: Vec<String> = if context.variable {
+    let mut found: Vec<String> = if context.kind == WordKind::Variable {
         known.variables.iter().filter(|name| name.starts_with(word)).cloned().collect()
-    } else if context.before.is_empty() && !word.contains('/') {
+    } else if context.before.is_empty() && context.kind == WordKind::Plain && !word.contains('/') {
         let builtins = BUILTINS.iter().map(|builtin| builtin.name);
         let programs = known.programs.names();
         let functions = known.functions.iter().map(String::as_str);
         let all = builtins.chain(programs).chain(functions);
         all.filter(|name| name.starts_with(word)).map(|name| format!("{} ", quote(name))).collect()
     } else {
-        let flags = context.before.first().filter(|_| word.starts_with('-')).map(|name| flags(known, name, word));
-        let help = context.before.first().filter(|name| *name == "help").map(|_| {
-            let names = known.programs.names().filter(|name| name.starts_with(word));
-            names.map(|name| format!("{name} ")).collect()
-        });
-        flags.or(help).unwrap_or_else(|| paths(namespace, known.folder, word))
+        match words(known, &context) {
+            Some(words) => words,
+            None => paths(namespace, known.folder, word),
+        }
     };
     found.sort();
     found.dedup();
@@ -54,13 +54,101 @@ pub fn candidates(known: &Known<'_>, namespace: &mut Namespace, line: &str, curs
     (context.start, found)
 }
 
-fn flags(known: &Known<'_>, name: &str, word: &str) -> Vec<String> {
-    let Some(manifest) = known.programs.find(name) else { return Vec::new() };
-    let flags = manifest.parameters.iter().filter_map(|parameter| parameter.flag.as_deref());
-    flags.filter(|flag| flag.starts_with(word)).map(|flag| format!("{flag} ")).collect()
+/// Words that the command takes here; none where it takes paths, or anything.
+fn words(known: &Known<'_>, context: &CompletionContext) -> Option<Vec<String>> {
+    let [name, before @ ..] = context.before.as_slice() else { return None };
+    if context.kind != WordKind::Plain {
+        return None;
+    }
+    let word = context.word.as_str();
+    let beginning = |names: &mut dyn Iterator<Item = &str>| {
+        names.filter(|name| name.starts_with(word)).map(|name| format!("{name} ")).collect()
+    };
+    if name == "help" {
+        return Some(beginning(&mut known.programs.names().chain(BUILTINS.iter().map(|builtin| builtin.name))));
+    }
+    // The names of programs are the shell's own words before those of functions.
+    if BUILTINS.iter().any(|builtin| builtin.name == name) || known.functions.contains(name) {
+        return None;
+    }
+    let manifest = known.programs.find(name)?;
+    let before: Vec<&str> = before.iter().map(String::as_str).collect();
+    arguments(&manifest, &before, word).map(|words| beginning(&mut words.into_iter()))
+}
+
+/// Words that a program takes behind `before`, as its manifest says; none where it takes any text, such as a path.
+fn arguments<'m>(manifest: &'m Manifest, before: &[&str], word: &str) -> Option<Vec<&'m str>> {
+    let expected = expected(manifest, before);
+    if word.starts_with('-') && !(expected.flags.is_empty() && expected.value.is_some()) {
+        let help = before.is_empty().then_some(HELP_FLAG);
+        return Some(expected.flags.into_iter().chain(help).collect());
+    }
+    match expected.value.map(|parameter| parameter.kind) {
+        Some(ParameterKind::Text) => None,
+        Some(ParameterKind::Boolean) => Some(Vec::from(["true", "false"])),
+        Some(ParameterKind::Integer | ParameterKind::DurationMs) | None => Some(Vec::new()),
+    }
 }
 
 fn paths(namespace: &mut Namespace, folder: &str, word: &str) -> Vec<String> {
     let found = names::beginning(namespace, folder, word);
     found.iter().map(|path| if path.ends_with('/') { quote(path) } else { format!("{} ", quote(path)) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFEST: &str = r#"
+        [program]
+        name = "show"
+        version = "1.0.0"
+        abi = 1
+        category = "console"
+        summary = "shows things"
+
+        [[parameter]]
+        name = "count"
+        type = "integer"
+        position = 0
+
+        [[parameter]]
+        name = "paths"
+        type = "string"
+        position = 1
+        repeated = true
+
+        [[parameter]]
+        name = "wide"
+        type = "boolean"
+        flag = "-w"
+
+        [[parameter]]
+        name = "pause"
+        type = "duration-ms"
+        flag = "--pause"
+
+        [[parameter]]
+        name = "from"
+        type = "string"
+        flag = "--from"
+        repeated = true
+    "#;
+
+    #[test]
+    fn words_are_offered_where_the_manifest_takes_them() {
+        let manifest = manifest::program("show", MANIFEST, None).unwrap_or_else(|errors| panic!("{errors}")).manifest;
+        let offered = |before: &[&str], word: &str| arguments(&manifest, before, word);
+        assert_eq!(offered(&[], "-"), Some(Vec::from(["-w", "--pause", "--from", "--help"])));
+        // What was given is offered again where it may be; help stands alone.
+        assert_eq!(offered(&["-w", "--from", "/a"], "--"), Some(Vec::from(["--pause", "--from"])));
+        // A number is nothing to complete, the value of a text may be a path.
+        assert_eq!(offered(&[], ""), Some(Vec::new()));
+        assert_eq!(offered(&["5"], "/f"), None);
+        assert_eq!(offered(&["5", "/a"], "/f"), None);
+        assert_eq!(offered(&["--pause"], ""), Some(Vec::new()));
+        assert_eq!(offered(&["--from"], "-"), None);
+        assert_eq!(offered(&["5", "--"], "-"), None);
+        assert_eq!(offered(&["5", "--pause=2s"], "-"), Some(Vec::from(["-w", "--from"])));
+    }
 }

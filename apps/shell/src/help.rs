@@ -15,7 +15,7 @@ pub fn overview(programs: &Programs) -> String {
     text.push_str(&list(BUILTINS.iter().map(|builtin| (builtin.usage, builtin.summary))));
     text.push_str("\nPrograms:\n");
     text.push_str(&list(programs.for_people().map(|manifest| (manifest.name.as_str(), manifest.summary.as_str()))));
-    text.push_str("\n`help NAME` or `NAME -?` tells more. `a | b` joins programs, `a &` runs one beside the shell.\n");
+    text.push_str("\n`help NAME`, `NAME -?` or `NAME --help` tells more. `a | b` joins programs, `a &` runs one beside the shell.\n");
     text.push_str(
         "`a > FILE` puts output into a file, `a >> FILE` behind what is in it, `a < FILE` gives it as input.\n",
     );
@@ -61,6 +61,10 @@ fn parameter_line(parameter: &Parameter) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use std::path::Path;
+
     use super::*;
     use package::{Category, Code, Domain, Quota, Supervision, Value, Version};
 
@@ -119,5 +123,50 @@ mod tests {
         variables.sort();
         let expected = [("count", "5"), ("paths", "a b"), ("wide", "true")];
         assert_eq!(variables, expected.map(|(name, value)| (String::from(name), String::from(value))));
+    }
+
+    /// The manifests of the programs in a folder of the repository.
+    fn manifests(folder: &str) -> Vec<Manifest> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+        let entries = std::fs::read_dir(folder).expect("the folder is there").flatten();
+        let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("manifest.toml")).ok());
+        let read =
+            |text: String| manifest::program("manifest.toml", &text, None).unwrap_or_else(|errors| panic!("{errors}"));
+        texts.map(|text| read(text).manifest).collect()
+    }
+
+    #[test]
+    fn every_program_is_described() {
+        let found = ["apps", "drivers", "examples", "services"].map(manifests).concat();
+        assert!(found.len() > 80, "only {} programs", found.len());
+        for manifest in &found {
+            let text = program(manifest);
+            let name = &manifest.name;
+            assert!(text.starts_with(&format!("{name}: {}\n\nusage: {name}", manifest.summary)), "{text}");
+            for parameter in manifest.parameters.iter().filter(|parameter| parameter.name != WORKING_FOLDER) {
+                assert!(!parameter.help.is_empty(), "{name} says nothing of its parameter `{}`", parameter.name);
+                let (called, help) = parameter_line(parameter);
+                let line = text.lines().find(|line| line.trim_start().starts_with(&called) && line.ends_with(&help));
+                assert!(line.is_some(), "{called}: {text}");
+                let can_be_said = parameter.flag.is_some() || parameter.position.is_some();
+                let word = parameter.flag.clone().unwrap_or(parameter.name.to_uppercase());
+                assert!(!can_be_said || arguments::usage(manifest).contains(&word), "{text}");
+            }
+            for word in ["-?", "--help"] {
+                assert!(arguments::asks_for_help(manifest, word), "{name} {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_program_tells_how_it_is_used_where_it_is_misused() {
+        for manifest in &manifests("apps") {
+            let error = arguments::assign(manifest, &["--no-such-option"]).expect_err("there is no such option");
+            let said = format!("{error}");
+            let usage = arguments::usage(manifest);
+            assert!(said.starts_with(&manifest.name) && said.ends_with(&format!("usage: {usage}")), "{said}");
+            let required = manifest.parameters.iter().any(|parameter| parameter.required);
+            assert_eq!(arguments::assign(manifest, &[]).is_err(), required, "{usage}");
+        }
     }
 }

@@ -352,6 +352,10 @@ pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Troub
         return Ok(Stage::Builtin(builtin, words));
     }
     match shell.programs().find(name) {
+        Some(manifest) if matches!(words, [word] if arguments::asks_for_help(&manifest, word)) => {
+            // As `help NAME`, so that it can be piped as well.
+            Ok(Stage::Builtin(builtins::HELP, &command.words[..1]))
+        }
         Some(manifest) => Ok(Stage::Program(Call::new(manifest, words)?)),
         None => Err(Trouble {
             status: STATUS_NOT_FOUND,

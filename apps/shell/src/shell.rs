@@ -18,7 +18,6 @@ use sip::Deadline;
 use crate::builtins;
 use crate::completion::{self, Known};
 use crate::files;
-use crate::help;
 use crate::interrupt::Interrupt;
 use crate::jobs::{Job, STATUS_INTERRUPTED};
 use crate::launch::{Stage, stage};
@@ -323,13 +322,6 @@ impl Shell {
         let (name, words) = (command.words[0].as_str(), &command.words[1..]);
         if name.contains('/') {
             return self.script_flow(name, words).map(Some);
-        }
-        if matches!(words, [word] if word == "-?" || word == "--help")
-            && let Some(manifest) = self.programs.find(name)
-        {
-            let text = help::program(&manifest);
-            self.sink().write(&mut self.namespace, text.as_bytes())?;
-            return Ok(Some(Flow::Status(0)));
         }
         match stage(self, command)? {
             Stage::Builtin(builtin, words) => {

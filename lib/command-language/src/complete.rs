@@ -15,8 +15,19 @@ pub struct CompletionContext {
     pub word: String,
     /// The words of the command before it; empty if the word is the command's name.
     pub before: Vec<String>,
-    /// The word names a variable: it began with `$`, which `word` is without and `start` behind.
-    pub variable: bool,
+    /// What the word is, whatever the command takes.
+    pub kind: WordKind,
+}
+
+/// What a word is because of what stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordKind {
+    /// The command's name, or one of the words that it is given.
+    Plain,
+    /// The name of a variable: it began with `$`, which `word` is without and `start` behind.
+    Variable,
+    /// A file's path: it stands behind `<`, `>` or `>>`.
+    File,
 }
 
 /// Works out what is to be completed when the cursor stands at the end of `text`.
@@ -24,23 +35,36 @@ pub fn completion_context(text: &str) -> CompletionContext {
     let mut lexer = Lexer { source: text, at: 0, depth: 0 };
     let mut before: Vec<String> = Vec::new();
     let mut last: Option<(usize, usize, String)> = None;
+    let mut kind = WordKind::Plain;
     loop {
         let start = lexer.at;
         let token = match lexer.token() {
             Ok(token) => token,
             // An open quote: what follows it is the word.
-            Err(_) => return open_quote(text, start, last, before),
+            Err(_) => {
+                let kind_of_word = if last.is_none() { kind } else { WordKind::Plain };
+                before.extend(last.filter(|_| kind == WordKind::Plain).map(|(_, _, word)| word));
+                return open_quote(text, start, before, kind_of_word);
+            }
         };
         match token.kind {
             TokenKind::End => break,
             // A path comes next, not a command.
-            TokenKind::Sign("<" | ">" | ">>") => before.extend(last.take().map(|(_, _, text)| text)),
+            TokenKind::Sign("<" | ">" | ">>") => {
+                before.extend(last.take().filter(|_| kind == WordKind::Plain).map(|(_, _, text)| text));
+                kind = WordKind::File;
+            }
             TokenKind::Sign(_) => {
                 before.clear();
                 last = None;
+                kind = WordKind::Plain;
             }
             TokenKind::Word(word) => {
-                before.extend(last.take().map(|(_, _, text)| text));
+                if let Some((_, _, word)) = last.take() {
+                    // A file of the shell's is no word of the command.
+                    before.extend(Some(word).filter(|_| kind == WordKind::Plain));
+                    kind = WordKind::Plain;
+                }
                 let plain = &text[token.span.clone()];
                 let starts_command = before.is_empty() && token.span.end < text.len();
                 if starts_command && KEYWORDS.contains(&plain) && !matches!(plain, "for" | "function" | "return") {
@@ -51,36 +75,31 @@ pub fn completion_context(text: &str) -> CompletionContext {
         }
     }
     match last {
-        Some((start, end, word)) if end == text.len() => finish(text, start, word, before),
-        other => {
-            before.extend(other.map(|(_, _, word)| word));
-            CompletionContext { start: text.len(), word: String::new(), before, variable: false }
+        Some((start, end, word)) if end == text.len() => finish(text, start, word, before, kind),
+        Some((_, _, word)) => {
+            before.extend(Some(word).filter(|_| kind == WordKind::Plain));
+            CompletionContext { start: text.len(), word: String::new(), before, kind: WordKind::Plain }
         }
+        None => CompletionContext { start: text.len(), word: String::new(), before, kind },
     }
 }
 
-fn open_quote(
-    text: &str,
-    from: usize,
-    last: Option<(usize, usize, String)>,
-    mut before: Vec<String>,
-) -> CompletionContext {
-    before.extend(last.map(|(_, _, word)| word));
+fn open_quote(text: &str, from: usize, before: Vec<String>, kind: WordKind) -> CompletionContext {
     let start = from + text[from..].len() - text[from..].trim_start().len();
     let word: String = text[start..].chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
-    finish(text, start, word, before)
+    finish(text, start, word, before, kind)
 }
 
-fn finish(text: &str, start: usize, word: String, before: Vec<String>) -> CompletionContext {
+fn finish(text: &str, start: usize, word: String, before: Vec<String>, kind: WordKind) -> CompletionContext {
     let raw = &text[start..];
     if let Some(dollar) = raw.rfind('$') {
         let name = raw[dollar + 1..].trim_start_matches('{');
         if name.is_empty() || identifier_prefix(name) == Some(name) {
             let start = text.len() - name.len();
-            return CompletionContext { start, word: String::from(name), before, variable: true };
+            return CompletionContext { start, word: String::from(name), before, kind: WordKind::Variable };
         }
     }
-    CompletionContext { start, word, before, variable: false }
+    CompletionContext { start, word, before, kind }
 }
 
 fn literal(word: &Word) -> String {

@@ -22,7 +22,7 @@ mod pattern;
 mod quote;
 mod syntax;
 
-pub use complete::{CompletionContext, Highlight, HighlightKind, completion_context, highlight};
+pub use complete::{CompletionContext, Highlight, HighlightKind, WordKind, completion_context, highlight};
 pub use condition::{PathKind, holds};
 pub use error::ScriptError;
 pub use interpreter::{Command, Ends, Flow, Host, Interpreter};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use command_language::{
-    Command, Ends, Flow, HighlightKind, Host, Interpreter, OutputMode, PathKind, Pattern, completion_context,
+    Command, Ends, Flow, HighlightKind, Host, Interpreter, OutputMode, PathKind, Pattern, WordKind, completion_context,
     highlight, holds, parse, quote,
 };
 use proptest::prelude::*;
@@ -272,24 +272,30 @@ fn conditions() {
 
 #[test]
 fn completion_knows_what_the_cursor_is_in() {
-    let check = |text: &str, start: usize, word: &str, before: &[&str], variable: bool| {
+    use WordKind::*;
+    let check = |text: &str, start: usize, word: &str, before: &[&str], kind: WordKind| {
         let context = completion_context(text);
-        assert_eq!((context.start, context.word.as_str(), context.variable), (start, word, variable), "{text}");
+        assert_eq!((context.start, context.word.as_str(), context.kind), (start, word, kind), "{text}");
         assert_eq!(context.before, before, "{text}");
     };
-    check("", 0, "", &[], false);
-    check("ec", 0, "ec", &[], false);
-    check("cat /fs/di", 4, "/fs/di", &["cat"], false);
-    check("cat -n ", 7, "", &["cat", "-n"], false);
-    check("a; if tr", 6, "tr", &[], false);
-    check("ls | so", 5, "so", &[], false);
-    check("cat 'a b", 4, "a b", &["cat"], false);
-    check("cat a > fi", 8, "fi", &["cat", "a"], false);
-    check("cat a >> /fs/d", 9, "/fs/d", &["cat", "a"], false);
-    check("cat a > f; l", 11, "l", &[], false);
-    check("cat \"a b\"c", 4, "a bc", &["cat"], false);
-    check("echo $na", 6, "na", &["echo"], true);
-    check("echo \"x ${na", 10, "na", &["echo"], true);
+    check("", 0, "", &[], Plain);
+    check("ec", 0, "ec", &[], Plain);
+    check("cat /fs/di", 4, "/fs/di", &["cat"], Plain);
+    check("cat -n ", 7, "", &["cat", "-n"], Plain);
+    check("a; if tr", 6, "tr", &[], Plain);
+    check("ls | so", 5, "so", &[], Plain);
+    check("cat 'a b", 4, "a b", &["cat"], Plain);
+    check("cat a > fi", 8, "fi", &["cat", "a"], File);
+    check("cat a >> /fs/d", 9, "/fs/d", &["cat", "a"], File);
+    check("cat < ", 6, "", &["cat"], File);
+    check("cat < 'a b", 6, "a b", &["cat"], File);
+    check("cat < f -", 8, "-", &["cat"], Plain);
+    check("cat a < f ", 10, "", &["cat", "a"], Plain);
+    check("cat a < f 'b", 10, "b", &["cat", "a"], Plain);
+    check("cat a > f; l", 11, "l", &[], Plain);
+    check("cat \"a b\"c", 4, "a bc", &["cat"], Plain);
+    check("echo $na", 6, "na", &["echo"], Variable);
+    check("echo \"x ${na", 10, "na", &["echo"], Variable);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The parameters of a program's manifest.
 
+use package::arguments::HELP_FLAG;
 use package::{Parameter, ParameterKind, Value};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -154,6 +155,10 @@ fn check_flags(report: &Report, rows: &[Row]) {
             let message = format!("`{}` is not a flag", flag.value);
             let remedy = "write a hyphen and a letter, `-l`, or two and a word, `--long`".to_string();
             report.add(Code::BadFlag, message, &flag.span, "not a flag", remedy);
+        }
+        if flag.value == HELP_FLAG {
+            let message = format!("the flag `{HELP_FLAG}` is taken: it shows a program's help");
+            report.add(Code::BadFlag, message, &flag.span, "every program has it", "give another word".into());
         }
         let before = rows[..index].iter().filter_map(|other| other.flag.as_ref());
         if let Some(first) = before.into_iter().find(|other| other.value == flag.value) {

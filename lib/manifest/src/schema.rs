@@ -3,6 +3,8 @@
 //! A schema accepts whatever the reader accepts; the reader refuses more, because it sees several values at once and
 //! knows contracts and programs. Neighbour: [`crate::shapes`], of which the schemas are made.
 
+use package::arguments::HELP_FLAG;
+
 use crate::shapes::{Key, Kind, LIST_MAX, PROGRAM, Presence, SYSTEM, Shape};
 
 /// Characters of which no line of text has one.
@@ -78,7 +80,10 @@ fn members_of_kind(kind: &Kind) -> Vec<String> {
         Kind::PublicKey => pattern("^[0-9a-fA-F]{64}$"),
         Kind::Revoked => pattern("^([0-9a-fA-F]{16}|[0-9a-fA-F]{64})$"),
         Kind::Module => pattern("^[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*$"),
-        Kind::Flag => pattern("^(-[A-Za-z]|--[A-Za-z][A-Za-z0-9-]+)$"),
+        Kind::Flag => {
+            let taken = object(vec![member("const", text(HELP_FLAG))]);
+            [pattern("^(-[A-Za-z]|--[A-Za-z][A-Za-z0-9-]+)$"), vec![member("not", taken)]].concat()
+        }
         Kind::Range => pattern(r"^(0x[0-9a-fA-F]+|[0-9]+)\+(0x[0-9a-fA-F]+|[0-9]+)$"),
         Kind::Source => {
             let words = object(vec![member("enum", list(&["parent", "stdin", "stdout"].map(text)))]);

@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::expected::is_flag_like;
 use crate::{Manifest, Parameter, ParameterKind};
 
 /// Why the words do not fit the program's parameters. `Display` says what to do.
@@ -56,7 +57,7 @@ pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, Ar
                 };
                 give(manifest, &mut given, index, value)?;
             }
-            None if !flags_end && word.len() > 1 && word.starts_with('-') && word.parse::<i64>().is_err() => {
+            None if !flags_end && is_flag_like(word) => {
                 return Err(error(manifest, format!("there is no option `{word}`")));
             }
             None => {
@@ -96,14 +97,23 @@ fn place(parameter: &Parameter, before: &str) -> String {
     format!("{before}{}", parameter.name.to_ascii_uppercase())
 }
 
-struct Positions {
+/// Whether the word, given alone, asks for help with the program: `-?` and `--help`, and `-h` unless the program has an
+/// option of that name.
+pub fn asks_for_help(manifest: &Manifest, word: &str) -> bool {
+    matches!(word, "-?" | HELP_FLAG) || (word == "-h" && find_flag(manifest, word).is_none())
+}
+
+/// The option that every program has, and that none may have for something else.
+pub const HELP_FLAG: &str = "--help";
+
+pub(crate) struct Positions {
     order: Vec<usize>,
     next: usize,
     last_repeats: bool,
 }
 
 impl Positions {
-    fn new(manifest: &Manifest) -> Positions {
+    pub(crate) fn new(manifest: &Manifest) -> Positions {
         let mut order: Vec<usize> =
             (0..manifest.parameters.len()).filter(|&index| manifest.parameters[index].position.is_some()).collect();
         order.sort_by_key(|&index| manifest.parameters[index].position);
@@ -111,7 +121,7 @@ impl Positions {
         Positions { order, next: 0, last_repeats }
     }
 
-    fn next(&mut self) -> Option<usize> {
+    pub(crate) fn next(&mut self) -> Option<usize> {
         if self.next + 1 == self.order.len() && self.last_repeats {
             return self.order.last().copied();
         }
@@ -120,7 +130,7 @@ impl Positions {
     }
 }
 
-fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'w str>)> {
+pub(crate) fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'w str>)> {
     manifest.parameters.iter().enumerate().find_map(|(index, parameter)| {
         let rest = word.strip_prefix(parameter.flag.as_deref()?)?;
         match rest.strip_prefix('=') {

@@ -27,6 +27,7 @@ mod common_instructions;
 mod container;
 mod device;
 mod error;
+mod expected;
 #[cfg(feature = "verify")]
 mod image;
 #[cfg(feature = "verify")]
@@ -49,6 +50,7 @@ pub use codec::DecodeError;
 pub use container::{Package, SystemImage};
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use error::PackageError;
+pub use expected::{Expected, expected};
 #[cfg(feature = "verify")]
 pub use image::{ContractRecord, Image, ImageSegment, RelocatedSegment, Relocation};
 pub use manifest::{

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{manifest, parameter};
-use package::arguments::{assign, usage};
+use package::arguments::{asks_for_help, assign, usage};
 use package::{Manifest, Parameter, ParameterKind};
 
 /// `list [-l] [--depth N] PATTERN [PATHS...]`
@@ -69,4 +69,15 @@ fn a_duration_is_written_with_its_unit_or_in_milliseconds() {
     for text in ["", "ms", "-1", "+5", "1.5s", "2 s", "5h", "18446744073709551615s"] {
         assert_eq!(parse(text), None, "{text}");
     }
+}
+
+#[test]
+fn every_program_can_be_asked_for_help() {
+    for word in ["-?", "--help", "-h"] {
+        assert!(asks_for_help(&list(), word), "{word}");
+    }
+    assert!(!asks_for_help(&list(), "-l") && !asks_for_help(&list(), "--helper"));
+    let human = Parameter { flag: Some("-h".into()), ..parameter("human", ParameterKind::Boolean) };
+    let with_own = Manifest { parameters: vec![human], ..list() };
+    assert!(!asks_for_help(&with_own, "-h") && asks_for_help(&with_own, "-?"));
 }
