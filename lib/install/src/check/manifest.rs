@@ -187,16 +187,12 @@ impl Check<'_> {
                 self.refuse(Code::RangeImpossible, what, "give ranges that are not empty, of ports below 0x10000");
             }
         }
-        let ports: Vec<_> = devices.iter().flat_map(|device| &device.ports).collect();
-        let memory: Vec<_> = devices.iter().flat_map(|device| &device.memory).collect();
-        for ranges in [ports, memory] {
+        // Two devices of one program may be two views of the same registers; one device has each once.
+        for ranges in devices.iter().flat_map(|device| [&device.ports, &device.memory]) {
             for (index, range) in ranges.iter().enumerate() {
                 if ranges[..index].iter().any(|other| other.overlaps(range)) {
-                    self.refuse(
-                        Code::RangeTwice,
-                        format!("the range {range} is listed twice, or a part of it"),
-                        "list it once",
-                    );
+                    let what = format!("the range {range} is listed twice, or a part of it");
+                    self.refuse(Code::RangeTwice, what, "list it once");
                 }
             }
         }

@@ -116,7 +116,8 @@ fn devices_and_paths(bad: &mut Bad<'_>) {
         manifest.devices.push(DeviceNeed { name: "nothing".into(), ports, ..DeviceNeed::default() });
     });
     bad("the same ports twice", Code::RangeTwice, &|manifest| {
-        manifest.devices = vec![device("one", 0x60), device("two", 0x64)];
+        let ports = vec![AddressRange { base: 0x60, bytes: 8 }, AddressRange { base: 0x64, bytes: 8 }];
+        manifest.devices.push(DeviceNeed { name: "twice".into(), ports, ..DeviceNeed::default() });
     });
     let provide = |manifest: &mut Manifest, path: &str, side| {
         manifest.contracts.push(contract("Echo", side));
