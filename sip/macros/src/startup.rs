@@ -210,6 +210,8 @@ fn endpoint_type(program: &Program, slot: &EndpointSlot) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proc_macro2::{TokenStream, TokenTree};
+
     use super::emit;
 
     const MANIFEST: &str = r#"
@@ -337,5 +339,45 @@ mod tests {
         ] {
             assert!(squeezed(&code).contains(&squeezed(part)), "{part}\nis not in\n{code}");
         }
+    }
+
+    /// The code of a block of the page about reflection.
+    fn block<'a>(page: &'a str, language: &str, beginning: &str) -> &'a str {
+        let mut blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
+        let found = blocks.find(|(name, code)| *name == language && code.starts_with(beginning));
+        found.unwrap_or_else(|| panic!("the page has no block of {language} that begins with {beginning}")).1
+    }
+
+    /// Its tokens, but for documentation, with a space between any two.
+    fn tokens(code: TokenStream) -> String {
+        let mut out = String::new();
+        let mut rest = code.into_iter().peekable();
+        while let Some(token) = rest.next() {
+            let is_hash = matches!(&token, TokenTree::Punct(hash) if hash.as_char() == '#');
+            if is_hash && matches!(rest.peek(), Some(TokenTree::Group(group)) if group.to_string().starts_with("[doc"))
+            {
+                rest.next();
+                continue;
+            }
+            match token {
+                TokenTree::Group(group) => out.push_str(&format!("{:?} {}", group.delimiter(), tokens(group.stream()))),
+                token => out.push_str(&token.to_string()),
+            }
+            out.push(' ');
+        }
+        out
+    }
+
+    #[test]
+    fn the_page_about_reflection_shows_what_is_generated() {
+        let page = include_str!("../../../docs/reflection.md");
+        let head =
+            "[program]\nname = \"sound\"\nversion = \"0.1.0\"\nabi = 1\ncategory = \"driver\"\nsummary = \"sound\"\n";
+        let text = format!("{head}{}", block(page, "toml", "[[device]]"));
+        let program = manifest::program("manifest.toml", &text, None).unwrap_or_else(|errors| panic!("{errors}"));
+        let generated = tokens(emit(&program).expect("the manifest is right"));
+        let shown: TokenStream = block(page, "rust", "pub struct Sound").parse().expect("the block is Rust");
+        let shown = tokens(shown);
+        assert!(generated.contains(&shown), "{shown}\nis not in\n{generated}");
     }
 }
