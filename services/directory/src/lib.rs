@@ -1,6 +1,7 @@
 //! The directory service: one tree of names, in which clients bind to providers.
 //!
-//! Key types: [`tree::Tree`] (what the names are), `server` (the message loops), [`rules::Rules`] (who may).
+//! Key types: [`tree::Tree`] (what the names are), `server` (the message loops), [`access::Access`] (who may: the
+//! [`rules::Rules`] of the system, then the lists of names).
 //! Each client is a task of its own on one thread, so that a slow provider holds up only those who wait for it.
 //! Deliberately not here: any knowledge of files, disks or consoles, and starting anything.
 #![no_std]
@@ -8,9 +9,11 @@
 
 extern crate alloc;
 
+pub mod access;
 pub mod link;
 pub mod rules;
 mod server;
+mod shared;
 pub mod tree;
 pub mod watchers;
 
@@ -36,14 +39,22 @@ pub fn main(startup: Startup) -> i32 {
             return 1;
         }
     };
-    let rules = match rules::Rules::new(&system, &startup.register) {
+    let rules = match rules::Rules::new(&system, &startup.register, &startup.set_acl) {
         Ok(rules) => rules,
         Err(error) => {
             contracts::report::error(format_args!("a rule of access cannot be read: {error}"));
             return 1;
         }
     };
-    let shared = Rc::new(server::Shared::new(rules));
+    let access = access::Access::new(rules);
+    let first_lists = match access.first_lists(&startup.acl) {
+        Ok(lists) => lists,
+        Err(error) => {
+            contracts::report::error(format_args!("an access control list cannot be read: {error}"));
+            return 1;
+        }
+    };
+    let shared = Rc::new(shared::Shared::new(access, first_lists));
     for folder in FOLDERS {
         shared.make_folder(folder);
     }

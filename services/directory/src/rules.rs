@@ -21,6 +21,8 @@ pub struct Rules {
     root: String,
     binds: Vec<Rule>,
     registrars: Vec<Rule>,
+    /// Who may set the lists of names without being able to change the names.
+    keepers: Vec<Rule>,
     /// Every pattern of principals in the rules, once.
     patterns: Vec<Pattern>,
     /// Which of the patterns match a principal, by bits, [`AT_ONCE`] patterns a list.
@@ -36,22 +38,24 @@ struct Rule {
 /// A rule that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleError {
-    /// A line of the parameter `register` is not `WHO PATH`.
+    /// A line of the parameter `register` or `set-acl` is not `WHO PATH`.
     NotALine(String),
     /// The pattern of principals is none.
     BadPattern(String, PatternError),
 }
 
 impl Rules {
-    /// The rules of a system, with lines `WHO PATH` (patterns both) of those who may change names.
+    /// The rules of a system, with lines `WHO PATH` (patterns both) of those who may change names, and of those who may
+    /// set their lists.
     ///
     /// # Errors
     /// One of them cannot be read.
-    pub fn new(system: &SystemManifest, register: &[String]) -> Result<Rules, RuleError> {
+    pub fn new(system: &SystemManifest, register: &[String], set_lists: &[String]) -> Result<Rules, RuleError> {
         let mut rules = Rules {
             root: system.root.clone(),
             binds: Vec::new(),
             registrars: Vec::new(),
+            keepers: Vec::new(),
             patterns: Vec::new(),
             cache: RefCell::new(DecisionCache::new()),
         };
@@ -59,13 +63,19 @@ impl Rules {
             let who = rules.numbered(&bind.who)?;
             rules.binds.push(Rule { who, path: bind.path.clone() });
         }
-        for line in register {
+        rules.registrars = rules.lines(register)?;
+        rules.keepers = rules.lines(set_lists)?;
+        Ok(rules)
+    }
+
+    fn lines(&mut self, lines: &[String]) -> Result<Vec<Rule>, RuleError> {
+        let read = |line: &String| {
             // Patterns of principals may have spaces, those of paths begin with a slash.
             let (who, path) = line.rsplit_once(" /").ok_or_else(|| RuleError::NotALine(line.clone()))?;
-            let who = rules.numbered(who.trim())?;
-            rules.registrars.push(Rule { who, path: alloc::format!("/{}", path.trim()) });
-        }
-        Ok(rules)
+            let who = self.numbered(who.trim())?;
+            Ok(Rule { who, path: alloc::format!("/{}", path.trim()) })
+        };
+        lines.iter().map(read).collect()
     }
 
     fn numbered(&mut self, who: &str) -> Result<usize, RuleError> {
@@ -84,6 +94,11 @@ impl Rules {
     /// Whether the principal may register, link and take out this absolute path.
     pub fn may_change(&self, principal: &str, path: &str) -> bool {
         self.is_root(principal) || self.allows(&self.registrars, principal, path)
+    }
+
+    /// Whether the principal may set the list of this absolute path, beside those who may change the name.
+    pub fn may_set_list(&self, principal: &str, path: &str) -> bool {
+        self.allows(&self.keepers, principal, path)
     }
 
     fn allows(&self, rules: &[Rule], principal: &str, path: &str) -> bool {
@@ -140,7 +155,7 @@ mod tests {
     fn rules() -> Rules {
         let system = system();
         let register = ["tester.singularity /tmp/**".into(), "shell.singularity + tester.singularity /new/*".into()];
-        Rules::new(&system, &register).unwrap()
+        Rules::new(&system, &register, &["..setacl.singularity /new/**".into()]).unwrap()
     }
 
     #[test]
@@ -158,6 +173,9 @@ mod tests {
         assert!(rules().may_change("tester.singularity", "/tmp/x"));
         assert!(!rules().may_change("tester.singularity", "/dev/x"));
         assert!(rules().may_change("shell.singularity + tester.singularity", "/new/x"));
+        assert!(rules().may_set_list("shell.singularity + setacl.singularity", "/new/x"));
+        assert!(!rules().may_change("shell.singularity + setacl.singularity", "/new/x"));
+        assert!(!rules().may_set_list("shell.singularity + setacl.singularity", "/dev/x"));
         assert!(!rules().may_change("service-manager.singularity + cat.singularity", "/dev/x"));
     }
 
@@ -166,7 +184,7 @@ mod tests {
         let bind = |number| Bind { who: format!("p{number}.singularity"), path: format!("/n/{number}") };
         let mut system = system();
         system.binds = (0..150).map(bind).collect();
-        let rules = Rules::new(&system, &[]).unwrap();
+        let rules = Rules::new(&system, &[], &[]).unwrap();
         for number in 0..150 {
             let who = format!("p{number}.singularity");
             assert!(rules.may_bind(&who, &format!("/n/{number}")));
@@ -178,10 +196,10 @@ mod tests {
     fn a_rule_that_cannot_be_read_is_told() {
         let mut system = system();
         for (line, words) in [("tester.singularity", "is not `WHO PATH`"), ("the tester /tmp", "no part of a ` + `")] {
-            let error = Rules::new(&system, &[line.into()]).err().expect(line);
+            let error = Rules::new(&system, &[], &[line.into()]).err().expect(line);
             assert!(error.to_string().contains(words), "{error}");
         }
         system.binds = Vec::from([Bind { who: "".into(), path: "/".into() }]);
-        assert!(matches!(Rules::new(&system, &[]), Err(RuleError::BadPattern(..))));
+        assert!(matches!(Rules::new(&system, &[], &[]), Err(RuleError::BadPattern(..))));
     }
 }

@@ -3,97 +3,20 @@
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
-use core::cell::RefCell;
 
 use contracts::directory::{self, NameError, NodeAttributes, NodeKind, states};
+use contracts::directory_page;
 use contracts::namespace_events::Change;
 use contracts::service_provider::{self, ConnectError};
-use contracts::{directory_page, path};
-use principal::Rights;
+use principal::{Right, Rights};
 use sip::channel::{AnyEndpoint, TypedEndpoint};
 use sip::exheap::{ExVec, Lent};
 
 use crate::link::ProviderLink;
-use crate::rules::Rules;
-use crate::tree::{Listed, NodeId, Resolved, Tree};
-use crate::watchers::Watchers;
+use crate::shared::{Shared, Target, text};
+use crate::tree::{Listed, NodeId, Tree};
 
 type Client = directory::Exp<states::Ready>;
-
-/// What all clients share.
-pub struct Shared {
-    tree: RefCell<Tree<ProviderLink>>,
-    watchers: Watchers,
-    rules: Rules,
-}
-
-/// Where a bind goes.
-enum Target {
-    Folder(NodeId),
-    Provider { link: ProviderLink, node: NodeId, path: Option<String>, rest: usize },
-}
-
-impl Shared {
-    /// An empty tree under these rules.
-    pub fn new(rules: Rules) -> Shared {
-        Shared { tree: RefCell::new(Tree::new()), watchers: Watchers::default(), rules }
-    }
-
-    /// Makes a folder at start.
-    pub fn make_folder(&self, path: &str) {
-        // An empty tree has room for it.
-        let _ = self.tree.borrow_mut().create_folder(Tree::<ProviderLink>::ROOT, path);
-    }
-
-    /// Where the path leads, if the principal may bind to what is there.
-    fn find(&self, root: NodeId, asked: &[u8], principal: &str) -> Result<Target, NameError> {
-        let tree = self.tree.borrow();
-        match tree.resolve(root, text(asked)?)? {
-            Resolved::Folder(node) => {
-                self.allow_bind(principal, &tree.path_of(node))?;
-                Ok(Target::Folder(node))
-            }
-            Resolved::Provider { provider, node, path, rest } => {
-                let mut full = tree.path_of(node);
-                if rest < path.len() {
-                    full = path::join(&full, &path[rest..]);
-                }
-                self.allow_bind(principal, &full)?;
-                let path = match path {
-                    alloc::borrow::Cow::Borrowed(_) => None,
-                    alloc::borrow::Cow::Owned(path) => Some(path),
-                };
-                Ok(Target::Provider { link: provider, node, path, rest })
-            }
-        }
-    }
-
-    fn allow_bind(&self, principal: &str, path: &str) -> Result<(), NameError> {
-        if self.rules.may_bind(principal, path) { Ok(()) } else { Err(NameError::NotPermitted) }
-    }
-
-    /// Does a change of names that the principal may make, and tells of it.
-    fn change(
-        &self,
-        root: NodeId,
-        asked: &[u8],
-        principal: &str,
-        change: Change,
-        make: impl FnOnce(&mut Tree<ProviderLink>, &str) -> Result<Option<ProviderLink>, NameError>,
-    ) -> Result<(), NameError> {
-        let asked = text(asked)?;
-        let full = self.tree.borrow().place_of(root, asked)?;
-        if !self.rules.may_change(principal, &full) {
-            return Err(NameError::NotPermitted);
-        }
-        let replaced = make(&mut self.tree.borrow_mut(), asked)?;
-        if let Some(link) = replaced {
-            link.gone();
-        }
-        self.watchers.changed(change, &full);
-        Ok(())
-    }
-}
 
 /// Serves one client of the folder `root` until it closes its end.
 pub async fn serve(shared: Rc<Shared>, root: NodeId, mut client: Client) {
@@ -107,14 +30,14 @@ pub async fn serve(shared: Rc<Shared>, root: NodeId, mut client: Client) {
                 let make = |tree: &mut Tree<ProviderLink>, path: &str| {
                     tree.register(root, path, scope, &who, link).map(|(_, replaced)| replaced)
                 };
-                match shared.change(root, &path, &who, Change::Registered, make) {
+                match shared.change(root, &path, &who, Right::Register, Change::Registered, make) {
                     Ok(()) => next.done(),
                     Err(error) => next.failed(error),
                 }
             }
             ExpReady::Deregister { path, next } => {
                 let make = |tree: &mut Tree<ProviderLink>, path: &str| tree.remove(root, path);
-                match shared.change(root, &path, &principal(&next), Change::Removed, make) {
+                match shared.change(root, &path, &principal(&next), Right::Write, Change::Removed, make) {
                     Ok(()) => next.done(),
                     Err(error) => next.failed(error),
                 }
@@ -123,14 +46,14 @@ pub async fn serve(shared: Rc<Shared>, root: NodeId, mut client: Client) {
                 let make = |tree: &mut Tree<ProviderLink>, path: &str| {
                     text(&target).and_then(|target| tree.link(root, path, target)).map(|_| None)
                 };
-                match shared.change(root, &path, &principal(&next), Change::Linked, make) {
+                match shared.change(root, &path, &principal(&next), Right::Write, Change::Linked, make) {
                     Ok(()) => next.done(),
                     Err(error) => next.failed(error),
                 }
             }
             ExpReady::CreateDirectory { path, next } => {
                 let make = |tree: &mut Tree<ProviderLink>, path: &str| tree.create_folder(root, path).map(|_| None);
-                match shared.change(root, &path, &principal(&next), Change::DirectoryCreated, make) {
+                match shared.change(root, &path, &principal(&next), Right::Write, Change::DirectoryCreated, make) {
                     Ok(()) => next.done(),
                     Err(error) => next.failed(error),
                 }
@@ -149,18 +72,22 @@ pub async fn serve(shared: Rc<Shared>, root: NodeId, mut client: Client) {
                 Err(error) => next.failed(error),
             },
             ExpReady::Enumerate { path, cursor, page, next } => enumerate(&shared, root, &path, cursor, page, next),
-            ExpReady::GetAttributes { path, next } => {
-                match text(&path).and_then(|path| shared.tree.borrow().look(root, path)) {
-                    Ok(found) => next.attributes(found.kind, attributes(&found)),
-                    Err(error) => next.failed(error),
-                }
-            }
-            ExpReady::ReadLink { path, next } => match link_target(&shared, root, &path) {
+            ExpReady::GetAttributes { path, next } => match shared.look(root, &path, &principal(&next)) {
+                Ok(found) => next.attributes(found.kind, attributes(&found)),
+                Err(error) => next.failed(error),
+            },
+            ExpReady::ReadLink { path, next } => match link_target(&shared, root, &path, &principal(&next)) {
                 Ok(target) => next.target(target),
                 Err(error) => next.failed(error),
             },
-            ExpReady::SetAcl { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::GetAcl { next, .. } => next.failed(NameError::NotSupported),
+            ExpReady::SetAcl { path, acl, next } => match shared.set_list(root, &path, &principal(&next), &acl) {
+                Ok(()) => next.done(),
+                Err(error) => next.failed(error),
+            },
+            ExpReady::GetAcl { path, next } => match list(&shared, root, &path, &principal(&next)) {
+                Ok((acl, from)) => next.acl(acl, from),
+                Err(error) => next.failed(error),
+            },
             ExpReady::ChannelClosed(_) => return,
         };
     }
@@ -220,8 +147,7 @@ async fn connect(
         }
         service_provider::ImpReadyAfterConnect::ChannelClosed(_) => {
             link.gone();
-            let full = shared.tree.borrow().path_of(node);
-            shared.watchers.changed(Change::Unavailable, &full);
+            shared.tell(Change::Unavailable, node);
             client.failed(NameError::Unavailable)
         }
     }
@@ -234,11 +160,7 @@ fn subscribe(
     events: contracts::namespace_events::Exp<contracts::namespace_events::states::Ready>,
     client: &directory::Exp<states::ReadyAfterNotify>,
 ) -> Result<(), NameError> {
-    let view = shared.tree.borrow().path_of(root);
-    let prefix = path::join(&view, text(path)?);
-    shared.allow_bind(&principal(client), &prefix)?;
-    let task = shared.watchers.add(view, prefix, events).map_err(|_| NameError::Exhausted)?;
-    sip::executor::spawn(task);
+    sip::executor::spawn(shared.subscribe(root, path, principal(client), events)?);
     Ok(())
 }
 
@@ -250,7 +172,7 @@ fn enumerate(
     mut page: Lent<ExVec<u8>>,
     client: directory::Exp<states::ReadyAfterEnumerate>,
 ) -> Client {
-    match fill_page(shared, root, path, cursor, &mut page) {
+    match fill_page(shared, root, path, cursor, &principal(&client), &mut page) {
         Ok((bytes, cursor, more)) => client.page(page, bytes as u32, cursor, more),
         Err(error) => client.not_enumerated(page, error),
     }
@@ -263,13 +185,11 @@ fn fill_page(
     root: NodeId,
     path: &[u8],
     cursor: u64,
+    principal: &str,
     page: &mut [u8],
 ) -> Result<(usize, u64, bool), NameError> {
-    let tree = shared.tree.borrow();
-    let folder = match tree.resolve(root, text(path)?)? {
-        Resolved::Folder(node) => node,
-        Resolved::Provider { .. } => return Err(NameError::NotSupported),
-    };
+    let tree = shared.tree();
+    let folder = shared.folder_to_read(&tree, root, path, principal)?;
     let after = match cursor {
         0 => None,
         number => Some(tree.name_numbered(number).ok_or(NameError::NotFound)?),
@@ -307,14 +227,22 @@ fn attributes(found: &Listed<ProviderLink>) -> NodeAttributes {
     }
 }
 
-fn link_target(shared: &Shared, root: NodeId, path: &[u8]) -> Result<ExVec<u8>, NameError> {
-    let tree = shared.tree.borrow();
-    let target = tree.link_target(root, text(path)?)?;
-    contracts::namespace::block(target).map_err(|_| NameError::Exhausted)
+fn link_target(shared: &Shared, root: NodeId, path: &[u8], principal: &str) -> Result<ExVec<u8>, NameError> {
+    let link = shared.look(root, path, principal)?.node;
+    contracts::namespace::block(shared.tree().link_target(link)?).map_err(|_| NameError::Exhausted)
 }
 
-fn text(bytes: &[u8]) -> Result<&str, NameError> {
-    core::str::from_utf8(bytes).map_err(|_| NameError::BadPath)
+/// The list that decides about a name, and whose it is; both are empty where none does.
+fn list(shared: &Shared, root: NodeId, path: &[u8], principal: &str) -> Result<(ExVec<u8>, ExVec<u8>), NameError> {
+    let node = shared.look(root, path, principal)?.node;
+    let tree = shared.tree();
+    let (acl, from) = match tree.list_of(node) {
+        None => Default::default(),
+        Some((own, list)) if own == node => (list.text(), String::from_utf8_lossy(path).into_owned()),
+        Some((above, list)) => (list.text(), tree.path_of(above)),
+    };
+    let block = |text: &str| contracts::namespace::block(text).map_err(|_| NameError::Exhausted);
+    Ok((block(&acl)?, block(&from)?))
 }
 
 /// Who speaks at the other end; where the kernel cannot say, somebody whom no rule knows.

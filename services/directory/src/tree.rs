@@ -1,15 +1,19 @@
 //! The tree of names: folders, providers, links, and how a path is resolved in it.
 //!
-//! Key types: [`Tree`], [`Resolved`]. `P` is whatever reaches a provider; the tree only keeps it.
+//! Key types: [`Tree`], [`Resolved`], [`Place`]. `P` is whatever reaches a provider; the tree only keeps it, and the
+//! access control lists of its names. Who resolves a path is asked at each folder on the way.
 //! Deliberately not here: channels, principals, and who may do what.
 
 use alloc::borrow::Cow;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use contracts::directory::{NameError, NodeKind, ProviderScope};
 use contracts::path;
+
+use crate::access::List;
 
 /// Symbolic links that one resolution follows at most.
 pub const LINK_LIMIT: usize = 16;
@@ -65,6 +69,8 @@ struct Node<P> {
     parent: NodeId,
     name: String,
     body: Body<P>,
+    /// Its own access control list.
+    list: Option<Rc<List>>,
 }
 
 struct Slot<P> {
@@ -79,6 +85,19 @@ pub struct Tree<P> {
     slots: Vec<Slot<P>>,
     /// The oldest is used first, so that what was taken out is remembered for a while.
     free: VecDeque<u32>,
+    /// Nodes that have a list of their own.
+    lists: usize,
+    /// Lists that names have from when they are made on, by absolute path.
+    first_lists: Vec<(String, Rc<List>)>,
+}
+
+/// Where a request to change a name is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The absolute path of the name, with links on the way followed.
+    pub path: String,
+    /// The name's node or, where it is not there yet, the nearest folder above it that is.
+    pub nearest: NodeId,
 }
 
 impl NodeId {
@@ -94,22 +113,54 @@ impl<P: Clone> Tree<P> {
 
     /// A tree with nothing but its root.
     pub fn new() -> Tree<P> {
-        let root = Node { parent: Self::ROOT, name: String::new(), body: Body::Folder(BTreeMap::new()) };
+        let root = Node { parent: Self::ROOT, name: String::new(), body: Body::Folder(BTreeMap::new()), list: None };
         Tree {
             slots: Vec::from([Slot { generation: 0, node: Some(root), removed: String::new() }]),
             free: VecDeque::new(),
+            lists: 0,
+            first_lists: Vec::new(),
+        }
+    }
+
+    /// Gives names lists from when they are made on, by absolute path; for a tree with nothing but its root.
+    pub fn with_first_lists(mut self, lists: Vec<(String, Rc<List>)>) -> Tree<P> {
+        self.first_lists = lists;
+        self.give_first_list(Self::ROOT);
+        self
+    }
+
+    fn give_first_list(&mut self, node: NodeId) {
+        if self.first_lists.is_empty() {
+            return;
+        }
+        let path = self.path_of(node);
+        let list = self.first_lists.iter().find(|(of, _)| *of == path).map(|(_, list)| Rc::clone(list));
+        if list.is_some() {
+            // The node is there: it was just made.
+            let _ = self.set_list(node, list);
         }
     }
 
     /// Where a path leads, seen from a folder. Links are followed, also the last one.
     pub fn resolve<'a>(&self, start: NodeId, asked: &'a str) -> Result<Resolved<'a, P>, NameError> {
+        self.resolve_past(start, asked, &mut |_| Ok(()))
+    }
+
+    /// Like [`resolve`](Tree::resolve); `pass` is asked of each folder whose names are looked at, and of a provider to
+    /// which a part of the path is left, and its error is the answer.
+    pub fn resolve_past<'a>(
+        &self,
+        start: NodeId,
+        asked: &'a str,
+        pass: &mut Pass<'_>,
+    ) -> Result<Resolved<'a, P>, NameError> {
         if !path::is_valid(asked) {
             return Err(NameError::BadPath);
         }
         let mut path = Cow::Borrowed(asked);
         let mut folder = start;
         for _ in 0..=LINK_LIMIT {
-            match self.walk(folder, &path)? {
+            match self.walk(folder, &path, pass)? {
                 Walk::Folder(node) => return Ok(Resolved::Folder(node)),
                 Walk::Provider { provider, node, rest } => {
                     return Ok(Resolved::Provider { provider, node, path, rest });
@@ -127,7 +178,7 @@ impl<P: Clone> Tree<P> {
         Err(NameError::TooManyLinks)
     }
 
-    fn walk<'t>(&'t self, start: NodeId, path: &str) -> Result<Walk<'t, P>, NameError> {
+    fn walk<'t>(&'t self, start: NodeId, path: &str, pass: &mut Pass<'_>) -> Result<Walk<'t, P>, NameError> {
         let mut node = start;
         let mut rest = skip_slashes(path, 0);
         while rest < path.len() {
@@ -138,6 +189,7 @@ impl<P: Clone> Tree<P> {
                 continue;
             }
             let names = self.names(node)?;
+            pass(node)?;
             node = *names.get(part).ok_or(NameError::NotFound)?;
             match &self.node(node)?.body {
                 Body::Folder(_) => {}
@@ -145,6 +197,9 @@ impl<P: Clone> Tree<P> {
                     return Err(NameError::NotADirectory);
                 }
                 Body::Provider { provider, .. } => {
+                    if rest < path.len() {
+                        pass(node)?;
+                    }
                     return Ok(Walk::Provider { provider: provider.clone(), node, rest });
                 }
                 Body::Link { start, target } => return Ok(Walk::Link { start: *start, target, rest }),
@@ -213,7 +268,7 @@ impl<P: Clone> Tree<P> {
 
     /// Takes a registration, link or empty folder out. Gives what reached its provider.
     pub fn remove(&mut self, start: NodeId, path: &str) -> Result<Option<P>, NameError> {
-        let (folder, name) = self.parent_of(start, path)?;
+        let (folder, name) = self.parent_of(start, path, &mut |_| Ok(()))?;
         let node = *self.names(folder)?.get(name).ok_or(NameError::NotFound)?;
         if matches!(&self.node(node)?.body, Body::Folder(names) if !names.is_empty()) {
             return Err(NameError::IsADirectory);
@@ -221,6 +276,7 @@ impl<P: Clone> Tree<P> {
         if let Body::Folder(names) = &mut self.node_mut(folder)?.body {
             names.remove(name);
         }
+        self.set_list(node, None)?;
         let slot = &mut self.slots[node.index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push_back(node.index);
@@ -235,18 +291,23 @@ impl<P: Clone> Tree<P> {
 
     /// What stands at a name; a link at the end is not followed.
     pub fn look(&self, start: NodeId, path: &str) -> Result<Listed<P>, NameError> {
+        self.look_past(start, path, &mut |_| Ok(()))
+    }
+
+    /// Like [`look`](Tree::look), asking `pass` as [`resolve_past`](Tree::resolve_past) does.
+    pub fn look_past(&self, start: NodeId, path: &str, pass: &mut Pass<'_>) -> Result<Listed<P>, NameError> {
         if path::parts(path).next().is_none() {
             let node = self.node(start)?;
             return Ok(self.listed(&node.name, start));
         }
-        let (folder, name) = self.parent_of(start, path)?;
+        let (folder, name) = self.parent_of(start, path, pass)?;
+        pass(folder)?;
         let node = *self.names(folder)?.get(name).ok_or(NameError::NotFound)?;
         Ok(self.listed(name, node))
     }
 
-    /// Where the link at a name leads.
-    pub fn link_target(&self, start: NodeId, path: &str) -> Result<&str, NameError> {
-        let node = self.look(start, path)?.node;
+    /// Where the link leads that this node is.
+    pub fn link_target(&self, node: NodeId) -> Result<&str, NameError> {
         match &self.node(node)?.body {
             Body::Link { target, .. } => Ok(target),
             _ => Err(NameError::NotSupported),
@@ -277,25 +338,75 @@ impl<P: Clone> Tree<P> {
         }
     }
 
-    /// The absolute path of the name that a request to change `path` is about, with links on the way followed:
-    /// what access is decided by. Folders that are not there yet count as made.
-    pub fn place_of(&self, start: NodeId, path: &str) -> Result<String, NameError> {
+    /// The name that a request to change `path` is about, with links on the way followed: what access is decided by.
+    /// Folders that are not there yet count as made. Asks `pass` as [`resolve_past`](Tree::resolve_past) does.
+    pub fn place_of(&self, start: NodeId, path: &str, pass: &mut Pass<'_>) -> Result<Place, NameError> {
         let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
         if !path::is_valid(path) || name == "." {
             return Err(NameError::BadPath);
         }
-        let mut place = self.path_of(start);
+        let mut place = Place { path: self.path_of(start), nearest: start };
         let mut at = Some(start);
         for part in path::parts(folder) {
-            at = match at.map(|node| self.resolve(node, part)) {
+            at = match at.map(|node| self.resolve_past(node, part, pass)) {
                 Some(Ok(Resolved::Folder(node))) => Some(node),
                 Some(Ok(Resolved::Provider { .. })) => return Err(NameError::NotSupported),
                 Some(Err(NameError::NotFound)) | None => None,
                 Some(Err(error)) => return Err(error),
             };
-            place = at.map_or_else(|| path::join(&place, part), |node| self.path_of(node));
+            match at {
+                Some(node) => place = Place { path: self.path_of(node), nearest: node },
+                None => place.path = path::join(&place.path, part),
+            }
         }
-        Ok(path::join(&place, name))
+        if let Some(folder) = at {
+            pass(folder)?;
+            place.nearest = self.names(folder)?.get(name).copied().unwrap_or(folder);
+        }
+        place.path = path::join(&place.path, name);
+        Ok(place)
+    }
+
+    /// Whether any name has an access control list.
+    pub fn has_lists(&self) -> bool {
+        self.lists > 0
+    }
+
+    /// The list that decides about a node, and whose own it is: the node's, or that of the nearest folder above.
+    pub fn list_of(&self, node: NodeId) -> Option<(NodeId, &Rc<List>)> {
+        if !self.has_lists() {
+            return None;
+        }
+        let mut at = node;
+        loop {
+            let found = self.node(at).ok()?;
+            match &found.list {
+                Some(list) => return Some((at, list)),
+                None if at == Self::ROOT => return None,
+                None => at = found.parent,
+            }
+        }
+    }
+
+    /// Gives a node a list of its own, or none. Gives the one that it had.
+    pub fn set_list(&mut self, node: NodeId, list: Option<Rc<List>>) -> Result<Option<Rc<List>>, NameError> {
+        let more = usize::from(list.is_some());
+        let old = core::mem::replace(&mut self.node_mut(node)?.list, list);
+        self.lists = self.lists + more - usize::from(old.is_some());
+        Ok(old)
+    }
+
+    /// Whether a node is a provider of all below it.
+    pub fn is_mount(&self, node: NodeId) -> bool {
+        matches!(self.node(node).map(|found| &found.body), Ok(Body::Provider { scope: ProviderScope::Subtree, .. }))
+    }
+
+    /// Who put the provider there that this node is.
+    pub fn registrar_of(&self, node: NodeId) -> Option<&str> {
+        match &self.node(node).ok()?.body {
+            Body::Provider { registrar, .. } => Some(registrar),
+            _ => None,
+        }
     }
 
     fn listed(&self, name: &str, node: NodeId) -> Listed<P> {
@@ -330,12 +441,12 @@ impl<P: Clone> Tree<P> {
     }
 
     /// The folder that a path's last part lies in, and that part. Links on the way are followed.
-    fn parent_of<'a>(&self, start: NodeId, path: &'a str) -> Result<(NodeId, &'a str), NameError> {
+    fn parent_of<'a>(&self, start: NodeId, path: &'a str, pass: &mut Pass<'_>) -> Result<(NodeId, &'a str), NameError> {
         let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
         if !path::is_valid(path) || name == "." {
             return Err(NameError::BadPath);
         }
-        match self.resolve(start, folder)? {
+        match self.resolve_past(start, folder, pass)? {
             Resolved::Folder(node) => Ok((node, name)),
             Resolved::Provider { .. } => Err(NameError::NotSupported),
         }
@@ -366,7 +477,7 @@ impl<P: Clone> Tree<P> {
         if self.slots.len() - self.free.len() >= NAME_LIMIT {
             return Err(NameError::Exhausted);
         }
-        let node = Node { parent: folder, name: name.into(), body };
+        let node = Node { parent: folder, name: name.into(), body, list: None };
         let id = match self.free.pop_front() {
             Some(index) => {
                 let slot = &mut self.slots[index as usize];
@@ -382,6 +493,7 @@ impl<P: Clone> Tree<P> {
         if let Body::Folder(names) = &mut self.node_mut(folder)?.body {
             names.insert(name.into(), id);
         }
+        self.give_first_list(id);
         Ok(id)
     }
 }
@@ -391,6 +503,9 @@ impl<P: Clone> Default for Tree<P> {
         Tree::new()
     }
 }
+
+/// Who is asked at each folder on the way.
+pub type Pass<'p> = dyn FnMut(NodeId) -> Result<(), NameError> + 'p;
 
 enum Walk<'t, P> {
     Folder(NodeId),
@@ -403,91 +518,4 @@ fn skip_slashes(path: &str, from: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Names = Tree<&'static str>;
-
-    fn provider_at(tree: &Names, path: &str) -> Result<(&'static str, String), NameError> {
-        match tree.resolve(Names::ROOT, path)? {
-            Resolved::Provider { provider, path, rest, .. } => Ok((provider, path[rest..].into())),
-            Resolved::Folder(_) => Ok(("folder", String::new())),
-        }
-    }
-
-    fn sample() -> Names {
-        let mut tree = Names::new();
-        tree.register(Names::ROOT, "/dev/disk0", ProviderScope::Name, "manager", "disk").unwrap();
-        tree.register(Names::ROOT, "/fs/disk0", ProviderScope::Subtree, "manager", "ext2").unwrap();
-        tree
-    }
-
-    #[test]
-    fn the_rest_of_a_path_is_the_providers() {
-        let tree = sample();
-        assert_eq!(provider_at(&tree, "/fs/disk0/a//b.txt"), Ok(("ext2", "a//b.txt".into())));
-        assert_eq!(provider_at(&tree, "fs//disk0/"), Ok(("ext2", String::new())));
-        assert_eq!(provider_at(&tree, "/dev/disk0"), Ok(("disk", String::new())));
-        assert_eq!(provider_at(&tree, "/dev/disk0/x"), Err(NameError::NotADirectory));
-        assert_eq!(provider_at(&tree, "/dev/disk1"), Err(NameError::NotFound));
-        assert_eq!(provider_at(&tree, "/"), Ok(("folder", String::new())));
-        assert_eq!(provider_at(&tree, "/fs/../dev"), Err(NameError::BadPath));
-    }
-
-    #[test]
-    fn links_are_followed_up_to_a_limit() {
-        let mut tree = sample();
-        tree.link(Names::ROOT, "/data", "/fs/disk0/data").unwrap();
-        assert_eq!(provider_at(&tree, "/data/x"), Ok(("ext2", "data/x".into())));
-        tree.link(Names::ROOT, "/dev/first", "disk0").unwrap();
-        assert_eq!(provider_at(&tree, "/dev/first"), Ok(("disk", String::new())));
-        tree.link(Names::ROOT, "/a", "/b").unwrap();
-        tree.link(Names::ROOT, "/b", "/a").unwrap();
-        assert_eq!(provider_at(&tree, "/a"), Err(NameError::TooManyLinks));
-        assert_eq!(tree.link_target(Names::ROOT, "/a"), Ok("/b"));
-        assert_eq!(tree.look(Names::ROOT, "/a").unwrap().kind, NodeKind::Link);
-    }
-
-    #[test]
-    fn a_link_made_in_a_part_of_the_tree_stays_in_it() {
-        let mut tree = sample();
-        let part = tree.create_folder(Names::ROOT, "/part").unwrap();
-        tree.register(part, "inner", ProviderScope::Name, "x", "inner").unwrap();
-        tree.link(part, "/link", "/inner").unwrap();
-        assert_eq!(provider_at(&tree, "/part/link"), Ok(("inner", String::new())));
-    }
-
-    #[test]
-    fn only_the_registrar_registers_again() {
-        let mut tree = sample();
-        let again = tree.register(Names::ROOT, "/dev/disk0", ProviderScope::Name, "manager", "disk again");
-        assert_eq!(again.unwrap().1, Some("disk"));
-        assert_eq!(provider_at(&tree, "/dev/disk0"), Ok(("disk again", String::new())));
-        let other = tree.register(Names::ROOT, "/dev/disk0", ProviderScope::Name, "someone", "evil");
-        assert_eq!(other.unwrap_err(), NameError::AlreadyExists);
-        assert_eq!(tree.create_folder(Names::ROOT, "/dev").unwrap_err(), NameError::AlreadyExists);
-    }
-
-    #[test]
-    fn a_node_that_was_taken_out_names_nothing() {
-        let mut tree = sample();
-        let folder = tree.create_folder(Names::ROOT, "/tmp").unwrap();
-        assert_eq!(tree.remove(Names::ROOT, "/dev"), Err(NameError::IsADirectory));
-        tree.remove(Names::ROOT, "/tmp").unwrap();
-        let reused = tree.create_folder(Names::ROOT, "/other").unwrap();
-        assert_ne!(folder, reused);
-        assert!(matches!(tree.resolve(folder, ""), Err(NameError::NotFound)));
-        assert_eq!(tree.path_of(reused), "/other");
-        assert_eq!(tree.remove(Names::ROOT, "/tmp"), Err(NameError::NotFound));
-    }
-
-    #[test]
-    fn a_folder_is_listed_in_order_and_from_a_name_on() {
-        let mut tree = sample();
-        tree.link(Names::ROOT, "/alias", "/dev").unwrap();
-        let names = |after| tree.list_after(Names::ROOT, after).unwrap().map(|found| found.name).collect::<Vec<_>>();
-        assert_eq!(names(None), ["alias", "dev", "fs"]);
-        assert_eq!(names(Some("alias")), ["dev", "fs"]);
-        assert_eq!(names(Some("fs")), Vec::<String>::new());
-    }
-}
+mod tests;

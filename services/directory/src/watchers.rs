@@ -1,7 +1,8 @@
 //! Who is told of changes of names.
 //!
 //! Changes that come faster than a subscriber takes them wait in a short queue; when that is full, the
-//! subscriber gets one `Overflow` instead of what was left out. Deliberately not here: access control.
+//! subscriber gets one `Overflow` instead of what was left out. Deliberately not here: who may hear of what; whoever tells of a
+//! change says of each principal.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -26,6 +27,8 @@ struct Queue {
 }
 
 struct Watcher {
+    /// Who hears it.
+    principal: String,
     /// Path of the folder that the subscriber's endpoint is bound to: what it hears is relative to it.
     view: String,
     /// Path at or below which changes are told.
@@ -47,36 +50,48 @@ impl Watchers {
     /// Adds a subscriber. The future that is given back serves it and ends with it.
     pub fn add(
         &self,
+        principal: String,
         view: String,
         prefix: String,
         events: namespace_events::Exp<namespace_events::states::Ready>,
-    ) -> Result<impl Future<Output = ()> + 'static, TooMany> {
+    ) -> Result<impl Future<Output = ()> + use<>, TooMany> {
         let mut watchers = self.watchers.borrow_mut();
         watchers.retain(|watcher| !watcher.queue.borrow().ended);
         if watchers.len() >= WATCHER_LIMIT {
             return Err(TooMany);
         }
         let queue = RefCell::new(Queue { changes: VecDeque::new(), waker: None, ended: false });
-        let watcher = Rc::new(Watcher { view, prefix, queue });
+        let watcher = Rc::new(Watcher { principal, view, prefix, queue });
         watchers.push(watcher.clone());
         Ok(announce(watcher, events))
     }
 
-    /// Tells all whom it concerns that the name at this absolute path changed.
-    pub fn changed(&self, change: Change, path: &str) {
-        for watcher in self.watchers.borrow().iter().filter(|watcher| is_below(path, &watcher.prefix)) {
-            let mut queue = watcher.queue.borrow_mut();
-            if queue.ended {
-                continue;
+    /// Tells all whom it concerns that the name at this absolute path changed, of those that `may_hear` of it.
+    pub fn changed(&self, change: Change, path: &str, may_hear: impl Fn(&str) -> bool) {
+        for watcher in self.watchers.borrow().iter() {
+            let told = match is_below(path, &watcher.prefix) {
+                true => path,
+                // What a list says of a folder it says of what is below.
+                false if change == Change::AclChanged && is_below(&watcher.prefix, path) => &watcher.prefix,
+                false => continue,
+            };
+            if !watcher.queue.borrow().ended && may_hear(&watcher.principal) {
+                watcher.tell(change, relative(told, &watcher.view));
             }
-            if queue.changes.len() < QUEUE_LIMIT {
-                queue.changes.push_back((change, relative(path, &watcher.view)));
-            } else if let Some(last) = queue.changes.back_mut() {
-                *last = (Change::Overflow, String::new());
-            }
-            if let Some(waker) = queue.waker.take() {
-                waker.wake();
-            }
+        }
+    }
+}
+
+impl Watcher {
+    fn tell(&self, change: Change, path: String) {
+        let mut queue = self.queue.borrow_mut();
+        if queue.changes.len() < QUEUE_LIMIT {
+            queue.changes.push_back((change, path));
+        } else if let Some(last) = queue.changes.back_mut() {
+            *last = (Change::Overflow, String::new());
+        }
+        if let Some(waker) = queue.waker.take() {
+            waker.wake();
         }
     }
 }

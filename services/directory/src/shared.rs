@@ -1,0 +1,254 @@
+//! What all clients share, and each request's way past those who decide about access.
+//!
+//! Each method asks the mandatory rules, then the lists on the way and of the name itself, and does what was asked
+//! only then. What is refused is noted in the audit ring. Deliberately not here: channels of clients.
+
+use alloc::borrow::Cow;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::{Ref, RefCell};
+
+use contracts::directory::NameError;
+use contracts::namespace_events::{self, Change};
+use contracts::path;
+use principal::{Acl, Right};
+
+use crate::access::{Access, List, Refusal};
+use crate::link::ProviderLink;
+use crate::tree::{Listed, NodeId, Place, Resolved, Tree};
+use crate::watchers::Watchers;
+
+type Names = Tree<ProviderLink>;
+
+/// What all clients share.
+pub struct Shared {
+    tree: RefCell<Names>,
+    watchers: Watchers,
+    access: Access,
+}
+
+/// Where a bind goes.
+pub enum Target {
+    /// To a folder of the tree.
+    Folder(NodeId),
+    /// To a provider.
+    Provider {
+        /// The way to it.
+        link: ProviderLink,
+        /// Where it is registered.
+        node: NodeId,
+        /// The path that leads there, if a link was followed and it is not the one that was asked for.
+        path: Option<String>,
+        /// Where in the path its part begins.
+        rest: usize,
+    },
+}
+
+impl Shared {
+    /// An empty tree under these rules, whose names have these lists from when they are made on.
+    pub fn new(access: Access, first_lists: Vec<(String, Rc<List>)>) -> Shared {
+        let tree = Tree::new().with_first_lists(first_lists);
+        Shared { tree: RefCell::new(tree), watchers: Watchers::default(), access }
+    }
+
+    /// The tree, to look at.
+    pub fn tree(&self) -> Ref<'_, Names> {
+        self.tree.borrow()
+    }
+
+    /// Makes a folder at start.
+    pub fn make_folder(&self, path: &str) {
+        // An empty tree has room for it.
+        let _ = self.tree.borrow_mut().create_folder(Names::ROOT, path);
+    }
+
+    /// Where the path leads, if the principal may bind to what is there.
+    pub fn find(&self, root: NodeId, asked: &[u8], principal: &str) -> Result<Target, NameError> {
+        let tree = self.tree.borrow();
+        match tree.resolve_past(root, text(asked)?, &mut self.pass(&tree, principal))? {
+            Resolved::Folder(node) => {
+                self.allow_bind(principal, &tree.path_of(node), Right::Traverse)?;
+                self.allow(&tree, node, principal, &[Right::Traverse, Right::Read])?;
+                Ok(Target::Folder(node))
+            }
+            Resolved::Provider { provider, node, path, rest } => {
+                let mut full = tree.path_of(node);
+                if rest < path.len() {
+                    full = path::join(&full, &path[rest..]);
+                }
+                self.allow_bind(principal, &full, Right::Connect)?;
+                // What lies below a provider is its own to decide about; the way there was asked for.
+                if rest == path.len() {
+                    let rights: &[Right] = match tree.is_mount(node) {
+                        true => &[Right::Traverse, Right::Read],
+                        false => &[Right::Connect],
+                    };
+                    self.allow(&tree, node, principal, rights)?;
+                }
+                let path = match path {
+                    Cow::Borrowed(_) => None,
+                    Cow::Owned(path) => Some(path),
+                };
+                Ok(Target::Provider { link: provider, node, path, rest })
+            }
+        }
+    }
+
+    /// Does a change of names that the principal may make, and tells of it.
+    pub fn change(
+        &self,
+        root: NodeId,
+        asked: &[u8],
+        principal: &str,
+        right: Right,
+        change: Change,
+        make: impl FnOnce(&mut Names, &str) -> Result<Option<ProviderLink>, NameError>,
+    ) -> Result<(), NameError> {
+        let asked = text(asked)?;
+        let place = {
+            let tree = self.tree.borrow();
+            let place = tree.place_of(root, asked, &mut self.pass(&tree, principal))?;
+            self.allow_change(&tree, &place, principal, right)?;
+            place
+        };
+        // The name of what is taken out is told to those who could hear of it before.
+        let removed = self.tree.borrow().list_of(place.nearest).map(|(_, list)| Rc::clone(list));
+        let replaced = make(&mut self.tree.borrow_mut(), asked)?;
+        if let Some(link) = replaced {
+            link.gone();
+        }
+        let tree = self.tree.borrow();
+        match tree.place_of(root, asked, &mut |_| Ok(())) {
+            Ok(now) if change != Change::Removed => {
+                self.watchers.changed(change, &place.path, |who| self.may_hear(&tree, now.nearest, who));
+            }
+            _ => self.watchers.changed(change, &place.path, |who| {
+                let list = removed.as_deref().map(|list| (list, String::new));
+                self.access.ask(who, list, &[Right::Notify]).is_ok()
+            }),
+        }
+        Ok(())
+    }
+
+    /// What stands at a name; a link at the end is not followed. Who may look at a folder may look at its names.
+    pub fn look(&self, root: NodeId, asked: &[u8], principal: &str) -> Result<Listed<ProviderLink>, NameError> {
+        let tree = self.tree.borrow();
+        let found = tree.look_past(root, text(asked)?, &mut self.pass(&tree, principal))?;
+        let full = tree.path_of(found.node);
+        let folder = path::split_last(&full).map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+        if !self.access.rules().may_bind(principal, folder) {
+            self.allow_bind(principal, &full, Right::Read)?;
+        }
+        self.allow(&tree, found.node, principal, &[Right::Read])?;
+        Ok(found)
+    }
+
+    /// The folder at a path, if the principal may see its names.
+    pub fn folder_to_read(
+        &self,
+        tree: &Names,
+        root: NodeId,
+        asked: &[u8],
+        principal: &str,
+    ) -> Result<NodeId, NameError> {
+        let Resolved::Folder(node) = tree.resolve_past(root, text(asked)?, &mut self.pass(tree, principal))? else {
+            return Err(NameError::NotSupported);
+        };
+        self.allow_bind(principal, &tree.path_of(node), Right::Read)?;
+        self.allow(tree, node, principal, &[Right::Read])?;
+        Ok(node)
+    }
+
+    /// Gives a name a list of its own, or none where the text has no entry.
+    pub fn set_list(&self, root: NodeId, asked: &[u8], principal: &str, acl: &[u8]) -> Result<(), NameError> {
+        let node = {
+            let tree = self.tree.borrow();
+            let node = tree.look_past(root, text(asked)?, &mut self.pass(&tree, principal))?.node;
+            let place = Place { path: tree.path_of(node), nearest: node };
+            self.allow_change(&tree, &place, principal, Right::SetAcl)?;
+            node
+        };
+        let acl = Acl::from_bytes(acl).map_err(|_| NameError::BadAcl)?;
+        let list = (!acl.is_empty()).then(|| self.access.list(acl));
+        if let Some(old) = self.tree.borrow_mut().set_list(node, list)? {
+            self.access.forget(&old);
+        }
+        self.tell(Change::AclChanged, node);
+        Ok(())
+    }
+
+    /// Has the principal hear of changes of names at or below a path. The future that is given back serves it.
+    pub fn subscribe(
+        &self,
+        root: NodeId,
+        asked: &[u8],
+        principal: String,
+        events: namespace_events::Exp<namespace_events::states::Ready>,
+    ) -> Result<impl Future<Output = ()> + use<>, NameError> {
+        let tree = self.tree.borrow();
+        let asked = text(asked)?;
+        let mut pass = self.pass(&tree, &principal);
+        let place = match path::parts(asked).next() {
+            None => Place { path: tree.path_of(root), nearest: root },
+            Some(_) => tree.place_of(root, asked, &mut pass)?,
+        };
+        drop(pass);
+        self.allow_bind(&principal, &place.path, Right::Notify)?;
+        self.allow(&tree, place.nearest, &principal, &[Right::Notify])?;
+        self.watchers.add(principal, tree.path_of(root), place.path, events).map_err(|_| NameError::Exhausted)
+    }
+
+    /// Tells of what happened to a node all who may hear of it.
+    pub fn tell(&self, change: Change, node: NodeId) {
+        let tree = self.tree.borrow();
+        self.watchers.changed(change, &tree.path_of(node), |who| self.may_hear(&tree, node, who));
+    }
+
+    fn may_hear(&self, tree: &Names, node: NodeId, principal: &str) -> bool {
+        self.ask(tree, node, principal, &[Right::Notify]).is_ok()
+    }
+
+    /// Who is asked at each folder on the way: its list.
+    fn pass<'s>(&'s self, tree: &'s Names, principal: &'s str) -> impl FnMut(NodeId) -> Result<(), NameError> + 's {
+        move |node| self.allow(tree, node, principal, &[Right::Traverse])
+    }
+
+    fn allow_bind(&self, principal: &str, path: &str, right: Right) -> Result<(), NameError> {
+        self.access.bind_rule(principal, path, right).map_err(|refusal| refused(principal, path, &refusal))
+    }
+
+    fn allow_change(&self, tree: &Names, place: &Place, principal: &str, right: Right) -> Result<(), NameError> {
+        let by_rules = self.access.change_rule(principal, &place.path, right);
+        let allowed = by_rules.and_then(|()| self.ask(tree, place.nearest, principal, &[right]));
+        allowed.map_err(|refusal| refused(principal, &place.path, &refusal))
+    }
+
+    /// Whether the list that decides about a node gives the principal one of these rights.
+    fn allow(&self, tree: &Names, node: NodeId, principal: &str, rights: &[Right]) -> Result<(), NameError> {
+        let asked = self.ask(tree, node, principal, rights);
+        asked.map_err(|refusal| refused(principal, &tree.path_of(node), &refusal))
+    }
+
+    fn ask(&self, tree: &Names, node: NodeId, principal: &str, rights: &[Right]) -> Result<(), Refusal> {
+        // Who serves a name may always see its list and hear when that changes, to hold to it itself.
+        let is_of_provider = |right: &Right| matches!(right, Right::Read | Right::Notify);
+        if rights.iter().all(is_of_provider) && tree.registrar_of(node) == Some(principal) {
+            return Ok(());
+        }
+        let list = tree.list_of(node).map(|(owner, list)| (&**list, move || tree.path_of(owner)));
+        self.access.ask(principal, list, rights)
+    }
+}
+
+/// Notes what is refused.
+#[cold]
+fn refused(principal: &str, path: &str, refusal: &Refusal) -> NameError {
+    sip::audit::refused(principal, refusal.right.word(), path, &refusal.rule);
+    NameError::NotPermitted
+}
+
+/// A path as text.
+pub fn text(bytes: &[u8]) -> Result<&str, NameError> {
+    core::str::from_utf8(bytes).map_err(|_| NameError::BadPath)
+}
