@@ -37,6 +37,15 @@ pub struct Name {
     pub node: u64,
 }
 
+/// The access control list that decides about a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameAcl {
+    /// Its entries, one a line.
+    pub text: String,
+    /// The folder above that has it, as its server calls it; nothing where the name has it itself.
+    pub inherited_from: Option<String>,
+}
+
 impl Name {
     /// The name as part of a path; what is not UTF-8 cannot be asked for and is marked.
     pub fn text(&self) -> String {
@@ -353,16 +362,17 @@ impl Namespace {
         })
     }
 
-    /// The access control list that decides about a name, as text, and where it is inherited from as its server says
-    /// it; both are empty where none decides.
-    pub fn acl(&mut self, path: &str) -> Result<(String, String), AccessError> {
+    /// The access control list that decides about a name, if there is one; a symbolic link at the end of the path is
+    /// not followed.
+    pub fn acl(&mut self, path: &str) -> Result<Option<NameAcl>, AccessError> {
         self.in_folder_of(path, |folder, name| {
-            let name = block(name)?;
-            match folder.take()?.get_acl(name).receive() {
+            let asked = block(name)?;
+            match folder.take()?.get_acl(asked).receive() {
                 directory::ImpReadyAfterGetAcl::Acl { acl, from, next } => {
                     folder.endpoint = Some(next);
                     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                    Ok((text(&acl), text(&from)))
+                    let inherited_from = (&*from != name.as_bytes()).then(|| text(&from));
+                    Ok((!acl.is_empty()).then(|| NameAcl { text: text(&acl), inherited_from }))
                 }
                 directory::ImpReadyAfterGetAcl::Failed { error, next } => {
                     folder.endpoint = Some(next);
