@@ -175,6 +175,7 @@ mod tests {
             installed: Vec::new(),
             binds: Vec::from([Bind { who: "**".into(), path: "/**".into() }]),
             denies: Vec::new(),
+            trust: Default::default(),
         };
         Access::new(Rules::new(&system, &[], &[]).unwrap())
     }
