@@ -21,6 +21,9 @@ pub const PATIENCE_MS: u64 = 2_000;
 
 const RETRY_MS: u64 = 5;
 
+/// How a file system calls the place in the namespace where its root is.
+const ABOVE_VOLUME: &str = "/..";
+
 /// An open folder.
 pub struct Namespace {
     endpoint: Option<directory::Imp<directory::states::Ready>>,
@@ -365,14 +368,14 @@ impl Namespace {
     /// The access control list that decides about a name, if there is one; a symbolic link at the end of the path is
     /// not followed.
     pub fn acl(&mut self, path: &str) -> Result<Option<NameAcl>, AccessError> {
-        self.in_folder_of(path, |folder, name| {
+        let found = self.in_folder_of(path, |folder, name| {
             let asked = block(name)?;
             match folder.take()?.get_acl(asked).receive() {
                 directory::ImpReadyAfterGetAcl::Acl { acl, from, next } => {
                     folder.endpoint = Some(next);
                     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                     let inherited_from = (&*from != name.as_bytes()).then(|| text(&from));
-                    Ok((!acl.is_empty()).then(|| NameAcl { text: text(&acl), inherited_from }))
+                    Ok(NameAcl { text: text(&acl), inherited_from })
                 }
                 directory::ImpReadyAfterGetAcl::Failed { error, next } => {
                     folder.endpoint = Some(next);
@@ -380,7 +383,25 @@ impl Namespace {
                 }
                 directory::ImpReadyAfterGetAcl::ChannelClosed(_) => Err(AccessError::ServerEnded),
             }
-        })
+        })?;
+        match found.inherited_from.as_deref() {
+            Some(ABOVE_VOLUME) => self.mount_acl(path),
+            _ => Ok((!found.text.is_empty()).then_some(found)),
+        }
+    }
+
+    /// The list of the mount point on the way of a path.
+    fn mount_acl(&mut self, path: &str) -> Result<Option<NameAcl>, AccessError> {
+        let ends = path.match_indices('/').map(|(end, _)| end).filter(|&end| end > 0);
+        for end in ends {
+            let above = &path[..end];
+            if self.attributes(above)?.0 == NodeKind::Mount {
+                let found = self.acl(above)?;
+                let from = |acl: NameAcl| acl.inherited_from.unwrap_or_else(|| above.into());
+                return Ok(found.map(|acl| NameAcl { text: acl.text.clone(), inherited_from: Some(from(acl)) }));
+            }
+        }
+        Ok(None)
     }
 
     /// Waits until all that the volume of this folder was told is on its medium.

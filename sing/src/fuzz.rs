@@ -16,7 +16,7 @@ use crate::test::run_machine;
 use crate::test_output::Counts;
 
 /// Targets, each with the folder of inputs that it begins with, if there is one.
-const TARGETS: [(&str, Option<&str>); 13] = [
+const TARGETS: [(&str, Option<&str>); 14] = [
     ("automaton", None),
     ("boot_image", None),
     ("certificates", None),
@@ -28,6 +28,7 @@ const TARGETS: [(&str, Option<&str>); 13] = [
     ("manifest", Some("lib/manifest/tests/fixtures/program")),
     ("net_stack", None),
     ("package", None),
+    ("principal", Some("lib/principal/tests/inputs")),
     ("system_image", None),
     ("virtio_device", None),
 ];

@@ -1,13 +1,14 @@
 //! Checks the directory service and the service manager as their client, through channels alone.
 //!
 //! Before and after each test the system's resources are counted; a test that does not end where it
-//! began has failed. Key modules: `names`, `providers` (the directory service), `services` (the service
+//! began has failed. Key modules: `names`, `access`, `providers` (the directory service), `services` (the service
 //! manager). Deliberately not here: the kernel's invariants, which the conformance suite checks.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod access;
 mod client;
 mod names;
 mod providers;
@@ -47,7 +48,7 @@ pub fn main(startup: Startup) -> i32 {
         log!("test services: they settle ... FAILED: {why}");
         return 1;
     }
-    let tests = names::TESTS.iter().chain(providers::TESTS).chain(services::TESTS);
+    let tests = names::TESTS.iter().chain(access::TESTS).chain(providers::TESTS).chain(services::TESTS);
     for (name, body) in tests.filter(|(name, _)| name.contains(startup.only.as_str())) {
         let started = sip::time::monotonic();
         let outcome = run(*body, &mut namespace);

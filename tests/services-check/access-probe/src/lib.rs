@@ -1,0 +1,67 @@
+//! Test SIP: tries each thing that access control lists speak of in one folder.
+//!
+//! The exit status has a bit for each that was permitted, by its place in [`OPERATIONS`]; it is negative where one of
+//! them failed for another reason. Deliberately not here: what should be permitted; the runner knows.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+
+use contracts::access::AccessError;
+use contracts::directory::{NameError, ProviderScope};
+use contracts::namespace::Namespace;
+use contracts::service_provider;
+use knock_answer_contract::knock_answer;
+use sip::Status;
+
+sip::startup!();
+
+/// One operation in a folder.
+type Operation = fn(&mut Namespace, &str) -> Result<(), AccessError>;
+
+/// Every operation, in the order of the runner's words for them.
+const OPERATIONS: &[Operation] = &[
+    |namespace, folder| namespace.open_directory(&format!("{folder}/folder")).map(drop),
+    |namespace, folder| namespace.names(folder).map(drop),
+    |namespace, folder| namespace.attributes(&format!("{folder}/service")).map(drop),
+    |namespace, folder| namespace.read_link(&format!("{folder}/link")).map(drop),
+    |namespace, folder| namespace.acl(&format!("{folder}/folder")).map(drop),
+    |namespace, folder| {
+        let (importer, exporter) = knock_answer::new_channel()?;
+        let bound = namespace.bind(&format!("{folder}/service"), exporter);
+        drop(importer);
+        bound
+    },
+    |namespace, folder| namespace.create_directory(&format!("{folder}/made")),
+    |namespace, folder| namespace.link(&format!("{folder}/made-link"), "folder"),
+    |namespace, folder| namespace.deregister(&format!("{folder}/to-take-out")),
+    |namespace, folder| {
+        let (importer, exporter) = service_provider::new_channel()?;
+        let _clients = exporter.ready();
+        let service_provider::ImpStart::Ready { next } = importer.receive() else {
+            return Err(AccessError::System(Status::WrongState));
+        };
+        namespace.register(&format!("{folder}/registered"), ProviderScope::Name, next)
+    },
+    |namespace, folder| namespace.notify(folder).map(drop),
+    |namespace, folder| namespace.set_acl(&format!("{folder}/folder"), "allow all **"),
+];
+
+/// Tries all.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let mut permitted = 0;
+    for (bit, operation) in OPERATIONS.iter().enumerate() {
+        match operation(&mut namespace, &startup.folder) {
+            Ok(()) => permitted |= 1 << bit,
+            Err(AccessError::Name(NameError::NotPermitted)) => {}
+            Err(error) => {
+                contracts::report::error(format_args!("operation {bit} in {}: {error}", startup.folder));
+                return -1;
+            }
+        }
+    }
+    permitted
+}

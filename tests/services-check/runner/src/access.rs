@@ -1,0 +1,233 @@
+//! Access control lists of names: the matrix of principals and operations, inheritance, and what is written down.
+
+mod matrix;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use contracts::directory::{
+    ImpReadyAfterEnumerate, ImpReadyAfterGetAcl, ImpReadyAfterReadLink, NameError, ProviderScope,
+};
+use contracts::directory_page::PAGE_BYTES;
+use contracts::namespace::{NameAcl, Namespace, block};
+use contracts::namespace_events::Change;
+use sip::exheap::ExVec;
+use sip::process::{Child, EpitaphKind, create};
+use sip::{Deadline, Status};
+
+use crate::client::{PATIENCE_MS, Provider, same};
+use crate::names::{change, said};
+use crate::{Outcome, Test, check};
+use matrix::{Case, OPERATIONS, Principal};
+
+/// The tests of this module.
+pub(crate) const TESTS: &[Test] = &[
+    ("access: each principal may in each folder what the table says", matrix),
+    ("access: lists are inherited from the nearest folder above", inheritance),
+    ("access: what is no list is refused", bad_lists),
+    ("access: who has no rule sees nothing by way of a folder above", open_parent),
+    ("access: changes are told to those who may hear of them", told),
+    ("access: what is refused is written down", written_down),
+];
+
+/// Where the folders of the matrix are.
+const HERE: &str = "/check/matrix";
+/// The suite's own right to set up and clean up.
+const OWN_ENTRY: &str = "allow all services-check.singularity\n";
+
+fn matrix(namespace: &mut Namespace) -> Outcome {
+    let cases = matrix::cases()?;
+    for case in &cases {
+        let folder = format!("{HERE}/{}", case.folder);
+        namespace.create_directory(&folder).map_err(said)?;
+        if !case.list.is_empty() {
+            namespace.set_acl(&folder, &format!("{OWN_ENTRY}{}", case.list)).map_err(said)?;
+        }
+        let provider = Provider::start(namespace, "serve", &format!("{folder}/service"), ProviderScope::Name)?;
+        for (principal, expected) in &case.may {
+            try_all(namespace, &folder, case, *principal, *expected)?;
+        }
+        namespace.deregister(&format!("{folder}/service")).map_err(said)?;
+        provider.ended()?;
+    }
+    // Folders in others come after them.
+    for case in cases.iter().rev() {
+        namespace.deregister(&format!("{HERE}/{}", case.folder)).map_err(said)?;
+    }
+    namespace.deregister(HERE).map_err(said)
+}
+
+fn try_all(namespace: &mut Namespace, folder: &str, case: &Case, principal: Principal, expected: u32) -> Outcome {
+    for name in ["folder", "to-take-out"] {
+        namespace.create_directory(&format!("{folder}/{name}")).map_err(said)?;
+    }
+    namespace.link(&format!("{folder}/link"), "folder").map_err(said)?;
+    let permitted = probe(namespace, principal, folder)?;
+    for name in ["folder", "to-take-out", "link", "made", "made-link", "registered"] {
+        match namespace.deregister(&format!("{folder}/{name}")) {
+            Ok(()) | Err(contracts::access::AccessError::Name(NameError::NotFound)) => {}
+            Err(error) => return Err(format!("{folder}/{name}: {error}")),
+        }
+    }
+    for (bit, operation) in OPERATIONS.iter().enumerate() {
+        let (may, should) = (permitted & 1 << bit != 0, expected & 1 << bit != 0);
+        let not = |is: bool| if is { "" } else { " not" };
+        check!(
+            may == should,
+            "{principal:?} may{} {operation} in {}, and should{}",
+            not(may),
+            case.folder,
+            not(should)
+        );
+    }
+    Ok(())
+}
+
+/// Has a principal try everything in a folder; gives a bit for each thing that was permitted.
+fn probe(namespace: &mut Namespace, principal: Principal, folder: &str) -> Result<u32, String> {
+    let say = |status: Status| format!("a probe cannot be started: {}", status.text());
+    let view = namespace.open_directory("/").map_err(said)?.into_endpoint().ok_or("no view of the namespace")?;
+    let child = create(principal.program()).map_err(|error| error.to_string())?;
+    let child = match principal.invocation() {
+        None => Ok(child),
+        Some(None) => child.invoke(),
+        Some(Some(role)) => child.invoke_in_role(role),
+    };
+    let ready = |child: Child| child.parameter(0, folder)?.endpoint(0, view)?.start();
+    let child = child.and_then(ready).map_err(say)?;
+    let end = child.wait_until(Deadline::after_ms(PATIENCE_MS)).map_err(say)?;
+    if end.kind != EpitaphKind::Exited {
+        return Err(format!("{principal:?} in {folder}: {end}"));
+    }
+    u32::try_from(end.status).map_err(|_| format!("{principal:?} in {folder}: it failed; its output says why"))
+}
+
+fn list(namespace: &mut Namespace, path: &str) -> Result<Option<(String, Option<String>)>, String> {
+    let found = namespace.acl(path).map_err(said)?;
+    Ok(found.map(|NameAcl { text, inherited_from }| (text, inherited_from)))
+}
+
+fn inheritance(namespace: &mut Namespace) -> Outcome {
+    namespace.create_directory("/check/i/a/b").map_err(said)?;
+    let nearest = |namespace: &mut Namespace, path: &str, text: &str, from: Option<&str>| -> Outcome {
+        let found = list(namespace, path)?;
+        let expected = (!text.is_empty()).then(|| (text.to_string(), from.map(String::from)));
+        check!(found == expected, "{path}: {found:?}, not {expected:?}");
+        Ok(())
+    };
+    nearest(namespace, "/check/i/a/b", "", None)?;
+    namespace.set_acl("/check/i", "allow   all **\n\n").map_err(said)?;
+    nearest(namespace, "/check/i", "allow all **\n", None)?;
+    nearest(namespace, "/check/i/a/b", "allow all **\n", Some("/check/i"))?;
+    namespace.set_acl("/check/i/a", "allow all ..services-check.singularity").map_err(said)?;
+    nearest(namespace, "/check/i/a/b", "allow all ..services-check.singularity\n", Some("/check/i/a"))?;
+    // A name that is given out again has nothing of the one before.
+    for path in ["/check/i/a/b", "/check/i/a"] {
+        namespace.deregister(path).map_err(said)?;
+    }
+    namespace.create_directory("/check/i/a").map_err(said)?;
+    nearest(namespace, "/check/i/a", "allow all **\n", Some("/check/i"))?;
+    namespace.set_acl("/check/i", "").map_err(said)?;
+    nearest(namespace, "/check/i/a", "", None)?;
+    same("a name that is not there", namespace.set_acl("/check/i/none", "allow all **"), NameError::NotFound)?;
+    same("beyond its rules", namespace.set_acl("/service", "allow all **"), NameError::NotPermitted)?;
+    for path in ["/check/i/a", "/check/i"] {
+        namespace.deregister(path).map_err(said)?;
+    }
+    Ok(())
+}
+
+fn bad_lists(namespace: &mut Namespace) -> Outcome {
+    namespace.create_directory("/check/b").map_err(said)?;
+    let many = "allow all **\n".repeat(65);
+    let long = format!("allow all {}", "a".repeat(4096));
+    for text in ["allow", "permit all **", "allow fly **", "allow all", "allow all Cat", "allow all a..b", &many, &long]
+    {
+        same(text.get(..20).unwrap_or(text), namespace.set_acl("/check/b", text), NameError::BadAcl)?;
+    }
+    check!(list(namespace, "/check/b")?.is_none(), "a list that was refused is there");
+    let most = "allow all **\n".repeat(64);
+    namespace.set_acl("/check/b", &most).map_err(said)?;
+    check!(list(namespace, "/check/b")? == Some((most, None)), "the longest list is not there");
+    namespace.deregister("/check/b").map_err(said)
+}
+
+/// What this suite has no rule to bind to it does not see through the folder above either, for which it has one.
+fn open_parent(namespace: &mut Namespace) -> Outcome {
+    namespace.create_directory("/unseen/x").map_err(said)?;
+    namespace.link("/unseen/link", "x").map_err(said)?;
+    let say = |status: Status| status.text().to_string();
+    let root = namespace.open_directory("/").map_err(said)?.into_endpoint().ok_or("no view")?;
+    let room = ExVec::<u8>::new(PAGE_BYTES).map_err(say)?;
+    let root = match root.enumerate(block("unseen").map_err(say)?, 0, room).receive() {
+        ImpReadyAfterEnumerate::NotEnumerated { error: NameError::NotPermitted, next, .. } => next,
+        ImpReadyAfterEnumerate::NotEnumerated { error, .. } => return Err(format!("/unseen: {error:?}")),
+        _ => return Err("/unseen was listed by way of the root".to_string()),
+    };
+    let root = match root.read_link(block("unseen/link").map_err(say)?).receive() {
+        ImpReadyAfterReadLink::Failed { error: NameError::NotPermitted, next } => next,
+        _ => return Err("a link in /unseen was read by way of the root".to_string()),
+    };
+    let root = match root.get_acl(block("unseen/x").map_err(say)?).receive() {
+        ImpReadyAfterGetAcl::Failed { error: NameError::NotPermitted, next } => next,
+        _ => return Err("a list in /unseen was read by way of the root".to_string()),
+    };
+    let mut root = Namespace::new(root);
+    same("what is in it", root.own_attributes("unseen/x").map(drop), NameError::NotPermitted)?;
+    // Of the names in a folder that it may see, it sees what they are.
+    root.own_attributes("unseen").map_err(said)?;
+    for path in ["/unseen/link", "/unseen/x", "/unseen"] {
+        namespace.deregister(path).map_err(said)?;
+    }
+    Ok(())
+}
+
+fn told(namespace: &mut Namespace) -> Outcome {
+    namespace.create_directory("/check/t/open").map_err(said)?;
+    namespace.create_directory("/check/t/quiet").map_err(said)?;
+    let mut events = namespace.notify("/check/t").map_err(said)?;
+    let mut below = namespace.notify("/check/t/open").map_err(said)?;
+    namespace.set_acl("/check/t/quiet", "deny notify **\nallow all **").map_err(said)?;
+    namespace.create_directory("/check/t/quiet/x").map_err(said)?;
+    namespace.deregister("/check/t/quiet/x").map_err(said)?;
+    same("subscribe", namespace.notify("/check/t/quiet").map(drop), NameError::NotPermitted)?;
+    namespace.set_acl("/check/t", "allow all **").map_err(said)?;
+    namespace.create_directory("/check/t/open/y").map_err(said)?;
+    for wanted in [(Change::AclChanged, "check/t"), (Change::DirectoryCreated, "check/t/open/y")] {
+        let (what, path, next) = change(events)?;
+        events = next;
+        check!((what, path.as_str()) == wanted, "{what:?} of `{path}`, not {wanted:?}");
+    }
+    // The list of a folder above decides here as well.
+    for wanted in [(Change::AclChanged, "check/t/open"), (Change::DirectoryCreated, "check/t/open/y")] {
+        let (what, path, next) = change(below)?;
+        below = next;
+        check!((what, path.as_str()) == wanted, "below: {what:?} of `{path}`, not {wanted:?}");
+    }
+    drop((events, below));
+    for path in ["/check/t/open/y", "/check/t/open", "/check/t/quiet", "/check/t"] {
+        namespace.deregister(path).map_err(said)?;
+    }
+    Ok(())
+}
+
+fn written_down(namespace: &mut Namespace) -> Outcome {
+    let say = |status: Status| format!("the audit ring: {}", status.text());
+    let (_, from) = sip::audit::read(u64::MAX).map_err(say)?;
+    namespace.create_directory("/check/w/inner").map_err(said)?;
+    namespace.set_acl("/check/w", "deny traverse **\nallow all **").map_err(said)?;
+    same("past a list", namespace.open_directory("/check/w/inner").map(drop), NameError::NotPermitted)?;
+    same("past the rules", namespace.open_directory("/dev").map(drop), NameError::NotPermitted)?;
+    namespace.set_acl("/check/w", "").map_err(said)?;
+    for path in ["/check/w/inner", "/check/w"] {
+        namespace.deregister(path).map_err(said)?;
+    }
+    let (lines, _) = sip::audit::read(from).map_err(say)?;
+    for wanted in [
+        "directory: services-check.singularity refused traverse on /check/w (entry 1 of the list of /check/w)",
+        "directory: services-check.singularity refused traverse on /dev (no [[bind]] rule of the system)",
+    ] {
+        check!(lines.contains(wanted), "`{wanted}` is not in: {lines}");
+    }
+    Ok(())
+}

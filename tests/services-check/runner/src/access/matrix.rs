@@ -1,0 +1,136 @@
+//! The table of principals by operations, as the file `matrix.txt` has it.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+const TEXT: &str = include_str!("matrix.txt");
+
+/// What the probe tries, in its order.
+pub(super) const OPERATIONS: [&str; 12] =
+    ["pass", "list", "look", "follow", "get-acl", "connect", "make", "link", "take-out", "register", "hear", "set-acl"];
+
+/// Who tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Principal {
+    /// The probe, started by nobody's invocation.
+    Plain,
+    /// The probe, invoked by the suite.
+    Invoked,
+    /// The probe, invoked by the suite in the role `reader`.
+    Reader,
+    /// The probe, invoked by the suite in the role `editor`.
+    Editor,
+    /// Another program, invoked by the suite.
+    Stranger,
+}
+
+/// One folder.
+pub(super) struct Case {
+    /// Its path below that of all.
+    pub(super) folder: String,
+    /// Its list, without the suite's own entry; empty where it has none.
+    pub(super) list: String,
+    /// A bit for each operation that each principal may do.
+    pub(super) may: Vec<(Principal, u32)>,
+}
+
+impl Principal {
+    const ALL: [(Principal, &'static str); 5] = [
+        (Principal::Plain, "plain"),
+        (Principal::Invoked, "invoked"),
+        (Principal::Reader, "reader"),
+        (Principal::Editor, "editor"),
+        (Principal::Stranger, "stranger"),
+    ];
+
+    /// The program that tries.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Principal::Stranger => "access-stranger",
+            _ => "access-probe",
+        }
+    }
+
+    /// Whether it is invoked, and in which role.
+    pub(super) fn invocation(self) -> Option<Option<&'static str>> {
+        match self {
+            Principal::Plain => None,
+            Principal::Invoked | Principal::Stranger => Some(None),
+            Principal::Reader => Some(Some("reader")),
+            Principal::Editor => Some(Some("editor")),
+        }
+    }
+}
+
+/// The folders of the table, those in others after them.
+pub(super) fn cases() -> Result<Vec<Case>, String> {
+    let mut cases: Vec<Case> = Vec::new();
+    let lines = TEXT.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for line in lines {
+        if let Some(entry) = line.strip_prefix('|') {
+            let case = cases.last_mut().ok_or("an entry before any folder")?;
+            case.list += &format!("{}\n", entry.trim());
+        } else if let Some((who, what)) = line.split_once(": ") {
+            let (principal, _) =
+                Principal::ALL.iter().find(|(_, word)| *word == who).ok_or_else(|| format!("`{who}` is nobody"))?;
+            let case = cases.last_mut().ok_or("a principal before any folder")?;
+            case.may.push((*principal, bits(what)?));
+        } else {
+            cases.push(Case { folder: line.to_string(), list: String::new(), may: Vec::new() });
+        }
+    }
+    match cases.iter().find(|case| case.may.len() != Principal::ALL.len()) {
+        Some(case) => Err(format!("the table does not tell of everybody in {}", case.folder)),
+        None => Ok(cases),
+    }
+}
+
+fn bits(words: &str) -> Result<u32, String> {
+    match words {
+        "everything" => Ok((1 << OPERATIONS.len()) - 1),
+        "nothing" => Ok(0),
+        words => words.split(' ').try_fold(0, |bits, word| {
+            let bit = OPERATIONS.iter().position(|operation| *operation == word);
+            bit.map(|bit| bits | 1 << bit).ok_or_else(|| format!("`{word}` is no operation"))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../../../docs/access-control.md");
+
+    fn cell(bits: u32) -> String {
+        let words: Vec<&str> =
+            OPERATIONS.iter().enumerate().filter(|(bit, _)| bits & 1 << bit != 0).map(|(_, word)| *word).collect();
+        match words.len() {
+            0 => "nothing".to_string(),
+            count if count == OPERATIONS.len() => "everything".to_string(),
+            _ => words.join(", "),
+        }
+    }
+
+    /// The table as the page shows it. Principals with the same rights share a cell's text, not the cell.
+    fn table() -> String {
+        let words: Vec<&str> = Principal::ALL.iter().map(|(_, word)| *word).collect();
+        let mut text =
+            format!("| folder and list | {} |\n| --- |{}\n", words.join(" | "), " --- |".repeat(words.len()));
+        for case in cases().unwrap() {
+            let entries: Vec<String> =
+                case.list.lines().map(|line| format!("`{}`", line.replace('|', "\\|"))).collect();
+            let list = if entries.is_empty() { "no list".to_string() } else { entries.join("<br>") };
+            let cells: Vec<String> = case.may.iter().map(|(_, bits)| cell(*bits)).collect();
+            text += &format!("| **{}**<br>{list} | {} |\n", case.folder, cells.join(" | "));
+        }
+        text
+    }
+
+    #[test]
+    fn the_page_shows_the_table() {
+        let table = table();
+        assert!(PAGE.contains(&table), "put this into docs/access-control.md:\n{table}");
+    }
+}
