@@ -60,6 +60,8 @@ fn measure(
     report("select_extra", measures::select_extra(rounds)?)?;
     report("channel_create", measures::channel_create(rounds)?)?;
     report("name_bind", measures::name_bind(rounds, namespace)?)?;
+    report("access_cached", measures::access_cached(rounds)?)?;
+    report("access_decided", measures::access_decided(rounds)?)?;
     report("thread_create", measures::thread_create(rounds)?)?;
     report("process_create", measures::process_create(rounds)?)?;
     let crowd = crowd::Crowd::gather(crowd)?;

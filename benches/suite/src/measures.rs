@@ -7,6 +7,7 @@ use contracts::namespace::Namespace;
 use contracts::service_manager;
 use core::fmt;
 use core::hint::black_box;
+use principal::{Acl, DecisionCache, Right};
 use sip::exheap::ExVec;
 use sip::select::WaitSet;
 use sip::{Deadline, process, thread};
@@ -206,6 +207,29 @@ pub fn name_bind(rounds: Rounds, namespace: &mut Namespace) -> Result<u64, Failu
         }
         Ok(())
     })
+}
+
+/// What an access control list says of a principal, where it was asked before.
+pub fn access_cached(rounds: Rounds) -> Result<u64, Failure> {
+    const WHO: &str = "login.singularity@alice + shell.singularity + cat.singularity";
+    let list = Acl::parse("deny write ..guest.singularity\nallow all **").map_err(|_| Failure("no list"))?;
+    let mut cache = DecisionCache::new();
+    Ok(rounds.median(10_000, |count| {
+        for _ in 0..count {
+            black_box(cache.get(black_box(1), black_box(WHO), || list.rights_of(WHO)).has(Right::Read));
+        }
+    }))
+}
+
+/// The same where the list has to be read: two patterns over three links.
+pub fn access_decided(rounds: Rounds) -> Result<u64, Failure> {
+    const WHO: &str = "login.singularity@alice + shell.singularity + cat.singularity";
+    let list = Acl::parse("deny write ..guest.singularity\nallow all **").map_err(|_| Failure("no list"))?;
+    Ok(rounds.median(1_000, |count| {
+        for _ in 0..count {
+            black_box(list.rights_of(black_box(WHO)).has(Right::Read));
+        }
+    }))
 }
 
 /// Creates a thread, which ends, and joins it.

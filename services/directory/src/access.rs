@@ -114,6 +114,14 @@ impl Access {
         if allowed { Ok(()) } else { Err(Refusal { right, rule: "no rule of the directory".to_string() }) }
     }
 
+    /// All that a list gives the principal; the root program has every right.
+    pub fn rights(&self, principal: &str, list: &List) -> Rights {
+        if self.rules.is_root(principal) {
+            return Rights::ALL;
+        }
+        self.cache.borrow_mut().get(list.number, principal, || list.acl.rights_of(principal))
+    }
+
     /// Whether a list gives the principal one of these rights. `list`: the one that decides, and the path of the name
     /// that has it.
     ///
@@ -126,10 +134,7 @@ impl Access {
         rights: &[Right],
     ) -> Result<(), Refusal> {
         let Some((list, path)) = list else { return Ok(()) };
-        if self.rules.is_root(principal) {
-            return Ok(());
-        }
-        let given = self.cache.borrow_mut().get(list.number, principal, || list.acl.rights_of(principal));
+        let given = self.rights(principal, list);
         match rights.first() {
             Some(&right) if !rights.iter().any(|&right| given.has(right)) => {
                 let rule = list.acl.decide(principal, right).rule;

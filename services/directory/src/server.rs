@@ -111,7 +111,7 @@ async fn bind(
             // A folder is opened under the Directory contract alone.
             Err(endpoint) => client.not_bound(NameError::IsADirectory, endpoint),
         },
-        Ok(Target::Provider { link, node, path, rest }) => {
+        Ok(Target::Provider { link, node, path, rest, rights }) => {
             let path = match path {
                 None => asked,
                 Some(text) => match contracts::namespace::block(&text) {
@@ -119,7 +119,7 @@ async fn bind(
                     Err(_) => return client.not_bound(NameError::Exhausted, endpoint),
                 },
             };
-            connect(shared, link, node, (path, rest), endpoint, client).await
+            connect(shared, link, node, (path, rest), rights, endpoint, client).await
         }
     }
 }
@@ -129,6 +129,7 @@ async fn connect(
     link: ProviderLink,
     node: NodeId,
     (path, rest): (ExVec<u8>, usize),
+    rights: Rights,
     endpoint: AnyEndpoint,
     client: directory::Exp<states::ReadyAfterBind>,
 ) -> Client {
@@ -136,7 +137,7 @@ async fn connect(
         return client.not_bound(NameError::Unavailable, endpoint);
     };
     // A path has at most 4,096 bytes.
-    match provider.connect(path, rest as u32, Rights::UNDECIDED, endpoint).receive_async().await {
+    match provider.connect(path, rest as u32, rights.bits(), endpoint).receive_async().await {
         service_provider::ImpReadyAfterConnect::Ack { next } => {
             link.release(next);
             client.bound()

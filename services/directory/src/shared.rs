@@ -12,7 +12,7 @@ use core::cell::{Ref, RefCell};
 use contracts::directory::NameError;
 use contracts::namespace_events::{self, Change};
 use contracts::path;
-use principal::{Acl, Right};
+use principal::{Acl, Right, Rights};
 
 use crate::access::{Access, List, Refusal};
 use crate::link::ProviderLink;
@@ -42,6 +42,8 @@ pub enum Target {
         path: Option<String>,
         /// Where in the path its part begins.
         rest: usize,
+        /// What the list of the name lets the client do, which counts below as far as the provider has none.
+        rights: Rights,
     },
 }
 
@@ -90,7 +92,8 @@ impl Shared {
                     Cow::Borrowed(_) => None,
                     Cow::Owned(path) => Some(path),
                 };
-                Ok(Target::Provider { link: provider, node, path, rest })
+                let rights = tree.list_of(node).map_or(Rights::ALL, |(_, list)| self.access.rights(principal, list));
+                Ok(Target::Provider { link: provider, node, path, rest, rights })
             }
         }
     }

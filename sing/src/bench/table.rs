@@ -53,7 +53,7 @@ const fn row(name: &'static str, operation: &'static str, singularity: &'static 
 }
 
 /// The costs to reach, beside the figures that the Singularity papers give.
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
     row("abi_call", "ABI call", "80-91", Target::Cycles(15)),
     row("thread_yield", "thread yield", "346-365", Target::Cycles(120)),
     row("message_1", "message round trip, 1 byte", "803-1,041", Target::Cycles(400)),
@@ -63,6 +63,7 @@ const ROWS: [Row; 12] = [
     row("channel_create", "create and connect a channel", "4,007", Target::Cycles(800)),
     row("name_bind", "bind a name (Linux: open a file)", "39,067", Target::Cycles(8_000)),
     Row { here: "name_bind", ..row("name_connect", "the same (Linux: connect)", "39,067", Target::Cycles(8_000)) },
+    row("access_cached", "access decision, cached", "-", Target::Cycles(200)),
     row("thread_create", "create a thread", "16,933", Target::Cycles(3_000)),
     row("process_create", "create, run, end, reap a process", "352,873-388,000", Target::Cycles(60_000)),
     row("message_1_crowded", "round trip among other SIPs", "-", Target::Times(CROWDED_TIMES, "message_1")),
