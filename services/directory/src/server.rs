@@ -129,15 +129,16 @@ async fn connect(
     link: ProviderLink,
     node: NodeId,
     (path, rest): (ExVec<u8>, usize),
-    rights: Rights,
+    rights: Option<Rights>,
     endpoint: AnyEndpoint,
     client: directory::Exp<states::ReadyAfterBind>,
 ) -> Client {
     let Some(provider) = link.acquire().await else {
         return client.not_bound(NameError::Unavailable, endpoint);
     };
+    let rights = rights.map_or(Rights::UNDECIDED, Rights::bits);
     // A path has at most 4,096 bytes.
-    match provider.connect(path, rest as u32, rights.bits(), endpoint).receive_async().await {
+    match provider.connect(path, rest as u32, rights, endpoint).receive_async().await {
         service_provider::ImpReadyAfterConnect::Ack { next } => {
             link.release(next);
             client.bound()

@@ -42,8 +42,9 @@ pub enum Target {
         path: Option<String>,
         /// Where in the path its part begins.
         rest: usize,
-        /// What the list of the name lets the client do, which counts below as far as the provider has none.
-        rights: Rights,
+        /// What the list that decides about the name lets the client do, if there is one: it counts below as far as
+        /// the provider has none.
+        rights: Option<Rights>,
     },
 }
 
@@ -92,7 +93,7 @@ impl Shared {
                     Cow::Borrowed(_) => None,
                     Cow::Owned(path) => Some(path),
                 };
-                let rights = tree.list_of(node).map_or(Rights::ALL, |(_, list)| self.access.rights(principal, list));
+                let rights = tree.list_of(node).map(|(_, list)| self.access.rights(principal, list));
                 Ok(Target::Provider { link: provider, node, path, rest, rights })
             }
         }
