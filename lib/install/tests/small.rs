@@ -112,6 +112,27 @@ fn an_endpoint_of_any_contract_may_be_of_every_contract_that_both_know() {
 }
 
 #[test]
+fn who_passes_on_what_it_cannot_use_is_on_the_way() {
+    let mut installed = installed();
+    let place = installed.programs.iter().position(|program| program.manifest.name == "fetch").expect("it is there");
+    installed.programs[place].manifest.contracts.push(contract("Anything", Export));
+    installed.programs[place].manifest.quota.children = 1;
+    let mut courier = program("courier", &[("Anything", Both)]);
+    courier = with_slot(courier, "all", "Anything", Side::Importer, Source::Parent);
+    courier.quota.children = 1;
+    let last = program("last", &[("Anything", Import), ("TcpConnection", Import)]);
+    let last = with_slot(last, "all", "Anything", Side::Importer, Source::Parent);
+    // Without `fetch` as a parent of its own, the connection comes through the courier.
+    for manifest in [courier, last] {
+        installed.programs.push(Program { manifest, key: key().public() });
+    }
+    let reach = Map::of(&installed).reach("last").expect("it is there");
+    assert!(is_in_reach(&reach, "TcpConnection", "stack"), "{reach}");
+    let courier = Map::of(&installed).reach("courier").expect("it is there");
+    assert!(is_in_reach(&courier, "TcpConnection", "stack"), "it carries what it does not list: {courier}");
+}
+
+#[test]
 fn who_starts_others_reaches_through_them() {
     let mut manifest = command("starter", &[]);
     manifest.quota.children = 1;

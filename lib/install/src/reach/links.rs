@@ -18,6 +18,11 @@ use crate::check::manifest::handles;
 use crate::installed::{Installed, named_programs};
 use crate::reach::patterns::{Who, paths_meet};
 
+/// What the root program registers for itself; it has no parent to whom its manifest could say so.
+const OF_ROOT: &str = "/service/manager**";
+/// Contracts with which the service of the namespace and providers talk about clients.
+const PLUMBING: [&str; 2] = ["Directory", "ServiceProvider"];
+
 /// A channel that can come about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -131,6 +136,8 @@ struct Node<'a> {
     rules: Vec<&'a str>,
     /// Whether it was looked at as a client of the namespace.
     is_bound: bool,
+    /// Whether it can pass on endpoints of contracts that it does not list, with arguments of any contract.
+    carries: bool,
 }
 
 /// Finds all links of a system.
@@ -178,11 +185,19 @@ impl<'a> Search<'a> {
             }
             let link = manifest.principal();
             let rules = binds.iter().filter(|(who, _)| who.may_mean(&link)).map(|(_, path)| *path).collect();
-            nodes.push(Node { manifest, link, imports, exports, rules, is_bound: false });
+            nodes.push(Node { manifest, link, imports, exports, rules, is_bound: false, carries: false });
         }
         let tags: Vec<u64> = links.contracts.iter().map(|name| name_tag(name)).collect();
         let carried = automata.iter().map(|automaton| automaton.as_ref().map_or(Vec::new(), |one| carried(one, &tags)));
-        let carried = carried.collect();
+        let carried: Vec<Vec<Sent>> = carried.collect();
+        let sends_any = |contract: usize, direction: Direction| {
+            let is_plumbing = PLUMBING.contains(&links.contracts[contract].as_str());
+            !is_plumbing && carried[contract].iter().any(|sent| sent.contract.is_none() && sent.direction == direction)
+        };
+        for node in &mut nodes {
+            node.carries = node.imports.iter().any(|&contract| sends_any(contract, Direction::ToExporter))
+                || node.exports.iter().any(|&contract| sends_any(contract, Direction::ToImporter));
+        }
         Search { installed, nodes, carried, services: Vec::new(), links }
     }
 
@@ -214,6 +229,11 @@ impl<'a> Search<'a> {
                 continue;
             };
             found.push(Service { path: path.clone(), contract: self.contract(&contract.name), program });
+        }
+        if let Some(root) = self.place(&installed.system.root) {
+            let contracts = self.nodes[root].exports.iter().copied();
+            let own = contracts.filter(|&contract| !PLUMBING.contains(&self.links.contracts[contract].as_str()));
+            found.extend(own.map(|contract| Service { path: OF_ROOT.into(), contract: Some(contract), program: root }));
         }
         self.services = found;
         self.find_registered();
@@ -333,7 +353,10 @@ impl<'a> Search<'a> {
         let contracts: Vec<usize> = match service.contract {
             Some(contract) => Vec::from([contract]),
             // The service of the namespace hands over clients of whatever contract its provider serves.
-            None => self.nodes[service.program].exports.iter().copied().collect(),
+            None => {
+                let exports = self.nodes[service.program].exports.iter().copied();
+                exports.filter(|&contract| self.links.contracts[contract] != "ServiceProvider").collect()
+            }
         };
         for contract in contracts {
             if self.nodes[program].imports.contains(&contract) {
@@ -356,7 +379,7 @@ impl<'a> Search<'a> {
 
     fn follow(&mut self, at: usize, link: &Link) {
         let name = self.links.contracts[link.contract].clone();
-        let mediated = matches!(name.as_str(), "Directory" | "ServiceProvider");
+        let mediated = PLUMBING.contains(&name.as_str());
         if name == "Directory" {
             if Some(link.exporter) == self.namespace() {
                 self.bind(link.importer);
@@ -379,8 +402,9 @@ impl<'a> Search<'a> {
                 Direction::ToImporter => (link.exporter, link.importer),
                 Direction::ToExporter => (link.importer, link.exporter),
             };
+            let is_any = sent.contract.is_none();
             for contract in contracts {
-                self.pass((at, &message), (sender, receiver), contract, side);
+                self.pass((at, &message), (sender, receiver), (contract, is_any), side);
             }
         }
     }
@@ -399,14 +423,15 @@ impl<'a> Search<'a> {
         &mut self,
         (over, message): (usize, &str),
         (sender, receiver): (usize, usize),
-        contract: usize,
+        (contract, is_any): (usize, bool),
         side: Side,
     ) {
         let ends = |node: &Node<'_>, side| match side {
             Side::Importer => node.imports.contains(&contract),
             Side::Exporter => node.exports.contains(&contract),
         };
-        if !ends(&self.nodes[receiver], side) {
+        let carries = is_any && self.nodes[receiver].carries;
+        if !ends(&self.nodes[receiver], side) && !carries {
             return;
         }
         let other = if side == Side::Importer { Side::Exporter } else { Side::Importer };
