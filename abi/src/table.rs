@@ -87,6 +87,8 @@ macro_rules! for_each_function {
                 fn program_manifest(index) -> "block; word 0 its address, word 1 its bytes";
                 #[doc = "Installs the program whose package is the first `bytes` bytes of the block, until the machine restarts: verified like those of the system image, and with its trust. One of that name is replaced for processes that are created from now on, if the new one is of the same publisher and has a higher version. Refused: the buffer holds the reason as text and word 63 its length. Needs the `install` permission."]
                 fn program_install(block, bytes) -> "0 it is new, 1 it replaces another, 2 it was there already";
+                #[doc = "Says what program_install would do, and does not do it. Refused: as there. Needs the `install` permission."]
+                fn program_check(block, bytes) -> "what program_install would give";
                 #[doc = "Takes the installed program whose name is the first `length` bytes of the buffer out: no process is created from it any more; those that run go on. Not the root program's. Needs the `install` permission."]
                 fn program_uninstall(length) -> "0";
                 #[doc = "Writes a SHA-256 to the buffer: of the kernel's own image (`which` is 0), or of the head of the system image (1), which stands for all of it. NotFound if the machine cannot tell."]

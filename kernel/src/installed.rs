@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use package::{Digest, Package, SystemImage, Trust};
+use package::{Digest, Manifest, Package, SystemImage, Trust};
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::program::Program;
@@ -128,40 +128,61 @@ fn add(program: Program) -> Result<(), String> {
     Ok(())
 }
 
+/// Verifies a package and says what installing it would do.
+///
+/// # Errors
+/// Why it is refused, as a sentence.
+pub fn check(bytes: &[u8]) -> Result<Installed, String> {
+    let (manifest, identity) = verified(bytes)?;
+    judge(&manifest, identity).map(|(would_do, _)| would_do)
+}
+
+fn verified(bytes: &[u8]) -> Result<(Manifest, Digest), String> {
+    let system = system().ok_or("no system is installed")?;
+    let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
+    let verified = package.verify(&system.trust).map_err(|error| format!("{error}"))?;
+    Ok((verified.manifest, verified.identity))
+}
+
+/// What installing a verified package would do, and the program that has its name.
+fn judge(manifest: &Manifest, identity: Digest) -> Result<(Installed, Option<&'static Program>), String> {
+    let name = &manifest.name;
+    let Some(program) = find(name) else { return Ok((Installed::New, None)) };
+    if program.identity == identity {
+        return Ok((Installed::Same, Some(program)));
+    }
+    if system().is_some_and(|system| system.root == *name) {
+        return Err(format!(
+            "`{name}` is the program that the system started with, and cannot be replaced before it restarts"
+        ));
+    }
+    let there = &program.manifest;
+    if there.publisher != manifest.publisher {
+        return Err(format!(
+            "the name `{name}` is taken by a program of `{}`, and this one is of `{}`; uninstall the other first",
+            there.publisher, manifest.publisher
+        ));
+    }
+    if manifest.version <= there.version {
+        return Err(format!(
+            "version {} of `{name}` is not newer than {}, which is installed; uninstall that first to go back",
+            manifest.version, there.version
+        ));
+    }
+    Ok((Installed::Replaced, Some(program)))
+}
+
 /// Installs the program of a package, which nobody else can change.
 ///
 /// # Errors
 /// Why it is refused, as a sentence.
 pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
-    let system = system().ok_or("no system is installed")?;
-    let package = Package::parse(&bytes).map_err(|error| format!("{error}"))?;
-    let verified = package.verify(&system.trust).map_err(|error| format!("{error}"))?;
-    let (manifest, identity) = (verified.manifest, verified.identity);
-    let name = &manifest.name;
+    // Verifying takes long, and nobody waits for it.
+    let (manifest, identity) = verified(&bytes)?;
     let _guard = CHANGE.lock();
-    let present = find(name);
-    if let Some(present) = present {
-        if present.identity == identity {
-            return Ok(Installed::Same);
-        }
-        if *name == system.root {
-            return Err(format!(
-                "`{name}` is the program that the system started with, and cannot be replaced before it restarts"
-            ));
-        }
-        let there = &present.manifest;
-        if there.publisher != manifest.publisher {
-            return Err(format!(
-                "the name `{name}` is taken by a program of `{}`, and this one is of `{}`; uninstall the other first",
-                there.publisher, manifest.publisher
-            ));
-        }
-        if manifest.version <= there.version {
-            return Err(format!(
-                "version {} of `{name}` is not newer than {}, which is installed; uninstall that first to go back",
-                manifest.version, there.version
-            ));
-        }
+    let (would_do, present) = judge(&manifest, identity)?;
+    if would_do == Installed::Same {
+        return Ok(would_do);
     }
     match ever().find(|known| known.identity == identity) {
         Some(known) => known.installed.store(true, Ordering::Release),
@@ -179,9 +200,10 @@ pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
             INSTALLED_BYTES.store(sum, Ordering::Relaxed);
         }
     }
-    let Some(present) = present else { return Ok(Installed::New) };
-    present.installed.store(false, Ordering::Release);
-    Ok(Installed::Replaced)
+    if let Some(present) = present {
+        present.installed.store(false, Ordering::Release);
+    }
+    Ok(would_do)
 }
 
 /// Why a program stays.

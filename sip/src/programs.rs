@@ -49,7 +49,19 @@ impl From<Status> for InstallError {
 /// [`Status::NotPermitted`] without the permission, [`Status::Refused`] with the kernel's reason if the package does not
 /// pass its checks, [`Status::Exhausted`] if memory is short.
 pub fn install(package: &ExVec<u8>) -> Result<Installed, InstallError> {
-    match raw::value::program_install(package.handle(), package.len() as u64) {
+    answered(raw::value::program_install(package.handle(), package.len() as u64))
+}
+
+/// What [`install`] would do with the package file, without doing it.
+///
+/// # Errors
+/// Those of [`install`].
+pub fn check(package: &ExVec<u8>) -> Result<Installed, InstallError> {
+    answered(raw::value::program_check(package.handle(), package.len() as u64))
+}
+
+fn answered(answer: Result<u64, Status>) -> Result<Installed, InstallError> {
+    match answer {
         Ok(0) => Ok(Installed::New),
         Ok(1) => Ok(Installed::Replaced),
         Ok(_) => Ok(Installed::Same),

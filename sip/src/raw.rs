@@ -76,6 +76,7 @@ value_only! {
     endpoint_take(slot);
     program_count();
     program_install(block, bytes);
+    program_check(block, bytes);
     program_uninstall(length);
     measurement(which);
     cycles();

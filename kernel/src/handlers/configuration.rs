@@ -1,15 +1,16 @@
 //! Configuration: what the parent gave, and what is installed.
 
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use abi::Status;
 use abi::limits::TEXT_BYTES;
 use package::Permission;
 
-use super::caller;
 use super::exchange::new_block;
 use super::processes::refused;
-use crate::installed::{Installed, Stays};
+use super::{Caller, caller};
+use crate::installed::Stays;
 use crate::{audit, claims, exheap, installed, measurement, memory};
 
 pub fn parameter_length(index: u64) -> Result<u64, Status> {
@@ -48,6 +49,25 @@ pub fn program_manifest(index: u64) -> Result<u64, Status> {
 
 pub fn program_install(block: u64, bytes: u64) -> Result<u64, Status> {
     let caller = caller()?;
+    match installed::install(copy_of_package(caller, block, bytes)?) {
+        Ok(done) => Ok(done as u64),
+        Err(why) => {
+            audit::refused(caller.process, "install", "a package", &why);
+            Err(refused(caller, &why))
+        }
+    }
+}
+
+pub fn program_check(block: u64, bytes: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    match installed::check(&copy_of_package(caller, block, bytes)?) {
+        Ok(would_do) => Ok(would_do as u64),
+        Err(why) => Err(refused(caller, &why)),
+    }
+}
+
+/// A copy of a package in a block of the caller's, which nobody else can change.
+fn copy_of_package(caller: Caller, block: u64, bytes: u64) -> Result<Vec<u8>, Status> {
     caller.needs(Permission::Install)?;
     let taken = claims::block(block)?;
     let count = usize::try_from(bytes).map_err(|_| Status::TooLarge)?;
@@ -57,15 +77,7 @@ pub fn program_install(block: u64, bytes: u64) -> Result<u64, Status> {
     exheap::take_from(caller.process, taken, block)?;
     let copy = memory::copy_of_block(taken.address.load(Ordering::Relaxed), taken.size(), count);
     exheap::give_to(caller.process, taken);
-    match installed::install(copy.ok_or(Status::Exhausted)?) {
-        Ok(Installed::New) => Ok(0),
-        Ok(Installed::Replaced) => Ok(1),
-        Ok(Installed::Same) => Ok(2),
-        Err(why) => {
-            audit::refused(caller.process, "install", "a package", &why);
-            Err(refused(caller, &why))
-        }
-    }
+    copy.ok_or(Status::Exhausted)
 }
 
 pub fn program_uninstall(length: u64) -> Result<u64, Status> {

@@ -23,7 +23,7 @@ mod certificate;
 mod codec;
 #[cfg(feature = "verify")]
 mod common_instructions;
-#[cfg(feature = "verify")]
+#[cfg(feature = "container")]
 mod container;
 mod device;
 mod error;
@@ -46,7 +46,7 @@ mod verify;
 pub use build::{SecretKey, Signer};
 pub use certificate::{CHAIN_BYTES_MAX, CHAIN_MAX, Certificate, May};
 pub use codec::DecodeError;
-#[cfg(feature = "verify")]
+#[cfg(feature = "container")]
 pub use container::{Package, SystemImage};
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use error::PackageError;

@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use package::{Digest, is_name};
+use package::{Version, is_name};
 
 /// The first line.
 const HEAD: &str = "installed 1";
@@ -20,14 +20,14 @@ pub(crate) const MOST_PROGRAMS: usize = 512;
 pub struct Kept {
     /// Its name.
     pub name: String,
-    /// SHA-256 of its package file.
-    pub digest: Digest,
+    /// Its version.
+    pub version: Version,
 }
 
 impl Kept {
     /// The name of its package file in the store.
     pub fn file(&self) -> String {
-        format!("{}-{}.package", self.name, &hexadecimal(&self.digest)[..16])
+        format!("{}-{}.package", self.name, self.version)
     }
 }
 
@@ -53,9 +53,9 @@ impl Index {
         for line in lines.by_ref() {
             let words: Vec<&str> = line.split(' ').collect();
             match *words {
-                ["program", name, digest] if is_name(name) && !index.names(name) => {
-                    let digest = parse_digest(digest).ok_or_else(|| format!("`{line}` has no digest"))?;
-                    index.kept.push(Kept { name: name.into(), digest });
+                ["program", name, version] if is_name(name) && !index.names(name) => {
+                    let version = Version::parse(version).ok_or_else(|| format!("`{line}` has no version"))?;
+                    index.kept.push(Kept { name: name.into(), version });
                 }
                 ["without", name] if is_name(name) && !index.names(name) => index.gone.push(name.into()),
                 ["end", number] if number == count.to_string() => {
@@ -76,7 +76,7 @@ impl Index {
         let mut text = format!("{HEAD}\n");
         // Writing to a String cannot fail.
         for kept in &self.kept {
-            let _ = writeln!(text, "program {} {}", kept.name, hexadecimal(&kept.digest));
+            let _ = writeln!(text, "program {} {}", kept.name, kept.version);
         }
         for name in &self.gone {
             let _ = writeln!(text, "without {name}");
@@ -104,19 +104,4 @@ impl Index {
     fn names(&self, name: &str) -> bool {
         self.kept.iter().any(|kept| kept.name == name) || self.gone.iter().any(|gone| gone == name)
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn parse_digest(text: &str) -> Option<Digest> {
-    let mut digest = Digest::default();
-    if text.len() != 2 * digest.len() || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-        return None;
-    }
-    for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(digest)
 }

@@ -26,7 +26,7 @@ use contracts::directory::NameError;
 use contracts::installer::{Exp, ExpReady, InstallOutcome, InstallerError, states};
 use contracts::namespace::Namespace;
 use contracts::report;
-use install::{Code, Finding, Installed, Line, Map, Report, Request, Topic};
+use install::{Change, Code, Finding, Installed, Line, Map, Program, Report, Topic};
 use package::{Package, SystemManifest};
 use principal::Pattern;
 use sip::exheap::ExVec;
@@ -78,6 +78,17 @@ enum Wish<'a> {
     Install(&'a ExVec<u8>),
     Upgrade(&'a ExVec<u8>, bool),
     Uninstall(&'a str),
+}
+
+impl Wish<'_> {
+    /// The word for it in the audit.
+    fn right(self) -> &'static str {
+        match self {
+            Wish::Install(_) => "install",
+            Wish::Upgrade(..) => "upgrade",
+            Wish::Uninstall(_) => "uninstall",
+        }
+    }
 }
 
 struct Installer {
@@ -179,70 +190,84 @@ impl Installer {
 
     /// Gives the kernel one program of the store, judged anew: the system image may be another since.
     fn load_program(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let package = Package::parse(bytes).map_err(|error| error.to_string())?;
+        let block = ExVec::from_slice(bytes).map_err(|status| status.text().to_string())?;
         let present = programs::present(&self.booted).map_err(|status| status.text().to_string())?;
-        let request = match present.program(&package.manifest.name) {
+        let program = program_of(&block).map_err(|line| line.to_string())?;
+        let change = match present.program(&program.manifest.name) {
             // An installer that was here before has done it.
-            Some(there) if there.manifest == package.manifest => return Ok(()),
+            Some(there) if there.manifest == program.manifest => return Ok(()),
             // What it may reach was agreed to when it was installed.
-            Some(_) => Request::Upgrade { package: bytes, more: true },
-            None => Request::Install { package: bytes, at_boot: false, allow: &[] },
+            Some(_) => Change::Upgrade { program: &program, more: true },
+            None => Change::Install { program: &program, at_boot: false, allow: &[] },
         };
-        let (judged, _) = self.judge(&present, &request);
-        if let Some(line) = judged.refused().next() {
+        if let Some(line) = self.judge(&present, &change).refused().next() {
             return Err(line.to_string());
         }
-        let block = ExVec::from_slice(bytes).map_err(|status| status.text().to_string())?;
         kernel::install(&block).map(drop).map_err(|error| error.to_string())
     }
 
     /// The check of `lib/install`, and what only a system that runs cannot do.
-    fn judge(&self, present: &Installed, request: &Request<'_>) -> (Report, Option<Installed>) {
-        let (mut report, after) = install::examine(present, request);
-        let Some(after) = after else { return (report, None) };
+    fn judge(&self, present: &Installed, change: &Change<'_>) -> Report {
+        let mut report = install::check(present, change);
         let starts = |name: &str| self.booted.instances.iter().any(|instance| instance.program == name);
-        let problem = match request {
-            Request::Uninstall { name } if starts(name) => Some((*name, "it starts with the system")),
-            Request::Upgrade { package, .. } => Package::parse(package).ok().and_then(|package| {
-                let name = &package.manifest.name;
-                let (old, new) = (present.program(name)?, after.program(name)?);
-                let fits = programs::fits_running(&old.manifest, &new.manifest);
-                (starts(name) && !fits).then_some((
-                    old.manifest.name.as_str(),
+        let problem = match change {
+            Change::Uninstall { name } if starts(name) => Some("it starts with the system"),
+            Change::Upgrade { program: Program { manifest, .. }, .. } if starts(&manifest.name) => {
+                let fits = present.manifest(&manifest.name).is_none_or(|old| programs::fits_running(old, manifest));
+                (!fits).then_some(
                     "it starts with the system, and the new version has other parameters, endpoints, paths, devices or contracts",
-                ))
-            }),
+                )
+            }
             _ => None,
         };
-        let Some((name, what)) = problem else { return (report, Some(after)) };
-        let remedy = "change the system image with `cargo sing`, and start that";
-        report.lines.push(Line::refused(Finding::new(Code::NeedsRestart, name, what, remedy)));
-        (report, None)
+        if let Some(what) = problem {
+            let remedy = "change the system image with `cargo sing`, and start that";
+            report.lines.push(Line::refused(Finding::new(Code::NeedsRestart, change.name(), what, remedy)));
+        }
+        report
     }
 
     fn change(&mut self, who: &Result<String, Status>, wish: Wish<'_>, dry_run: bool) -> Answer {
-        let (right, request) = match wish {
-            Wish::Install(package) => ("install", Request::Install { package, at_boot: false, allow: &[] }),
-            Wish::Upgrade(package, more) => ("upgrade", Request::Upgrade { package, more }),
-            Wish::Uninstall(name) => ("uninstall", Request::Uninstall { name }),
-        };
         if !dry_run {
-            self.allow(who, right)?;
+            self.allow(who, wish.right())?;
         }
         let present = programs::present(&self.booted).map_err(|_| InstallerError::Exhausted)?;
-        let (mut report, after) = self.judge(&present, &request);
-        let outcome = match after {
-            None => InstallOutcome::Refused,
-            Some(_) if dry_run => InstallOutcome::Proved,
-            Some(_) => {
-                let (outcome, line) = match wish {
-                    Wish::Install(package) | Wish::Upgrade(package, _) => self.put(package),
-                    Wish::Uninstall(name) => self.take_out(name),
-                };
-                report.lines.push(line);
-                outcome
-            }
+        let program = match wish {
+            Wish::Install(package) | Wish::Upgrade(package, _) => match program_of(package) {
+                Ok(program) => Some(program),
+                Err(line) => return Ok((InstallOutcome::Refused, format!("{line}\n"))),
+            },
+            Wish::Uninstall(_) => None,
         };
+        let change = match (wish, &program) {
+            (Wish::Upgrade(_, more), Some(program)) => Change::Upgrade { program, more },
+            (Wish::Uninstall(name), _) => Change::Uninstall { name },
+            (_, Some(program)) => Change::Install { program, at_boot: false, allow: &[] },
+            (_, None) => return Err(InstallerError::Exhausted),
+        };
+        let mut report = self.judge(&present, &change);
+        if let (Wish::Install(package) | Wish::Upgrade(package, _), true) = (wish, report.is_accepted()) {
+            // What the kernel proves is said too: signature, image, instructions.
+            report.lines.insert(
+                0,
+                match kernel::check(package) {
+                    Ok(_) => Line::proved(
+                        Topic::Signature,
+                        "the kernel has verified signature, trust, image and instructions",
+                    ),
+                    Err(error) => refusal(change.name(), &error.reason),
+                },
+            );
+        }
+        if !report.is_accepted() || dry_run {
+            let outcome = if report.is_accepted() { InstallOutcome::Proved } else { InstallOutcome::Refused };
+            return Ok((outcome, report.to_string()));
+        }
+        let (outcome, line) = match (wish, &program) {
+            (Wish::Install(package) | Wish::Upgrade(package, _), Some(program)) => self.put(program, package),
+            _ => self.take_out(change.name()),
+        };
+        report.lines.push(line);
         Ok((outcome, report.to_string()))
     }
 
@@ -257,21 +282,18 @@ impl Installer {
     }
 
     /// Installs a package that was accepted.
-    fn put(&mut self, package: &ExVec<u8>) -> (InstallOutcome, Line) {
-        let name = match Package::parse(package) {
-            Ok(parsed) => parsed.manifest.name,
-            Err(error) => return refused("", &error.to_string()),
-        };
+    fn put(&mut self, program: &Program, package: &ExVec<u8>) -> (InstallOutcome, Line) {
+        let (name, version) = (&program.manifest.name, program.manifest.version);
         // What cannot be kept is installed all the same, and the report says how long it lasts.
         let brought = self.open_store().map_err(|why| why.in_words(&self.store)).and_then(|mut store| {
-            let kept = store.bring(&name, package)?;
+            let kept = store.bring(name, version, package)?;
             Ok((store, kept))
         });
         if let Err(error) = kernel::install(package) {
             if let Ok((mut store, _)) = brought {
                 store.tidy();
             }
-            return refused(&name, &error.reason);
+            return (InstallOutcome::Refused, refusal(name, &error.reason));
         }
         let kept = brought.and_then(|(mut store, kept)| store.keep(kept));
         self.told(kept)
@@ -279,7 +301,7 @@ impl Installer {
 
     fn take_out(&mut self, name: &str) -> (InstallOutcome, Line) {
         if let Err(status) = kernel::uninstall(name) {
-            return refused(name, status.text());
+            return (InstallOutcome::Refused, refusal(name, status.text()));
         }
         let is_of_the_image = self.booted.programs().contains(&name);
         let opened = self.open_store().map_err(|why| why.in_words(&self.store));
@@ -319,13 +341,12 @@ impl Installer {
                         let (what, remedy) = why.rsplit_once("; ").unwrap_or((&why, ""));
                         Line::refused(Finding::new(Code::NotAsKept, subject, what, remedy))
                     }
-                    Ok(bytes) => match install::verified(&bytes, &self.booted.trust) {
-                        Ok(_) => Line::proved(Topic::File, format!("`{subject}` as it is kept in {}", self.store)),
-                        Err(findings) => {
-                            report.lines.extend(findings.into_iter().map(Line::refused));
-                            continue;
+                    Ok(bytes) => {
+                        match ExVec::from_slice(&bytes).map_err(Into::into).and_then(|block| kernel::check(&block)) {
+                            Ok(_) => Line::proved(Topic::File, format!("`{subject}` as it is kept in {}", self.store)),
+                            Err(error) => refusal(subject, &error.reason),
                         }
-                    },
+                    }
                 });
             }
         }
@@ -370,7 +391,16 @@ impl Unusable {
     }
 }
 
-fn refused(name: &str, why: &str) -> (InstallOutcome, Line) {
-    let finding = Finding::new(Code::KernelRefuses, name, format!("the kernel does not take it: {why}"), "");
-    (InstallOutcome::Refused, Line::refused(finding))
+/// What a package file says of its program; or what is to be reported. The kernel verifies it later.
+fn program_of(package: &ExVec<u8>) -> Result<Program, Line> {
+    match Package::parse(package) {
+        Ok(package) => Ok(Program { manifest: package.manifest, key: package.key }),
+        Err(error) => Err(refusal("", &error.to_string())),
+    }
+}
+
+/// Why a program is not taken: what is wrong, and behind a semicolon what to do.
+fn refusal(name: &str, why: &str) -> Line {
+    let (what, remedy) = why.rsplit_once("; ").unwrap_or((why, ""));
+    Line::refused(Finding::new(Code::KernelRefuses, name, what, remedy))
 }

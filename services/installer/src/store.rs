@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use install::{Medium, name_beside, replace};
-use package::{Digest, sha256};
+use package::{Package, Version};
 
 use crate::index::{Index, Kept};
 
@@ -61,25 +61,27 @@ where
     /// The package file of a program that is kept.
     ///
     /// # Errors
-    /// It is not there, not the one that the list names, or cannot be read: a sentence for people.
+    /// It is not there, is of another program or version, or cannot be read: a sentence for people. What else may be
+    /// wrong with it the kernel tells.
     pub fn package(&mut self, kept: &Kept) -> Result<Vec<u8>, String> {
         let file = kept.file();
         match self.shelf.read(&file).map_err(|error| format!("{file}: {error}"))? {
             None => Err(format!("{file} is missing; install the program again")),
-            Some(bytes) if sha256(&bytes) != kept.digest => {
-                Err(format!("{file} is not the file that was kept; install the program again"))
-            }
-            Some(bytes) => Ok(bytes),
+            Some(bytes) => match Package::parse(&bytes).map(|package| package.manifest) {
+                Ok(manifest) if manifest.name == kept.name && manifest.version == kept.version => Ok(bytes),
+                Ok(_) => Err(format!("{file} is of another program or version; install the program again")),
+                Err(_) => Err(format!("{file} is damaged; install the program again")),
+            },
         }
     }
 
-    /// Brings the package file onto the medium. It does not count yet.
+    /// Brings the package file onto the medium. It does not count yet. No file that counts has its name: a program is
+    /// replaced by a newer version alone.
     ///
     /// # Errors
     /// The medium's, as a sentence.
-    pub fn bring(&mut self, name: &str, package: &[u8]) -> Result<Kept, String> {
-        let digest: Digest = sha256(package);
-        let kept = Kept { name: name.into(), digest };
+    pub fn bring(&mut self, name: &str, version: Version, package: &[u8]) -> Result<Kept, String> {
+        let kept = Kept { name: name.into(), version };
         replace(&mut self.shelf, &kept.file(), package).map_err(|error| error.to_string())?;
         Ok(kept)
     }
