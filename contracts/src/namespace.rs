@@ -21,9 +21,6 @@ pub const PATIENCE_MS: u64 = 2_000;
 
 const RETRY_MS: u64 = 5;
 
-/// How a file system calls the place in the namespace where its root is.
-const ABOVE_VOLUME: &str = "/..";
-
 /// An open folder.
 pub struct Namespace {
     endpoint: Option<directory::Imp<directory::states::Ready>>,
@@ -385,7 +382,7 @@ impl Namespace {
             }
         })?;
         match found.inherited_from.as_deref() {
-            Some(ABOVE_VOLUME) => self.mount_acl(path),
+            Some(path::ABOVE_THE_ROOT) => self.mount_acl(path),
             _ => Ok((!found.text.is_empty()).then_some(found)),
         }
     }

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use contracts::access::AccessError;
 use contracts::directory::NameError;
+use contracts::file_io;
 use contracts::namespace::Namespace;
-use contracts::{file_io, path};
 use principal::{Acl, Right};
 
 /// The longest script, in bytes.
@@ -37,33 +37,16 @@ pub fn read_script(namespace: &mut Namespace, full: &str) -> Result<String, Stri
 
 /// Refuses a script that the list which decides about its file does not let the shell run.
 fn check_execute(namespace: &mut Namespace, full: &str) -> Result<(), String> {
-    let Some(list) = deciding_list(namespace, full).map_err(|error| format!("its access control list: {error}"))?
-    else {
-        return Ok(());
+    let of_list = |error: &dyn core::fmt::Display| format!("its access control list: {error}");
+    let list = match namespace.acl(full) {
+        // Whoever serves this knows no lists.
+        Err(AccessError::Name(NameError::NotSupported)) | Ok(None) => return Ok(()),
+        Ok(Some(list)) => Acl::parse(&list.text).map_err(|error| of_list(&error))?,
+        Err(error) => return Err(of_list(&error)),
     };
-    let list = Acl::from_bytes(list.as_bytes()).map_err(|error| format!("its access control list: {error}"))?;
     let own = sip::principal::own();
     if list.decide(&own, Right::Execute).allowed {
         return Ok(());
     }
     Err(format!("its access control list does not let {own} execute it; `acl` shows the list"))
-}
-
-/// The list that decides about what has this path, if one does.
-fn deciding_list(namespace: &mut Namespace, full: &str) -> Result<Option<String>, AccessError> {
-    let mut asked = full;
-    loop {
-        let (list, from) = match namespace.acl(asked) {
-            // Whoever serves this knows no lists.
-            Err(AccessError::Name(NameError::NotSupported)) => return Ok(None),
-            answer => answer?,
-        };
-        if from != path::ABOVE_THE_ROOT {
-            return Ok((!from.is_empty() || !list.is_empty()).then_some(list));
-        }
-        match path::split_last(asked) {
-            Some((above, _)) => asked = above,
-            None => return Ok(None),
-        }
-    }
 }
