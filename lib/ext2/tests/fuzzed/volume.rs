@@ -1,8 +1,8 @@
 //! A damaged volume, and what is then done to it. Whatever comes of it, it ends, and without a panic.
 
 use ext2::{
-    Access, AttributeChanges, BlockSource, CacheLimits, LastLink, MemoryDisk, MountOptions, NewKind, NewNode, OpenFile,
-    ROOT_INODE, Volume, complete,
+    Access, AttributeChanges, BlockSource, CacheLimits, ExtendedAttribute, LastLink, MemoryDisk, MountOptions, NewKind,
+    NewNode, OpenFile, ROOT_INODE, Volume, complete,
 };
 
 use crate::sample::{self, name};
@@ -57,6 +57,7 @@ async fn act(
         8 => volume.resolve(folder, &[&old[..], b"/", &new].concat(), LastLink::Follow).await.map(drop),
         9 => volume.list(folder, place, 100).await.map(drop),
         10 => volume.sync().await,
+        11 if what >> 4 & 3 != 0 => extended(volume, u32::from(first), [what, second, size]).await,
         11 => {
             let changes = AttributeChanges { owner: Some(size.into()), modified: Some(1), ..Default::default() };
             volume.set_attributes(u32::from(first), changes).await
@@ -71,6 +72,19 @@ async fn act(
             None => Ok(()),
         },
     };
+}
+
+/// Reads, sets or takes away extended attributes.
+async fn extended(volume: &Volume<MemoryDisk>, number: u32, [what, name, size]: [u8; 3]) -> Result<(), ext2::Error> {
+    let name = crate::sample::name(name);
+    match what >> 4 & 3 {
+        1 => volume.extended_attributes(number).await.map(drop),
+        2 => {
+            let new = ExtendedAttribute { namespace: size % 8, name, value: vec![size; usize::from(size) * 3] };
+            volume.set_extended_attribute(number, new).await
+        }
+        _ => volume.remove_extended_attribute(number, size % 8, &name).await,
+    }
 }
 
 async fn transfer(file: &OpenFile<MemoryDisk>, what: u8, place: u64, bytes: usize) -> Result<(), ext2::Error> {
