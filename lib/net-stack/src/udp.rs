@@ -14,7 +14,17 @@ use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 
 /// Bytes of a header of UDP.
-pub(crate) const HEADER_BYTES: usize = 8;
+pub(crate) const HEADER_BYTES: usize = Header::BYTES;
+
+/// What each datagram begins with (RFC 768). Its checksum is made with the packet's others.
+#[derive(layout::Record)]
+#[record(bytes = 8, order = "big")]
+pub(crate) struct Header {
+    pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
+    /// Bytes of the datagram with its header.
+    pub(crate) bytes: u16,
+}
 /// Bytes that wait at one socket; what comes beyond them is lost.
 const MOST_WAITING_BYTES: usize = 256 << 10;
 /// Datagrams that wait at one socket.
@@ -89,13 +99,11 @@ impl Udp {
     /// Takes a packet whose checksum is right; false: nobody is there.
     pub(crate) fn receive<B>(&mut self, output: &mut Output<B>, header: &IpHeader, packet: &[u8]) -> bool {
         let payload = header.payload(packet);
-        let Some((fields, _)) = payload.split_at_checked(HEADER_BYTES) else {
+        let Some(Header { source_port, destination_port: port, bytes }) = Header::parse(payload) else {
             output.counters.malformed += 1;
             return true;
         };
-        let word = |at: usize| u16::from_be_bytes([fields[at], fields[at + 1]]);
-        let (source_port, port) = (word(0), word(2));
-        let Some(data) = payload.get(HEADER_BYTES..usize::from(word(4))) else {
+        let Some(data) = payload.get(HEADER_BYTES..usize::from(bytes)) else {
             output.counters.malformed += 1;
             return true;
         };
@@ -183,11 +191,11 @@ pub(crate) fn send_from<B: Buffer>(
     }
     output.send(ip.buffer_len(), 0, |packet| {
         ip.emit(&mut *packet, &only_ip());
-        let place = &mut packet[ip.header_len()..];
-        place[..2].copy_from_slice(&port.to_be_bytes());
-        place[2..4].copy_from_slice(&remote.port.to_be_bytes());
-        place[4..6].copy_from_slice(&length.to_be_bytes());
-        place[HEADER_BYTES..].copy_from_slice(data);
+        // The packet is as long as header and data.
+        if let Some((header, place)) = packet[ip.header_len()..].split_first_chunk_mut() {
+            Header { source_port: port, destination_port: remote.port, bytes: length }.write(header);
+            place.copy_from_slice(data);
+        }
     });
     Ok(())
 }

@@ -78,9 +78,33 @@ macro_rules! range_kinds {
 }
 
 range_kinds! {
-    /// A range of I/O ports.
+    /// A range of I/O ports, whose registers have 8, 16 or 32 bits: a wider one does not compile.
+    ///
+    /// ```compile_fail,E0277
+    /// #[layout::registers(bytes = 8)]
+    /// struct Port {
+    ///     #[at(0)]
+    ///     address: ReadWrite<u64>,
+    /// }
+    ///
+    /// fn start(port: &Port<sip::hardware::IoPortRange>) {
+    ///     port.address().write(0);
+    /// }
+    /// ```
     IoPortRange: Ports, u8 read8 write8, u16 read16 write16, u32 read32 write32;
     /// A range of a device's memory.
+    ///
+    /// ```
+    /// #[layout::registers(bytes = 8)]
+    /// struct Block {
+    ///     #[at(0)]
+    ///     address: ReadWrite<u64>,
+    /// }
+    ///
+    /// fn start(block: &Block<sip::hardware::IoMemoryRange>) {
+    ///     block.address().write(0);
+    /// }
+    /// ```
     IoMemoryRange: Memory, u8 read8 write8, u16 read16 write16, u32 read32 write32, u64 read64 write64;
 }
 

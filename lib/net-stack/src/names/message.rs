@@ -10,7 +10,47 @@ use smoltcp::wire::{IpAddress, Ipv4Address, Ipv6Address};
 /// Bytes of a name in its wire form, and of a part of it.
 const LONGEST: usize = 255;
 const LONGEST_LABEL: usize = 63;
-const HEADER_BYTES: usize = 12;
+
+/// What each message begins with (RFC 1035, section 4.1.1).
+#[derive(Default, layout::Record)]
+#[record(bytes = 12, order = "big")]
+struct Header {
+    id: u16,
+    flags: Flags,
+    questions: u16,
+    answers: u16,
+    authorities: u16,
+    additions: u16,
+}
+
+#[layout::bits(u16)]
+struct Flags {
+    /// 0: done; 3: there is no such name; others: a failure.
+    #[bits(0..=3)]
+    outcome: u8,
+    /// The server is to ask others.
+    #[bit(8)]
+    ask_others: bool,
+    /// The answer did not fit.
+    #[bit(9)]
+    cut: bool,
+    /// 0: a question.
+    #[bits(11..=14)]
+    operation: u8,
+    /// It answers.
+    #[bit(15)]
+    answer: bool,
+}
+
+/// What comes behind the name of a record (section 4.1.3).
+#[derive(layout::Record)]
+#[record(bytes = 10, order = "big")]
+struct RecordHead {
+    kind: u16,
+    class: u16,
+    seconds: u32,
+    data_bytes: u16,
+}
 /// Records of one answer that are looked at.
 const MOST_RECORDS: usize = 128;
 /// Addresses of one name that are kept.
@@ -73,10 +113,9 @@ pub(super) fn name(text: &str) -> Option<Vec<u8>> {
 
 /// A question.
 pub(super) fn question(id: u16, name: &[u8], kind: Kind) -> Vec<u8> {
-    let mut message = Vec::with_capacity(HEADER_BYTES + name.len() + 4);
-    message.extend(id.to_be_bytes());
-    // The server is to ask others.
-    message.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    let mut message = Vec::with_capacity(Header::BYTES + name.len() + 4);
+    let flags = Flags::NONE.with_ask_others(true);
+    message.extend(Header { id, flags, questions: 1, ..Header::default() }.to_bytes());
     message.extend_from_slice(name);
     message.extend(kind.number().to_be_bytes());
     message.extend(INTERNET.to_be_bytes());
@@ -86,11 +125,6 @@ pub(super) fn question(id: u16, name: &[u8], kind: Kind) -> Vec<u8> {
 fn word(message: &[u8], at: usize) -> Option<u16> {
     let bytes: [u8; 2] = message.get(at..at + 2)?.try_into().ok()?;
     Some(u16::from_be_bytes(bytes))
-}
-
-fn long(message: &[u8], at: usize) -> Option<u32> {
-    let bytes: [u8; 4] = message.get(at..at + 4)?.try_into().ok()?;
-    Some(u32::from_be_bytes(bytes))
 }
 
 /// Reads a name: it and where it ends. Nothing where it is none.
@@ -139,17 +173,18 @@ struct Record<'a> {
 
 fn read_record(message: &[u8], at: usize) -> Option<Record<'_>> {
     let (owner, after) = read_name(message, at)?;
-    let bytes = usize::from(word(message, after + 8)?);
-    let data_at = after + 10;
+    let RecordHead { kind, class, seconds, data_bytes } = RecordHead::parse(message.get(after..)?)?;
+    let data_at = after + RecordHead::BYTES;
+    let end = data_at + usize::from(data_bytes);
     Some(Record {
         owner,
-        kind: word(message, after)?,
-        is_internet: word(message, after + 2)? == INTERNET,
+        kind,
+        is_internet: class == INTERNET,
         // A time beyond half of the range is none (RFC 2181, 8).
-        seconds: Some(long(message, after + 4)?).filter(|seconds| *seconds <= i32::MAX as u32).unwrap_or(0),
-        data: message.get(data_at..data_at + bytes)?,
+        seconds: if seconds <= i32::MAX as u32 { seconds } else { 0 },
+        data: message.get(data_at..end)?,
         data_at,
-        end: data_at + bytes,
+        end,
     })
 }
 
@@ -165,21 +200,22 @@ fn address(record: &Record, kind: Kind) -> Option<IpAddress> {
 
 /// Reads the answer to a question; nothing where it is none, or one to another question.
 pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<Reply> {
-    let flags = word(message, 2)?;
-    let is_answer = word(message, 0)? == id && flags & 0xf800 == 0x8000 && word(message, 4)? == 1;
-    let (asked, after) = read_name(message, HEADER_BYTES).filter(|_| is_answer)?;
+    let header = Header::parse(message)?;
+    let flags = header.flags;
+    let is_answer = header.id == id && flags.answer() && flags.operation() == 0 && header.questions == 1;
+    let (asked, after) = read_name(message, Header::BYTES).filter(|_| is_answer)?;
     if asked != name || word(message, after)? != kind.number() || word(message, after + 2)? != INTERNET {
         return None;
     }
-    let is_none = flags & 0xf == 3;
-    if flags & 0x200 != 0 {
+    let is_none = flags.outcome() == 3;
+    if flags.cut() {
         return Some(Reply::Cut);
     }
-    if flags & 0xf != 0 && !is_none {
+    if flags.outcome() != 0 && !is_none {
         return Some(Reply::Failed);
     }
     let (mut aliases, mut addresses, mut at) = (Vec::new(), Vec::new(), after + 4);
-    for _ in 0..usize::from(word(message, 6)?).min(MOST_RECORDS) {
+    for _ in 0..usize::from(header.answers).min(MOST_RECORDS) {
         let record = read_record(message, at)?;
         at = record.end;
         if let Some(address) = address(&record, kind).filter(|_| record.is_internet) {
@@ -199,7 +235,7 @@ pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<R
         match aliases.iter().find(|(owner, ..)| owner == current) {
             Some((_, target, of_alias)) => (current, seconds) = (target, seconds.min(*of_alias)),
             None if current == name || is_none => {
-                let nothing = nothing_seconds(message, at).unwrap_or(NOTHING_S);
+                let nothing = nothing_seconds(message, at, header.authorities).unwrap_or(NOTHING_S);
                 return Some(Reply::Nothing(nothing.min(seconds)));
             }
             None => return Some(Reply::Alias(current.to_vec(), seconds)),
@@ -209,12 +245,12 @@ pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<R
 }
 
 /// How long it is true that there is nothing: as the zone says (RFC 2308, 5).
-fn nothing_seconds(message: &[u8], at: usize) -> Option<u32> {
+fn nothing_seconds(message: &[u8], at: usize, records: u16) -> Option<u32> {
     let mut at = at;
-    for _ in 0..usize::from(word(message, 8)?).min(MOST_RECORDS) {
+    for _ in 0..usize::from(records).min(MOST_RECORDS) {
         let record = read_record(message, at)?;
         if record.kind == AUTHORITY && record.is_internet {
-            let least = record.data.len().checked_sub(4).and_then(|place| long(record.data, place))?;
+            let least = u32::from_be_bytes(*record.data.last_chunk()?);
             return Some(least.min(record.seconds));
         }
         at = record.end;

@@ -232,9 +232,8 @@ impl Names {
     /// Takes a datagram of a name server that is nobody else's; false: nobody has asked for it.
     pub(crate) fn receive(&mut self, now_ns: u64, header: &IpHeader, packet: &[u8]) -> bool {
         let payload = header.payload(packet);
-        let Some((fields, _)) = payload.split_at_checked(udp::HEADER_BYTES) else { return false };
-        let port = u16::from_be_bytes([fields[2], fields[3]]);
-        let data = payload.get(udp::HEADER_BYTES..usize::from(u16::from_be_bytes([fields[4], fields[5]])));
+        let Some(udp::Header { destination_port: port, bytes, .. }) = udp::Header::parse(payload) else { return false };
+        let data = payload.get(udp::HEADER_BYTES..usize::from(bytes));
         let server = header.source;
         let Names { servers, questions, cache, .. } = self;
         let asked = questions.values_mut().find(|question| question.is_asked_from(port));
