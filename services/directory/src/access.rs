@@ -169,8 +169,6 @@ mod tests {
 
     use super::*;
 
-    const NOBODYS: Option<(&List, fn() -> String)> = None;
-
     fn access() -> Access {
         let system = SystemManifest {
             name: "test".into(),
@@ -199,7 +197,7 @@ mod tests {
             ask("cat.b", &[Right::Traverse, Right::Read]),
             refused(Right::Traverse, "no entry of the list of /x")
         );
-        assert_eq!(access.ask("cat.b", NOBODYS, &[Right::Read]), Ok(()));
+        assert_eq!(access.ask("cat.b", None::<(_, fn() -> String)>, &[Right::Read]), Ok(()));
     }
 
     #[test]
