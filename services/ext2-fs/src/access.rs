@@ -332,6 +332,12 @@ impl Asker<'_> {
         self.shared.volume.has_seen_extended_attributes() || self.base.mount.is_some()
     }
 
+    /// Whether who asks has the right to change lists by that of the mount point, and so keeps it whatever lists below
+    /// say: somebody has to be able to mend them.
+    fn may_mend_lists(&self) -> bool {
+        self.base.mount.is_some_and(|rights| rights.has(Right::SetAcl))
+    }
+
     fn rights_by(&self, list: Option<&Rc<List>>, principal: &str) -> Rights {
         match list {
             Some(list) => self.shared.access.rights(list, principal),
@@ -358,9 +364,7 @@ impl Asker<'_> {
             text => Some(Acl::from_bytes(text).map_err(|_| Trouble::BadList)?),
         };
         let found = self.find(path, LastLink::Keep).await?;
-        // Who has the right by the mount point's list keeps it whatever lists below it say: somebody has to be able
-        // to mend them.
-        if !self.base.mount.is_some_and(|rights| rights.has(Right::SetAcl)) {
+        if !self.may_mend_lists() {
             self.need(&found, &[Right::SetAcl], path).await?;
         }
         let (volume, number) = (&self.shared.volume, found.inode.number);
@@ -382,7 +386,9 @@ impl Asker<'_> {
     /// The list that decides about a node, and the path of what has it.
     pub(crate) async fn list(&self, path: &[u8]) -> Result<(String, String), Trouble> {
         let found = self.find(path, LastLink::Keep).await?;
-        self.need(&found, &[Right::Read, Right::SetAcl], path).await?;
+        if !self.may_mend_lists() {
+            self.need(&found, &[Right::Read, Right::SetAcl], path).await?;
+        }
         let Some(list) = self.shared.decider(&found).await? else {
             let from = if self.base.mount.is_some() { path::ABOVE_THE_ROOT } else { "" };
             return Ok((String::new(), String::from(from)));
@@ -399,8 +405,8 @@ impl Asker<'_> {
 /// Notes a refusal for people to read.
 fn note_refusal(principal: &str, right: Right, place: &str, list: Option<&Rc<List>>) {
     let rule = match list.map(|list| list.acl.decide(principal, right).rule) {
-        Some(rule) => format!("list: {rule}"),
-        None => String::from("list of the mount point"),
+        Some(rule) => format!("{rule} of the list that decides there"),
+        None => String::from("the list of the mount point"),
     };
     sip::audit::refused(principal, right.word(), place, &rule);
 }

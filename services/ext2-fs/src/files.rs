@@ -28,7 +28,7 @@ impl Opened {
             return Ok(());
         }
         if let Some(principal) = client.principal() {
-            sip::audit::refused(&principal, right.word(), &self.path, "list: none when the file was opened");
+            sip::audit::refused(&principal, right.word(), &self.path, "the list that decided when it was opened");
         }
         Err(FileError::NotPermitted)
     }

@@ -14,7 +14,7 @@ use principal::{Right, Rights};
 use sip::channel::TypedEndpoint;
 
 /// What the list was when somebody was refused.
-const RULE: &str = "list of the mount point";
+const RULE: &str = "the list of the mount point";
 
 /// What a client may do, and with what, for people to read.
 #[derive(Clone)]
