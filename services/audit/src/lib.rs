@@ -1,4 +1,5 @@
-//! What was refused in the system, and to whom, as a file that anybody reads who may bind to it.
+//! What the kernel tells of the system's safety, as files that anybody reads who may bind to them: what was refused, and
+//! to whom, and the measurements of kernel and system.
 //!
 //! The kernel keeps the lines; a client sees those that were there when it opened the file. Deliberately not here:
 //! who may read it, which the system manifest's rules say, and any way to change a line.
@@ -8,9 +9,12 @@
 extern crate alloc;
 
 use alloc::string::String;
+use core::fmt::Write;
 
 use contracts::file::{Exp, ExpReady, FileAttributes, FileError, states};
+use contracts::provider::accept;
 use sip::Status;
+use sip::diagnostics::{Measured, measurement};
 
 sip::startup!();
 
@@ -18,32 +22,67 @@ sip::startup!();
 const READ_ONLY: u32 = 0o444;
 /// Nanoseconds of a second.
 const SECOND_NS: u64 = 1_000_000_000;
-/// Number of the file's node; it is the only one here.
-const NODE: u64 = 1;
 
-/// Serves whoever binds to `/status/audit`.
+/// What a file here tells.
+#[derive(Clone, Copy)]
+enum Told {
+    /// What was refused.
+    Refusals = 1,
+    /// SHA-256 of kernel and system image, as `sha256sum` prints them.
+    Measurements = 2,
+}
+
+/// Serves whoever binds to `/status/audit` or `/status/measurement`.
 pub fn main(startup: Startup) -> i32 {
     let clients = startup.clients.ready();
-    match sip::executor::block_on(contracts::provider::accept(clients, serve)) {
+    let measurement_clients = startup.measurement_clients.ready();
+    let serving = sip::executor::block_on(async {
+        let measurements = accept(measurement_clients, |client| serve(Told::Measurements, client));
+        drop(sip::executor::spawn(measurements));
+        accept(clients, |client| serve(Told::Refusals, client)).await;
+    });
+    match serving {
         Ok(()) => 0,
         Err(_) => 1,
     }
 }
 
-async fn serve(client: Exp<states::Start>) {
-    match sip::audit::read(0) {
-        Ok((text, _)) => serve_text(text, client).await,
+fn text(told: Told) -> Result<String, Status> {
+    match told {
+        Told::Refusals => sip::audit::read(0).map(|(text, _)| text),
+        Told::Measurements => {
+            let mut text = String::new();
+            for (of, name) in [(Measured::Kernel, "kernel"), (Measured::System, "system")] {
+                match measurement(of) {
+                    Ok(digest) => {
+                        // Writing to a String cannot fail, here and below.
+                        let _ = digest.iter().try_for_each(|byte| write!(text, "{byte:02x}"));
+                        let _ = writeln!(text, "  {name}");
+                    }
+                    // The machine cannot tell.
+                    Err(Status::NotFound) => {}
+                    Err(status) => return Err(status),
+                }
+            }
+            Ok(text)
+        }
+    }
+}
+
+async fn serve(told: Told, client: Exp<states::Start>) {
+    match text(told) {
+        Ok(text) => serve_text(told, text, client).await,
         Err(Status::NotPermitted) => drop(client.refused(FileError::NotPermitted)),
         Err(_) => drop(client.refused(FileError::Exhausted)),
     }
 }
 
 /// Serves a file of this content, which nobody changes.
-async fn serve_text(text: String, client: Exp<states::Start>) {
+async fn serve_text(told: Told, text: String, client: Exp<states::Start>) {
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
-            ExpReady::GetAttributes { next } => next.attributes(attributes(&text)),
+            ExpReady::GetAttributes { next } => next.attributes(attributes(told, &text)),
             ExpReady::Read { mut data, offset, count, next } => {
                 let copied = copy(text.as_bytes(), offset, count, &mut data);
                 next.read_done(data, copied)
@@ -57,11 +96,11 @@ async fn serve_text(text: String, client: Exp<states::Start>) {
     }
 }
 
-fn attributes(text: &str) -> FileAttributes {
+fn attributes(told: Told, text: &str) -> FileAttributes {
     FileAttributes {
         size_bytes: text.len() as u64,
         allocated_bytes: 0,
-        node: NODE,
+        node: told as u64,
         // Not before 1970.
         modified_s: (sip::time::wall() / SECOND_NS) as i64,
         permissions: READ_ONLY,

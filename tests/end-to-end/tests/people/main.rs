@@ -23,6 +23,7 @@ mod fetch;
 mod fetch_python;
 mod files_e2fsprogs;
 mod kills_e2fsprogs;
+mod logins;
 mod mounts_e2fsprogs;
 mod network_programs;
 mod partitions_sfdisk_e2fsprogs;

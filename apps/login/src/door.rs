@@ -1,0 +1,292 @@
+//! Asking at the console for a name and a passphrase.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use contracts::access::AccessError;
+use contracts::console::{self, LineKind};
+use contracts::directory::NameError;
+use contracts::file_io;
+use contracts::namespace::Namespace;
+use people_list::People;
+use sip::exheap::ExVec;
+use sip::{Deadline, audit, principal};
+
+/// Where the console is.
+const CONSOLE: &str = "/dev/console";
+/// The longest list of people that is read, in bytes.
+const LIST_BYTES: usize = 256 * 1024;
+/// The wait after the first mistake, in milliseconds; each further one doubles it.
+const FIRST_WAIT_MS: u64 = 1000;
+/// The longest wait.
+const LONGEST_WAIT_MS: u64 = 32_000;
+/// How many mistakes end it where no person sits.
+const MISTAKES_OF_A_STREAM: u32 = 3;
+/// How often the console is opened again before this gives up.
+const CONSOLE_ATTEMPTS: u32 = 5;
+/// What is between a name and the role that is asked for.
+const IN_ROLE: char = '@';
+
+type Console = console::Imp<console::states::Ready>;
+
+/// Where the lines come from that name people.
+pub struct Sources {
+    /// A file; it may be missing.
+    pub file: String,
+    /// Lines of the system manifest.
+    pub lines: Vec<String>,
+}
+
+/// Somebody who is in.
+pub struct Entered {
+    /// The person's name.
+    pub name: String,
+    /// The role taken.
+    pub role: String,
+}
+
+/// What came of asking once.
+pub enum Asked {
+    /// Somebody is in.
+    Entered(Entered),
+    /// Nobody is.
+    Again,
+    /// There is no more input.
+    EndOfInput,
+    /// Nobody can ever be: why.
+    Hopeless(String),
+}
+
+enum Line {
+    Text(Vec<u8>),
+    GivenUp,
+    EndOfInput,
+}
+
+/// The console, as those see it who are not in yet.
+pub struct Door {
+    namespace: Namespace,
+    console: Option<Console>,
+    sources: Sources,
+    is_terminal: bool,
+    is_greeted: bool,
+    mistakes: u32,
+    /// How often in a row the console could not be read.
+    troubles: u32,
+}
+
+impl Door {
+    /// With an open console.
+    pub fn new(namespace: Namespace, console: Console, sources: Sources) -> Door {
+        Door {
+            namespace,
+            console: Some(console),
+            sources,
+            is_terminal: false,
+            is_greeted: false,
+            mistakes: 0,
+            troubles: 0,
+        }
+    }
+
+    /// The namespace, for what those need who are in.
+    pub fn namespace(&mut self) -> &mut Namespace {
+        &mut self.namespace
+    }
+
+    /// Whether a person sits at the console.
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Asks for a name and a passphrase, once.
+    pub fn ask(&mut self) -> Asked {
+        let asked = self.ask_console();
+        match asked {
+            Ok(asked) => {
+                self.troubles = 0;
+                asked
+            }
+            Err(error) => {
+                self.troubles += 1;
+                if self.troubles > CONSOLE_ATTEMPTS {
+                    return Asked::Hopeless(format!("{CONSOLE}: {error}"));
+                }
+                Asked::Again
+            }
+        }
+    }
+
+    fn ask_console(&mut self) -> Result<Asked, AccessError> {
+        self.greet()?;
+        let people = match self.people() {
+            Ok(people) => people,
+            Err(reason) => return Ok(Asked::Hopeless(reason)),
+        };
+        let typed = match self.read(LineKind::Text, "Name: ")? {
+            Line::Text(typed) => String::from_utf8_lossy(&typed).trim().to_string(),
+            Line::GivenUp => return Ok(Asked::Again),
+            Line::EndOfInput => return Ok(Asked::EndOfInput),
+        };
+        if typed.is_empty() {
+            return Ok(Asked::Again);
+        }
+        let mut passphrase = match self.read(LineKind::Secret, "Passphrase: ")? {
+            Line::Text(passphrase) => passphrase,
+            Line::GivenUp => return Ok(Asked::Again),
+            Line::EndOfInput => return Ok(Asked::EndOfInput),
+        };
+        let entered = admit(&people, &typed, &passphrase);
+        passphrase.fill(0);
+        core::hint::black_box(&passphrase);
+        match entered {
+            Ok(entered) => {
+                self.mistakes = 0;
+                Ok(Asked::Entered(entered))
+            }
+            Err(sentence) => {
+                self.say(&format!("{sentence}\n"));
+                Ok(self.after_mistake())
+            }
+        }
+    }
+
+    /// Each mistake makes the next try wait longer, whoever makes it.
+    fn after_mistake(&mut self) -> Asked {
+        self.mistakes += 1;
+        if !self.is_terminal && self.mistakes >= MISTAKES_OF_A_STREAM {
+            return Asked::Hopeless(String::from("too many mistakes, and no person to think again"));
+        }
+        let doubled = FIRST_WAIT_MS.checked_shl(self.mistakes - 1).unwrap_or(LONGEST_WAIT_MS);
+        sip::time::sleep_until(Deadline::after_ms(doubled.min(LONGEST_WAIT_MS)));
+        Asked::Again
+    }
+
+    fn greet(&mut self) -> Result<(), AccessError> {
+        if self.is_greeted {
+            return Ok(());
+        }
+        match self.take()?.get_info().receive() {
+            console::ImpReadyAfterGetInfo::Info { terminal, next, .. } => {
+                self.console = Some(next);
+                self.is_terminal = terminal;
+            }
+            console::ImpReadyAfterGetInfo::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+        }
+        self.is_greeted = true;
+        if self.is_terminal {
+            self.say("Singularity. Who is there? A name, or NAME@ROLE for another of your roles.\n");
+        }
+        Ok(())
+    }
+
+    /// Those who may log in at this moment: changes of the file count at once.
+    fn people(&mut self) -> Result<People, String> {
+        let mut people = People::default();
+        for line in &self.sources.lines {
+            people.read(line).map_err(|error| format!("a `person` of the system manifest: {error}"))?;
+        }
+        let path = self.sources.file.clone();
+        match self.read_file(&path) {
+            Ok(text) => {
+                if let Err(error) = people.read(&text) {
+                    contracts::report::error(format_args!("{path}: {error}; nobody of it may log in"));
+                }
+            }
+            Err(AccessError::Name(NameError::NotFound)) => {}
+            Err(error) => contracts::report::error(format_args!("{path}: {error}; nobody of it may log in")),
+        }
+        if people.is_empty() {
+            return Err(format!(
+                "nobody may log in: put a line that the program `people` makes into {path}, or into the parameter \
+                 `person` of the system manifest"
+            ));
+        }
+        Ok(people)
+    }
+
+    fn read_file(&mut self, path: &str) -> Result<String, AccessError> {
+        let mut file = self.namespace.open_file(path)?;
+        let mut bytes = Vec::new();
+        file_io::read_all(&mut file, |block, count| -> Result<ExVec<u8>, AccessError> {
+            if bytes.len() + count > LIST_BYTES {
+                return Err(NameError::NotSupported.into());
+            }
+            bytes.extend_from_slice(&block[..count]);
+            Ok(block)
+        })?;
+        String::from_utf8(bytes).map_err(|_| NameError::NotSupported.into())
+    }
+
+    fn take(&mut self) -> Result<Console, AccessError> {
+        match self.console.take() {
+            Some(console) => Ok(console),
+            None => open_console(&mut self.namespace),
+        }
+    }
+
+    /// Tells the person something. What a byte stream is read from has nobody to tell it.
+    pub fn say(&mut self, text: &str) {
+        if !self.is_terminal {
+            return contracts::report::error(format_args!("{}", text.trim_end()));
+        }
+        let Ok(console) = self.take() else { return };
+        let Ok(block) = ExVec::from_slice(text.as_bytes()) else { return };
+        if let console::ImpReadyAfterWrite::Written { next } | console::ImpReadyAfterWrite::Failed { next, .. } =
+            console.write(block).receive()
+        {
+            self.console = Some(next);
+        }
+    }
+
+    fn read(&mut self, kind: LineKind, prompt: &str) -> Result<Line, AccessError> {
+        let prompt = ExVec::from_slice(prompt.as_bytes())?;
+        let mut reading = self.take()?.read_line(kind, prompt);
+        loop {
+            let (line, next) = match reading.receive() {
+                console::ImpReading::Line { text, next } => (Line::Text(text.to_vec()), next),
+                console::ImpReading::Interrupted { next } => (Line::GivenUp, next),
+                console::ImpReading::EndOfInput { next } => (Line::EndOfInput, next),
+                console::ImpReading::Complete { next, .. } => {
+                    reading = next.completions(0, ExVec::from_slice(&[])?);
+                    continue;
+                }
+                console::ImpReading::Failed { .. } => return Err(NameError::Unavailable.into()),
+                console::ImpReading::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+            };
+            self.console = Some(next);
+            return Ok(line);
+        }
+    }
+}
+
+/// Opens the console anew.
+pub fn open_console(namespace: &mut Namespace) -> Result<Console, AccessError> {
+    namespace.open(CONSOLE, console::new_channel, |importer| match importer.receive() {
+        console::ImpStart::Success { next } => Ok(next),
+        console::ImpStart::Refused { .. } => Err(NameError::NotPermitted.into()),
+        console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    })
+}
+
+/// Who is in, or what to say. What was typed as a name is told to nobody if it is none: it may be a passphrase.
+fn admit(people: &People, typed: &str, passphrase: &[u8]) -> Result<Entered, &'static str> {
+    let (name, role) = match typed.split_once(IN_ROLE) {
+        Some((name, role)) => (name, Some(role)),
+        None => (typed, None),
+    };
+    let refused = |rule: &str| {
+        let shown = if people.find(name).is_some() { name } else { "a name that nobody has" };
+        audit::refused(&principal::own(), "login", shown, rule);
+    };
+    let Some(person) = people.admit(name, passphrase) else {
+        refused("wrong name or passphrase");
+        return Err("Name and passphrase do not belong together.");
+    };
+    let Some(role) = person.role(role) else {
+        refused("not one of the person's roles");
+        return Err("That is no role of yours.");
+    };
+    Ok(Entered { name: name.to_string(), role: role.to_string() })
+}

@@ -1,0 +1,54 @@
+//! Asks who is there, and gives each person a shell in a role of theirs.
+//!
+//! Key types: [`door::Door`] (asking, waiting after mistakes), [`visit`] (the shell of one who is in). Neighbours:
+//! `people-list` knows the lines that name people; the kernel writes the role into what the shell and all that it starts
+//! speak for. Deliberately not here: what a role may do.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod door;
+mod visit;
+
+use contracts::namespace::Namespace;
+
+use crate::door::{Door, Sources};
+
+sip::startup!();
+
+/// Lets one person in after the other, until the input ends; the status of the last one's shell.
+pub fn main(startup: Startup) -> i32 {
+    let sources = Sources { file: startup.people, lines: startup.person };
+    let mut door = Door::new(Namespace::new(startup.namespace), startup.console, sources);
+    let mut status = 0;
+    loop {
+        let entered = match door.ask() {
+            door::Asked::Entered(entered) => entered,
+            door::Asked::Again => continue,
+            door::Asked::EndOfInput if startup.stay && door.is_terminal() => {
+                door.say("Give a name; whoever is in may type `shutdown`.\n");
+                continue;
+            }
+            door::Asked::EndOfInput => return status,
+            door::Asked::Hopeless(reason) => {
+                contracts::report::error(format_args!("{reason}"));
+                return 1;
+            }
+        };
+        match visit::shell(door.namespace(), &startup.shell, &entered.role, startup.commands.as_deref()) {
+            Ok(epitaph) if epitaph.kind == sip::process::EpitaphKind::Exited => status = epitaph.status,
+            Ok(epitaph) => {
+                door.say(&alloc::format!("The shell of {} {epitaph}.\n", entered.name));
+                status = 1;
+            }
+            Err(reason) => {
+                door.say(&alloc::format!("{reason}\n"));
+                status = 1;
+            }
+        }
+        if startup.commands.is_some() {
+            return status;
+        }
+    }
+}

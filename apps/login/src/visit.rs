@@ -1,0 +1,39 @@
+//! The shell of somebody who is in.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use contracts::namespace::Namespace;
+use package::Manifest;
+use sip::Status;
+use sip::process::{self, Epitaph};
+
+use crate::door;
+
+/// Runs the shell in the role, to its end.
+///
+/// # Errors
+/// One sentence for people: why it could not be started.
+pub fn shell(namespace: &mut Namespace, program: &str, role: &str, commands: Option<&str>) -> Result<Epitaph, String> {
+    let manifest = contracts::programs::manifests()
+        .filter_map(|bytes| Manifest::decode(&bytes).ok())
+        .find(|manifest| manifest.name == program)
+        .ok_or_else(|| format!("{program}: no program has that name"))?;
+    let failed = |status: Status| format!("{program}: it cannot be started: {}", status.text());
+    let lacks = |what: &str| format!("{program}: it has no {what}, so it is no shell");
+    let slot = |name: &str| manifest.endpoint(name).map(|(slot, _)| slot).ok_or_else(|| lacks(name));
+    let mut child = process::create(program)
+        .map_err(|error| format!("{program}: it cannot be started: {error}"))?
+        .invoke_in_role(role)
+        .map_err(failed)?;
+    let root = namespace.open_directory("/").map_err(|error| error.to_string())?;
+    let root = root.into_endpoint().ok_or_else(|| failed(Status::Closed))?;
+    child = child.endpoint(slot("namespace")?, root).map_err(failed)?;
+    let console = door::open_console(namespace).map_err(|error| error.to_string())?;
+    child = child.endpoint(slot("console")?, console).map_err(failed)?;
+    if let Some(commands) = commands {
+        let (index, _) = manifest.parameter("commands").ok_or_else(|| lacks("parameter `commands`"))?;
+        child = child.parameter(index, commands).map_err(failed)?;
+    }
+    child.start().and_then(|child| child.wait()).map_err(failed)
+}

@@ -1,0 +1,99 @@
+//! Makes the line by which `login` knows a person: `people alice admin >> /fs/disk0/etc/people`.
+//!
+//! The passphrase is asked for at the console, twice, and not shown; the line goes to standard output. Deliberately not
+//! here: where lines are kept.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use contracts::access::AccessError;
+use contracts::console::{self, LineKind};
+use contracts::directory::NameError;
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use contracts::random::{RandomError, Source};
+use contracts::report;
+use people_list::{Cost, Person, SALT_BYTES};
+use sip::exheap::ExVec;
+
+sip::startup!();
+
+/// Where the passphrase is asked for.
+const CONSOLE: &str = "/dev/console";
+
+type Console = console::Imp<console::states::Ready>;
+
+/// Asks, and prints the line.
+pub fn main(startup: Startup) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let person = match make(&mut namespace, &startup.name, startup.roles) {
+        Ok(person) => person,
+        Err(reason) => {
+            report::error(format_args!("{reason}"));
+            return 1;
+        }
+    };
+    let mut output = Output::new(startup.output);
+    output.write(format!("{person}\n").as_bytes()).map_or(1, |()| output.finish_with(0))
+}
+
+fn make(namespace: &mut Namespace, name: &str, roles: Vec<String>) -> Result<Person, String> {
+    for word in core::iter::once(name).chain(roles.iter().map(String::as_str)) {
+        if !people_list::is_name(word) {
+            return Err(format!("{word}: {}", people_list::LineError::Name));
+        }
+    }
+    let salt = salt(namespace);
+    let console = open(namespace).map_err(|error| format!("{CONSOLE}: {error}"))?;
+    let (first, console) = read(console, "Passphrase: ")?;
+    let (second, _console) = read(console, "Once more: ")?;
+    if first != second {
+        return Err(String::from("the two are not the same; nothing was made"));
+    }
+    Person::new(name, roles, &first, salt, Cost::USUAL).map_err(|error| error.to_string())
+}
+
+/// A salt need be nobody else's, not secret: where the machine has no source of random bytes, the moment will do.
+fn salt(namespace: &mut Namespace) -> [u8; SALT_BYTES] {
+    random_salt(namespace).unwrap_or_else(|_| {
+        let moment = sip::time::wall().to_le_bytes();
+        let since = (sip::time::monotonic() ^ sip::process::id() << 48).to_le_bytes();
+        let mut salt = [0; SALT_BYTES];
+        for (place, byte) in salt.iter_mut().zip(moment.into_iter().chain(since)) {
+            *place = byte;
+        }
+        salt
+    })
+}
+
+fn random_salt(namespace: &mut Namespace) -> Result<[u8; SALT_BYTES], RandomError> {
+    let (_source, bytes) = Source::open(namespace)?.fill(ExVec::new(SALT_BYTES)?)?;
+    let mut salt = [0; SALT_BYTES];
+    for (place, byte) in salt.iter_mut().zip(bytes.iter()) {
+        *place = *byte;
+    }
+    Ok(salt)
+}
+
+fn open(namespace: &mut Namespace) -> Result<Console, AccessError> {
+    namespace.open(CONSOLE, console::new_channel, |importer| match importer.receive() {
+        console::ImpStart::Success { next } => Ok(next),
+        console::ImpStart::Refused { .. } => Err(NameError::NotPermitted.into()),
+        console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    })
+}
+
+fn read(console: Console, prompt: &str) -> Result<(Vec<u8>, Console), String> {
+    let prompt = ExVec::from_slice(prompt.as_bytes()).map_err(|status| status.text().to_string())?;
+    match console.read_line(LineKind::Secret, prompt).receive() {
+        console::ImpReading::Line { text, next } => Ok((text.to_vec(), next)),
+        console::ImpReading::Failed { .. } => Err(format!("{CONSOLE}: somebody else reads there")),
+        // A passphrase has nothing to complete.
+        _ => Err(String::from("given up; nothing was made")),
+    }
+}

@@ -1,0 +1,333 @@
+//! The people who may log in: their names, the roles they may take, and hashes of their passphrases.
+//!
+//! A person is one line of text, `NAME scrypt:LOG_N:R:P:SALT:HASH [ROLE...]`; without a role the name is the only one.
+//! Key types: [`People`], [`Person`]. Deliberately not here: asking, waiting after mistakes, and where the lines are
+//! kept.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod secret;
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+pub use secret::{Cost, SALT_BYTES, Secret};
+
+/// Bytes of the longest name and the longest role.
+pub const NAME_BYTES: usize = 32;
+/// Roles that one person may have.
+pub const MOST_ROLES: usize = 16;
+/// People that one list may have.
+pub const MOST_PEOPLE: usize = 256;
+/// Bytes of the shortest passphrase that is taken for a new person.
+pub const SHORTEST_PASSPHRASE: usize = 8;
+
+/// Somebody who may log in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    name: String,
+    secret: Secret,
+    roles: Vec<String>,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineError {
+    /// The name is none.
+    Name,
+    /// A role is none, or there are too many.
+    Role,
+    /// What follows the name is no hash that can be checked.
+    Secret,
+    /// The passphrase is too short.
+    ShortPassphrase,
+    /// The machine has no memory for the hash.
+    NoMemory,
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineError::Name => {
+                write!(formatter, "a name begins with a letter and has at most {NAME_BYTES} of a to z, 0 to 9 and `-`")
+            }
+            LineError::Role => write!(
+                formatter,
+                "a role is written as a name is, and a person has at most {MOST_ROLES}; separate them with blanks"
+            ),
+            LineError::Secret => formatter
+                .write_str("after the name comes `scrypt:LOG_N:R:P:SALT:HASH`, as the program `people` makes it"),
+            LineError::ShortPassphrase => {
+                write!(
+                    formatter,
+                    "a passphrase has at least {SHORTEST_PASSPHRASE} bytes; several words are easy to keep"
+                )
+            }
+            LineError::NoMemory => formatter.write_str("there is no memory to make the hash in"),
+        }
+    }
+}
+
+/// Whether the text is a name, of a person or a role: `[a-z][a-z0-9-]*`, not too long.
+pub fn is_name(text: &str) -> bool {
+    text.len() <= NAME_BYTES
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+impl Person {
+    /// Somebody new, with random bytes for the salt.
+    pub fn new(
+        name: &str,
+        roles: Vec<String>,
+        passphrase: &[u8],
+        salt: [u8; SALT_BYTES],
+        cost: Cost,
+    ) -> Result<Person, LineError> {
+        check_names(name, &roles)?;
+        if passphrase.len() < SHORTEST_PASSPHRASE {
+            return Err(LineError::ShortPassphrase);
+        }
+        let secret = Secret::of(passphrase, salt, cost).ok_or(LineError::NoMemory)?;
+        Ok(Person { name: name.to_string(), secret, roles })
+    }
+
+    /// Reads a line.
+    pub fn parse(line: &str) -> Result<Person, LineError> {
+        let mut words = line.split_ascii_whitespace();
+        let name = words.next().ok_or(LineError::Name)?.to_string();
+        let secret = words.next().and_then(Secret::parse);
+        let roles: Vec<String> = words.map(String::from).collect();
+        check_names(&name, &roles)?;
+        Ok(Person { name, secret: secret.ok_or(LineError::Secret)?, roles })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The role that is meant: the one that is asked for, if the person may take it; the first one if none is asked for.
+    pub fn role(&self, asked: Option<&str>) -> Option<&str> {
+        let mut roles = self.roles().filter(|role| asked.is_none_or(|asked| asked == *role));
+        roles.next()
+    }
+
+    /// The roles that the person may take, the usual one first.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        let own = self.roles.is_empty().then_some(self.name.as_str());
+        own.into_iter().chain(self.roles.iter().map(String::as_str))
+    }
+
+    /// Whether this is the passphrase. Takes as long for a wrong one.
+    pub fn knows(&self, passphrase: &[u8]) -> bool {
+        self.secret.is_of(passphrase)
+    }
+}
+
+fn check_names(name: &str, roles: &[String]) -> Result<(), LineError> {
+    if !is_name(name) {
+        return Err(LineError::Name);
+    }
+    if roles.len() > MOST_ROLES || !roles.iter().all(|role| is_name(role)) {
+        return Err(LineError::Role);
+    }
+    Ok(())
+}
+
+impl fmt::Display for Person {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.name, self.secret)?;
+        self.roles.iter().try_for_each(|role| write!(formatter, " {role}"))
+    }
+}
+
+/// All who may log in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct People {
+    people: Vec<Person>,
+}
+
+/// What is wrong with a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListError {
+    /// A line, counted from 1.
+    Line(usize, LineError),
+    /// This line has a name that another one has.
+    Twice(usize),
+    /// There are too many.
+    TooMany,
+}
+
+impl fmt::Display for ListError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListError::Line(number, error) => write!(formatter, "line {number}: {error}"),
+            ListError::Twice(number) => {
+                write!(formatter, "line {number}: this name was there before; take one of the two out")
+            }
+            ListError::TooMany => write!(formatter, "there are more than {MOST_PEOPLE} people"),
+        }
+    }
+}
+
+impl People {
+    /// Adds the people of a text, one a line. Empty lines and those that begin with `#` say nothing. After an error
+    /// nobody was added.
+    pub fn read(&mut self, text: &str) -> Result<(), ListError> {
+        let known = self.people.len();
+        let read = self.read_lines(text);
+        if read.is_err() {
+            self.people.truncate(known);
+        }
+        read
+    }
+
+    fn read_lines(&mut self, text: &str) -> Result<(), ListError> {
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let person = Person::parse(line).map_err(|error| ListError::Line(index + 1, error))?;
+            if self.find(person.name()).is_some() {
+                return Err(ListError::Twice(index + 1));
+            }
+            if self.people.len() == MOST_PEOPLE {
+                return Err(ListError::TooMany);
+            }
+            self.people.push(person);
+        }
+        Ok(())
+    }
+
+    /// Whether nobody may log in.
+    pub fn is_empty(&self) -> bool {
+        self.people.is_empty()
+    }
+
+    /// The person with this name.
+    pub fn find(&self, name: &str) -> Option<&Person> {
+        self.people.iter().find(|person| person.name == name)
+    }
+
+    /// The person with this name, if this is the passphrase. For a name that nobody has it takes as long as for that of the
+    /// first person, so that the time does not tell which names there are.
+    pub fn admit(&self, name: &str, passphrase: &[u8]) -> Option<&Person> {
+        match self.find(name) {
+            Some(person) => person.knows(passphrase).then_some(person),
+            None => {
+                let _ = self.people.first().map(|person| person.knows(passphrase));
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    const SALT: [u8; SALT_BYTES] = [7; SALT_BYTES];
+
+    fn person(name: &str, roles: &[&str]) -> Person {
+        let roles = roles.iter().map(ToString::to_string).collect();
+        Person::new(name, roles, b"open sesame", SALT, Cost::LEAST).unwrap()
+    }
+
+    #[test]
+    fn a_line_says_all_of_a_person() {
+        for roles in [&[][..], &["admin"], &["user", "admin"]] {
+            let one = person("alice", roles);
+            assert_eq!(Person::parse(&one.to_string()), Ok(one));
+        }
+    }
+
+    #[test]
+    fn only_the_passphrase_admits() {
+        let one = person("alice", &[]);
+        assert!(one.knows(b"open sesame"));
+        for wrong in [&b""[..], b"open sesam", b"open sesame ", b"Open sesame", b"open\0sesame"] {
+            assert!(!one.knows(wrong));
+        }
+    }
+
+    #[test]
+    fn the_first_role_is_the_usual_one() {
+        assert_eq!(person("alice", &[]).role(None), Some("alice"));
+        let one = person("alice", &["user", "admin"]);
+        assert_eq!(one.role(None), Some("user"));
+        assert_eq!(one.role(Some("admin")), Some("admin"));
+        assert_eq!(one.role(Some("alice")), None);
+    }
+
+    #[test]
+    fn a_list_has_each_name_once() {
+        let lines = format!("# who may\n\n{}\n  {}  \n", person("alice", &[]), person("bob", &["admin"]));
+        let mut people = People::default();
+        assert_eq!(people.read(&lines), Ok(()));
+        assert_eq!(people.admit("bob", b"open sesame").map(Person::name), Some("bob"));
+        assert_eq!(people.admit("bob", b"open simsim"), None);
+        assert_eq!(people.admit("carol", b"open sesame"), None);
+        let before = people.clone();
+        let more = format!("{}\n{}", person("carol", &[]), person("bob", &[]));
+        assert_eq!(people.read(&more), Err(ListError::Twice(2)));
+        assert_eq!(people, before, "after an error nobody was added");
+    }
+
+    #[test]
+    fn each_mistake_is_told() {
+        let good = person("alice", &[]).to_string();
+        let secret = good.split(' ').nth(1).unwrap();
+        let rows = [
+            (String::from("Alice x"), LineError::Name),
+            (format!("{} {secret}", "a".repeat(NAME_BYTES + 1)), LineError::Name),
+            (String::from("alice"), LineError::Secret),
+            (String::from("alice open-sesame"), LineError::Secret),
+            (format!("alice {}0", secret), LineError::Secret),
+            (format!("alice {}", &secret[..secret.len() - 1]), LineError::Secret),
+            (format!("alice {}", secret.replace("scrypt", "plain")), LineError::Secret),
+            (format!("alice {secret}:1"), LineError::Secret),
+            (format!("alice {secret} Admin"), LineError::Role),
+            (format!("alice {secret} a+b"), LineError::Role),
+            (format!("alice {secret}{}", " r".repeat(MOST_ROLES + 1)), LineError::Role),
+        ];
+        for (line, error) in rows {
+            assert_eq!(Person::parse(&line), Err(error), "{line}");
+        }
+        let short = Person::new("alice", vec![], b"sesame", SALT, Cost::LEAST);
+        assert_eq!(short, Err(LineError::ShortPassphrase));
+    }
+
+    #[test]
+    fn the_line_of_the_system_for_trying_out_is_what_it_says() {
+        let system = include_str!("../../../systems/login.toml");
+        let line = |name: &str| {
+            let start = system.find(&format!("\"{name} scrypt:")).expect("the line is there") + 1;
+            let rest = &system[start..];
+            Person::parse(&rest[..rest.find('"').expect("it ends")]).unwrap()
+        };
+        for name in ["guest", "admin"] {
+            assert!(line(name).knows(b"singularity"), "{name}");
+            assert!(!line(name).knows(b"Singularity"), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_strange(line in "\\PC{0,80}") {
+            let _ = Person::parse(&line);
+        }
+
+        #[test]
+        fn no_hash_is_too_strange(text in "[a-z]{0,8} scrypt:[0-9]{0,4}:[0-9]{0,4}:[0-9]{0,4}:[0-9a-f]{0,40}:[0-9a-f]{0,70}") {
+            let _ = Person::parse(&text);
+        }
+    }
+}
