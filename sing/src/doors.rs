@@ -95,8 +95,8 @@ impl Doors {
             command.arg("--package").arg(door_name(program));
         }
         // Takes the place of whatever flags the user has: an image is made with exactly these.
-        // Paths in panic messages begin at the repository or at cargo's folder, so that the same sources give
-        // the same image wherever they are built.
+        // Paths in panic messages begin at the repository or at cargo's folder, and marks of crates do not depend on
+        // those, so that the same sources give the same image wherever they are built.
         let flags = format!(
             "{}\x1f-Clink-arg=-Wl,-T,{}\x1f--remap-path-prefix={}=\x1f--remap-path-prefix={}=",
             FLAGS.join("\x1f"),
@@ -106,6 +106,7 @@ impl Doors {
         );
         command.env("CARGO_ENCODED_RUSTFLAGS", flags).env_remove("RUSTFLAGS");
         command.env("CARGO_INCREMENTAL", "0");
+        crate::compiler::stand_in(&mut command);
         command
     }
 

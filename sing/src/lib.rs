@@ -17,6 +17,7 @@ pub mod builder;
 pub mod cargo;
 pub mod check;
 pub mod command_line;
+pub mod compiler;
 pub mod contract_view;
 pub mod contracts;
 pub mod demo_disk;

@@ -7,6 +7,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if let Some(failure) = sing::compiler::run_as_rustc() {
+        eprintln!("sing: {failure}");
+        return ExitCode::from(failure.status());
+    }
     let command_line = sing::command_line::CommandLine::parse();
     match sing::execute(command_line) {
         Ok(status) => ExitCode::from(status),
