@@ -7,7 +7,7 @@ use sip::process::create;
 use sip::{Deadline, principal};
 
 use crate::ground::{self, DIARY};
-use crate::{Outcome, check};
+use crate::{Outcome, check, smuggling};
 
 /// One attack.
 pub(crate) struct Attack {
@@ -23,13 +23,15 @@ pub(crate) struct Attack {
 }
 
 /// What an intruder has besides the namespace.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Given {
     Nothing,
     /// This program's network stack, delegated.
     Delegated,
-    /// Nobody's, but the number of this process as the target.
+    /// Nothing, but the number of this process as the target.
     OwnNumber,
+    /// No intruder is sent: this program does it, as one that may install and is handed something bad.
+    Here(fn() -> Outcome),
 }
 
 /// The program that tries.
@@ -108,18 +110,30 @@ pub(crate) const ALL: &[Attack] = &[
         given: Given::OwnNumber,
         lines: &["intruder.singularity refused stop-any on "],
     },
+    plain("a program of its own choice", "install", "intruder", &["intruder.singularity refused install on "]),
+    Attack {
+        name: "a publisher whose name looks like another's",
+        act: "",
+        target: "",
+        given: Given::Here(smuggling::look_alike),
+        lines: &["adversary-check.singularity refused install on a package "],
+    },
+    Attack {
+        name: "more than its manifest has, by a newer package of its own",
+        act: "",
+        target: "",
+        given: Given::Here(smuggling::grown),
+        lines: &["adversary-check.singularity refused install on a package "],
+    },
     plain("a line in the name of another", "write-its-own-line", "", &["intruder.singularity refused audit on "]),
 ];
 
 /// Sends an intruder; fails if something that it tried went through.
 pub(crate) fn send(attack: &Attack, namespace: &mut Namespace) -> Outcome {
-    let own_number;
     let target = match attack.given {
-        Given::OwnNumber => {
-            own_number = format!("{}", sip::process::id());
-            own_number.as_str()
-        }
-        _ => attack.target,
+        Given::Here(attack) => return attack(),
+        Given::OwnNumber => format!("{}", sip::process::id()),
+        Given::Nothing | Given::Delegated => attack.target.into(),
     };
     let said = |status: sip::Status| format!("an intruder cannot be sent: {}", status.text());
     let view = namespace.open_directory("").map_err(|error| format!("a namespace for an intruder: {error}"))?;
@@ -127,9 +141,9 @@ pub(crate) fn send(attack: &Attack, namespace: &mut Namespace) -> Outcome {
     let child = create(INTRUDER).map_err(|error| format!("{INTRUDER}: {error}"))?;
     let child = child.invoke().map_err(said)?;
     let child = child.parameter(ATTACK_PARAMETER, attack.act).map_err(said)?;
-    let child = child.parameter(TARGET_PARAMETER, target).map_err(said)?;
+    let child = child.parameter(TARGET_PARAMETER, &target).map_err(said)?;
     let mut child = child.endpoint(NAMESPACE_SLOT, view).map_err(said)?;
-    if attack.given == Given::Delegated {
+    if let Given::Delegated = attack.given {
         let stack = ground::stack(namespace)?;
         principal::delegate(&stack).map_err(said)?;
         child = child.endpoint(TCP_SLOT, stack).map_err(said)?;

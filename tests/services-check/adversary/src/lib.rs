@@ -2,7 +2,8 @@
 //!
 //! An intruder has the rights of most programs: it is invoked as the shell invokes them, gets the namespace, and the
 //! system manifest lets it reach some things. Key modules: `attacks` (what is tried, and the lines that it must leave),
-//! `ground` (what is attacked), `ring` (what `/status/audit` says). Neighbours: the program `intruder`, which tries, and
+//! `ground` (what is attacked), `smuggling` (packages that nobody
+//! should install), `ring` (what `/status/audit` says). Neighbours: the program `intruder`, which tries, and
 //! `resource-counts`, so that nothing is left behind. Deliberately not here: what one kernel call refuses; the
 //! conformance suite knows.
 #![no_std]
@@ -13,6 +14,7 @@ extern crate alloc;
 mod attacks;
 mod ground;
 mod ring;
+mod smuggling;
 
 use alloc::string::String;
 

@@ -4,7 +4,7 @@ use alloc::format;
 
 use sip::diagnostics;
 use sip::process::{StopReason, create, stop_any};
-use sip::{Status, audit};
+use sip::{Status, audit, programs};
 
 use crate::{Attack, Intruder, OWN, Outcome, check, comrade};
 
@@ -14,6 +14,7 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("open-devices", open_devices),
     ("end-another", end_another),
     ("write-its-own-line", write_its_own_line),
+    ("install", install),
 ];
 
 /// Each permission that its manifest does not ask for.
@@ -75,5 +76,17 @@ fn write_its_own_line(_: &mut Intruder) -> Outcome {
     let result = audit::note("somebody.else refused read on /everything (its own rule)");
     check!(result == Err(Status::NotPermitted), "a line of its own: {result:?}");
     audit::refused("somebody.else", "read", "/everything", "its own rule");
+    Ok(())
+}
+
+/// Programs, into the running system and out of it.
+fn install(intruder: &mut Intruder) -> Outcome {
+    let package = sip::exheap::ExVec::from_slice(b"no package, but who may install is asked first");
+    let package = package.map_err(|status| format!("a block: {}", status.text()))?;
+    let installed = programs::install(&package).map_err(|error| error.status);
+    check!(installed == Err(Status::NotPermitted), "installing: {installed:?}");
+    let result = programs::uninstall(&intruder.target);
+    check!(result == Err(Status::NotPermitted), "taking out {}: {result:?}", intruder.target);
+    check!(create(&intruder.target).is_ok(), "{} is gone", intruder.target);
     Ok(())
 }

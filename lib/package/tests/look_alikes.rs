@@ -1,0 +1,80 @@
+//! Packages of one who would be somebody else: the suite `adversary-check` asks the running system to install them.
+//!
+//! They are files there, as a program of the system makes no packages. `UPDATE_GOLDEN=1` writes them anew.
+
+mod common;
+
+use std::path::Path;
+
+use common::{manifest, trust};
+use package::{
+    Certificate, Code, Manifest, May, Package, PackageError, Permission, SecretKey, Signer, TrustError, Version,
+};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/services-check/adversary/src/packages");
+
+fn own_key() -> SecretKey {
+    SecretKey::from_bytes(&[66; 32])
+}
+
+/// A script, so that nothing but who signed it is wrong.
+fn script(name: &str, publisher: &str, permissions: &[Permission]) -> Manifest {
+    Manifest {
+        name: name.into(),
+        publisher: publisher.into(),
+        version: Version { major: 9, minor: 0, patch: 0 },
+        code: Code::Script { text: "echo it runs".into() },
+        contracts: Vec::new(),
+        endpoints: Vec::new(),
+        parameters: Vec::new(),
+        permissions: permissions.to_vec(),
+        ..manifest()
+    }
+}
+
+/// The intruder, as it would like to be.
+fn grown() -> Manifest {
+    script("intruder", "singularity", &[Permission::Diagnostics, Permission::Install, Permission::Power])
+}
+
+fn signed(manifest: Manifest, signer: &Signer) -> Vec<u8> {
+    Package::build_unchecked(manifest, &[], &[], signer).expect("a package")
+}
+
+/// Each by its file's name, with whether the error is the one that it is made for.
+fn all() -> Vec<(&'static str, Vec<u8>, fn(&TrustError) -> bool)> {
+    let by_itself = Certificate::issue(&own_key(), own_key().public(), "singularity", May::Sign, 1).expect("issued");
+    let unsigned = |manifest| {
+        let mut bytes = signed(manifest, &Signer::root(own_key()));
+        let ends = bytes.len() - 96;
+        bytes[ends..].fill(0);
+        bytes
+    };
+    let alone = || Signer::root(own_key());
+    let certified = Signer { key: own_key(), chain: vec![by_itself] };
+    vec![
+        ("look-alike", signed(script("cat", "singu1arity", &[]), &alone()), |error| {
+            matches!(error, TrustError::UntrustedKey { .. })
+        }),
+        ("own-key", signed(grown(), &alone()), |error| matches!(error, TrustError::UntrustedKey { .. })),
+        ("own-certificate", signed(grown(), &certified), |error| matches!(error, TrustError::UntrustedIssuer { .. })),
+        ("unsigned", unsigned(grown()), |error| matches!(error, TrustError::Unsigned)),
+    ]
+}
+
+#[test]
+fn the_suite_has_the_packages_that_are_made_here_and_nobody_trusts_them() {
+    for (name, bytes, is_meant) in all() {
+        let refused = Package::parse(&bytes).expect(name).verify(&trust()).map(|_| ());
+        match refused {
+            Err(PackageError::Trust(error)) => assert!(is_meant(&error), "{name}: {error}"),
+            other => panic!("{name}: {other:?}, and not that nobody trusts it"),
+        }
+        let path = Path::new(FOLDER).join(format!("{name}.package"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &bytes).expect("the file is written");
+        }
+        let there = std::fs::read(&path).expect("the file; UPDATE_GOLDEN=1 makes it");
+        assert!(there == bytes, "{name}: the format has changed; UPDATE_GOLDEN=1 makes the files anew");
+    }
+}
