@@ -1,0 +1,184 @@
+//! What is built in copies of the repository, in folders of their own: packages that are the same wherever they are
+//! built, and programs made from templates.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use end_to_end::{Run, finish, repository, sing};
+use package::Package;
+
+/// Building from nothing takes so long on a small host.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+/// A copy of the repository's sources, with an output folder of its own.
+struct Copy {
+    root: PathBuf,
+}
+
+impl Copy {
+    fn new(root: PathBuf) -> Copy {
+        copy(repository(), &root);
+        Copy { root }
+    }
+
+    #[track_caller]
+    fn finish(&self, mut command: Command, asked: &str) -> Run {
+        command.current_dir(&self.root).env("CARGO_TARGET_DIR", self.root.join("target"));
+        finish(command, asked, LIMIT)
+    }
+
+    /// What the tool does in the copy.
+    #[track_caller]
+    fn sing(&self, words: &[&str]) -> Run {
+        let mut command = Command::new(sing());
+        command.args(words);
+        let run = self.finish(command, &format!("sing {}", words.join(" ")));
+        assert_eq!(run.status, Some(0), "{run}");
+        run
+    }
+
+    #[track_caller]
+    fn cargo(&self, words: &[&str]) {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(words);
+        let run = self.finish(command, &format!("cargo {}", words.join(" ")));
+        assert_eq!(run.status, Some(0), "{run}");
+    }
+
+    fn package(&self, name: &str) -> Vec<u8> {
+        self.sing(&["build", name]);
+        let path = self.root.join(format!("target/sing/packages/{name}.package"));
+        std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn change(&self, path: &str, change: impl Fn(&str) -> String) {
+        let path = self.root.join(path);
+        let text = std::fs::read_to_string(&path).expect("a file of the repository");
+        std::fs::write(&path, change(&text)).expect("it can be written");
+    }
+}
+
+/// Copies what is no output and no editor's or tool's own file.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder can be read").flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_wanted = name == ".cargo" || !name.to_string_lossy().starts_with('.') && name != "target";
+        if is_wanted && path.is_dir() {
+            copy(&path, &to.join(name));
+        } else if is_wanted {
+            std::fs::copy(&path, to.join(name)).expect("a file can be copied");
+        }
+    }
+}
+
+/// The keys of one copy in the other: packages differ by who signed them.
+fn share_keys(from: &Copy, to: &Copy) {
+    let keys = "target/sing/keys";
+    std::fs::create_dir_all(to.root.join(keys)).expect("a folder");
+    for entry in std::fs::read_dir(from.root.join(keys)).expect("there are keys").flatten() {
+        std::fs::copy(entry.path(), to.root.join(keys).join(entry.file_name())).expect("a key can be copied");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn the_same_source_gives_the_same_package_in_every_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = Copy::new(folder.path().join("a"));
+    let second = Copy::new(folder.path().join("another place/further down"));
+    let package = first.package("echo");
+    share_keys(&first, &second);
+    assert!(package == second.package("echo"), "the packages differ: {}", folder.keep().display());
+
+    // A comment changes nothing but the bill of materials, which is of the source.
+    second.change("apps/echo/src/lib.rs", |text| format!("{text}// The end.\n"));
+    let changed = second.package("echo");
+    assert!(package != changed);
+    let parsed = [&package, &changed].map(|bytes| Package::parse(bytes).expect("a package"));
+    assert!(parsed[0].image_bytes == parsed[1].image_bytes && parsed[0].bill != parsed[1].bill);
+}
+
+/// A system that is soon built, with what the new programs need.
+const SYSTEM: &str = r#"
+[system]
+name = "few"
+root = "service-manager"
+primary = "shell"
+installed = ["tea-cup", "ask-counter", "tea-page", "fetch"]
+
+[[program]]
+name = "directory"
+
+[[program]]
+name = "console"
+
+[[program]]
+name = "host-sockets"
+devices = { sockets = "sockets0" }
+
+[[program]]
+name = "counter"
+
+[[program]]
+name = "web-server"
+after = ["host-sockets"]
+parameters = { port = { root = "web-port" }, applications = ["/=tea-page"] }
+
+[[program]]
+name = "shell"
+requires = ["console", "directory"]
+parameters = { commands = { root = "commands" } }
+
+[[bind]]
+who = "..*.singularity"
+path = "/"
+
+[[bind]]
+who = "..*.singularity"
+path = "/dev/console"
+
+[[bind]]
+who = "..*.singularity"
+path = "/service/**"
+"#;
+
+#[test]
+#[ignore = "takes minutes"]
+fn programs_from_templates_build_pass_clippy_are_tested_and_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = Copy::new(folder.path().join("copy"));
+    for (kind, name) in [("app", "tea-cup"), ("service", "counter"), ("driver", "lamp"), ("webapp", "tea-page")] {
+        let said = copy.sing(&["new", kind, name]).text();
+        assert!(said.contains(&format!("cargo sing run --system {name} ")), "{said}");
+    }
+    // Manifests, contracts, and the systems that were made for them.
+    assert!(copy.sing(&["check"]).text().contains("all right"));
+    let crates =
+        ["tea-cup", "counter", "counter-contract", "ask-counter", "lamp", "lamp-contract", "ask-lamp", "tea-page"];
+    let packages: Vec<&str> = crates.iter().flat_map(|name| ["--package", name]).collect();
+    copy.cargo(&[&["fmt", "--check"], packages.as_slice()].concat());
+    let lints = ["--quiet", "--all-targets", "--", "-D", "warnings"];
+    copy.cargo(&[&["clippy"], packages.as_slice(), &lints].concat());
+    copy.cargo(&[&["test", "--quiet"], packages.as_slice()].concat());
+    copy.sing(&["build", "lamp", "ask-lamp"]);
+
+    std::fs::write(copy.root.join("systems/few.toml"), SYSTEM).expect("a file can be written");
+    let port = free_port();
+    let commands = format!(
+        "tea-cup Ada; tea-cup -l; tea-cup -?; ask-counter 2; ask-counter; fetch 'http://127.0.0.1:{port}/?name=Ada'"
+    );
+    let parameter = format!("web-port={port}");
+    let said = copy.sing(&["run", "--system", "few", "--parameter", &parameter, "-c", &commands]).text();
+    for part in
+        ["Hello, Ada.\nHello, world!\n", "usage: tea-cup [-l] [NAMES...]", "\n1\n2\n3\n", "<h1>Hello, Ada!</h1>"]
+    {
+        assert!(said.contains(part), "nothing is said of {part:?}:\n{said}");
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("it has an address").port()
+}
