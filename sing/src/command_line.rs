@@ -57,6 +57,8 @@ pub enum Command {
     Explain(ExplainArguments),
     /// Make, certify, trust and revoke keys; alone: show the key that what is built here is signed with
     Key(KeyArguments),
+    /// Print what kernel and system should be measured as
+    Measure(MeasureArguments),
     /// List what the images depend on, in the form of the audited list
     Dependencies,
     /// Become another program, which ends when the one that started it does
@@ -435,6 +437,17 @@ pub struct ExplainArguments {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `sing measure`.
+#[derive(Debug, Args)]
+pub struct MeasureArguments {
+    /// System manifest: a file, or the name of one in systems/ [default: hosted, or bare on a bare machine]
+    #[arg(value_name = "SYSTEM")]
+    pub system: Option<PathBuf>,
+    /// What it runs on
+    #[arg(long, value_enum, default_value = "hosted")]
+    pub machine: MachineName,
 }
 
 /// `sing key`.

@@ -31,6 +31,7 @@ pub mod host_tools;
 pub mod install;
 pub mod keys;
 pub mod long;
+pub mod measure;
 pub mod new;
 pub mod programs;
 pub mod progress;
@@ -74,6 +75,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Uninstall(arguments) => install::uninstall(&repository, &arguments),
         Command::Verify(arguments) => install::verify(&repository, &arguments),
         Command::Explain(arguments) => install::explain(&repository, &arguments),
+        Command::Measure(arguments) => measure::print(&repository, &arguments),
         Command::Key(arguments) => keys::commands::execute(&repository, arguments.command.as_ref()),
         Command::Attached(arguments) => attached::become_attached(&arguments),
         Command::Dependencies => builder::print_dependencies(&repository),

@@ -12,6 +12,8 @@ const KEY: [u8; 32] = *b"a key of the end-to-end tests...";
 pub enum Doctor<'a> {
     /// The manifest and the image are changed, and both are sealed again as if by their publisher.
     Resealed(&'a dyn Fn(&mut Manifest, &mut Vec<u8>)),
+    /// Nobody has signed it.
+    Unsigned,
     /// The package's bytes, not their number, are changed after it and the system were sealed.
     Raw(&'a dyn Fn(&mut Vec<u8>)),
 }
@@ -25,6 +27,12 @@ pub fn reseal(system: &[u8], program: &str, doctor: &Doctor<'_>) -> Vec<u8> {
     let mut raw = packages[index].clone();
     match doctor {
         Doctor::Raw(change) => change(&mut raw),
+        Doctor::Unsigned => {
+            let package = Package::parse(&packages[index]).expect("it was read before");
+            let bare = Package::build_unsigned(package.manifest.clone(), package.bill, package.image_bytes);
+            raw = bare.expect("a small package");
+            packages[index] = raw.clone();
+        }
         Doctor::Resealed(change) => {
             let package = Package::parse(&packages[index]).expect("it was read before");
             let (mut manifest, mut code) = (package.manifest.clone(), package.image_bytes.to_vec());

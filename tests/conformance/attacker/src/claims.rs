@@ -220,6 +220,8 @@ fn lengths() -> i32 {
     refused("parameter_read", &[0, 1000], BAD);
     refused("program_manifest", &[1000], BAD);
     refused("program_manifest", &[u64::MAX], BAD);
+    refused("measurement", &[2], BAD);
+    refused("measurement", &[u64::MAX], BAD);
     refused("channel_create", &[12345], BAD);
     for count in [0, 33, 64, u64::MAX] {
         refused("wait_any", &[count, 0], &[Status::BadArgument]);

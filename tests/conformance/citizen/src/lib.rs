@@ -111,6 +111,7 @@ const ACTS: &[(&str, Act)] = &[
     ("pass-on", principals::pass_on),
     ("delegate-on", principals::delegate_on),
     ("note-and-read", principals::note_and_read),
+    ("install-itself", principals::install_itself),
     ("launch", shortage::launch),
     ("hoard-memory", shortage::memory),
     ("hoard-blocks", shortage::blocks),

@@ -71,6 +71,15 @@ pub(crate) fn delegate_on(mut stage: Stage) -> i32 {
     stage.end()
 }
 
+/// May neither install nor uninstall.
+pub(crate) fn install_itself(stage: Stage) -> i32 {
+    let block = sip::exheap::ExVec::new(64).expect("a block");
+    let error = sip::programs::install(&block).expect_err("it has no permission");
+    assert_eq!(error.status, Status::NotPermitted);
+    assert_eq!(sip::programs::uninstall("conformance-citizen"), Err(Status::NotPermitted));
+    stage.end()
+}
+
 /// May neither add to the audit ring nor read it.
 pub(crate) fn note_and_read(mut stage: Stage) -> i32 {
     assert_eq!(audit::note("forged"), Err(Status::NotPermitted));

@@ -13,6 +13,7 @@ mod attacks;
 mod crowds;
 mod endings;
 mod hardware;
+mod installing;
 mod job;
 mod lifecycle;
 mod loans;
@@ -80,6 +81,7 @@ pub fn main(startup: Startup) -> i32 {
         scheduling::tests(),
         crowds::tests(),
         hardware::tests(),
+        installing::tests(),
     ];
     // Where memory is short, most of the other tests would only show that.
     let groups: Vec<Vec<Test>> = if startup.short_of_memory { alloc::vec![shortage::tests()] } else { all.into() };

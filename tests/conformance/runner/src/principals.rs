@@ -332,12 +332,12 @@ fn next_answer(
 }
 
 /// Number of the next line of the ring.
-fn next_line() -> Result<u64, String> {
+pub(crate) fn next_line() -> Result<u64, String> {
     audit::read(u64::MAX).map(|(_, next)| next).map_err(text)
 }
 
 /// Whether a line since number `from` has what is expected.
-fn audited(from: u64, expected: &str) -> Outcome {
+pub(crate) fn audited(from: u64, expected: &str) -> Outcome {
     let (lines, _) = audit::read(from).map_err(text)?;
     check!(lines.contains(expected), "no line has `{expected}`: {lines}");
     Ok(())

@@ -31,6 +31,7 @@ mod partitions_sfdisk_e2fsprogs;
 mod programs;
 mod storms_e2fsprogs;
 mod terminals;
+mod trust;
 mod unreliable_file_systems;
 mod web_curl;
 mod web_deaths_e2fsprogs;

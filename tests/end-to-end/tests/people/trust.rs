@@ -1,0 +1,120 @@
+//! Keys of one's own, certificates, and systems that are not what their owner signed.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use end_to_end::{Doctor, Run, finish, repository, reseal, reseal_system, sing};
+use package::{Manifest, Policy, Revoked, SystemImage};
+
+use crate::bad_input::{boot, hosted};
+
+/// `sing key` with a store of the test's own.
+#[track_caller]
+fn key(store: &Path, words: &[&str]) -> Run {
+    let mut command = Command::new(sing());
+    command.arg("key").args(words).current_dir(repository()).env("SING_KEYS", store);
+    finish(command, &format!("sing key {}", words.join(" ")), Duration::from_secs(60))
+}
+
+#[test]
+fn keys_are_made_certified_trusted_and_revoked() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let store = folder.path().join("keys");
+    let file = folder.path().join("certificates");
+    let file = file.to_str().expect("its name is UTF-8");
+    let made = key(&store, &["new", "root"]).succeeded();
+    assert!(made.starts_with("public key  ") && made.contains("root.key"), "{made}");
+    key(&store, &["new", "root"]).refused(&["there is a key `root` already"]);
+    key(&store, &["new", "Root"]).refused(&["cannot be the name of a key"]);
+    key(&store, &["new", "daily"]).succeeded();
+    let certified = key(&store, &["certify", "daily", "--with", "root", "--for", "acme-*", "-o", file]).succeeded();
+    assert!(certified.contains("may sign for acme-*"), "{certified}");
+    key(&store, &["certify", "daily", "--with", "nobody", "--for", "acme"]).refused(&["there is no key `nobody`"]);
+    key(&store, &["certify", "someone", "--with", "root", "--for", "acme"]).refused(&["`someone` is no public key"]);
+    key(&store, &["certify", "daily", "--with", "root", "--for", "ACME"]).refused(&["is no publisher"]);
+    key(&store, &["import", "root", file]).refused(&["is of the key"]);
+    key(&store, &["import", "daily", file]).succeeded();
+    let shown = key(&store, &["show", "daily"]).succeeded();
+    let serial = shown.split("certificate ").nth(1).and_then(|rest| rest.get(..16)).expect("a certificate is shown");
+    key(&store, &["trust", "root", "--for", "acme-*"]).succeeded();
+    key(&store, &["revoke", serial]).succeeded();
+    key(&store, &["revoke", "that one"]).refused(&["neither the serial number of a certificate nor a key"]);
+    let list = key(&store, &["list"]).succeeded();
+    for part in ["development", "  root", "  daily", "trusted for acme-*", &format!("{serial}  revoked")] {
+        assert!(list.contains(part), "`{part}` is not in:\n{list}");
+    }
+}
+
+#[test]
+fn a_key_that_others_may_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    key(folder.path(), &["new", "mine"]).succeeded();
+    let path = folder.path().join("mine.key");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("a mode");
+    key(folder.path(), &["show", "mine"]).refused(&["other users may read", "chmod 600"]);
+}
+
+/// Where the package of a program lies in a system image.
+fn place(image: &[u8], program: &str) -> std::ops::Range<usize> {
+    let system = SystemImage::parse(image).expect("a system image");
+    let name = |bytes: &[u8]| package::Package::parse(bytes).expect("a package").manifest.name;
+    let index = system.packages.iter().position(|bytes| name(bytes) == program).expect("it has the program");
+    let behind: usize = system.packages[index..].iter().map(|bytes| bytes.len()).sum();
+    let start = image.len() - behind;
+    start..start + system.packages[index].len()
+}
+
+/// A package that is right by itself, and of the same publisher, but not the one that the system was signed with.
+#[test]
+fn another_package_of_the_same_publisher_does_not_take_its_place() {
+    let with_key = |summary: char| {
+        let change = |manifest: &mut Manifest, _: &mut Vec<u8>| {
+            manifest.summary.pop();
+            manifest.summary.push(summary);
+        };
+        reseal(&hosted(), "echo", &Doctor::Resealed(&change))
+    };
+    let (mut image, other) = (with_key('a'), with_key('b'));
+    let (here, there) = (place(&image, "echo"), place(&other, "echo"));
+    image[here].copy_from_slice(&other[there]);
+    let run = boot(&image, "echo this must not be printed");
+    run.refused(&["echo", "another than the head of the system image names"]);
+    assert!(run.output.is_empty(), "{run}");
+}
+
+#[test]
+fn a_program_that_the_manifest_does_not_list_stops_the_boot() {
+    let image = reseal_system(&hosted(), &|system| system.installed.retain(|name| name != "echo"));
+    boot(&image, "true").refused(&["`echo`", "the system is sealed"]);
+}
+
+#[test]
+fn an_unsigned_program_is_there_but_does_not_run() {
+    let image = reseal(&hosted(), "echo", &Doctor::Unsigned);
+    let quarantine = reseal_system(&image, &|system| system.trust.policy = Policy::QuarantineUnsigned);
+    assert!(boot(&quarantine, "help echo").succeeded().contains("echo"));
+    boot(&quarantine, "echo no").refused(&["echo", "in quarantine", "hardware domain"]);
+    boot(&image, "echo no").refused(&["echo", "nobody has signed"]);
+}
+
+#[test]
+fn what_was_revoked_does_not_run() {
+    let image = reseal(&hosted(), "echo", &Doctor::Resealed(&|_, _| {}));
+    let key = SystemImage::parse(&image).expect("a system image").manifest.trust.roots[0].key;
+    let image = reseal_system(&image, &|system| system.trust.revoked.push(Revoked::Key(key)));
+    boot(&image, "true").refused(&["has been revoked"]);
+}
+
+#[test]
+fn a_system_says_what_it_should_be_measured_as() {
+    let mut command = Command::new(sing());
+    command.arg("measure").current_dir(repository());
+    let expected = finish(command, "sing measure", Duration::from_secs(600)).succeeded();
+    let shown = boot(&hosted(), "sysinfo").succeeded();
+    for line in expected.lines() {
+        assert!(shown.lines().any(|other| other == line), "`{line}` is not in:\n{shown}");
+    }
+    assert_eq!(expected.lines().count(), 2, "{expected}");
+}
