@@ -192,7 +192,7 @@ fn changed(own: &Own) -> u64 {
 fn without_permission() -> i32 {
     let block = make(Kind::Block).expect("a block");
     let child = child().expect("a child");
-    let calls: [(&str, &[u64]); 17] = [
+    let calls: [(&str, &[u64]); 18] = [
         ("list_processes", &[block]),
         ("list_threads", &[block]),
         ("list_channels", &[block]),
@@ -204,6 +204,7 @@ fn without_permission() -> i32 {
         ("audit_note", &[4]),
         ("process_invoke", &[child, 4]),
         ("program_install", &[block, 8]),
+        ("program_check", &[block, 8]),
         ("program_uninstall", &[4]),
         ("system_manifest", &[]),
         ("process_give_device", &[child, 0, 4]),

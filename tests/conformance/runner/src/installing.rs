@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 
 use sip::exheap::ExVec;
 use sip::process::create;
-use sip::programs::{InstallError, Installed, install, uninstall};
+use sip::programs::{InstallError, Installed, check, install, uninstall};
 use sip::{Status, diagnostics};
 
 use crate::job::{CITIZEN, citizen, stop_running};
@@ -85,6 +85,8 @@ fn comes_and_goes(_: &Settings) -> Outcome {
     let before = diagnostics::program_count();
     start_says(Status::NotFound.text())?;
     for _ in 0..100 {
+        is(check(&package(FIRST)?).map_err(|error| error.reason)?, Installed::New)?;
+        check!(diagnostics::program_count() == before, "the check installed it");
         is(installing(FIRST)?, Installed::New)?;
         is(installing(FIRST)?, Installed::Same)?;
         check!(diagnostics::program_count() == before + 1, "{} programs", diagnostics::program_count());
@@ -126,7 +128,9 @@ fn refused(_: &Settings) -> Outcome {
     let before = diagnostics::program_count();
     for (what, bytes, expected) in REFUSED {
         let from = next_line()?;
+        let would = check(&package(bytes)?).err().ok_or_else(|| format!("{what} would be installed"))?;
         let error: InstallError = install(&package(bytes)?).err().ok_or_else(|| format!("{what} is installed"))?;
+        check!(would == error, "{what}: the check says {would:?}, and then {error:?}");
         check!(error.status == Status::Refused && error.reason.contains(expected), "{what}: {error:?}");
         audited(from, "kernel: conformance.singularity refused install on a package (")?;
     }
