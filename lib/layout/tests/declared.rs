@@ -91,7 +91,7 @@ fn each_access_is_one_of_the_declared_width_at_the_declared_place() {
 fn bits_are_changed_one_by_one() {
     let control = Control::from_bits(0b110);
     let changed = control.with_priority(5).with_length(0x1ff).with_last(true);
-    assert_eq!(changed.bits(), 0b1_111111111_101_110);
+    assert_eq!(changed.bits(), 0b1111_1111_1110_1110);
     assert_eq!((changed.priority(), changed.length(), changed.last(), changed.running()), (5, 0x1ff, true, false));
     assert_eq!(changed.with_length(0).with_priority(0).with_last(false), control);
     // More than there is room for reaches no other bit.
