@@ -527,7 +527,11 @@ static BIND: Shape = shape(
     "[[bind]]",
     "a rule of who may bind to what; what no rule allows is refused",
     &[
-        required("who", Kind::PrincipalPattern, "over principals, `program.publisher`"),
+        required(
+            "who",
+            Kind::PrincipalPattern,
+            "over principals: `cat.singularity` is the program started by itself, as services are; `..cat.singularity` also when the shell invokes it",
+        ),
         required("path", Kind::PathPattern, "over paths"),
     ],
 );
