@@ -28,9 +28,9 @@ const SECRET: &[u8] = b"nobody else reads this";
 const OWN_LIST: &str = "allow all adversary-check.singularity\n";
 const DISK: &str = "/dev/ram0";
 const VAULT: &str = "/fs/vault";
-/// The file system there.
+/// What suits the disk.
 const OPTIONS: FormatOptions =
-    FormatOptions { block_bytes: 1024, nodes: 64, reserved_percent: 0, plain: 0, label: [0; 32] };
+    FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
 const PATIENCE_MS: u64 = 10_000;
 
 fn said(what: &str) -> impl Fn(AccessError) -> String + use<'_> {

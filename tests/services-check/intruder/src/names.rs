@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 
 use contracts::access::AccessError;
 use contracts::directory::{NameError, ProviderScope};
+use contracts::file::FileError;
 use contracts::namespace::Namespace;
 use contracts::{directory, service_provider};
 
@@ -30,7 +31,7 @@ fn bind(namespace: &mut Namespace, path: &str) -> Result<(), AccessError> {
 /// The request was refused because of who asks.
 pub(crate) fn is_refused(what: &str, result: Result<(), AccessError>) -> Outcome {
     match result {
-        Err(AccessError::Name(NameError::NotPermitted)) => Ok(()),
+        Err(AccessError::Name(NameError::NotPermitted) | AccessError::File(FileError::NotPermitted)) => Ok(()),
         Err(error) => Err(format!("{what}: {error}, and not that it may not")),
         Ok(()) => Err(format!("{what}: it may")),
     }
