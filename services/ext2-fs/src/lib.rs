@@ -177,7 +177,7 @@ async fn accept(shared: Rc<Shared>, mut provider: service_provider::Exp<service_
         provider.receive_async().await
     {
         let (point, rest) = path.split_at_checked(rest as usize).unwrap_or((&[], &[]));
-        let point = String::from(String::from_utf8_lossy(point).trim_end_matches('/'));
+        let point = format!("/{}", String::from_utf8_lossy(point).trim_matches('/'));
         let mount = (rights != Rights::UNDECIDED).then_some(Rights::from_bits(rights));
         let base = Rc::new(Base { number: ROOT_INODE, path: point, mount });
         provider = match open(&shared, &base, rest, endpoint) {

@@ -38,7 +38,7 @@ pub(crate) type Base = Rc<Here>;
 impl Permit {
     /// What a provider was told of a client: the part of the path that led to it, and the rights as they are sent.
     pub(crate) fn new(point: &[u8], rights: u32) -> Permit {
-        let path = String::from(String::from_utf8_lossy(point).trim_end_matches('/'));
+        let path = format!("/{}", String::from_utf8_lossy(point).trim_matches('/'));
         let is_decided = rights != Rights::UNDECIDED;
         Permit { path, rights: if is_decided { Rights::from_bits(rights) } else { Rights::ALL }, is_decided }
     }
