@@ -14,11 +14,12 @@
 
 use alloc::vec::Vec;
 
-use crate::{
-    BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, Digest, Manifest, PackageError, PublicKey, SystemManifest, TrustError,
-};
+#[cfg(feature = "verify")]
+use crate::SystemManifest;
+use crate::{BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, Digest, Manifest, PackageError, PublicKey, TrustError};
 
 pub(crate) const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG3";
+#[cfg(feature = "verify")]
 pub(crate) const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS2";
 
 /// A package taken apart; nothing of it is believed yet but the shape.
@@ -36,9 +37,13 @@ pub struct Package<'a> {
     pub key: PublicKey,
     /// Why the key should count, if it is no root: from its own certificate to that which a root issued.
     pub chain: Vec<Certificate>,
+    #[cfg_attr(not(feature = "verify"), expect(dead_code, reason = "only who verifies looks at it"))]
     pub(crate) bill_digest: Digest,
+    #[cfg_attr(not(feature = "verify"), expect(dead_code, reason = "only who verifies looks at it"))]
     pub(crate) header: &'a [u8],
+    #[cfg_attr(not(feature = "verify"), expect(dead_code, reason = "only who verifies looks at it"))]
     pub(crate) chain_bytes: &'a [u8],
+    #[cfg_attr(not(feature = "verify"), expect(dead_code, reason = "only who verifies looks at it"))]
     pub(crate) signature: [u8; 64],
 }
 
@@ -96,6 +101,7 @@ impl<'a> Package<'a> {
 }
 
 /// A system image taken apart.
+#[cfg(feature = "verify")]
 #[derive(Clone, Debug)]
 pub struct SystemImage<'a> {
     /// Who runs, with what.
@@ -113,6 +119,7 @@ pub struct SystemImage<'a> {
     pub(crate) signature: [u8; 64],
 }
 
+#[cfg(feature = "verify")]
 impl<'a> SystemImage<'a> {
     /// Takes the bytes of a system image file apart, and gives the bytes that the SHA-256 in it is of; nothing of
     /// it is believed yet. See `SystemImage::parse`.

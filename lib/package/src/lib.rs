@@ -47,7 +47,9 @@ pub use build::{SecretKey, Signer};
 pub use certificate::{CHAIN_BYTES_MAX, CHAIN_MAX, Certificate, May};
 pub use codec::DecodeError;
 #[cfg(feature = "container")]
-pub use container::{Package, SystemImage};
+pub use container::Package;
+#[cfg(feature = "verify")]
+pub use container::SystemImage;
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use error::PackageError;
 pub use expected::{Expected, expected};
