@@ -89,16 +89,16 @@ impl Image {
         file.write_all_at(bytes, offset).expect("the image can be written");
     }
 
-    /// Changes the file system through `debugfs`; `request` is one of its commands.
+    /// Changes or looks at the file system through `debugfs`; `request` is one of its commands. What it said.
     #[track_caller]
-    pub fn debugfs(&self, request: &str) {
-        tool("debugfs", &["-w".into(), "-R".into(), request.into(), self.path().display().to_string()]);
+    pub fn debugfs(&self, request: &str) -> String {
+        tool("debugfs", &["-w".into(), "-R".into(), request.into(), self.path().display().to_string()])
     }
 }
 
 /// Runs one of the e2fsprogs, which lie beside what only root runs.
 #[track_caller]
-fn tool(name: &str, words: &[String]) {
+fn tool(name: &str, words: &[String]) -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new(name)
         .args(words)
@@ -108,4 +108,5 @@ fn tool(name: &str, words: &[String]) {
         .unwrap_or_else(|error| panic!("{name} does not start ({error}); install e2fsprogs"));
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert!(output.status.success(), "{name} {words:?}: {said}");
+    said
 }

@@ -4,6 +4,7 @@
 //! QEMU in modules with `qemu`; those that take minutes are ignored unless asked for (`cargo sing test --long`).
 #![forbid(unsafe_code)]
 
+mod access_e2fsprogs;
 mod bad_disks_e2fsprogs;
 mod bad_input;
 mod bare_buses_qemu_e2fsprogs;
