@@ -140,7 +140,9 @@ impl Own {
 
     /// Makes it the program's again, for the slot's next SIP, and gives its memory back.
     pub fn clear(&self) {
-        if self.is_compound.swap(false, Ordering::AcqRel) {
+        // Rarely: making and ending a process is to cost no more than this test.
+        if self.is_compound() {
+            self.is_compound.store(false, Ordering::Release);
             self.compound.lock().take();
         }
     }

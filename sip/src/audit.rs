@@ -24,8 +24,5 @@ pub fn note(text: &str) -> Result<(), Status> {
 
 /// The lines from number `from` on, oldest first, and the number of the next. Needs the `diagnostics` permission.
 pub fn read(from: u64) -> Result<(String, u64), Status> {
-    // SAFETY: the block becomes owned by the value made in `bytes`.
-    let answer = unsafe { raw::audit_read(from) };
-    let next = thread_block::message_word(2);
-    Ok((diagnostics::bytes(answer)?.to_text(), next))
+    diagnostics::audit_lines(from)
 }

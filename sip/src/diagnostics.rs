@@ -78,6 +78,14 @@ pub fn epitaphs() -> Result<String, Status> {
     Ok(bytes(answer)?.to_text())
 }
 
+/// The lines of the audit ring from number `from` on, and the number of the next.
+pub(crate) fn audit_lines(from: u64) -> Result<(String, u64), Status> {
+    // SAFETY: as in `epitaphs`.
+    let answer = unsafe { raw::audit_read(from) };
+    let next = thread_block::message_word(2);
+    Ok((bytes(answer)?.to_text(), next))
+}
+
 /// The automaton of a contract that installed programs use, by index; `None` past the end.
 pub fn contract(index: usize) -> Result<Option<Automaton>, Status> {
     // SAFETY: as in `epitaphs`.
@@ -145,7 +153,7 @@ pub fn name(padded: &[u8]) -> String {
     String::from_utf8_lossy(&padded[..length]).into_owned()
 }
 
-pub(crate) fn bytes(answer: abi::AbiReturn) -> Result<ExVec<u8>, Status> {
+fn bytes(answer: abi::AbiReturn) -> Result<ExVec<u8>, Status> {
     let handle = answer.into_result()?;
     // SAFETY: each caller passes the answer of a call that has just given a new block.
     let block = unsafe { ExBlock::from_answer(handle) };

@@ -9,9 +9,9 @@ mod dma;
 mod ranges;
 
 pub use dma::{DmaBlock, Pinnable};
+pub use ranges::{DeclaredRange, IoMemoryRange, IoPortRange, IoRange};
 #[doc(hidden)]
 pub use ranges::{declared_range, map_bytes};
-pub use ranges::{DeclaredRange, IoMemoryRange, IoPortRange, IoRange};
 
 use alloc::sync::Arc;
 
