@@ -35,14 +35,19 @@ const START: usize = 0x1000;
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     let system = arguments.system.as_deref().unwrap_or("hosted".as_ref());
     let manifest = repository.system_manifest(system)?;
-    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
-    let old = std::fs::read(&ready.image).map_err(|error| Failure::file("read", &ready.image, &error))?;
+    // Of an image that is there already nothing is to be built, and nothing is started.
+    let image = if manifest.extension().is_some_and(|extension| extension == "system") {
+        manifest
+    } else {
+        systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?.image
+    };
+    let old = std::fs::read(&image).map_err(|error| Failure::file("read", &image, &error))?;
     let signer = systems::signer(repository)?;
     let package = package(&signer)?;
     let path = repository.output("bench/install.system");
     let request = Request::Install { package: &package, at_boot: false, allow: &[] };
     let trust = package::SystemImage::parse(&old)
-        .map_err(|error| Failure::new(format!("{} is no system image: {error}", ready.image.display())))?
+        .map_err(|error| Failure::new(format!("{} is no system image: {error}", image.display())))?
         .manifest
         .trust;
     let (mut whole, mut alone) = (Vec::new(), Vec::new());
@@ -86,7 +91,10 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// A signed package whose image has [`IMAGE_BYTES`].
-fn package(signer: &Signer) -> Outcome<Vec<u8>> {
+///
+/// # Errors
+/// The image is refused.
+pub fn package(signer: &Signer) -> Outcome<Vec<u8>> {
     let manifest = Manifest {
         name: "bench-install".into(),
         publisher: "singularity".into(),

@@ -240,11 +240,55 @@ fn opened(bytes: &[u8], path: &Path) -> Outcome<Installed> {
 
 #[cfg(test)]
 mod tests {
-    use install::{Installed, Program};
-    use package::PublicKey;
+    use std::path::Path;
 
+    use install::{Installed, Program, Request};
+    use package::{PublicKey, SecretKey, Signer, SystemImage, SystemManifest, Trust};
+
+    use super::change_file;
+    use crate::bench::install::package;
     use crate::repository::Repository;
     use crate::systems::Catalogue;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_system_image_is_changed_whole_or_not_at_all() {
+        let signer = Signer::root(SecretKey::from_bytes(&[5; 32]));
+        let system = SystemManifest {
+            name: "empty".into(),
+            root: "nobody".into(),
+            primary: None,
+            instances: Vec::new(),
+            installed: Vec::new(),
+            binds: Vec::new(),
+            denies: Vec::new(),
+            trust: Trust::in_key(signer.key.public()),
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("empty.system");
+        let old = SystemImage::build(&system, &[], &signer.key).expect("an image");
+        std::fs::write(&path, &old).expect("a file");
+        let good = package(&signer).expect("a package");
+        let mut bad = good.clone();
+        *bad.last_mut().expect("a byte") ^= 1;
+        let install = |package: &[u8]| {
+            change_file(&path, &Request::Install { package, at_boot: false, allow: &[] }, &signer.key).expect("a disk")
+        };
+        assert!(install(&bad).is_err());
+        assert_eq!((std::fs::read(&path).expect("the file"), names(folder.path())), (old, vec!["empty.system".into()]));
+        let report = install(&good).expect("it is good");
+        assert!(report.is_accepted(), "{report}");
+        let bytes = std::fs::read(&path).expect("the file");
+        assert_eq!(SystemImage::parse(&bytes).expect("an image").packages, [good.as_slice()]);
+        assert_eq!(names(folder.path()), ["empty.system"]);
+    }
 
     #[test]
     fn every_system_of_the_repository_keeps_what_is_checked() {
