@@ -158,6 +158,20 @@ fn a_program_whose_key_nobody_trusts_does_not_run() {
 }
 
 #[test]
+fn kernel_and_system_are_measured_as_their_files() {
+    let mut command = Command::new(sing());
+    command.args(["measure", "--machine", "qemu"]).current_dir(repository());
+    let expected = finish(command, "sing measure", Duration::from_secs(600)).succeeded();
+    assert_eq!(expected.lines().count(), 2, "{expected}");
+    for kind in KINDS {
+        let shown = BareMachine::new(kind).run("sysinfo").succeeded();
+        for line in expected.lines() {
+            assert!(shown.lines().any(|other| other == line), "on {kind}, `{line}` is not in:\n{shown}");
+        }
+    }
+}
+
+#[test]
 fn too_little_memory_is_one_sentence() {
     // With less, QEMU cannot put kernel and system where the kernel could say so.
     for mebibytes in [12, 16, 24] {
