@@ -21,7 +21,7 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 11px; fill: #
 .name { font-size: 13px; font-weight: bold; text-anchor: middle; }
 .detail { text-anchor: middle; fill: #52606d; }
 .node { fill: #f3f5f8; stroke: #52606d; stroke-width: 1.4; }
-.driver { fill: #fbeee0; stroke: #b4691f; } .service { fill: #e3ecf8; stroke: #2b62a8; }
+.driver { fill: #fbeee0; stroke: #b4691f; } .service, .web-application { fill: #e3ecf8; stroke: #2b62a8; }
 .console { fill: #e3f0e6; stroke: #2f7d46; } .test { fill: #f2e8f7; stroke: #7a3d99; }
 .channel { fill: none; stroke: #7b8794; stroke-width: 1.5; }
 .label { text-anchor: middle; paint-order: stroke; stroke: #ffffff; stroke-width: 4px; fill: #3e4c59; }
