@@ -79,8 +79,8 @@ pub(crate) fn is_unharmed(namespace: &mut Namespace) -> Outcome {
     let inside = namespace.names("/check/closed").map_err(said("/check/closed"))?;
     check!(inside.len() == 1, "{} names in /check/closed, where there was one", inside.len());
     check!(read(namespace, DIARY)? == SECRET, "the diary says something else");
-    let (list, _) = namespace.acl(DIARY).map_err(said("the list of the diary"))?;
-    check!(list == OWN_LIST, "the diary's list is `{list}`");
+    let list = namespace.acl(DIARY).map_err(said("the list of the diary"))?.map(|found| found.text);
+    check!(list.as_deref() == Some(OWN_LIST), "the diary's list is {list:?}");
     let here = SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
     let deadline = Deadline::after_ms(PATIENCE_MS);
     let mut stack = stack(namespace)?;
