@@ -25,6 +25,7 @@ mod fetch_python;
 mod files_e2fsprogs;
 mod fresh_copies;
 mod kills_e2fsprogs;
+mod lists;
 mod logins;
 mod mounts_e2fsprogs;
 mod network_programs;

@@ -1,0 +1,65 @@
+//! Access control lists at the prompt: `acl`, `setacl`, and what they do to other programs.
+
+use end_to_end::Machine;
+
+/// The list that most of these tests set: what everybody may but one program.
+const SET: &str = "setacl /service/dns 'deny read,connect ..stat.singularity' 'allow all **'";
+
+fn lines(commands: &str) -> Vec<String> {
+    Machine::new().run(commands).succeeded().lines().map(String::from).collect()
+}
+
+#[test]
+fn a_list_is_set_shown_changed_and_taken_away() {
+    let list = |rest: &str| lines(&format!("{SET}; {rest}acl /service/dns"));
+    let own = "/service/dns: its own list";
+    assert_eq!(list(""), [own, "   1  deny read,connect ..stat.singularity", "   2  allow all **"]);
+    let added = list("setacl /service/dns -a 'deny write **'; ");
+    assert_eq!(added[1..], ["   1  deny write **", "   2  deny read,connect ..stat.singularity", "   3  allow all **"]);
+    assert_eq!(list("setacl /service/dns -r 1; "), [own, "   1  allow all **"]);
+    let none = "/service/dns: no list; the rules of the system decide alone";
+    assert_eq!(list("setacl /service/dns --none; "), [none]);
+    let inherited = lines("setacl /service 'allow all **'; acl /service/dns; acl -e /service/dns");
+    assert_eq!(inherited, ["/service/dns: the list of /service", "   1  allow all **", "allow all **"]);
+}
+
+#[test]
+fn a_list_keeps_one_program_away_and_the_refusal_is_written_down() {
+    let run = Machine::new().run(&format!("{SET}; stat /service/dns; ls /service; cat /status/audit"));
+    run.refused(&["stat", "/service/dns", "this program may not"]);
+    let text = run.text();
+    assert!(text.contains("dns"), "{run}");
+    let refusal = "directory: shell.singularity + stat.singularity refused read on /service/dns (entry 1 of the list";
+    assert!(text.contains(refusal), "{run}");
+}
+
+#[test]
+fn what_a_list_gives_somebody_is_told_with_what_decided() {
+    let told = lines(&format!("{SET}; acl /service/dns --who 'shell.singularity + stat.singularity'"));
+    let given = "traverse,write,register,notify,set-acl,execute,listen,control";
+    assert_eq!(told[0], format!("/service/dns: its own list gives shell.singularity + stat.singularity {given}"));
+    assert_eq!(told[1..4], ["  not read: entry 1", "  not connect: entry 1", "      traverse: entry 2"]);
+}
+
+#[test]
+fn what_cannot_be_done_is_told_with_what_can() {
+    for (commands, parts) in [
+        ("setacl /service/dns 'allow fly **'", &["`fly` is no right", "traverse, read, write"][..]),
+        ("setacl /service/dns 'allow read Stat'", &["no principal has `S`", "small letters"]),
+        ("setacl /service/dns 'allow read the shell'", &["no part of a ` + `", "a space on both sides"]),
+        ("setacl /service/dns", &["give entries in quotes"]),
+        ("setacl /service/dns -r 1", &["no entry 1", "`acl` shows"]),
+        ("setacl /service/dns 'allow read **'", &["could not set the list again", "--force"]),
+        ("setacl /service/none 'allow all **'", &["/service/none", "nothing has that name"]),
+        ("acl /service --who stat", &["`stat` is no principal", "name.publisher"]),
+    ] {
+        Machine::new().run(commands).refused(parts);
+    }
+}
+
+#[test]
+fn who_locks_everybody_out_is_locked_out_and_the_system_goes_on() {
+    let run = Machine::new().run("setacl / --force 'deny all **'; acl /; ls /; echo still here");
+    assert!(run.errors.matches("this program may not").count() >= 2, "{run}");
+    assert_eq!(run.text(), "still here\n", "{run}");
+}
