@@ -246,7 +246,7 @@ pub fn print(repository: &Repository, arguments: &BillArguments) -> Outcome<u8> 
     let is_file = path.extension().is_some() || path.components().count() > 1;
     let bytes = match is_file {
         true => std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?,
-        false => crate::build::package(repository, &arguments.program)?,
+        false => crate::build::package(repository, &arguments.program, None)?,
     };
     let package = PackageFile::parse(&bytes)
         .map_err(|error| Failure::new(format!("{} is not a package: {error}", arguments.program)))?;

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::builder::{self, UnsafeTests};
 use crate::command_line::BuildArguments;
 use crate::failure::Outcome;
+use crate::keys::store::Store;
 use crate::programs::Program;
 use crate::repository::Repository;
 use crate::systems::{self, Catalogue, Packed, Platform};
@@ -51,17 +52,21 @@ fn build_programs(
     built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer)).collect()
 }
 
-/// The package of a program, after it was built.
+/// The package of a program, after it was built; signed with the person's key of that name, or else with the
+/// development key.
 ///
 /// # Errors
-/// There is no such program, it is refused or does not build.
-pub fn package(repository: &Repository, name: &str) -> Outcome<Vec<u8>> {
+/// There is no such program or key, the program is refused or does not build, or the key may not sign for its publisher.
+pub fn package(repository: &Repository, name: &str, key: Option<&str>) -> Outcome<Vec<u8>> {
+    let signer = match key {
+        Some(key) => Store::of_user().signer(key)?,
+        None => systems::signer(repository)?,
+    };
     let _lock = builder::lock(repository)?;
     let catalogue = Catalogue::read(repository)?;
     catalogue.manifest(name)?;
     let program = catalogue.programs.get(name)?;
     let built = builder::build_programs(repository, &catalogue.programs, &[program], UnsafeTests::Allowed)?;
-    let signer = systems::signer(repository)?;
     let packed = built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer));
     packed.map(|packed| packed.map(|packed| packed.bytes)).collect::<Outcome<Vec<_>>>().map(|all| all.concat())
 }

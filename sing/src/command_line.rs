@@ -367,6 +367,9 @@ pub struct PackageArguments {
     /// The program
     #[arg(value_name = "PROGRAM")]
     pub name: String,
+    /// Sign it with this key of yours and its certificates [default: the development key]
+    #[arg(long, value_name = "NAME")]
+    pub key: Option<String>,
     /// Write it here [default: PROGRAM.package]
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -29,7 +29,7 @@ pub use folder::Folder;
 /// # Errors
 /// There is no such program, it does not build, or the file cannot be written.
 pub fn package(repository: &Repository, arguments: &PackageArguments) -> Outcome<u8> {
-    let bytes = build::package(repository, &arguments.name)?;
+    let bytes = build::package(repository, &arguments.name, arguments.key.as_deref())?;
     let path = match &arguments.output {
         Some(path) => path.clone(),
         None => PathBuf::from(format!("{}.package", arguments.name)),
