@@ -302,6 +302,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>, present: &Pre
     };
     counts += services_check(repository, selection)?;
     counts += network_check(repository, selection)?;
+    counts += adversary_check(repository, selection)?;
     Ok(counts)
 }
 
@@ -371,6 +372,21 @@ fn network_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<
     for (every, rounds) in FAILING_SOCKETS.iter().chain(long) {
         let mut command = machine(Command::new(&ready.machine), processors, &format!("failing {rounds}"));
         command.args(["--failing-sockets", &every.to_string()]);
+        counts += conformance_run(command, SUITE, selection, processors)?;
+    }
+    Ok(counts)
+}
+
+/// Runs the suite of what is refused.
+fn adversary_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    const SUITE: &str = "adversary-check";
+    let manifest = repository.system_manifest(SUITE.as_ref())?;
+    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
+    let mut counts = Counts::default();
+    for processors in CONFORMANCE_PROCESSORS {
+        let mut command = Command::new(&ready.machine);
+        command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+        command.arg("--parameter").arg(format!("commands={}", selection.name.unwrap_or_default()));
         counts += conformance_run(command, SUITE, selection, processors)?;
     }
     Ok(counts)
