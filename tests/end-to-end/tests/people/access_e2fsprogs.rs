@@ -117,7 +117,7 @@ fn lists_that_are_set_here_stay_with_their_files_and_linux_reads_them() {
         "allow all ..(acl|setacl).singularity",
     );
     let found = image.debugfs("ea_get open/x user.singularity.acl");
-    assert!(found.contains("allow read ..cat.singularity\\012allow all ..(acl|setacl).singularity"), "{found}");
+    assert!(found.contains("allow read ..cat.singularity\\nallow all ..(acl|setacl).singularity"), "{found}");
     refused(&image, "head open/x");
     // Another mount later the list is still there, and can be taken away by whom it lets do that.
     allowed(&image, "setacl open/x --none; head open/x; cat open/x", "this is open/x\nthis is open/x");
