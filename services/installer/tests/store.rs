@@ -1,0 +1,238 @@
+//! The store on a medium that is cut off at every step: what is found afterwards is the old state or the new one.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use install::Medium;
+use installer::index::{Index, Kept};
+use installer::store::{Shelf, Store};
+use package::Version;
+
+/// A folder whose power goes after some steps. What was not synced then is half there, or names are as before.
+#[derive(Clone, Default)]
+struct Disk {
+    /// What is on the medium.
+    files: BTreeMap<String, Vec<u8>>,
+    /// What was written and not synced.
+    written: BTreeMap<String, Vec<u8>>,
+    /// Renames and removals that are not on the medium.
+    names: Vec<(String, Option<String>)>,
+}
+
+impl Disk {
+    /// What is there after a loss of power: of what was not synced `names` changes of names arrived, and half of the
+    /// bytes of files.
+    fn after_power(&self, names: usize) -> Disk {
+        let mut disk = Disk { files: self.files.clone(), ..Disk::default() };
+        for (name, bytes) in &self.written {
+            disk.files.insert(name.clone(), bytes[..bytes.len() / 2].to_vec());
+        }
+        for (from, to) in self.names.iter().take(names) {
+            let bytes = disk.files.remove(from);
+            if let (Some(to), Some(bytes)) = (to, bytes) {
+                disk.files.insert(to.clone(), bytes);
+            }
+        }
+        disk
+    }
+
+    /// What programs see.
+    fn seen(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut files = self.files.clone();
+        files.extend(self.written.clone());
+        for (from, to) in &self.names {
+            let bytes = files.remove(from);
+            if let (Some(to), Some(bytes)) = (to, bytes) {
+                files.insert(to.clone(), bytes);
+            }
+        }
+        files
+    }
+}
+
+#[derive(Clone)]
+struct Shared {
+    disk: Rc<RefCell<Disk>>,
+    steps_left: Rc<RefCell<usize>>,
+}
+
+impl Shared {
+    fn new(disk: Disk, steps: usize) -> Shared {
+        Shared { disk: Rc::new(RefCell::new(disk)), steps_left: Rc::new(RefCell::new(steps)) }
+    }
+
+    fn step(&self, act: impl FnOnce(&mut Disk)) -> Result<(), String> {
+        let mut left = self.steps_left.borrow_mut();
+        if *left == 0 {
+            return Err("the power is gone".into());
+        }
+        *left -= 1;
+        act(&mut self.disk.borrow_mut());
+        Ok(())
+    }
+}
+
+impl Medium for Shared {
+    type Error = String;
+
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        self.step(|disk| {
+            disk.written.insert(name.into(), bytes.to_vec());
+        })
+    }
+
+    fn sync(&mut self, name: &str) -> Result<(), String> {
+        self.step(|disk| {
+            if let Some(bytes) = disk.written.remove(name) {
+                disk.files.insert(name.into(), bytes);
+            }
+        })
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), String> {
+        self.step(|disk| disk.names.push((from.into(), Some(to.into()))))
+    }
+
+    fn sync_folder(&mut self) -> Result<(), String> {
+        self.step(|disk| {
+            let files = disk.seen();
+            *disk = Disk { files, ..Disk::default() };
+        })
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), String> {
+        self.step(|disk| disk.names.push((name.into(), None)))
+    }
+}
+
+impl Shelf for Shared {
+    fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        Ok(self.disk.borrow().seen().get(name).cloned())
+    }
+
+    fn names(&mut self) -> Result<Vec<String>, String> {
+        Ok(self.disk.borrow().seen().into_keys().collect())
+    }
+}
+
+const OLD: Version = Version { major: 1, minor: 0, patch: 0 };
+const NEW: Version = Version { major: 1, minor: 1, patch: 0 };
+
+fn index_of(disk: Disk) -> (Index, Disk) {
+    let store = Store::open(Shared::new(disk.clone(), usize::MAX)).expect("the list can be read");
+    (store.index().clone(), disk)
+}
+
+/// Does it with all steps but those after each possible cut; gives how many cuts there were.
+fn cut_everywhere(begin: &Disk, act: impl Fn(&mut Store<Shared>) -> Result<(), String>) -> usize {
+    let (old, _) = index_of(begin.clone());
+    let whole = Shared::new(begin.clone(), usize::MAX);
+    act(&mut Store::open(whole.clone()).expect("a store")).expect("it can be done");
+    let (new, _) = index_of(whole.disk.borrow().after_power(usize::MAX));
+    assert_ne!(old, new);
+    let mut cuts = 0;
+    for steps in 0.. {
+        let cut = Shared::new(begin.clone(), steps);
+        let outcome = act(&mut Store::open(cut.clone()).expect("a store"));
+        let disk = cut.disk.borrow().clone();
+        for names in 0..=disk.names.len() {
+            cuts += 1;
+            let (found, disk) = index_of(disk.after_power(names));
+            assert!(found == old || found == new, "after {steps} steps and {names} names: {found:?}");
+            if outcome.is_ok() {
+                assert_eq!(found, new, "what was done is there");
+            }
+            for kept in &found.kept {
+                let bytes = disk.files.get(&kept.file());
+                assert_eq!(bytes.map(Vec::as_slice), Some(content(kept).as_bytes()), "after {steps} steps");
+            }
+        }
+        if *cut.steps_left.borrow() > 0 {
+            return cuts;
+        }
+    }
+    cuts
+}
+
+fn content(kept: &Kept) -> String {
+    format!("the package of {} {}", kept.name, kept.version)
+}
+
+fn put(store: &mut Store<Shared>, name: &str, version: Version) -> Result<(), String> {
+    let bytes = content(&Kept { name: name.into(), version });
+    let kept = store.bring(name, version, bytes.as_bytes())?;
+    store.keep(kept)
+}
+
+fn with_one() -> Disk {
+    let shared = Shared::new(Disk::default(), usize::MAX);
+    put(&mut Store::open(shared.clone()).expect("a store"), "greeter", OLD).expect("it can be kept");
+    let disk = shared.disk.borrow().clone();
+    disk.after_power(usize::MAX)
+}
+
+#[test]
+fn whatever_is_cut_off_the_old_list_or_the_new_one_is_there_with_its_files() {
+    assert!(cut_everywhere(&Disk::default(), |store| put(store, "greeter", OLD)) > 8);
+    assert!(cut_everywhere(&with_one(), |store| put(store, "greeter", NEW)) > 8);
+    assert!(cut_everywhere(&with_one(), |store| put(store, "other", OLD)) > 8);
+    assert!(cut_everywhere(&with_one(), |store| store.drop_program("greeter", false)) > 4);
+    assert!(cut_everywhere(&with_one(), |store| store.drop_program("cat", true)) > 4);
+}
+
+#[test]
+fn what_does_not_count_is_taken_out() {
+    let shared = Shared::new(with_one(), usize::MAX);
+    let mut store = Store::open(shared.clone()).expect("a store");
+    put(&mut store, "greeter", NEW).expect("it can be kept");
+    let names: Vec<String> = shared.disk.borrow().seen().into_keys().collect();
+    assert_eq!(names, ["greeter-1.1.0.package", "installed"]);
+    store.drop_program("greeter", false).expect("it can be dropped");
+    let names: Vec<String> = shared.disk.borrow().seen().into_keys().collect();
+    assert_eq!(names, ["installed"]);
+}
+
+#[test]
+fn files_of_others_stay() {
+    let mut disk = with_one();
+    disk.files.insert("notes.txt".into(), b"mine".to_vec());
+    let shared = Shared::new(disk, usize::MAX);
+    put(&mut Store::open(shared.clone()).expect("a store"), "greeter", NEW).expect("it can be kept");
+    assert!(shared.disk.borrow().seen().contains_key("notes.txt"));
+}
+
+#[test]
+fn a_list_that_makes_no_sense_is_refused_and_left_alone() {
+    for (text, words) in [
+        ("", "first line"),
+        ("installed 2\nend 0\n", "first line"),
+        ("installed 1\n", "its end is missing"),
+        ("installed 1\nprogram greeter 1.0.0\n", "its end is missing"),
+        ("installed 1\nprogram greeter 1.0.0\nend 2\n", "makes no sense there"),
+        ("installed 1\nprogram greeter 1.0\nend 1\n", "has no version"),
+        ("installed 1\nprogram ../x 1.0.0\nend 1\n", "makes no sense there"),
+        ("installed 1\nprogram a 1.0.0\nprogram a 1.0.0\nend 2\n", "makes no sense there"),
+        ("installed 1\nprogram a 1.0.0\nwithout a\nend 2\n", "makes no sense there"),
+        ("installed 1\nend 0\nprogram a 1.0.0\n", "something follows its end"),
+    ] {
+        let mut disk = Disk::default();
+        disk.files.insert("installed".into(), text.into());
+        let shared = Shared::new(disk, usize::MAX);
+        let why = Store::open(shared.clone()).err().unwrap_or_default();
+        assert!(why.contains(words) && why.contains("damaged"), "`{text}`: {why}");
+        assert_eq!(shared.disk.borrow().seen()["installed"], text.as_bytes());
+    }
+}
+
+#[test]
+fn lists_are_read_as_they_were_written() {
+    let index =
+        Index::default().with(Kept { name: "a".into(), version: OLD }).with(Kept { name: "b".into(), version: NEW });
+    let index = index.without("c", true).with(Kept { name: "a".into(), version: NEW });
+    assert_eq!(Index::parse(index.text().as_bytes()), Ok(index.clone()));
+    assert_eq!(index.kept.iter().find(|kept| kept.name == "a").map(|kept| kept.version), Some(NEW));
+    assert_eq!(index.gone, ["c"]);
+    // What was taken out and comes back is not gone any more.
+    assert!(index.with(Kept { name: "c".into(), version: OLD }).gone.is_empty());
+}
