@@ -41,8 +41,10 @@ fn signed(manifest: Manifest, signer: &Signer) -> Vec<u8> {
     Package::build_unchecked(manifest, &[], &[], signer).expect("a package")
 }
 
-/// Each by its file's name, with whether the error is the one that it is made for.
-fn all() -> Vec<(&'static str, Vec<u8>, fn(&TrustError) -> bool)> {
+/// A package by its file's name, with whether the error is the one that it is made for.
+type Case = (&'static str, Vec<u8>, fn(&TrustError) -> bool);
+
+fn all() -> Vec<Case> {
     let by_itself = Certificate::issue(&own_key(), own_key().public(), "singularity", May::Sign, 1).expect("issued");
     let unsigned = |manifest| {
         let mut bytes = signed(manifest, &Signer::root(own_key()));
