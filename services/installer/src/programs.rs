@@ -20,7 +20,7 @@ pub(crate) fn system_manifest() -> Result<SystemManifest, String> {
 pub(crate) fn present(booted: &SystemManifest) -> Result<Installed, Status> {
     let mut programs = Vec::new();
     for index in 0..diagnostics::program_count() {
-        let manifest = Manifest::decode(&*diagnostics::program_manifest(index)?).map_err(|_| Status::Unknown)?;
+        let manifest = Manifest::decode(&diagnostics::program_manifest(index)?).map_err(|_| Status::Unknown)?;
         let key = PublicKey(diagnostics::program_key(index)?);
         programs.push(Program { manifest, key });
     }
