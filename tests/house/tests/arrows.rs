@@ -20,7 +20,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("contracts", &["sip", "lib/layout"]),
     ("SIP", &["contracts", "sip", "sip/virtio", "lib/*", "SHARED"]),
     ("SHARED", &["contracts", "sip", "lib/*"]),
-    ("sing", &["lang", "abi", "lib/package", "lib/manifest", "lib/ext2", "lib/terminal"]),
+    ("sing", &["lang", "abi", "lib/package", "lib/manifest", "lib/install", "lib/ext2", "lib/terminal"]),
     ("benches/linux", &[]),
     ("tests/house", &["abi"]),
     ("tests/end-to-end", &["lib/ext2", "lib/package"]),
