@@ -195,7 +195,8 @@ global_asm!(
     ".pushsection .rodata.early, \"a\"",
     ".p2align 3",
     "early_descriptors:",
-    "    .quad 0, 0x00af9a000000ffff, 0x00cf92000000ffff",
+    // The accessed bits are set: else the processor would write them, and the kernel's image would not be as measured.
+    "    .quad 0, 0x00af9b000000ffff, 0x00cf93000000ffff",
     "early_descriptors_pointer:",
     "    .short 23",
     "    .long early_descriptors",
