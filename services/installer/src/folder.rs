@@ -24,6 +24,14 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
+    /// Opens the folder at this path of the namespace; nothing if there is none in a folder that is there.
+    pub(crate) fn existing(namespace: &mut Namespace, path: &str) -> Result<Option<Folder>, AccessError> {
+        match namespace.open_directory(path) {
+            Err(AccessError::Name(NameError::NotFound)) => namespace.open_folder_of(path).map(|_| None),
+            other => Ok(Some(Folder { names: other? })),
+        }
+    }
+
     /// Opens the folder at this path of the namespace; makes it if there is none, in a folder that is there.
     pub(crate) fn open(namespace: &mut Namespace, path: &str) -> Result<Folder, AccessError> {
         let names = match namespace.open_directory(path) {

@@ -159,8 +159,10 @@ impl Installer {
         }
         let deadline = Deadline::after_ms(VOLUME_PATIENCE_MS);
         let mut store = loop {
-            match self.open_store() {
-                Ok(store) => break store,
+            match self.kept_store() {
+                Ok(Some(store)) => break store,
+                // Nothing was ever kept there, and a volume that is only looked at is left as it is.
+                Ok(None) => return,
                 Err(Unusable::Absent) if !deadline.has_passed() => {
                     sip::time::sleep_until(Deadline::after_ms(VOLUME_LOOK_MS));
                 }
@@ -319,21 +321,28 @@ impl Installer {
         }
     }
 
+    /// The store, made now if there is none on a volume that is there.
     fn open_store(&mut self) -> Result<Store<Folder>, Unusable> {
         if self.store.is_empty() {
             return Err(Unusable::Absent);
         }
-        match Folder::open(&mut self.namespace, &self.store) {
-            Err(AccessError::Name(NameError::NotFound | NameError::Unavailable)) => Err(Unusable::Absent),
-            Err(error) => Err(Unusable::Because(error.to_string())),
-            Ok(folder) => Store::open(folder).map_err(Unusable::Because),
+        let folder = Folder::open(&mut self.namespace, &self.store)?;
+        Store::open(folder).map_err(Unusable::Because)
+    }
+
+    /// The store, if there is one.
+    fn kept_store(&mut self) -> Result<Option<Store<Folder>>, Unusable> {
+        if self.store.is_empty() {
+            return Ok(None);
         }
+        let folder = Folder::existing(&mut self.namespace, &self.store)?;
+        folder.map(Store::open).transpose().map_err(Unusable::Because)
     }
 
     fn verify(&mut self) -> Answer {
         let present = programs::present(&self.booted).map_err(|_| InstallerError::Exhausted)?;
         let mut report = install::verify(&present);
-        if let Ok(mut store) = self.open_store() {
+        if let Ok(Some(mut store)) = self.kept_store() {
             for kept in store.index().kept.clone() {
                 let subject = &kept.name;
                 report.lines.push(match store.package(&kept) {
@@ -377,6 +386,15 @@ enum Unusable {
     Absent,
     /// Something else, as a sentence.
     Because(String),
+}
+
+impl From<AccessError> for Unusable {
+    fn from(error: AccessError) -> Unusable {
+        match error {
+            AccessError::Name(NameError::NotFound | NameError::Unavailable) => Unusable::Absent,
+            error => Unusable::Because(error.to_string()),
+        }
+    }
 }
 
 impl Unusable {
