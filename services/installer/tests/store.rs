@@ -102,7 +102,12 @@ impl Medium for Shared {
     }
 
     fn remove(&mut self, name: &str) -> Result<(), String> {
-        self.step(|disk| disk.names.push((name.into(), None)))
+        // Of a file that is not there nothing has to reach the medium.
+        self.step(|disk| {
+            if disk.seen().contains_key(name) {
+                disk.names.push((name.into(), None));
+            }
+        })
     }
 }
 
