@@ -23,7 +23,7 @@ mod tool;
 mod web;
 
 pub use bare::{BareMachine, KINDS, bare_kernel, bare_system, boot_disc, boot_image, boot_kernel};
-pub use damage::{Doctor, reseal, reseal_system};
+pub use damage::{Doctor, key, reseal, reseal_system};
 pub use disk::{Format, Image};
 pub use folder::{Expected, sample, sparse};
 pub use live::{Live, Process, free_port};
