@@ -29,18 +29,14 @@ use contracts::report;
 use install::{Change, Code, Finding, Installed, Line, Map, Program, Report, Topic};
 use package::{Package, SystemManifest};
 use principal::Pattern;
+use sip::Status;
 use sip::exheap::ExVec;
 use sip::programs as kernel;
-use sip::{Deadline, Status};
 
 use crate::folder::Folder;
 use crate::store::Store;
 
 sip::startup!();
-
-/// How long the installer waits at its start for the volume that its store is on, and how often it looks.
-const VOLUME_PATIENCE_MS: u64 = 5_000;
-const VOLUME_LOOK_MS: u64 = 100;
 
 /// Serves whoever binds to `/service/installer`.
 pub fn main(startup: Startup) -> i32 {
@@ -55,8 +51,9 @@ pub fn main(startup: Startup) -> i32 {
     };
     let mut installer =
         Installer { namespace: Namespace::new(startup.namespace), store: startup.store, changers, booted };
-    let clients = startup.clients.ready();
+    // Whoever waits for the system's start finds the programs of the store.
     installer.load();
+    let clients = startup.clients.ready();
     let installer = Rc::new(RefCell::new(installer));
     let serving = contracts::provider::accept(clients, move |client| serve(installer.clone(), client));
     match sip::executor::block_on(serving) {
@@ -152,26 +149,18 @@ fn report_block(text: &str) -> Result<ExVec<u8>, InstallerError> {
 }
 
 impl Installer {
-    /// Gives the kernel what the store keeps. Waits a little for the volume that the store is on.
+    /// Gives the kernel what the store keeps. The system starts the installer when its volumes are mounted.
     fn load(&mut self) {
         if self.store.is_empty() {
             return;
         }
-        let deadline = Deadline::after_ms(VOLUME_PATIENCE_MS);
-        let mut store = loop {
-            match self.kept_store() {
-                Ok(Some(store)) => break store,
-                // Nothing was ever kept there, and a volume that is only looked at is left as it is.
-                Ok(None) => return,
-                Err(Unusable::Absent) if !deadline.has_passed() => {
-                    sip::time::sleep_until(Deadline::after_ms(VOLUME_LOOK_MS));
-                }
-                // Where there is no such volume there is nothing to load.
-                Err(Unusable::Absent) => return,
-                Err(Unusable::Because(why)) => {
-                    report::error(format_args!("{}: {why}", self.store));
-                    return;
-                }
+        let mut store = match self.kept_store() {
+            Ok(Some(store)) => store,
+            // Nothing was ever kept there, or there is no such volume: one that is only looked at is left as it is.
+            Ok(None) | Err(Unusable::Absent) => return,
+            Err(Unusable::Because(why)) => {
+                report::error(format_args!("{}: {why}", self.store));
+                return;
             }
         };
         for kept in store.index().kept.clone() {
