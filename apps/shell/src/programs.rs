@@ -6,18 +6,37 @@ use alloc::vec::Vec;
 
 use package::{Category, Code, Manifest, ParameterKind, Source};
 
-/// The installed programs by name. They do not change while the system runs, so they are read once.
+/// The installed programs by name.
 pub struct Programs {
     manifests: Vec<Rc<Manifest>>,
+    seen: Seen,
+}
+
+/// By what it is seen that programs were installed or taken out: how many there are, and the manifest of the last one,
+/// which is the newest.
+type Seen = (usize, Vec<u8>);
+
+fn seen() -> Seen {
+    let count = sip::diagnostics::program_count();
+    let newest = count.checked_sub(1).and_then(|last| sip::diagnostics::program_manifest(last).ok());
+    (count, newest.map(|bytes| bytes.to_vec()).unwrap_or_default())
 }
 
 impl Programs {
     /// Reads the manifests of all programs. One that cannot be read is left out: it cannot be started either.
     pub fn read() -> Programs {
+        let seen = seen();
         let manifests = contracts::programs::manifests().filter_map(|bytes| Manifest::decode(&bytes).ok());
         let mut manifests: Vec<Rc<Manifest>> = manifests.map(Rc::new).collect();
         manifests.sort_by(|left, right| left.name.cmp(&right.name));
-        Programs { manifests }
+        Programs { manifests, seen }
+    }
+
+    /// Reads them again if some came or went.
+    pub fn refresh(&mut self) {
+        if seen() != self.seen {
+            *self = Programs::read();
+        }
     }
 
     /// The program with this name.

@@ -367,6 +367,8 @@ fn status_of(flow: Flow) -> i32 {
 
 impl Host for Shell {
     fn run(&mut self, variables: &mut BTreeMap<String, String>, commands: &[Command], ends: Ends) -> Flow {
+        // What the command before has installed can be run by this one.
+        self.programs.refresh();
         let flow = self.try_run(variables, commands, ends).unwrap_or_else(|trouble| {
             self.report(&trouble.message);
             Flow::Status(trouble.status)

@@ -176,7 +176,7 @@ fn kernel_and_system_are_measured_as_their_files() {
 #[test]
 fn too_little_memory_is_one_sentence() {
     // With less, QEMU cannot put kernel and system where the kernel could say so.
-    for mebibytes in [12, 16, 24] {
+    for mebibytes in [16, 20, 24] {
         cannot_start(&boot_image(&system(), "true"), mebibytes, &["too little memory"]);
     }
 }

@@ -142,7 +142,6 @@ fn bad_packages_change_nothing_on_the_disk() {
         ("upgrade changed.package", "I223"),
         ("upgrade cut.package", "I223"),
         ("upgrade empty.package", "I223"),
-        ("upgrade one.package", "I106"),
         ("uninstall directory", "I222"),
         ("uninstall nobody", "I104"),
     ] {
@@ -169,7 +168,7 @@ fn an_installer_that_ends_in_the_middle_leaves_the_old_or_the_new() {
     let trial = Trial::new();
     trial.run("install one.package").succeeded();
     for pause_ms in [0, 1, 2, 4, 8, 16, 32] {
-        trial.run(&format!("upgrade two.package & sleep {pause_ms}; stop installer; start installer; sleep 200"));
+        trial.run(&format!("upgrade two.package & sleep {pause_ms}ms; stop installer; start installer; sleep 200ms"));
         trial.image.check();
         let said = trial.run("greeter; verify").succeeded();
         assert!(said.contains("the system is sound"), "after {pause_ms} ms: {said}");
