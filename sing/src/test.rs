@@ -61,7 +61,7 @@ const FEW_FILES: u32 = 200;
 const FAILING_SOCKETS: [(u32, u32); 4] = [(7, 60), (23, 60), (61, 60), (149, 60)];
 const LONG_FAILING_SOCKETS: [(u32, u32); 3] = [(31, 3000), (97, 3000), (211, 3000)];
 /// Memory for the ten thousand processes of the suite.
-const BARE_MEMORY: &str = "1G";
+const BARE_MEMORY: &str = "1152M";
 /// Memory of the machine on which memory runs out.
 const SHORT_OF_MEMORY_MIB: &str = "32";
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(3600);
