@@ -2,35 +2,14 @@
 #![no_main]
 
 use install::{Installed, Request};
-use package::{
-    Category, Code, Domain, Image, Manifest, Package, Quota, SecretKey, Signer, Supervision, SystemManifest, Trust,
-    Version,
-};
+use package::{Category, Code, Image, Manifest, Package, SecretKey, Signer, SystemManifest, Trust};
 
 fn key() -> SecretKey {
     SecretKey::from_bytes(&[7; 32])
 }
 
 fn manifest() -> Manifest {
-    Manifest {
-        name: "fuzzed".into(),
-        publisher: "singularity".into(),
-        version: Version { major: 1, minor: 0, patch: 0 },
-        abi: abi::ABI_VERSION,
-        category: Category::Test,
-        summary: "is nothing".into(),
-        code: Code::Image { digest: [0; 32] },
-        contracts: Vec::new(),
-        endpoints: Vec::new(),
-        parameters: Vec::new(),
-        provides: Vec::new(),
-        devices: Vec::new(),
-        requires: Vec::new(),
-        quota: Quota::default(),
-        supervision: Supervision::default(),
-        permissions: Vec::new(),
-        domain: Domain::Kernel,
-    }
+    Manifest::plain("fuzzed", "singularity", Category::Test, Code::Image { digest: [0; 32] })
 }
 
 fn system() -> Installed {

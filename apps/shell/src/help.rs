@@ -66,7 +66,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use package::{Category, Code, Domain, Quota, Supervision, Value, Version};
+    use package::{Category, Code, Value, Version};
 
     fn parameter(name: &str, kind: ParameterKind, flag: Option<&str>, position: Option<u16>) -> Parameter {
         Parameter {
@@ -83,29 +83,17 @@ mod tests {
 
     #[test]
     fn a_program_is_described_by_its_manifest_alone() {
+        let code = Code::Script { text: "echo $paths $wide".into() };
         let mut manifest = Manifest {
-            name: "show".into(),
-            publisher: "somebody".into(),
             version: Version { major: 1, minor: 2, patch: 3 },
-            abi: 1,
-            category: Category::Console,
             summary: "shows things".into(),
-            code: Code::Script { text: "echo $paths $wide".into() },
-            contracts: Vec::new(),
-            endpoints: Vec::new(),
             parameters: Vec::from([
                 parameter("paths", ParameterKind::Text, None, Some(0)),
                 parameter("wide", ParameterKind::Boolean, Some("-w"), None),
                 parameter("count", ParameterKind::Integer, Some("-n"), None),
                 parameter(WORKING_FOLDER, ParameterKind::Text, None, None),
             ]),
-            provides: Vec::new(),
-            devices: Vec::new(),
-            requires: Vec::new(),
-            quota: Quota::default(),
-            supervision: Supervision::default(),
-            permissions: Vec::new(),
-            domain: Domain::Kernel,
+            ..Manifest::plain("show", "somebody", Category::Console, code)
         };
         manifest.parameters[2].default = Some(Value::Integer(5));
         let text = program(&manifest);

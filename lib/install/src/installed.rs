@@ -110,27 +110,12 @@ fn add(after: &mut Installed, program: &Program, at_boot: bool, allow: &[String]
     let manifest = &program.manifest;
     after.programs.push(program.clone());
     if at_boot {
-        after.system.instances.push(instance_of(manifest));
+        after.system.instances.push(Instance::of(manifest));
     } else {
         after.system.installed.push(manifest.name.clone());
     }
     let who = rule_of(manifest);
     after.system.binds.extend(allow.iter().map(|path| Bind { who: who.clone(), path: path.clone() }));
-}
-
-/// An instance with everything as its manifest says.
-fn instance_of(manifest: &Manifest) -> Instance {
-    Instance {
-        name: manifest.name.clone(),
-        program: manifest.name.clone(),
-        optional: false,
-        parameters: Vec::new(),
-        devices: manifest.devices.iter().map(|device| device.name.clone()).collect(),
-        provides: manifest.provides.iter().map(|provide| provide.path.clone()).collect(),
-        endpoints: manifest.endpoints.iter().map(|_| None).collect(),
-        requires: Vec::new(),
-        after: Vec::new(),
-    }
 }
 
 fn remove(after: &mut Installed, name: &str) {
@@ -159,7 +144,7 @@ fn carried_over(instance: &Instance, old: &Manifest, new: &Manifest, findings: &
         optional: instance.optional,
         requires: instance.requires.clone(),
         after: instance.after.clone(),
-        ..instance_of(new)
+        ..Instance::of(new)
     };
     let mut lost = |code, what: &str, name: &str| {
         let text =

@@ -56,6 +56,30 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// A manifest of version 0.1.0 for this ABI that handles no contract, is given nothing and asks for nothing but the
+    /// usual quotas. Whoever makes programs fills in the rest.
+    pub fn plain(name: &str, publisher: &str, category: Category, code: Code) -> Manifest {
+        Manifest {
+            name: name.into(),
+            publisher: publisher.into(),
+            version: Version { major: 0, minor: 1, patch: 0 },
+            abi: abi::ABI_VERSION,
+            category,
+            summary: String::from("is nothing yet"),
+            code,
+            contracts: Vec::new(),
+            endpoints: Vec::new(),
+            parameters: Vec::new(),
+            provides: Vec::new(),
+            devices: Vec::new(),
+            requires: Vec::new(),
+            quota: Quota::default(),
+            supervision: Supervision::default(),
+            permissions: Vec::new(),
+            domain: Domain::Kernel,
+        }
+    }
+
     /// The program's principal as text: `name.publisher`.
     pub fn principal(&self) -> String {
         let mut text = self.name.clone();

@@ -7,7 +7,7 @@ use principal::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Value;
-use crate::{Trust, pattern};
+use crate::{Manifest, Trust, pattern};
 
 /// A whole system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,23 @@ pub struct Instance {
     pub requires: Vec<String>,
     /// Names of instances that are started before it where they run at all, but that it can do without.
     pub after: Vec<String>,
+}
+
+impl Instance {
+    /// An instance by the program's own name, with everything as its manifest says.
+    pub fn of(manifest: &Manifest) -> Instance {
+        Instance {
+            name: manifest.name.clone(),
+            program: manifest.name.clone(),
+            optional: false,
+            parameters: Vec::new(),
+            devices: manifest.devices.iter().map(|device| device.name.clone()).collect(),
+            provides: manifest.provides.iter().map(|provide| provide.path.clone()).collect(),
+            endpoints: manifest.endpoints.iter().map(|_| None).collect(),
+            requires: Vec::new(),
+            after: Vec::new(),
+        }
+    }
 }
 
 /// A value for a parameter of an instance.

@@ -3,12 +3,9 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p package --test guests` writes them anew.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::manifest;
-use package::{Certificate, Code, Manifest, May, Package, PublicKey, SecretKey, Signer, Version};
+use package::{Category, Certificate, Code, Manifest, May, Package, PublicKey, SecretKey, Signer, Version};
 
 const ROOT: [u8; 32] = *b"the root of conformance guests..";
 const STRANGER: [u8; 32] = *b"a key that no system trusts.....";
@@ -20,16 +17,11 @@ fn repository() -> PathBuf {
 }
 
 fn guest(publisher: &str, minor: u32) -> Manifest {
+    let code = Code::Script { text: "echo a guest".into() };
     Manifest {
-        name: "conformance-guest".into(),
-        publisher: publisher.into(),
         version: Version { major: 1, minor, patch: 0 },
         summary: format!("guest 1.{minor} of {publisher}"),
-        code: Code::Script { text: "echo a guest".into() },
-        contracts: Vec::new(),
-        endpoints: Vec::new(),
-        parameters: Vec::new(),
-        ..manifest()
+        ..Manifest::plain("conformance-guest", publisher, Category::Console, code)
     }
 }
 

@@ -6,9 +6,10 @@ mod common;
 
 use std::path::Path;
 
-use common::{manifest, trust};
+use common::trust;
 use package::{
-    Certificate, Code, Manifest, May, Package, PackageError, Permission, SecretKey, Signer, TrustError, Version,
+    Category, Certificate, Code, Manifest, May, Package, PackageError, Permission, SecretKey, Signer, TrustError,
+    Version,
 };
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/services-check/adversary/src/packages");
@@ -19,16 +20,12 @@ fn own_key() -> SecretKey {
 
 /// A script, so that nothing but who signed it is wrong.
 fn script(name: &str, publisher: &str, permissions: &[Permission]) -> Manifest {
+    let code = Code::Script { text: "echo it runs".into() };
     Manifest {
-        name: name.into(),
-        publisher: publisher.into(),
         version: Version { major: 9, minor: 0, patch: 0 },
-        code: Code::Script { text: "echo it runs".into() },
-        contracts: Vec::new(),
-        endpoints: Vec::new(),
-        parameters: Vec::new(),
+        summary: "writes its arguments".into(),
         permissions: permissions.to_vec(),
-        ..manifest()
+        ..Manifest::plain(name, publisher, Category::Console, code)
     }
 }
 

@@ -34,20 +34,6 @@ fn program(name: &str, provides: &[(&str, &str)], needs: &[(&str, &str)]) -> Man
     }
 }
 
-fn instance(manifest: &Manifest) -> Instance {
-    Instance {
-        name: manifest.name.clone(),
-        program: manifest.name.clone(),
-        optional: false,
-        parameters: Vec::new(),
-        devices: manifest.devices.iter().map(|device| device.name.clone()).collect(),
-        provides: manifest.provides.iter().map(|provide| provide.path.clone()).collect(),
-        endpoints: vec![None; manifest.endpoints.len()],
-        requires: Vec::new(),
-        after: Vec::new(),
-    }
-}
-
 struct Case {
     system: SystemManifest,
     programs: Vec<Manifest>,
@@ -56,7 +42,7 @@ struct Case {
 impl Case {
     fn new(programs: Vec<Manifest>) -> Case {
         let root = program("root", &[("/service/manager", "ServiceManager")], &[]);
-        let instances = programs.iter().map(instance).collect();
+        let instances = programs.iter().map(Instance::of).collect();
         let system = SystemManifest {
             name: "test".into(),
             root: "root".into(),

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use install::Request;
-use package::{Category, Code, Domain, Manifest, Package, Quota, Signer, Supervision, Version};
+use package::{Category, Code, Manifest, Package, Signer};
 use serde_json::json;
 
 use crate::builder::UnsafeTests;
@@ -95,25 +95,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
 /// # Errors
 /// The image is refused.
 pub fn package(signer: &Signer) -> Outcome<Vec<u8>> {
-    let manifest = Manifest {
-        name: "bench-install".into(),
-        publisher: "singularity".into(),
-        version: Version { major: 0, minor: 1, patch: 0 },
-        abi: abi::ABI_VERSION,
-        category: Category::Console,
-        summary: "is installed to see how long it takes".into(),
-        code: Code::Image { digest: [0; 32] },
-        contracts: Vec::new(),
-        endpoints: Vec::new(),
-        parameters: Vec::new(),
-        provides: Vec::new(),
-        devices: Vec::new(),
-        requires: Vec::new(),
-        quota: Quota::default(),
-        supervision: Supervision::default(),
-        permissions: Vec::new(),
-        domain: Domain::Kernel,
-    };
+    let code = Code::Image { digest: [0; 32] };
+    let manifest = Manifest::plain("bench-install", "singularity", Category::Console, code);
     Package::build(manifest, b"", &image(), signer)
         .map_err(|error| Failure::new(format!("the package of the benchmark cannot be made: {error}")))
 }

@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use abi::{Automaton, Direction, EndpointShape, MessageShape, NO_TRANSITION, StateRow, name_tag};
 use install::{Installed, Program};
 use package::{
-    AddressRange, Bind, Category, Code, ContractSide, ContractUse, Deny, DeviceNeed, Domain, EndpointSlot, Instance,
-    Manifest, Package, Parameter, ParameterKind, ParameterSetting, Provide, PublicKey, Quota, SecretKey, Setting, Side,
-    Signer, Source, Supervision, SystemImage, SystemManifest, Trust, Value, Version, sha256,
+    AddressRange, Bind, Category, Code, ContractSide, ContractUse, Deny, DeviceNeed, EndpointSlot, Instance, Manifest,
+    Package, Parameter, ParameterKind, ParameterSetting, Provide, PublicKey, SecretKey, Setting, Side, Signer, Source,
+    SystemImage, SystemManifest, Trust, Value, Version, sha256,
 };
 
 pub fn key() -> SecretKey {
@@ -99,25 +99,11 @@ pub fn parameter(name: &str) -> Parameter {
 
 /// A program that handles these contracts and is given nothing.
 pub fn program(name: &str, contracts: &[(&str, ContractSide)]) -> Manifest {
-    Manifest {
-        name: name.into(),
-        publisher: "singularity".into(),
-        version: Version { major: 1, minor: 0, patch: 0 },
-        abi: abi::ABI_VERSION,
-        category: Category::Service,
-        summary: "is part of the small system".into(),
-        code: Code::Image { digest: [0; 32] },
-        contracts: contracts.iter().map(|(name, side)| contract(name, *side)).collect(),
-        endpoints: Vec::new(),
-        parameters: Vec::new(),
-        provides: Vec::new(),
-        devices: Vec::new(),
-        requires: Vec::new(),
-        quota: Quota::default(),
-        supervision: Supervision::default(),
-        permissions: Vec::new(),
-        domain: Domain::Kernel,
-    }
+    let code = Code::Image { digest: [0; 32] };
+    let contracts = contracts.iter().map(|(name, side)| contract(name, *side)).collect();
+    let version = Version { major: 1, minor: 0, patch: 0 };
+    let summary = "is part of the small system".into();
+    Manifest { version, summary, contracts, ..Manifest::plain(name, "singularity", Category::Service, code) }
 }
 
 pub fn with_slot(mut manifest: Manifest, name: &str, contract: &str, side: Side, source: Source) -> Manifest {
@@ -214,18 +200,7 @@ fn contract_import(name: &str) -> ContractUse {
 }
 
 fn instance(manifests: &[Manifest], program: &str) -> Instance {
-    let manifest = manifests.iter().find(|manifest| manifest.name == program).expect("it is there");
-    Instance {
-        name: program.into(),
-        program: program.into(),
-        optional: false,
-        parameters: Vec::new(),
-        devices: manifest.devices.iter().map(|device| device.name.clone()).collect(),
-        provides: manifest.provides.iter().map(|provide| provide.path.clone()).collect(),
-        endpoints: manifest.endpoints.iter().map(|_| None).collect(),
-        requires: Vec::new(),
-        after: Vec::new(),
-    }
+    Instance::of(manifests.iter().find(|manifest| manifest.name == program).expect("it is there"))
 }
 
 pub fn system() -> SystemManifest {

@@ -201,17 +201,7 @@ fn with_stacked(mut system: Installed) -> Installed {
         Side::Importer,
         path("/service/needy"),
     );
-    system.system.instances.push(Instance {
-        name: "stacked".into(),
-        program: "stacked".into(),
-        optional: false,
-        parameters: Vec::new(),
-        devices: Vec::new(),
-        provides: vec!["/service/stacked".into()],
-        endpoints: vec![None, None],
-        requires: Vec::new(),
-        after: Vec::new(),
-    });
+    system.system.instances.push(Instance::of(&manifest));
     system.programs.push(Program { manifest, key: key().public() });
     system
 }

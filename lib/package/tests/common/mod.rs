@@ -5,8 +5,8 @@ pub mod elf;
 
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
 use package::{
-    Category, Code, ContractSide, ContractUse, Domain, EndpointSlot, Manifest, Package, PackageError, Parameter,
-    ParameterKind, Quota, SecretKey, Side, Signer, Source, Supervision, Trust, Value, Version, sha256,
+    Category, Code, ContractSide, ContractUse, EndpointSlot, Manifest, Package, PackageError, Parameter, ParameterKind,
+    SecretKey, Side, Signer, Source, Trust, Value, sha256,
 };
 
 /// `in message Say(); out message Said(); state READY: one { Say? -> Said! -> READY; }` and a state OVER.
@@ -54,13 +54,7 @@ pub fn parameter(name: &str, kind: ParameterKind) -> Parameter {
 pub fn manifest() -> Manifest {
     let path = Parameter { default: Some(Value::Text("/".into())), ..parameter("path", ParameterKind::Text) };
     Manifest {
-        name: "echo".into(),
-        publisher: "singularity".into(),
-        version: Version { major: 0, minor: 1, patch: 0 },
-        abi: abi::ABI_VERSION,
-        category: Category::Console,
         summary: "writes its arguments".into(),
-        code: Code::Image { digest: [0; 32] },
         contracts: vec![contract("Echo")],
         endpoints: vec![EndpointSlot {
             name: "echo".into(),
@@ -72,13 +66,7 @@ pub fn manifest() -> Manifest {
             optional: false,
         }],
         parameters: vec![path],
-        provides: Vec::new(),
-        devices: Vec::new(),
-        requires: Vec::new(),
-        quota: Quota::default(),
-        supervision: Supervision::default(),
-        permissions: Vec::new(),
-        domain: Domain::Kernel,
+        ..Manifest::plain("echo", "singularity", Category::Console, Code::Image { digest: [0; 32] })
     }
 }
 
