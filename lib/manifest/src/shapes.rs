@@ -540,7 +540,11 @@ static DENY: Shape = shape(
     "[[deny]]",
     "a promise that whoever matches can never reach a path, by whatever way; a change of the system that would break it is refused",
     &[
-        required("who", Kind::PrincipalPattern, "over the last links of principals, `program.publisher`"),
+        required(
+            "who",
+            Kind::PrincipalPattern,
+            "over principals, as in `[[bind]]`; it stands for each program that it can match, however that was invoked",
+        ),
         required("reach", Kind::PathPattern, "over paths"),
     ],
 );
