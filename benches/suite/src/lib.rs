@@ -1,5 +1,5 @@
 //! Measures the costs of the basic operations, in ticks of the cycle counter: the papers' micro-benchmarks
-//! and those of DESIGN section 10. Each line is `bench NAME TICKS`, the median of many rounds. When asked for
+//! and what else every program does. Each line is `bench NAME TICKS`, the median of many rounds. When asked for
 //! pairs, measures instead how much pairs of SIPs get done at the same time.
 //!
 //! Deliberately not here: Linux's side of the comparison, which the host tool measures in the same run.
