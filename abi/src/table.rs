@@ -91,6 +91,8 @@ macro_rules! for_each_function {
                 fn program_check(block, bytes) -> "what program_install would give";
                 #[doc = "Takes the installed program whose name is the first `length` bytes of the buffer out: no process is created from it any more; those that run go on. Not the root program's. Needs the `install` permission."]
                 fn program_uninstall(length) -> "0";
+                #[doc = "How often programs were installed or taken out since the machine started. It is raised after each change: who reads it before the list of programs has the list of that number, or a newer one."]
+                fn program_changes() -> "count";
                 #[doc = "Writes a SHA-256 to the buffer: of the kernel's own image (`which` is 0), or of the head of the system image (1), which stands for all of it. NotFound if the machine cannot tell."]
                 fn measurement(which) -> "32";
             }

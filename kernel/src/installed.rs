@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use package::{Digest, Manifest, Package, SystemImage, Trust};
 
@@ -53,6 +53,8 @@ static SYSTEM: AtomicRef<System> = AtomicRef::none();
 static PROGRAMS: [AtomicRef<Program>; PROGRAMS_MAX] = [const { AtomicRef::none() }; PROGRAMS_MAX];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static INSTALLED_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// How often the table changed since the start.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
 static CHANGE: SpinLock<()> = SpinLock::new(());
 
 /// The system that was booted.
@@ -73,6 +75,12 @@ fn all() -> impl Iterator<Item = &'static Program> {
 /// How many programs are installed.
 pub fn count() -> usize {
     all().count()
+}
+
+/// How often programs were installed or taken out since the machine started. Raised when a change is there to be seen, so
+/// that who has read the number before the table misses nothing.
+pub fn changes() -> u64 {
+    CHANGES.load(Ordering::Acquire)
 }
 
 /// The installed program at this index, those of the system image first.
@@ -203,6 +211,7 @@ pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
     if let Some(present) = present {
         present.installed.store(false, Ordering::Release);
     }
+    CHANGES.fetch_add(1, Ordering::Release);
     Ok(would_do)
 }
 
@@ -226,6 +235,7 @@ pub fn uninstall(name: &str) -> Result<(), Stays> {
         return Err(Stays::Root);
     }
     program.installed.store(false, Ordering::Release);
+    CHANGES.fetch_add(1, Ordering::Release);
     Ok(())
 }
 

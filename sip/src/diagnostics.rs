@@ -136,15 +136,27 @@ pub fn program_manifest(index: usize) -> Result<ExVec<u8>, Status> {
     bytes(unsafe { raw::program_manifest(index as u64) })
 }
 
+/// How often programs were installed or taken out since the machine started. Who keeps what it read of the programs asks
+/// for this *before* reading them, and reads them again when it has become another number.
+pub fn program_changes() -> u64 {
+    raw::value::program_changes().unwrap_or(0)
+}
+
+/// The manifest of the installed program at `index`, and the key that its package is signed with: all zero if nobody
+/// signed it.
+pub fn program_and_key(index: usize) -> Result<(ExVec<u8>, [u8; 32]), Status> {
+    // SAFETY: as in `epitaphs`.
+    let answer = unsafe { raw::program_manifest(index as u64) };
+    let mut key = [0; 32];
+    for (word, part) in key.chunks_mut(8).enumerate() {
+        part.copy_from_slice(&thread_block::message_word(2 + word).to_le_bytes());
+    }
+    Ok((bytes(answer)?, key))
+}
+
 /// The key that the package of the installed program at `index` is signed with; all zero if nobody signed it.
 pub fn program_key(index: usize) -> Result<[u8; 32], Status> {
-    // Of the answer only the words beside the block count.
-    drop(program_manifest(index)?);
-    let mut key = [0; 32];
-    for (word, bytes) in key.chunks_mut(8).enumerate() {
-        bytes.copy_from_slice(&thread_block::message_word(2 + word).to_le_bytes());
-    }
-    Ok(key)
+    program_and_key(index).map(|(_, key)| key)
 }
 
 /// A name in a record, without its padding.

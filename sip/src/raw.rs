@@ -78,6 +78,7 @@ value_only! {
     program_install(block, bytes);
     program_check(block, bytes);
     program_uninstall(length);
+    program_changes();
     measurement(which);
     cycles();
     debug_write(length);

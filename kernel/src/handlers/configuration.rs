@@ -94,6 +94,10 @@ pub fn program_uninstall(length: u64) -> Result<u64, Status> {
     }
 }
 
+pub fn program_changes() -> Result<u64, Status> {
+    Ok(installed::changes())
+}
+
 pub fn measurement(which: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let digest = match which {

@@ -83,17 +83,22 @@ fn start_says(expected: &str) -> Outcome {
 
 fn comes_and_goes(_: &Settings) -> Outcome {
     let before = diagnostics::program_count();
+    let changes = diagnostics::program_changes();
     start_says(Status::NotFound.text())?;
-    for _ in 0..100 {
+    for round in 0..100 {
+        let changed = || diagnostics::program_changes() - changes - 2 * round;
         is(check(&package(FIRST)?).map_err(|error| error.reason)?, Installed::New)?;
         check!(diagnostics::program_count() == before, "the check installed it");
+        check!(changed() == 0, "nothing changed, and {} changes are counted", changed());
         is(installing(FIRST)?, Installed::New)?;
         is(installing(FIRST)?, Installed::Same)?;
+        check!(changed() == 1, "one change, and {} are counted", changed());
         check!(diagnostics::program_count() == before + 1, "{} programs", diagnostics::program_count());
         check!(manifests_with("guest 1.0")? == 1, "its manifest is not listed once");
         start_says("is a script")?;
         removing(GUEST)?;
         check!(uninstall(GUEST) == Err(Status::NotFound), "it is there still");
+        check!(changed() == 2, "two changes, and {} are counted", changed());
         start_says(Status::NotFound.text())?;
     }
     check!(diagnostics::program_count() == before, "{} programs", diagnostics::program_count());
