@@ -9,7 +9,7 @@ use crate::wire::group;
 pub(crate) const FIRST_INODE: u32 = 11;
 /// A last group with fewer data blocks than this is left out, as mke2fs does.
 const LEAST_DATA_BLOCKS: u32 = 50;
-/// The fewest inodes of a new volume.
+/// The fewest inodes of a group of a new volume: the first group holds those that every volume uses.
 const LEAST_INODES: u32 = 16;
 
 /// Which groups hold copies of the superblock and of the descriptors.
@@ -84,7 +84,7 @@ impl Geometry {
         loop {
             let blocks = plan.blocks.checked_sub(plan.first_data_block).filter(|&blocks| blocks > 0);
             plan.groups = blocks.ok_or(PlanError::Small)?.div_ceil(plan.blocks_per_group);
-            plan.set_inodes(wish.inodes.max(LEAST_INODES)).ok_or(PlanError::Inodes)?;
+            plan.set_inodes(wish.inodes).ok_or(PlanError::Inodes)?;
             let last = plan.groups - 1;
             if last > 0 && plan.overhead(0) + LEAST_DATA_BLOCKS > plan.blocks_per_group {
                 return Err(PlanError::Large);
@@ -107,10 +107,11 @@ impl Geometry {
         u64::from(blocks) * u64::from(block_bytes)
     }
 
-    /// Spreads inodes over the groups; `None` if they are too many for the groups' bitmaps.
+    /// Spreads inodes over the groups; `None` if they are too many for the groups' bitmaps. The first group holds at
+    /// least those that every volume uses, and the groups are alike.
     fn set_inodes(&mut self, inodes: u32) -> Option<()> {
         let step = (self.block_bytes / self.inode_bytes).max(8);
-        self.inodes_per_group = inodes.div_ceil(self.groups).checked_next_multiple_of(step)?;
+        self.inodes_per_group = inodes.div_ceil(self.groups).max(LEAST_INODES).checked_next_multiple_of(step)?;
         self.descriptor_blocks = self.groups.div_ceil(self.block_bytes / group::BYTES as u32);
         let total = self.inodes_per_group.checked_mul(self.groups);
         (self.inodes_per_group <= self.block_bytes * 8 && total.is_some()).then_some(())

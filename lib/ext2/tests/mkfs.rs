@@ -84,6 +84,28 @@ fn what_was_asked_for_is_there() {
     assert!(text.contains("lost+found"), "{text}");
 }
 
+/// The inodes that every volume uses are in the first group, however few are asked for.
+#[test]
+fn few_inodes_on_many_groups_are_clean() {
+    if !has_tools() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let image = place.path().join("image");
+    for style in [Style::Usual, Style::Plain] {
+        for (block_bytes, size) in [(1024, 64 << 20), (1024, 20 << 20), (2048, 100 << 20)] {
+            for asked in [1, 11, 16, 64, 100] {
+                let disk = Disk::used(size);
+                let options = MakeOptions { inodes: Some(asked), block_bytes: Some(block_bytes), style, ..options() };
+                let made = made(&disk, &options);
+                assert!(made.inodes >= asked);
+                disk.save(&image);
+                e2fsck(&image).unwrap_or_else(|text| panic!("{asked} of {block_bytes}, {size} bytes: {text}"));
+            }
+        }
+    }
+}
+
 /// A Linux program can fill what was formatted here, and its own check is then content.
 #[test]
 fn linux_writes_into_it() {
