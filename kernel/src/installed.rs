@@ -95,25 +95,15 @@ pub fn find(name: &str) -> Option<&'static Program> {
     all().find(|program| program.manifest.name == name)
 }
 
-/// Reads the system image. Packages are parsed now and verified when they are first started.
+/// Reads the system image. Packages are held to what its signed head says of them now, and verified when they are first
+/// started; scripts, which never are, are thereby what the signer of the system has signed.
 ///
 /// # Errors
-/// The image is damaged, or has other programs than its manifest lists.
+/// The image is damaged, or has other programs than its head and its manifest list.
 pub fn start(bytes: &'static [u8]) -> Result<(), String> {
     let image = SystemImage::parse(bytes).map_err(|error| format!("the system image: {error}"))?;
-    let listed = image.manifest.programs();
-    for (package, &identity) in image.packages.iter().zip(&image.identities) {
-        let parsed = Package::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
-        let name = parsed.manifest.name.as_str();
-        if !listed.contains(&name) {
-            return Err(format!(
-                "the system image has the program `{name}`, which its manifest does not list: the system is sealed; list the program or build the system again"
-            ));
-        }
-        if find(name).is_some() {
-            return Err(format!("the system image has the program `{name}` twice; build the system again"));
-        }
-        add(Program::new(parsed, package, identity))?;
+    for program in programs_of(&image)? {
+        add(program)?;
     }
     SYSTEM.set(Some(Box::leak(Box::new(System {
         manifest_bytes: image.manifest_bytes,
@@ -122,6 +112,30 @@ pub fn start(bytes: &'static [u8]) -> Result<(), String> {
         measurement: image.measurement,
     }))));
     Ok(())
+}
+
+fn programs_of(image: &SystemImage<'static>) -> Result<Vec<Program>, String> {
+    let listed = image.manifest.programs();
+    let mut programs: Vec<Program> = Vec::new();
+    for (package, &identity) in image.packages.iter().zip(&image.identities) {
+        let parsed = Package::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
+        let name = parsed.manifest.name.as_str();
+        if parsed.identity() != identity {
+            return Err(format!(
+                "program {name}: its package is another than the head of the system image names; build the system again"
+            ));
+        }
+        if !listed.contains(&name) {
+            return Err(format!(
+                "the system image has the program `{name}`, which its manifest does not list: the system is sealed; list the program or build the system again"
+            ));
+        }
+        if programs.iter().any(|other| other.manifest.name == name) {
+            return Err(format!("the system image has the program `{name}` twice; build the system again"));
+        }
+        programs.push(Program::new(parsed, package, identity));
+    }
+    Ok(programs)
 }
 
 fn add(program: Program) -> Result<(), String> {
@@ -252,5 +266,78 @@ impl Program {
             loaded: AtomicRef::none(),
             loading: SpinLock::new(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use package::{Category, Code, SecretKey, Signer, SystemManifest};
+
+    const SCRIPT: &str = "echo what its publisher wrote";
+
+    fn key() -> SecretKey {
+        SecretKey::from_bytes(b"a key of the kernel's unit tests")
+    }
+
+    fn script(name: &str) -> Manifest {
+        Manifest::plain(name, "singularity", Category::Console, Code::Script { text: SCRIPT.into() })
+    }
+
+    fn signed(manifest: Manifest) -> Vec<u8> {
+        Package::build(manifest, b"", &[], &Signer::root(key())).unwrap()
+    }
+
+    fn system_image(packages: &[Vec<u8>], installed: &[&str]) -> Vec<u8> {
+        let manifest = SystemManifest {
+            name: "test".into(),
+            root: "first".into(),
+            primary: None,
+            instances: Vec::new(),
+            installed: installed.iter().map(|&name| name.into()).collect(),
+            binds: Vec::new(),
+            denies: Vec::new(),
+            trust: Trust::in_key(key().public()),
+        };
+        SystemImage::build(&manifest, packages, &key()).unwrap()
+    }
+
+    fn read(image: Vec<u8>) -> Result<Vec<Program>, String> {
+        programs_of(&SystemImage::parse(image.leak()).unwrap())
+    }
+
+    #[test]
+    fn a_script_that_is_not_what_the_head_of_the_image_names_is_refused_at_the_start() {
+        let image = system_image(&[signed(script("first")), signed(script("second"))], &["second"]);
+        assert_eq!(read(image.clone()).unwrap().len(), 2);
+        let places = image.windows(SCRIPT.len()).enumerate().filter(|(_, window)| *window == SCRIPT.as_bytes());
+        let places: Vec<usize> = places.map(|(place, _)| place).collect();
+        assert_eq!(places.len(), 2);
+        for place in places {
+            let mut changed = image.clone();
+            changed[place..place + 4].copy_from_slice(b"halt");
+            let why = read(changed).err().expect("an altered script is taken");
+            assert!(why.contains("its package is another than the head of the system image names"), "{why}");
+        }
+    }
+
+    #[test]
+    fn each_byte_of_a_package_in_the_image_is_held_to_its_head() {
+        let package = signed(script("first"));
+        let image = system_image(core::slice::from_ref(&package), &[]);
+        let signature = image.len() - 64;
+        for place in image.len() - package.len()..signature {
+            let mut changed = image.clone();
+            changed[place] ^= 1;
+            assert!(read(changed).is_err(), "byte {place} of {} can be changed", image.len());
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_listed_or_there_twice_is_refused() {
+        let stranger = system_image(&[signed(script("first")), signed(script("second"))], &[]);
+        assert!(read(stranger).err().unwrap().contains("does not list"));
+        let twice = system_image(&[signed(script("first")), signed(script("first"))], &[]);
+        assert!(read(twice).err().unwrap().contains("twice"));
     }
 }
