@@ -10,7 +10,7 @@ use crate::channel::{CHANNELS, EndpointRef, SideIndex};
 use crate::device::{self, OpenDevice};
 use crate::exheap::{BLOCKS, BlockRef};
 use crate::hardware::{self, OpenHardware};
-use crate::process::{PROCESSES, ProcessRef};
+use crate::process::{ChildRef, PROCESSES, ProcessRef};
 use crate::sync::{SYNCS, SyncRef};
 use crate::thread::{THREADS, ThreadRef};
 
@@ -83,11 +83,11 @@ pub fn thread(handle: u64, caller: ProcessRef) -> Result<ThreadRef, Status> {
     if own && !thread.end.lock().released { Ok(thread) } else { Err(Status::BadHandle) }
 }
 
-/// A child of the caller's.
-pub fn child(handle: u64, caller: ProcessRef) -> Result<ProcessRef, Status> {
+/// The child; whether it belongs to the caller is checked with its life locked.
+pub fn child(handle: u64) -> Result<ChildRef, Status> {
     let (index, generation) = parts(handle, Kind::Process)?;
-    let child = PROCESSES.get(index, generation).ok_or(Status::BadHandle)?;
-    if child.is_child_of(caller) { Ok(child) } else { Err(Status::BadHandle) }
+    let process = PROCESSES.get(index, generation).ok_or(Status::BadHandle)?;
+    Ok(ChildRef::new(process, generation))
 }
 
 /// A mutex, event or wait set of the caller's.

@@ -32,6 +32,8 @@ mod program;
 mod sched;
 mod slab;
 mod sync;
+#[cfg(test)]
+mod test_machine;
 pub mod thread;
 mod timers;
 mod trace;
@@ -106,10 +108,10 @@ fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
         };
         let end: &[u8] = if declared.repeated { b"\0" } else { b"" };
         let bytes = [value.as_bytes(), end].concat();
-        process::give_parameter(root, index, &bytes)
+        root.give_parameter(None, index, &bytes)
             .map_err(|status| format!("parameter {parameter} of {name}: {}", status.text()))?;
     }
-    process::start(root).map_err(|status| format!("program {name}: {}", status.text()))
+    root.start(None).map_err(|status| format!("program {name}: {}", status.text()))
 }
 
 /// The root SIP is gone, and with it all others.

@@ -3,6 +3,7 @@
 use abi::Status;
 use package::Permission;
 
+use super::processes::note_beyond_manifest;
 use super::{Caller, caller};
 use crate::hardware::OpenHardware;
 use crate::machine::machine;
@@ -10,13 +11,15 @@ use crate::{claims, device, hardware};
 
 pub fn device_open(index: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let index = usize::try_from(index).map_err(|_| Status::NotFound)?;
-    let need = caller.process.device_need(index).ok_or(Status::NotFound)?;
+    let place = usize::try_from(index).unwrap_or(usize::MAX);
+    let need = caller.process.device_need(place).ok_or(Status::NotFound);
+    note_beyond_manifest(caller, &need, "device", index, || caller.process.name());
+    let need = need?;
     caller.process.may_have_another_handle()?;
     if need.is_fixed() {
         return hardware::open_fixed(caller.process, need);
     }
-    let name = caller.process.device_name(index).ok_or(Status::NotFound)?;
+    let name = caller.process.device_name(place).ok_or(Status::NotFound)?;
     match device::open(caller.process, &name) {
         Err(Status::NotFound) => hardware::open(caller.process, &name),
         answer => answer,

@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering;
 
 use abi::limits::{MESSAGE_WORDS, TEXT_BYTES};
 use abi::{EpitaphKind, Status, StopReason};
+use alloc::format;
 use alloc::string::String;
 use package::Permission;
 
@@ -36,7 +37,7 @@ pub(super) fn refused(caller: Caller, why: &str) -> Status {
 
 pub fn process_invoke(child: u64, role_length: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let child = claims::child(child, caller.process)?;
+    let child = claims::child(child)?;
     let role = match role_length {
         0 => None,
         length => Some(caller.text(length)?),
@@ -44,52 +45,67 @@ pub fn process_invoke(child: u64, role_length: u64) -> Result<u64, Status> {
     if let Some(role) = &role {
         caller.needs(Permission::AssignRole)?;
         if !principal::is_role(role) {
-            audit::refused(caller.process, "a role", child.name(), "it is no name of a role");
+            audit::refused(caller.process, "a role", child.name(caller.process), "it is no name of a role");
             return Err(Status::BadArgument);
         }
     }
-    let invoked = process::invoke(caller.process, child, role.as_deref());
+    let invoked = child.invoke(caller.process, role.as_deref());
     if let Err(Status::TooLarge) = invoked {
-        audit::refused(caller.process, "invocation", child.name(), "its principal would be too long");
+        audit::refused(caller.process, "invocation", child.name(caller.process), "its principal would be too long");
     }
     invoked.map(|()| 0)
 }
 
 pub fn process_give_parameter(child: u64, index: u64, length: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let child = claims::child(child, caller.process)?;
+    let child = claims::child(child)?;
     let length = usize::try_from(length).map_err(|_| Status::TooLarge)?;
     let bytes = caller.buffer.bytes(length).ok_or(Status::TooLarge)?;
-    process::give_parameter(child, index as usize, &bytes).map(|()| 0)
+    let given = child.give_parameter(Some(caller.process), index as usize, &bytes);
+    note_beyond_manifest(caller, &given, "parameter", index, || child.name(caller.process));
+    given.map(|()| 0)
 }
 
 pub fn process_give_endpoint(child: u64, slot: u64, endpoint: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let child = claims::child(child, caller.process)?;
-    process::give_endpoint(caller.process, child, slot as usize, endpoint).map(|()| 0)
+    let child = claims::child(child)?;
+    let given = child.give_endpoint(caller.process, slot as usize, endpoint);
+    note_beyond_manifest(caller, &given, "endpoint", slot, || child.name(caller.process));
+    given.map(|()| 0)
+}
+
+/// Notes a refusal of something for which the manifest of a program has no place with this number.
+pub(super) fn note_beyond_manifest<T>(
+    caller: Caller,
+    result: &Result<T, Status>,
+    what: &str,
+    place: u64,
+    program: impl FnOnce() -> &'static str,
+) {
+    if let Err(Status::NotFound) = result {
+        let object = format!("{}, place {place}", program());
+        audit::refused(caller.process, what, &object, "its manifest has no such place");
+    }
 }
 
 pub fn process_give_device(child: u64, index: u64, length: u64) -> Result<u64, Status> {
     let caller = caller()?;
     caller.needs(Permission::SystemManifest)?;
-    let child = claims::child(child, caller.process)?;
+    let child = claims::child(child)?;
     let name = caller.text(length)?;
-    process::give_device(child, index as usize, name).map(|()| 0)
+    let given = child.give_device(caller.process, index as usize, name);
+    note_beyond_manifest(caller, &given, "device", index, || child.name(caller.process));
+    given.map(|()| 0)
 }
 
 pub fn process_start(child: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    process::start(claims::child(child, caller.process)?).map(|()| 0)
+    claims::child(child)?.start(Some(caller.process)).map(|()| 0)
 }
 
 pub fn process_stop(child: u64, reason: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let process = claims::child(child, caller.process)?;
-    let id = process.id.load(Ordering::Relaxed);
-    // Claimed again, so that the id is that of the SIP which the handle names.
-    claims::child(child, caller.process)?;
-    process::stop(caller.process, process, id, stop_reason(reason)?);
-    Ok(0)
+    claims::child(child)?.stop(caller.process, stop_reason(reason)?).map(|()| 0)
 }
 
 fn stop_reason(number: u64) -> Result<StopReason, Status> {
@@ -103,11 +119,10 @@ fn stop_reason(number: u64) -> Result<StopReason, Status> {
 
 pub fn process_wait(child: u64, deadline: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let child = claims::child(child, caller.process)?;
-    let generation = child.generation();
+    let child = claims::child(child)?;
     loop {
         let ticket = wait::begin();
-        match child.wait_at(caller.process, generation, ticket) {
+        match child.wait_at(caller.process, ticket) {
             Ok(None) => {}
             ended => {
                 crate::channel::drop_wait(ticket);
@@ -136,13 +151,12 @@ fn put_epitaph(buffer: thread::MessageBuffer, epitaph: &Epitaph) -> u64 {
 
 pub fn process_release(child: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let child = claims::child(child, caller.process)?;
-    process::release(caller.process, child, child.generation()).map(|()| 0)
+    claims::child(child)?.release(caller.process).map(|()| 0)
 }
 
 pub fn process_id_of(child: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    Ok(claims::child(child, caller.process)?.id.load(Ordering::Relaxed))
+    claims::child(child)?.id(caller.process)
 }
 
 pub fn process_exit(code: u64) -> Result<u64, Status> {

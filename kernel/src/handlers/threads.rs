@@ -10,7 +10,7 @@ use crate::claims::Kind;
 use crate::device::OpenDevice;
 use crate::hardware::OpenHardware;
 use crate::machine::machine;
-use crate::process::{self, ProcessRef};
+use crate::process::{self, ChildRef, ProcessRef};
 use crate::sync::{self, SyncKind, SyncRef};
 use crate::thread::{self, Argument, ThreadRef};
 use crate::wait::{self, Ticket, Woken};
@@ -184,7 +184,7 @@ enum Waitable {
     Endpoint(EndpointRef),
     Sync(SyncRef),
     Thread(ThreadRef, u64),
-    Child(ProcessRef, u32),
+    Child(ChildRef),
     Device(OpenDevice),
     Hardware(OpenHardware),
 }
@@ -195,10 +195,7 @@ impl Waitable {
             Some(Kind::Endpoint) => Waitable::Endpoint(claims::endpoint(handle)?),
             Some(Kind::Sync) => Waitable::Sync(claims::sync(handle, caller)?),
             Some(Kind::Thread) => Waitable::Thread(claims::thread(handle, caller)?, handle),
-            Some(Kind::Process) => {
-                let child = claims::child(handle, caller)?;
-                Waitable::Child(child, child.generation())
-            }
+            Some(Kind::Process) => Waitable::Child(claims::child(handle)?),
             Some(Kind::Device) if claims::is_hardware(handle) => Waitable::Hardware(claims::hardware(handle, caller)?),
             Some(Kind::Device) => Waitable::Device(claims::device(handle, caller)?),
             Some(Kind::Block) | None => return Err(Status::BadHandle),
@@ -210,7 +207,7 @@ impl Waitable {
             Waitable::Endpoint(endpoint) => channel::wait_at(caller, endpoint, ticket),
             Waitable::Sync(sync) => sync::wait_at(sync, ticket),
             Waitable::Thread(thread, handle) => wait_at_thread(thread, handle, ticket),
-            Waitable::Child(child, generation) => Ok(child.wait_at(caller, generation, ticket)?.is_some()),
+            Waitable::Child(child) => Ok(child.wait_at(caller, ticket)?.is_some()),
             Waitable::Device(device) => device::wait_at(device, ticket),
             Waitable::Hardware(open) => hardware::wait_at(open, ticket),
         }
@@ -221,7 +218,7 @@ impl Waitable {
             Waitable::Endpoint(endpoint) => channel::stop_waiting_at(endpoint, ticket),
             Waitable::Sync(sync) => sync::stop_waiting_at(sync, ticket.thread),
             Waitable::Thread(thread, _) => thread.end.lock().waiters.remove(ticket.thread),
-            Waitable::Child(child, _) => child.stop_waiting_at(ticket.thread),
+            Waitable::Child(child) => child.stop_waiting_at(ticket.thread),
             Waitable::Device(device) => device::stop_waiting_at(device, ticket.thread),
             Waitable::Hardware(open) => hardware::stop_waiting_at(open, ticket.thread),
         }

@@ -4,11 +4,11 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use abi::{EpitaphKind, ProcessState, Status, StopReason, TraceKind};
+use abi::{EpitaphKind, ProcessState, StopReason, TraceKind};
 
 use super::graveyard::remember;
 use super::{ENDED, Epitaph, Life, PROCESSES, Process, ProcessRef};
-use crate::lock::SpinLock;
+use crate::lock::{SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::slab::{List, Listed, Slot};
 use crate::thread::{self, ThreadRef};
@@ -213,30 +213,22 @@ impl Slot<Process> {
     }
 }
 
-/// The parent gives a child's handle up.
-pub fn release(parent: ProcessRef, child: ProcessRef, generation: u32) -> Result<(), Status> {
-    let (state, id) = {
-        let mut life = child.life.lock();
-        // Another thread of the parent may have released it, and the slot be another SIP's.
-        if !life.held || !child.is_held_by(&life, parent) || child.generation() != generation {
-            return Err(Status::BadHandle);
-        }
-        life.held = false;
-        life.parent = None;
-        let state = child.state();
-        if state != ProcessState::Ended {
-            life.released_by = Some((parent, parent.id.load(Ordering::Relaxed)));
-            parent.released_children.fetch_add(1, Ordering::Relaxed);
-        }
-        (state, child.id.load(Ordering::Relaxed))
-    };
+/// The parent, which holds the child's handle, gives it up.
+pub(super) fn release(parent: ProcessRef, child: ProcessRef, mut life: SpinGuard<'static, Life>) {
+    life.held = false;
+    life.parent = None;
+    let (state, id) = (child.state(), child.id.load(Ordering::Relaxed));
+    if state != ProcessState::Ended {
+        life.released_by = Some((parent, parent.id.load(Ordering::Relaxed)));
+        parent.released_children.fetch_add(1, Ordering::Relaxed);
+    }
+    drop(life);
     parent.children.lock().remove(child.index());
     if state == ProcessState::Ended {
         PROCESSES.release(child);
     } else if state == ProcessState::Created {
         end_if(child, id, Epitaph::new(EpitaphKind::NotStarted, "given up before it was started"));
     }
-    Ok(())
 }
 
 /// Ends the SIP with this id on behalf of another.

@@ -5,12 +5,14 @@
 //! leave the kernel, where it ends; the last one gives everything back ([`finish`]), without running
 //! any code of the SIP, tells whoever waits, and ends the SIP's children.
 
+mod child;
 mod end;
 mod graveyard;
 mod quota;
 mod reclaim;
 
-pub use end::{end, release, stop, thread_ended};
+pub use child::ChildRef;
+pub use end::{end, stop, thread_ended};
 pub use graveyard::{Epitaph, epitaph_lines, trace_of};
 pub use quota::may_create_thread;
 pub use reclaim::{no_room, reclaim, used_up};
@@ -21,16 +23,13 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 
 use abi::{ProcessState, Status, TraceKind};
 
-use crate::claims::{self, Kind};
 use crate::lock::{AtomicRef, SpinLock};
-use crate::machine::machine;
 use crate::principal::{self, Principal, TooLong};
 use crate::program::{Loaded, Program};
 use crate::slab::{Links, List, Listed, Slab, Slot};
-use crate::thread::{self, Argument, ThreadRef};
 use crate::trace::Ring;
-use crate::wait::{Ticket, Waiters};
-use crate::{channel, exheap, sync};
+use crate::wait::Waiters;
+use crate::{channel, exheap, sync, thread};
 
 /// All SIPs.
 pub static PROCESSES: Slab<Process> = Slab::new();
@@ -129,6 +128,18 @@ struct Life {
     devices: Vec<Option<String>>,
 }
 
+impl Life {
+    /// Whether it is the child of this SIP, which still holds its handle; without one, whether it is the first SIP.
+    fn is_held_by(&self, parent: Option<ProcessRef>) -> bool {
+        let known = self.parent.map(|(known, _)| known);
+        let is_same = match (known, parent) {
+            (Some(known), Some(parent)) => core::ptr::eq(known, parent),
+            (known, parent) => known.is_none() && parent.is_none(),
+        };
+        is_same && self.held == parent.is_some()
+    }
+}
+
 impl Slot<Process> {
     /// Whether it is being ended.
     #[inline(always)]
@@ -152,23 +163,9 @@ impl Slot<Process> {
         self.program.get().map(|program| self.own_principal.of(program))
     }
 
-    /// Whether it is the child of this SIP, which still holds its handle.
-    pub fn is_child_of(&'static self, parent: ProcessRef) -> bool {
-        self.is_held_by(&self.life.lock(), parent)
-    }
-
-    fn is_held_by(&self, life: &Life, parent: ProcessRef) -> bool {
-        life.held && life.parent.is_some_and(|(known, _)| core::ptr::eq(known, parent))
-    }
-
     /// The parent's process id, 0 if there is none.
     pub fn parent_id(&self) -> u64 {
         self.life.lock().parent.map_or(0, |(_, id)| id)
-    }
-
-    /// Its handle, for its parent.
-    pub fn handle(&'static self) -> u64 {
-        claims::handle(Kind::Process, self.index(), self.generation())
     }
 
     /// Handles in use.
@@ -216,29 +213,10 @@ impl Slot<Process> {
             self.open_devices.fetch_sub(1, Ordering::Relaxed);
         }
     }
-
-    /// Its epitaph if it has ended, else leaves a ticket for its end. `generation` is that of the handle:
-    /// another thread of the parent may release the child while one waits.
-    pub fn wait_at(&self, parent: ProcessRef, generation: u32, ticket: Ticket) -> Result<Option<Epitaph>, Status> {
-        let mut life = self.life.lock();
-        if !self.is_held_by(&life, parent) || self.generation() != generation {
-            return Err(Status::BadHandle);
-        }
-        if self.state() == ProcessState::Ended {
-            return Ok(Some(life.epitaph.clone().unwrap_or_else(|| Epitaph::exited(0))));
-        }
-        life.waiters.add(ticket);
-        Ok(None)
-    }
-
-    /// Takes a ticket back.
-    pub fn stop_waiting_at(&self, thread: ThreadRef) {
-        self.life.lock().waiters.remove(thread);
-    }
 }
 
 /// Creates a SIP of a program, for a parent (none: the first).
-pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<ProcessRef, CreateError> {
+pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
     if let Some(parent) = parent {
         parent.may_have_another_child().map_err(CreateError::Status)?;
         parent.may_grow().map_err(CreateError::Status)?;
@@ -246,6 +224,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
     let loaded = program.load().map_err(CreateError::Refused)?;
     let inherited = parent.map(|parent| inherited(parent, program)).transpose()?.flatten();
     let process = PROCESSES.allocate().ok_or(CreateError::Status(Status::Exhausted))?;
+    let child = ChildRef::new(process, process.generation());
     let manifest = &program.manifest;
     process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     process.place_below(parent);
@@ -288,7 +267,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<P
         parent.children.lock().insert(process.index());
         parent.trace.add(TraceKind::ChildCreated, process.id.load(Ordering::Relaxed), 0);
     }
-    Ok(process)
+    Ok(child)
 }
 
 /// Why a SIP was not created.
@@ -312,95 +291,4 @@ fn inherited(parent: ProcessRef, program: &'static Program) -> Result<Option<Pri
             "too many programs have invoked each other; start it from one that fewer have",
         ))),
     }
-}
-
-/// Makes the principal of a SIP that has not started that of a program which its parent invoked.
-pub fn invoke(parent: ProcessRef, child: ProcessRef, role: Option<&str>) -> Result<(), Status> {
-    // Held throughout, as giving endpoints does: what they speak for is settled when they are given.
-    let mut life = child.life.lock();
-    let has_endpoints = life.slots.iter().any(Option::is_some);
-    let settled = has_endpoints || life.is_invoked;
-    if child.state() != ProcessState::Created || child.is_dying() || settled {
-        return Err(Status::WrongState);
-    }
-    let program = child.program.get().ok_or(Status::WrongState)?;
-    let invoker = parent.principal().ok_or(Status::WrongState)?;
-    child.own_principal.set(invoker.invoking(role, program).map_err(|TooLong| Status::TooLarge)?);
-    life.is_invoked = true;
-    Ok(())
-}
-
-/// Adds to the value of a parameter of a SIP that has not started.
-pub fn give_parameter(child: ProcessRef, index: usize, bytes: &[u8]) -> Result<(), Status> {
-    if child.state() != ProcessState::Created {
-        return Err(Status::WrongState);
-    }
-    let mut life = child.life.lock();
-    let parameter = life.parameters.get_mut(index).ok_or(Status::NotFound)?;
-    let value = parameter.get_or_insert_default();
-    if value.len() + bytes.len() > 64 * 1024 {
-        return Err(Status::TooLarge);
-    }
-    value.extend_from_slice(bytes);
-    Ok(())
-}
-
-/// Names the machine's device for a device of the child's manifest.
-pub fn give_device(child: ProcessRef, index: usize, name: String) -> Result<(), Status> {
-    if child.state() != ProcessState::Created {
-        return Err(Status::WrongState);
-    }
-    let mut life = child.life.lock();
-    *life.devices.get_mut(index).ok_or(Status::NotFound)? = Some(name);
-    Ok(())
-}
-
-/// Moves an endpoint of the parent's to a slot of a SIP that has not started.
-pub fn give_endpoint(parent: ProcessRef, child: ProcessRef, slot: usize, handle: u64) -> Result<(), Status> {
-    if child.state() != ProcessState::Created || child.is_dying() {
-        return Err(Status::WrongState);
-    }
-    let manifest = &child.program.get().ok_or(Status::WrongState)?.manifest;
-    let declared = manifest.endpoints.get(slot).ok_or(Status::NotFound)?;
-    let contracts = &child.loaded.get().ok_or(Status::WrongState)?.contracts;
-    let contract = contracts.get(declared.contract as usize).ok_or(Status::NotFound)?;
-    let shape = abi::EndpointShape {
-        contract: contract.tag,
-        importer: declared.side == package::Side::Importer,
-        state: declared.state,
-    };
-    // Held throughout: a child that is ended meanwhile gives back what it has been given, all of it.
-    let mut life = child.life.lock();
-    if child.state() != ProcessState::Created || child.is_dying() {
-        return Err(Status::WrongState);
-    }
-    let place = life.slots.get_mut(slot).ok_or(Status::NotFound)?;
-    if place.is_some() {
-        return Err(Status::Busy);
-    }
-    let endpoint = claims::endpoint(handle)?;
-    channel::take_givable(parent, endpoint, &shape)?;
-    channel::adopt_endpoint(child, endpoint);
-    *place = Some(endpoint.handle());
-    Ok(())
-}
-
-/// Starts a created SIP.
-pub fn start(process: ProcessRef) -> Result<(), Status> {
-    let thread = {
-        // With the lock held, so that ending it finds it either not started or with a thread to end.
-        let _life = process.life.lock();
-        if process.state() != ProcessState::Created || process.is_dying() {
-            return Err(Status::WrongState);
-        }
-        let entry = process.loaded.get().ok_or(Status::WrongState)?.entry;
-        let thread = thread::create(process, entry, Argument::ThreadBlock)?;
-        process.state.store(ProcessState::Running as u64, Ordering::Release);
-        thread
-    };
-    thread.end.lock().released = true;
-    process.started_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
-    process.trace.add(TraceKind::Started, 0, 0);
-    crate::sched::make_runnable(thread);
-    Ok(())
 }

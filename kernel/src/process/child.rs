@@ -1,0 +1,302 @@
+//! What a parent does with a child.
+//!
+//! A handle names a slot and a generation of it. At any moment another thread of the parent may give the handle up, and
+//! the slot become another SIP. So whatever is done to a child is done with its life locked, after looking there
+//! whether it is still what the handle names ([`ChildRef::lock`]); nothing is read of it before.
+
+use alloc::string::String;
+use core::sync::atomic::Ordering;
+
+use abi::{ProcessState, Status, StopReason, TraceKind};
+
+use super::{Epitaph, Life, ProcessRef, end};
+use crate::claims::{self, Kind};
+use crate::lock::SpinGuard;
+use crate::machine::machine;
+use crate::principal::TooLong;
+use crate::thread::{self, Argument, ThreadRef};
+use crate::wait::Ticket;
+use crate::{channel, sched};
+
+/// A child, as a handle of its parent names it: perhaps another SIP's by now, or none.
+#[derive(Clone, Copy)]
+pub struct ChildRef {
+    process: ProcessRef,
+    generation: u32,
+}
+
+impl ChildRef {
+    /// What the slot holds with this generation.
+    pub fn new(process: ProcessRef, generation: u32) -> ChildRef {
+        ChildRef { process, generation }
+    }
+
+    /// The slot.
+    #[cfg(test)]
+    pub(crate) fn process(self) -> ProcessRef {
+        self.process
+    }
+
+    /// Its handle, for its parent.
+    pub fn handle(self) -> u64 {
+        claims::handle(Kind::Process, self.process.index(), self.generation)
+    }
+
+    /// Locks the child's life, if it is this parent's child of this handle; as long as that is locked it stays so.
+    /// Without a parent: if it is the first SIP.
+    fn lock(self, parent: Option<ProcessRef>) -> Result<SpinGuard<'static, Life>, Status> {
+        let life = self.process.life.lock();
+        let is_own = life.is_held_by(parent) && self.process.generation() == self.generation;
+        if is_own { Ok(life) } else { Err(Status::BadHandle) }
+    }
+
+    /// The same for what is only done before it starts.
+    fn lock_created(self, parent: Option<ProcessRef>) -> Result<SpinGuard<'static, Life>, Status> {
+        let life = self.lock(parent)?;
+        let is_created = self.process.state() == ProcessState::Created && !self.process.is_dying();
+        if is_created { Ok(life) } else { Err(Status::WrongState) }
+    }
+
+    /// Its process id.
+    pub fn id(self, parent: ProcessRef) -> Result<u64, Status> {
+        let _life = self.lock(Some(parent))?;
+        Ok(self.process.id.load(Ordering::Relaxed))
+    }
+
+    /// Name of its program, for who is told of a refusal.
+    pub fn name(self, parent: ProcessRef) -> &'static str {
+        match self.lock(Some(parent)) {
+            Ok(_life) => self.process.name(),
+            Err(_) => "?",
+        }
+    }
+
+    /// Makes its principal that of a program which its parent invoked.
+    pub fn invoke(self, parent: ProcessRef, role: Option<&str>) -> Result<(), Status> {
+        // Locked throughout, as giving endpoints is: what they speak for is settled when they are given.
+        let mut life = self.lock_created(Some(parent))?;
+        if life.is_invoked || life.slots.iter().any(Option::is_some) {
+            return Err(Status::WrongState);
+        }
+        let program = self.process.program.get().ok_or(Status::WrongState)?;
+        let invoker = parent.principal().ok_or(Status::WrongState)?;
+        let principal = invoker.invoking(role, program).map_err(|TooLong| Status::TooLarge)?;
+        self.process.own_principal.set(principal);
+        life.is_invoked = true;
+        Ok(())
+    }
+
+    /// Adds to the value of a parameter, before it starts.
+    pub fn give_parameter(self, parent: Option<ProcessRef>, index: usize, bytes: &[u8]) -> Result<(), Status> {
+        let mut life = self.lock_created(parent)?;
+        let parameter = life.parameters.get_mut(index).ok_or(Status::NotFound)?;
+        let value = parameter.get_or_insert_default();
+        if value.len() + bytes.len() > 64 * 1024 {
+            return Err(Status::TooLarge);
+        }
+        value.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Names the machine's device for a device of its manifest, before it starts.
+    pub fn give_device(self, parent: ProcessRef, index: usize, name: String) -> Result<(), Status> {
+        let mut life = self.lock_created(Some(parent))?;
+        *life.devices.get_mut(index).ok_or(Status::NotFound)? = Some(name);
+        Ok(())
+    }
+
+    /// Moves an endpoint of the parent's to a slot of it, before it starts.
+    pub fn give_endpoint(self, parent: ProcessRef, slot: usize, handle: u64) -> Result<(), Status> {
+        // Locked throughout: a child that is ended meanwhile gives back what it has been given, all of it.
+        let mut life = self.lock_created(Some(parent))?;
+        let child = self.process;
+        let manifest = &child.program.get().ok_or(Status::WrongState)?.manifest;
+        let declared = manifest.endpoints.get(slot).ok_or(Status::NotFound)?;
+        let contracts = &child.loaded.get().ok_or(Status::WrongState)?.contracts;
+        let contract = contracts.get(declared.contract as usize).ok_or(Status::NotFound)?;
+        let shape = abi::EndpointShape {
+            contract: contract.tag,
+            importer: declared.side == package::Side::Importer,
+            state: declared.state,
+        };
+        let place = life.slots.get_mut(slot).ok_or(Status::NotFound)?;
+        if place.is_some() {
+            return Err(Status::Busy);
+        }
+        let endpoint = claims::endpoint(handle)?;
+        channel::take_givable(parent, endpoint, &shape)?;
+        channel::adopt_endpoint(child, endpoint);
+        *place = Some(endpoint.handle());
+        Ok(())
+    }
+
+    /// Starts it.
+    pub fn start(self, parent: Option<ProcessRef>) -> Result<(), Status> {
+        let process = self.process;
+        let thread = {
+            // With the lock held, so that ending it finds it either not started or with a thread to end.
+            let _life = self.lock_created(parent)?;
+            let entry = process.loaded.get().ok_or(Status::WrongState)?.entry;
+            let thread = thread::create(process, entry, Argument::ThreadBlock)?;
+            process.state.store(ProcessState::Running as u64, Ordering::Release);
+            thread
+        };
+        thread.end.lock().released = true;
+        process.started_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
+        process.trace.add(TraceKind::Started, 0, 0);
+        sched::make_runnable(thread);
+        Ok(())
+    }
+
+    /// Ends it. Does not wait.
+    pub fn stop(self, parent: ProcessRef, reason: StopReason) -> Result<(), Status> {
+        end::stop(parent, self.process, self.id(parent)?, reason);
+        Ok(())
+    }
+
+    /// Its epitaph if it has ended, else leaves a ticket for its end.
+    pub fn wait_at(self, parent: ProcessRef, ticket: Ticket) -> Result<Option<Epitaph>, Status> {
+        let mut life = self.lock(Some(parent))?;
+        if self.process.state() == ProcessState::Ended {
+            return Ok(Some(life.epitaph.clone().unwrap_or_else(|| Epitaph::exited(0))));
+        }
+        life.waiters.add(ticket);
+        Ok(None)
+    }
+
+    /// Takes a ticket back.
+    pub fn stop_waiting_at(self, thread: ThreadRef) {
+        self.process.life.lock().waiters.remove(thread);
+    }
+
+    /// The parent gives the handle up.
+    pub fn release(self, parent: ProcessRef) -> Result<(), Status> {
+        let life = self.lock(Some(parent))?;
+        end::release(parent, self.process, life);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::process::create;
+    use crate::program::Program;
+    use crate::test_machine::{alone, loaded, parent};
+    use core::sync::atomic::AtomicBool;
+    use package::{Category, Code, Manifest, Parameter, ParameterKind};
+
+    const PARAMETER: usize = 0;
+
+    fn kid() -> &'static Program {
+        let parameter = Parameter {
+            name: "value".into(),
+            kind: ParameterKind::Text,
+            default: None,
+            required: false,
+            position: None,
+            repeated: false,
+            flag: None,
+            help: String::new(),
+        };
+        let mut manifest = Manifest::plain("kid", "test", Category::Test, Code::Script { text: String::new() });
+        manifest.parameters.push(parameter);
+        manifest.devices.push(package::DeviceNeed::named("disk"));
+        loaded(manifest)
+    }
+
+    fn made(program: &'static Program, parent: ProcessRef) -> ChildRef {
+        match create(program, Some(parent)) {
+            Ok(child) => child,
+            Err(_) => panic!("no child can be made"),
+        }
+    }
+
+    fn value(child: ChildRef) -> Option<alloc::vec::Vec<u8>> {
+        child.process.parameter(PARAMETER)
+    }
+
+    /// All that is done with a child before it starts, as `parent`, must be refused as no handle of its own.
+    fn expect_refused(child: ChildRef, parent: ProcessRef) {
+        let bad = Err(Status::BadHandle);
+        assert_eq!(child.invoke(parent, None), bad);
+        assert_eq!(child.invoke(parent, Some("admin")), bad);
+        assert_eq!(child.give_parameter(Some(parent), PARAMETER, b"stolen"), bad);
+        assert_eq!(child.give_device(parent, 0, "stolen".into()), bad);
+        assert_eq!(child.give_endpoint(parent, 0, 0), bad);
+        assert_eq!(child.start(Some(parent)), bad);
+        assert_eq!(child.start(None), bad);
+        assert_eq!(child.stop(parent, StopReason::Requested), bad);
+        assert_eq!(child.release(parent), bad);
+        assert_eq!(child.id(parent).err(), Some(Status::BadHandle));
+        assert_eq!(child.name(parent), "?");
+    }
+
+    #[test]
+    fn a_handle_that_was_given_up_reaches_no_child_that_has_its_slot() {
+        let _alone = alone();
+        let (own, other) = (parent(8), parent(8));
+        for next_parent in [other, own] {
+            let old = made(kid(), own);
+            assert_eq!(old.release(own), Ok(()));
+            let next = made(kid(), next_parent);
+            assert!(core::ptr::eq(old.process, next.process), "the slot was not used again");
+            expect_refused(old, own);
+            assert_eq!(value(next), None);
+            assert_eq!(next.process.principal().map(|principal| principal.text().len()), Some("kid.test".len()));
+            assert_eq!(next.process.device_name(0).as_deref(), Some("disk"));
+            assert_eq!(next.process.state(), ProcessState::Created);
+            assert_eq!(next.give_parameter(Some(next_parent), PARAMETER, b"good"), Ok(()));
+            assert_eq!(value(next).as_deref(), Some(&b"good"[..]));
+            assert_eq!(next.release(next_parent), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_handle_that_another_guesses_is_worth_nothing() {
+        let _alone = alone();
+        let (own, other) = (parent(8), parent(8));
+        let child = made(kid(), own);
+        expect_refused(child, other);
+        assert_eq!(child.release(own), Ok(()));
+    }
+
+    /// One thread of a parent gives a child up, and another SIP creates one, while a second thread of the parent writes
+    /// to what it has the handle of.
+    #[test]
+    fn giving_a_child_up_while_it_is_given_something_changes_no_other() {
+        let _alone = alone();
+        let (own, other) = (parent(8), parent(8));
+        for _ in 0..20_000 {
+            let old = made(kid_once(), own);
+            let go = AtomicBool::new(false);
+            let next = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !go.load(Ordering::Acquire) {}
+                    for _ in 0..8 {
+                        // Refused from some moment on.
+                        let _ = old.give_parameter(Some(own), PARAMETER, b"stolen");
+                        let _ = old.give_device(own, 0, "stolen".into());
+                        let _ = old.invoke(own, Some("admin"));
+                    }
+                });
+                go.store(true, Ordering::Release);
+                assert_eq!(old.release(own), Ok(()));
+                made(kid_once(), other)
+            });
+            assert!(core::ptr::eq(old.process, next.process), "the slot was not used again");
+            assert_eq!(value(next), None, "another's child was given a parameter");
+            assert_eq!(next.process.device_name(0).as_deref(), Some("disk"));
+            assert!(!next.process.own_principal.is_compound(), "another's child was invoked");
+            assert_eq!(next.release(other), Ok(()));
+        }
+    }
+
+    /// The same program each time: what tests make is never freed.
+    fn kid_once() -> &'static Program {
+        static KID: std::sync::OnceLock<&'static Program> = std::sync::OnceLock::new();
+        KID.get_or_init(kid)
+    }
+}

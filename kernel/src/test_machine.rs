@@ -1,0 +1,124 @@
+//! What unit tests need to make SIPs that never run: a machine with a clock and memory that is never short, and programs
+//! that are loaded from nothing.
+//!
+//! No processor is there: nothing may be waited for, and no thread made.
+
+extern crate std;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use hal_api::{Arena, Device, DeviceRequest, KernelEntries, Layout, Machine, MapError, Segment, Submitted};
+use package::{Category, Code, Manifest, PublicKey};
+
+use crate::lock::{AtomicRef, SpinLock};
+use crate::process::{self, ProcessRef};
+use crate::program::{Loaded, Program};
+
+struct TestMachine;
+
+/// Pages that the machine says it has; no test touches them.
+const MEMORY_BYTES: usize = 1 << 30;
+
+/// Pages that are left for the kernel's own objects; tests make them few.
+pub static SPARE_FRAMES: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+impl Machine for TestMachine {
+    fn processor_count(&self) -> usize {
+        1
+    }
+    fn layout(&self) -> Layout {
+        let arena = Arena { base: 1 << 40, bytes: MEMORY_BYTES };
+        Layout { stacks: arena, memory: arena, memory_is_clear: true, images: arena }
+    }
+    fn run_processors(&self, _: &[usize], _: extern "C" fn(usize), _: KernelEntries) {}
+    fn guard(&self, _: usize, _: usize) {}
+    fn decommit(&self, _: usize, _: usize) {}
+    fn map_image(&self, _: &[Segment<'_>]) -> Result<(), MapError> {
+        Err(MapError)
+    }
+    fn idle(&self, _: usize, _: u64) {}
+    fn wake(&self, _: usize) {}
+    fn interrupt(&self, _: usize) {}
+    fn relax(&self, _: u32) {
+        std::thread::yield_now();
+    }
+    fn monotonic_ns(&self) -> u64 {
+        1_000_000
+    }
+    fn wall_ns(&self) -> u64 {
+        0
+    }
+    fn devices(&self) -> Vec<Device> {
+        Vec::new()
+    }
+    fn console_size(&self, _: usize) -> (u16, u16) {
+        (0, 0)
+    }
+    fn device_submit(&self, _: DeviceRequest) -> Submitted {
+        Submitted::Queued
+    }
+    fn debug_write(&self, _: &[u8]) {}
+    fn power_off(&self, _: u8) -> ! {
+        panic!("a test turned the machine off")
+    }
+    fn restart(&self) -> ! {
+        panic!("a test started the machine anew")
+    }
+    fn spare_frames(&self) -> usize {
+        SPARE_FRAMES.load(Ordering::Relaxed)
+    }
+}
+
+/// The machine, for one test at a time.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static START: Once = Once::new();
+    static ONE: Mutex<()> = Mutex::new(());
+    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    START.call_once(|| {
+        crate::machine::install(&TestMachine);
+        crate::memory::start();
+        crate::device::start();
+        crate::hardware::start();
+        // The end of the SIP with the number 1 is the system's.
+        assert!(process::create(program("first.test"), None).is_ok());
+    });
+    guard
+}
+
+/// A program with the manifest, as if it had been loaded.
+pub fn loaded(manifest: Manifest) -> &'static Program {
+    let program = Box::leak(Box::new(Program {
+        principal: manifest.principal(),
+        manifest_bytes: &[],
+        manifest,
+        package: &[],
+        key: PublicKey::NONE,
+        identity: [0; 32],
+        installed: AtomicBool::new(true),
+        loaded: AtomicRef::none(),
+        loading: SpinLock::new(()),
+    }));
+    let loaded = Box::leak(Box::new(Loaded { entry: 0, code: Vec::new(), contracts: Vec::new() }));
+    program.loaded.set(Some(loaded));
+    program
+}
+
+/// A SIP that may have children, of a program of its own.
+pub fn parent(children: u32) -> ProcessRef {
+    let mut manifest = Manifest::plain("parent", "test", Category::Test, Code::Script { text: String::new() });
+    manifest.quota.children = children;
+    match process::create(loaded(manifest), None) {
+        Ok(parent) => parent.process(),
+        Err(_) => panic!("no parent can be made"),
+    }
+}
+
+/// A plain program with this principal.
+pub fn program(principal: &str) -> &'static Program {
+    let (name, publisher) = principal.split_once('.').expect("a name and a publisher");
+    loaded(Manifest::plain(name, publisher, Category::Test, Code::Script { text: String::new() }))
+}
