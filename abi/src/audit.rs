@@ -16,15 +16,22 @@ const WORD_BYTES: usize = 40;
 const CUT: &str = "...";
 /// What is between the links of a principal.
 const JOINT: &str = " + ";
+/// What is between principal and right. No principal has it in it.
+const REFUSED: &str = " refused ";
 
 /// `PRINCIPAL refused RIGHT on OBJECT (RULE)`, at most [`AUDIT_TEXT_BYTES`] long. Of a principal that is too long the
 /// first link and the last are shown, the one who began and the one who acted; of an object its end.
 pub fn refusal(principal: &str, right: &str, object: &str, rule: &str) -> String {
     let principal = shorter(principal);
     let (right, rule) = (beginning(right, WORD_BYTES), beginning(rule, WORD_BYTES));
-    let frame = format!("{principal} refused {right} on  ({rule})").len();
+    let frame = format!("{principal}{REFUSED}{right} on  ({rule})").len();
     let object = end(object, AUDIT_TEXT_BYTES.saturating_sub(frame));
-    format!("{principal} refused {right} on {object} ({rule})")
+    format!("{principal}{REFUSED}{right} on {object} ({rule})")
+}
+
+/// Whom a line in this form is about, as it is shown there.
+pub fn principal_of(line: &str) -> Option<&str> {
+    line.split_once(REFUSED).map(|(principal, _)| principal)
 }
 
 fn shorter(principal: &str) -> String {
@@ -82,6 +89,13 @@ mod tests {
         }
         let line = refusal(&links, "read", "/secret", "rule");
         assert_eq!(line, "login.singularity@alice + ... + cat.singularity refused read on /secret (rule)");
+    }
+
+    #[test]
+    fn whom_a_line_is_about_can_be_read_from_it() {
+        let line = refusal("a.b + c.d@e", "read", "/x refused write on /y", "rule");
+        assert_eq!(principal_of(&line), Some("a.b + c.d@e"));
+        assert_eq!(principal_of("something else"), None);
     }
 
     #[test]

@@ -117,7 +117,7 @@ macro_rules! for_each_function {
                 fn list_trace(process_id, block) -> "count";
                 #[doc = "A new block with text: one line for each of the last 256 ends of SIPs, oldest first: process id, name, epitaph."]
                 fn epitaphs() -> "block; word 0 its address, word 1 its bytes";
-                #[doc = "A new block with text: the lines of the audit ring from number `from` on, oldest first: milliseconds since the machine started, who noted it, what was refused. The ring keeps the last 1,024; word 2 is the number of the next line."]
+                #[doc = "A new block with text: the lines of the audit ring from number `from` on, oldest first: milliseconds since the machine started, who noted it, what was refused. The ring keeps 1,024; when it is full, the principal with most lines loses its oldest. Word 2 is the number of the next line."]
                 fn audit_read(from) -> "block; word 0 its address, word 1 its bytes";
                 #[doc = "A new block with the automaton of a contract, by the index in the list of all contracts that installed programs use; NotFound past the end."]
                 fn contract_automaton(index) -> "block; word 0 its address, word 1 its bytes";

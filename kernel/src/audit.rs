@@ -1,12 +1,13 @@
 //! What was refused: a ring of lines that whoever refuses adds to and a few may read.
 //!
-//! The kernel notes what it refuses itself; services that have the permission note what they refuse. A line that
-//! repeats the one before is only counted, so that asking for one thing in a loop does not push out what
-//! others did. Locks: the ring's own, innermost.
+//! The kernel notes what it refuses itself; services that have the permission note what they refuse. Nobody is to push
+//! out what others did: a line that repeats one of the last is only counted, and when the ring is full, whoever has most
+//! lines loses its oldest. Locks: the ring's own, innermost.
 
 use abi::limits::{AUDIT_LINES, AUDIT_TEXT_BYTES};
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Write;
 
 use crate::lock::SpinLock;
@@ -15,25 +16,38 @@ use crate::process::ProcessRef;
 
 /// Who notes what the kernel refuses.
 const KERNEL: &str = "kernel";
+/// A line is looked for among so many of the last, so that who takes turns between some gets no more of them.
+const FOLDED_LINES: usize = 16;
 
 struct Entry {
+    number: u64,
     first_ms: u64,
     noted_by: &'static str,
     text: String,
     times: u64,
+    /// Place among the owners.
+    owner: usize,
+}
+
+/// Whom lines are about, and how many are kept of them; a place without lines is free.
+struct Owner {
+    name: String,
+    lines: usize,
 }
 
 struct Ring {
+    /// By number.
     entries: VecDeque<Entry>,
-    /// Number of the first entry.
-    first: u64,
+    owners: Vec<Owner>,
+    /// Number of the next entry.
+    next: u64,
 }
 
-static RING: SpinLock<Ring> = SpinLock::new(Ring { entries: VecDeque::new(), first: 0 });
+static RING: SpinLock<Ring> = SpinLock::new(Ring::new());
 
 /// Adds what a SIP refused. Control characters, which could look like another line, are replaced.
 pub fn note(by: ProcessRef, text: &str) {
-    add(machine().monotonic_ns() / 1_000_000, by.name(), text);
+    add(by.name(), text);
 }
 
 /// Adds what the kernel refused: to whom, which right on what, by which rule.
@@ -41,43 +55,187 @@ pub fn note(by: ProcessRef, text: &str) {
 pub fn refused(process: ProcessRef, right: &str, object: &str, rule: &str) {
     let principal = process.principal();
     let who = principal.as_ref().map_or("?", |principal| principal.text());
-    add(machine().monotonic_ns() / 1_000_000, KERNEL, &abi::audit::refusal(who, right, object, rule));
+    add(KERNEL, &abi::audit::refusal(who, right, object, rule));
 }
 
-fn add(now_ms: u64, noted_by: &'static str, text: &str) {
+fn add(noted_by: &'static str, text: &str) {
     let clean: String = text.chars().map(|each| if each.is_control() { '?' } else { each }).collect();
     let clean = abi::audit::beginning(&clean, AUDIT_TEXT_BYTES);
-    let mut ring = RING.lock();
-    if let Some(last) = ring.entries.back_mut()
-        && last.noted_by == noted_by
-        && last.text == clean
-    {
-        last.times += 1;
-        return;
-    }
-    if ring.entries.len() == AUDIT_LINES || (crate::memory::is_low() && !ring.entries.is_empty()) {
-        ring.entries.pop_front();
-        ring.first += 1;
-    }
-    ring.entries.push_back(Entry { first_ms: now_ms, noted_by, text: clean, times: 1 });
+    let now_ms = machine().monotonic_ns() / 1_000_000;
+    let room = if crate::memory::is_low() { 0 } else { AUDIT_LINES };
+    RING.lock().add(now_ms, noted_by, clean, room);
 }
 
 /// The lines from the one with this number on, and the number of the first that is not there yet. If lines that were
 /// asked for are no longer kept, the first line says how many.
 pub fn lines(from: u64) -> (String, u64) {
     let ring = RING.lock();
-    let mut text = String::new();
-    if from < ring.first {
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(text, "{} earlier refusals are no longer kept", ring.first - from);
+    (ring.lines(from), ring.next)
+}
+
+impl Ring {
+    const fn new() -> Ring {
+        Ring { entries: VecDeque::new(), owners: Vec::new(), next: 0 }
     }
-    let skipped = usize::try_from(from.saturating_sub(ring.first)).unwrap_or(usize::MAX);
-    for entry in ring.entries.iter().skip(skipped) {
-        let _ = write!(text, "{} {}: {}", entry.first_ms, entry.noted_by, entry.text);
-        if entry.times > 1 {
-            let _ = write!(text, ", {} times", entry.times);
+
+    /// Adds a line. If there are `room` lines or more already, one makes place for it.
+    fn add(&mut self, now_ms: u64, noted_by: &'static str, text: String, room: usize) {
+        let last = self.entries.iter_mut().rev().take(FOLDED_LINES);
+        if let Some(same) = last.into_iter().find(|entry| entry.noted_by == noted_by && entry.text == text) {
+            same.times += 1;
+            return;
         }
-        text.push('\n');
+        if self.entries.len() >= room {
+            self.drop_one();
+        }
+        let owner = self.owner(abi::audit::principal_of(&text).unwrap_or(noted_by));
+        self.entries.push_back(Entry { number: self.next, first_ms: now_ms, noted_by, text, times: 1, owner });
+        self.next += 1;
     }
-    (text, ring.first + ring.entries.len() as u64)
+
+    /// Drops the oldest line of who has most; of several who have as many, the oldest of all.
+    fn drop_one(&mut self) {
+        let most = self.owners.iter().map(|owner| owner.lines).max();
+        let of_most = |entry: &Entry| self.owners.get(entry.owner).map(|owner| owner.lines) == most;
+        let Some(dropped) = self.entries.iter().position(of_most).and_then(|place| self.entries.remove(place)) else {
+            return;
+        };
+        if let Some(owner) = self.owners.get_mut(dropped.owner) {
+            owner.lines -= 1;
+        }
+    }
+
+    /// The place of the owner with this name, who gets one line more.
+    fn owner(&mut self, name: &str) -> usize {
+        let has_lines = |owner: &Owner| owner.lines > 0;
+        let known = self.owners.iter().position(|owner| has_lines(owner) && owner.name == name);
+        let place = known.or_else(|| self.owners.iter().position(|owner| !has_lines(owner))).unwrap_or_else(|| {
+            self.owners.push(Owner { name: String::new(), lines: 0 });
+            self.owners.len() - 1
+        });
+        let owner = &mut self.owners[place];
+        if known.is_none() {
+            owner.name = name.into();
+        }
+        owner.lines += 1;
+        place
+    }
+
+    fn lines(&self, from: u64) -> String {
+        let skipped = self.entries.partition_point(|entry| entry.number < from);
+        let kept = self.entries.len() - skipped;
+        let mut text = String::new();
+        let lost = self.next.saturating_sub(from).saturating_sub(kept as u64);
+        if lost > 0 {
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(text, "{lost} refusals are no longer kept");
+        }
+        for entry in self.entries.iter().skip(skipped) {
+            let _ = write!(text, "{} {}: {}", entry.first_ms, entry.noted_by, entry.text);
+            if entry.times > 1 {
+                let _ = write!(text, ", {} times", entry.times);
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    const ROOM: usize = 64;
+
+    fn refuse(ring: &mut Ring, who: &str, object: &str) {
+        ring.add(7, KERNEL, abi::audit::refusal(who, "read", object, "a rule"), ROOM);
+    }
+
+    fn count(ring: &Ring, who: &str) -> usize {
+        ring.lines(0).lines().filter(|line| line.contains(&format!("{who} refused"))).count()
+    }
+
+    #[test]
+    fn who_takes_turns_between_some_refusals_gets_a_line_of_each() {
+        let mut ring = Ring::new();
+        refuse(&mut ring, "victim.a", "/secret");
+        for _ in 0..10_000 {
+            for object in ["/one", "/two", "/three"] {
+                refuse(&mut ring, "flood.b", object);
+            }
+        }
+        assert_eq!(count(&ring, "flood.b"), 3);
+        assert_eq!(count(&ring, "victim.a"), 1);
+        assert!(ring.lines(0).contains("flood.b refused read on /two (a rule), 10000 times\n"), "{}", ring.lines(0));
+    }
+
+    #[test]
+    fn who_thinks_of_ever_new_refusals_loses_only_its_own() {
+        let mut ring = Ring::new();
+        for number in 0..20 {
+            refuse(&mut ring, "victim.a", &format!("/secret/{number}"));
+        }
+        refuse(&mut ring, "other.a", "/secret");
+        for number in 0..10_000 {
+            refuse(&mut ring, "flood.b", &format!("/{number}"));
+        }
+        assert_eq!(count(&ring, "victim.a"), 20);
+        assert_eq!(count(&ring, "other.a"), 1);
+        assert_eq!(count(&ring, "flood.b"), ROOM - 21);
+        // And what comes after has its place, too.
+        refuse(&mut ring, "victim.a", "/later");
+        assert_eq!(count(&ring, "victim.a"), 21);
+        assert!(ring.lines(0).contains("flood.b refused read on /9999 "));
+    }
+
+    #[test]
+    fn among_equals_the_oldest_line_goes() {
+        let mut ring = Ring::new();
+        for number in 0..ROOM {
+            refuse(&mut ring, &format!("p{number}.a"), "/same");
+        }
+        refuse(&mut ring, "new.a", "/same");
+        assert_eq!((count(&ring, "p0.a"), count(&ring, "p1.a"), count(&ring, "new.a")), (0, 1, 1));
+        assert!(ring.owners.len() <= ROOM + 1, "{} owners of {ROOM} lines", ring.owners.len());
+    }
+
+    #[test]
+    fn lines_keep_their_numbers_and_lost_ones_are_counted() {
+        let mut ring = Ring::new();
+        refuse(&mut ring, "victim.a", "/first");
+        for number in 0..ROOM + 9 {
+            refuse(&mut ring, "flood.b", &format!("/{number}"));
+        }
+        assert_eq!(ring.next, ROOM as u64 + 10);
+        let all = ring.lines(0);
+        assert_eq!(all.lines().next(), Some("10 refusals are no longer kept"));
+        assert_eq!(all.lines().nth(1), Some("7 kernel: victim.a refused read on /first (a rule)"));
+        assert_eq!(all.lines().count(), 1 + ROOM);
+        let later = ring.lines(ring.next - 2);
+        assert_eq!(later.lines().count(), 2, "{later}");
+        assert!(later.contains(&format!("/{} ", ROOM + 8)), "{later}");
+        assert_eq!(ring.lines(ring.next), "");
+        assert_eq!(ring.lines(u64::MAX), "");
+    }
+
+    #[test]
+    fn what_a_service_says_without_a_principal_is_its_own() {
+        let mut ring = Ring::new();
+        refuse(&mut ring, "victim.a", "/secret");
+        for number in 0..1_000 {
+            ring.add(7, "service", format!("line {number}"), ROOM);
+        }
+        assert_eq!(count(&ring, "victim.a"), 1);
+        assert_eq!(ring.entries.len(), ROOM);
+    }
+
+    #[test]
+    fn without_room_a_line_takes_the_place_of_another() {
+        let mut ring = Ring::new();
+        ring.add(7, KERNEL, "one".into(), 0);
+        ring.add(7, KERNEL, "two".into(), 0);
+        assert_eq!(ring.lines(1), "7 kernel: two\n");
+        assert_eq!(ring.entries.len(), 1);
+    }
 }

@@ -387,19 +387,30 @@ fn repeated(_: &Settings) -> Outcome {
     Ok(())
 }
 
+/// Two refusals in turn, and then ever new ones: neither pushes out what is noted of another.
 fn ring(_: &Settings) -> Outcome {
     let from = next_line()?;
-    let lost = 10;
-    for number in 0..AUDIT_LINES + lost {
-        audit::note(&format!("line {number}")).map_err(text)?;
+    audit::refused("victim.a", "read", "/secret", "the test");
+    for _ in 0..AUDIT_LINES {
+        audit::refused("flood.b", "read", "/one", "the test");
+        audit::refused("flood.b", "read", "/two", "the test");
     }
     let (lines, next) = audit::read(from).map_err(text)?;
-    check!(next == from + (AUDIT_LINES + lost) as u64, "the ring went from {from} to {next}");
-    let mut lines = lines.lines();
-    check!(lines.next() == Some("10 earlier refusals are no longer kept"), "it does not say what is lost");
-    check!(lines.clone().count() == AUDIT_LINES, "it keeps {} lines", lines.count());
-    check!(lines.next().is_some_and(|line| line.ends_with("line 10")), "the oldest is another");
-    check!(lines.last().is_some_and(|line| line.ends_with("line 1033")), "the newest is another");
+    check!(next == from + 3 && lines.lines().count() == 3, "{lines}");
+    check!(lines.contains("flood.b refused read on /two (the test), 1024 times\n"), "{lines}");
+    for number in 0..2 * AUDIT_LINES {
+        audit::refused("flood.b", "read", &format!("/{number}"), "the test");
+    }
+    let (lines, later) = audit::read(from).map_err(text)?;
+    check!(later == next + 2 * AUDIT_LINES as u64, "the ring went from {next} to {later}");
+    check!(lines.contains("victim.a refused read on /secret (the test)\n"), "the line of another is gone");
+    check!(!lines.contains("flood.b refused read on /0 "), "the oldest is not gone");
+    check!(lines.trim_end().ends_with("flood.b refused read on /2047 (the test)"), "the newest is another");
+    let kept = lines.lines().count() - 1;
+    let lost = format!("{} refusals are no longer kept", (later - from) as usize - kept);
+    check!(lines.lines().next() == Some(lost.as_str()), "it does not say `{lost}`");
+    let (all, _) = audit::read(0).map_err(text)?;
+    check!(all.lines().count() == AUDIT_LINES + 1, "it keeps {} lines", all.lines().count() - 1);
     Ok(())
 }
 
