@@ -61,8 +61,25 @@ impl Loaded {
     }
 }
 
-/// Next free offset in the image arena.
-static IMAGES_USED: AtomicUsize = AtomicUsize::new(0);
+/// The image arena, in which the images lie in the order in which they were mapped.
+static IMAGES: Room = Room(AtomicUsize::new(0));
+
+/// How much of an arena is taken, from its start on.
+struct Room(AtomicUsize);
+
+impl Room {
+    /// Takes so many bytes of `all`: their offset. What does not fit takes nothing.
+    fn take(&self, bytes: usize, all: usize) -> Option<usize> {
+        let more = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= all);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()
+    }
+
+    /// Gives back what was taken last. If more was taken since, it stays taken.
+    fn give_back(&self, offset: usize, bytes: usize) {
+        // Nothing is lost but address space.
+        let _ = self.0.compare_exchange(offset + bytes, offset, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
 
 impl Program {
     /// The program verified and mapped, now if it was not before.
@@ -114,10 +131,9 @@ impl Program {
         };
         let arena = machine().layout().images;
         let bytes = image.bytes.next_multiple_of(PAGE_BYTES as u64) as usize;
-        let offset = IMAGES_USED.fetch_add(bytes, Ordering::AcqRel);
-        if offset + bytes > arena.bytes {
-            return Err(format!("program {name}: no address space is left for its image of {bytes} bytes"));
-        }
+        let offset = IMAGES
+            .take(bytes, arena.bytes)
+            .ok_or_else(|| format!("program {name}: no address space is left for its image of {bytes} bytes"))?;
         let base = arena.base + offset;
         let relocated = image.relocate(base as u64);
         let segments: Vec<Segment<'_>> = relocated
@@ -128,7 +144,10 @@ impl Program {
                 executable: segment.executable,
             })
             .collect();
-        machine().map_image(&segments).map_err(|_| format!("program {name}: the machine could not map its image"))?;
+        if machine().map_image(&segments).is_err() {
+            IMAGES.give_back(offset, bytes);
+            return Err(format!("program {name}: the machine could not map its image"));
+        }
         singularity_image_loaded(name.as_ptr(), name.len(), base);
         let code = segments
             .iter()
@@ -173,4 +192,25 @@ pub fn locate(address: usize) -> Option<(String, usize)> {
         let &(start, _) = loaded.code.iter().find(|&&(start, end)| (start..end).contains(&address))?;
         Some((program.manifest.name.to_string(), address - start))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_or_is_given_back_takes_nothing() {
+        let room = Room(AtomicUsize::new(0));
+        assert_eq!(room.take(6, 10), Some(0));
+        for _ in 0..5 {
+            assert_eq!(room.take(5, 10), None);
+            assert_eq!(room.take(usize::MAX, 10), None);
+            assert_eq!(room.take(3, 10), Some(6));
+            room.give_back(6, 3);
+        }
+        assert_eq!(room.take(4, 10), Some(6));
+        // More was taken since.
+        room.give_back(0, 6);
+        assert_eq!(room.take(1, 10), None);
+    }
 }
