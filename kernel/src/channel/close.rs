@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use abi::Status;
 use abi::limits::BLOCK_WORDS;
 
-use super::{CHANNELS, EndpointRef, Inner, NO_BLOCK, Place, Side, Waiter};
+use super::{CHANNELS, EndpointRef, Inner, Place, Waiter};
 use crate::claims;
 use crate::contract::Monitored;
 use crate::exheap::{self, BLOCKS, BlockRef};
@@ -49,18 +49,14 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
         }
     }
     let side = &mut inner.sides[endpoint.side as usize];
-    let home = side.home;
-    let speaker = side.speaker.take();
     let set = match side.waiter {
         Waiter::Set { set, .. } => Some(set),
         _ => None,
     };
-    *side = Side { speaker, home: NO_BLOCK, ..Side::default() };
+    let home = side.close();
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
-    if both_closed {
-        // Nobody can ask any more, and the text is memory.
-        inner.sides.iter_mut().for_each(|side| side.speaker = None);
-    }
+    // Nobody can ask any more, and the text is memory. It is freed when the lock is free.
+    let _speakers = both_closed.then(|| inner.sides.each_mut().map(|side| side.speaker.take()));
     if both_closed && memory::is_low() {
         // Kept for the slot's next channel otherwise.
         inner.storage = Vec::new();

@@ -102,8 +102,8 @@ pub struct Side {
     pub owner: Option<ProcessRef>,
     /// Who speaks through it: its owner, or the last owner.
     pub speaker: Option<Principal>,
-    /// Who delegated it, with its process id: whoever has it next speaks for the speaker, too.
-    delegated_by: Option<(ProcessRef, u64)>,
+    /// Process id of who delegated it, 0 if nobody did: whoever has it next speaks for the speaker, too.
+    delegated_by: u64,
     /// The contract's state as this end sees it.
     pub state: u16,
     /// Messages that wait for it.
@@ -215,6 +215,27 @@ impl EndpointRef {
     }
 }
 
+impl Side {
+    /// An end that a SIP has which speaks for this principal.
+    fn of(owner: ProcessRef, speaker: Option<Principal>) -> Side {
+        Side { place: Place::Owned, owner: Some(owner), speaker, home: NO_BLOCK, ..Side::default() }
+    }
+
+    /// Closes it: all but who speaks is as of an end that was never used. Gives what came home.
+    fn close(&mut self) -> u32 {
+        let home = core::mem::replace(&mut self.home, NO_BLOCK);
+        self.place = Place::Closed;
+        self.owner = None;
+        self.delegated_by = 0;
+        self.state = 0;
+        self.waiting = 0;
+        self.head = 0;
+        self.waiter = Waiter::Nobody;
+        self.loans_out = 0;
+        home
+    }
+}
+
 impl Inner {
     #[inline(always)]
     fn slot(&mut self, side: SideIndex, position: usize) -> Option<&mut [u64]> {
@@ -274,20 +295,19 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     let generation = channel.generation();
     let importer = EndpointRef { channel, side: SideIndex::Importer, generation };
     let exporter = importer.peer();
+    let speaker = caller.principal();
     let mut inner = channel.inner.lock();
     inner.contract = Some(contract);
     inner.creator = Some((caller, id));
-    inner.storage.clear();
-    inner.storage.resize((contract.bounds[0] + contract.bounds[1]) * contract.slot_words, 0);
-    for side in &mut inner.sides {
-        *side = Side {
-            place: Place::Owned,
-            owner: Some(caller),
-            speaker: caller.principal(),
-            home: NO_BLOCK,
-            ..Side::default()
-        };
+    let words = (contract.bounds[0] + contract.bounds[1]) * contract.slot_words;
+    // What the slot's last channel left in a queue is never read: a message is read as far as it was written.
+    if inner.storage.len() != words {
+        inner.storage.clear();
+        inner.storage.resize(words, 0);
     }
+    let [importing, exporting] = &mut inner.sides;
+    *importing = Side::of(caller, speaker.clone());
+    *exporting = Side::of(caller, speaker);
     drop(inner);
     let mut endpoints = caller.endpoints.lock();
     endpoints.insert(importer.index());
@@ -303,27 +323,35 @@ pub fn endpoint_at(channel: &'static Slot<Channel>, index: u32) -> EndpointRef {
 
 /// Gives an endpoint that is in nobody's list to a SIP.
 pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
+    let mut speaker = process.principal();
     let mut inner = endpoint.channel.inner.lock();
+    let side = &mut inner.sides[endpoint.side as usize];
+    let delegator = core::mem::take(&mut side.delegated_by);
+    if delegator != 0 {
+        // Nobody else has the endpoint, so the speaker stays what it is.
+        let before = side.speaker.clone();
+        drop(inner);
+        speaker = delegated(process, delegator, before, speaker);
+        inner = endpoint.channel.inner.lock();
+    }
     let side = &mut inner.sides[endpoint.side as usize];
     side.place = Place::Owned;
     side.owner = Some(process);
-    let own = process.principal();
-    side.speaker = match side.delegated_by.take() {
-        None => own,
-        Some(by) => delegated(process, by, side.speaker.take(), own),
-    };
+    // Freed, if it was the last, when the lock is free.
+    let _before = core::mem::replace(&mut side.speaker, speaker);
     process.endpoints.lock().insert(endpoint.index());
+    drop(inner);
 }
 
 /// Who speaks through an endpoint that was delegated before it came to `process`.
 #[cold]
 fn delegated(
     process: ProcessRef,
-    (delegator, id): (ProcessRef, u64),
+    delegator: u64,
     before: Option<Principal>,
     own: Option<Principal>,
 ) -> Option<Principal> {
-    let came_back = core::ptr::eq(delegator, process) && process.id.load(Ordering::Relaxed) == id;
+    let came_back = process.id.load(Ordering::Relaxed) == delegator;
     let (before, own) = (before?, own?);
     if came_back {
         return Some(own);
@@ -337,7 +365,6 @@ fn delegated(
 /// Marks an endpoint of the caller's so that its next owner speaks for its speaker, too.
 pub fn delegate(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
     let mut inner = endpoint.lock_owned(caller)?;
-    let id = caller.id.load(Ordering::Relaxed);
-    inner.sides[endpoint.side as usize].delegated_by = Some((caller, id));
+    inner.sides[endpoint.side as usize].delegated_by = caller.id.load(Ordering::Relaxed);
     Ok(())
 }
