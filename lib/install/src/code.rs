@@ -178,6 +178,7 @@ codes! {
     OtherPublisher = "I107", Name, "the installed program is another publisher's";
     LookAlikePublisher = "I108", Name, "a publisher's name that is taken for another's";
     LookAlikeProgram = "I109", Name, "a program's name that is taken for another's";
+    SignatureLost = "I110", Signature, "nobody signed what would take a signed program's place";
     UndeclaredContract = "I120", Contracts, "the image uses a contract that the manifest does not list";
     ContractFingerprint = "I121", Contracts, "the image has another version of a contract than the manifest";
     BadAutomaton = "I122", Contracts, "a contract's automaton cannot be read";
@@ -186,6 +187,7 @@ codes! {
     NoExporter = "I125", Contracts, "nothing exports an imported contract";
     OtherContractVersion = "I126", Contracts, "what exports an imported contract has another version of it";
     ContractName = "I127", Contracts, "a name that no contract can have";
+    TwoContracts = "I128", Contracts, "two programs have different contracts under one name";
     SlotContract = "I130", Endpoints, "an endpoint of a contract that is not listed";
     SlotSide = "I131", Endpoints, "an endpoint's end is one that the program does not handle";
     SlotState = "I132", Endpoints, "an endpoint in a state in which it cannot be given";

@@ -136,6 +136,11 @@ fn newer_program(installed: &Installed, program: &Program) -> Vec<Finding> {
         let remedy = format!("take `{name}` out first if the other publisher's is wanted in its place");
         findings.push(Finding::new(Code::OtherPublisher, name, what, remedy));
     }
+    if program.is_unsigned() && !there.is_unsigned() {
+        let what = format!("`{name}` is signed with the key {:#}, and this one is signed by nobody", there.key);
+        let remedy = format!("have `{}` sign it", manifest.publisher);
+        findings.push(Finding::new(Code::SignatureLost, name, what, remedy));
+    }
     if manifest.version < old.version {
         let what = format!("`{name}` {} is older than {}, which is installed", manifest.version, old.version);
         let remedy = format!("take `{name}` out first if the older one is wanted");
@@ -153,11 +158,24 @@ fn not_installed(installed: &Installed, name: &str) -> Option<Finding> {
     if installed.program(name).is_some() {
         return None;
     }
+    let instance = installed.system.instance(name);
+    if let Some(program) = instance.map(|instance| &instance.program) {
+        let what = format!("`{name}` is not a program, but an instance of `{program}`");
+        let remedy = format!("name `{program}` if that is meant: the system starts it");
+        return Some(Finding::new(Code::NotInstalled, name, what, remedy));
+    }
     let what = format!("no program `{name}` is installed");
-    Some(Finding::new(Code::NotInstalled, name, what, "look for its name in what `cargo sing verify` lists"))
+    let remedy = match names::nearest(installed, name) {
+        Some(other) => format!("name `{other}` if that is meant, which is installed"),
+        None => "look for its name in what `cargo sing verify` lists".into(),
+    };
+    Some(Finding::new(Code::NotInstalled, name, what, remedy))
 }
 
 fn removable(installed: &Installed, name: &str) -> Vec<Finding> {
+    if let Some(finding) = names::no_name(name) {
+        return Vec::from([finding]);
+    }
     let mut findings: Vec<Finding> = not_installed(installed, name).into_iter().collect();
     if installed.system.root == name {
         let what = format!("`{name}` is the root program: without it the system does not start");

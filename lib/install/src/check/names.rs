@@ -10,22 +10,22 @@ use crate::report::Finding;
 
 /// Shorter names differ in too few letters for one letter more or less to say anything.
 const SIMILAR_LENGTH: usize = 4;
+/// Bytes of a name at most.
+const NAME_BYTES: usize = 63;
 
 /// What a name looks like at a glance.
 fn skeleton(name: &str) -> String {
-    let joined = name.replace("rn", "m").replace("vv", "w").replace("cl", "d");
-    joined
-        .chars()
-        .filter(|letter| *letter != '-')
-        .map(|letter| match letter {
-            '1' | 'i' | 'l' => 'l',
-            '0' | 'o' => 'o',
-            '5' | 's' => 's',
-            '2' | 'z' => 'z',
-            '8' | 'b' => 'b',
-            other => other,
-        })
-        .collect()
+    let letters = name.chars().map(|letter| match letter {
+        '1' | 'i' => 'l',
+        '0' => 'o',
+        '5' => 's',
+        '2' => 'z',
+        '8' => 'b',
+        other => other,
+    });
+    // Pairs are looked for when single letters are what they look like: `c1` is `cl`, which looks like `d`.
+    let letters: String = letters.collect();
+    letters.replace("rn", "m").replace("vv", "w").replace("cl", "d").replace('-', "")
 }
 
 /// Whether one name becomes the other when one letter is changed, added or taken out, or two neighbours are swapped.
@@ -57,8 +57,20 @@ fn likeness(one: &str, other: &str) -> Option<&'static str> {
     (long && one_edit_apart(one, other)).then_some("they differ in one letter")
 }
 
-/// Whether the program or its publisher is called nearly as others that are installed. Publishers that sign with one
-/// key are the same people, who may call themselves as they like.
+/// Why a name may be taken for one that a root is for, a name or a pattern `name-*`, if it may.
+fn likeness_of_root(name: &str, publishers: &str) -> Option<&'static str> {
+    let Some(family) = publishers.strip_suffix("-*") else {
+        return if publishers == "*" { None } else { likeness(name, publishers) };
+    };
+    let beginnings = || name.match_indices('-').map(|(end, _)| &name[..end]).chain([name]);
+    if beginnings().any(|beginning| beginning == family) {
+        return None;
+    }
+    beginnings().find_map(|beginning| likeness(beginning, family))
+}
+
+/// Whether the program or its publisher is called nearly as others that are installed, or that a root is for.
+/// Publishers that sign with one key are the same people, who may call themselves as they like.
 pub fn findings(installed: &Installed, program: &Program) -> Vec<Finding> {
     let manifest = &program.manifest;
     let others = || installed.programs.iter().filter(|other| other.manifest.publisher != manifest.publisher);
@@ -66,6 +78,15 @@ pub fn findings(installed: &Installed, program: &Program) -> Vec<Finding> {
     let alike = others()
         .filter(|other| other.key != program.key)
         .find_map(|other| Some((&other.manifest.publisher, likeness(&manifest.publisher, &other.manifest.publisher)?)));
+    let alike = alike.or_else(|| {
+        let roots = &installed.system.trust.roots;
+        if roots.iter().any(|root| root.publishers == manifest.publisher) {
+            // Who has a root of its own is nobody's double.
+            return None;
+        }
+        let mut others = roots.iter().filter(|root| root.key != program.key);
+        others.find_map(|root| Some((&root.publishers, likeness_of_root(&manifest.publisher, &root.publishers)?)))
+    });
     if let Some((other, why)) = alike {
         let what = format!("the publisher `{}` is not `{other}`, but {why}", manifest.publisher);
         let remedy = "make sure of who made it; to trust it, it has to come under a name of its own";
@@ -82,6 +103,30 @@ pub fn findings(installed: &Installed, program: &Program) -> Vec<Finding> {
     findings
 }
 
+/// What is to be said of a text that no program can have as its name.
+pub fn no_name(text: &str) -> Option<Finding> {
+    if package::is_name(text) {
+        return None;
+    }
+    let what = match text.len() {
+        0 => "a program without a name there cannot be".into(),
+        1..=NAME_BYTES => format!("{text:?} cannot be the name of a program"),
+        bytes => format!("a text of {bytes} bytes cannot be the name of a program"),
+    };
+    Some(Finding::new(
+        Code::BadProgramName,
+        "",
+        what,
+        "write small letters, digits and hyphens, a letter first, 63 at most",
+    ))
+}
+
+/// The installed program that somebody may mean who writes this name.
+pub fn nearest<'i>(installed: &'i Installed, name: &str) -> Option<&'i str> {
+    let mut names = installed.programs.iter().map(|program| program.manifest.name.as_str());
+    names.find(|other| likeness(name, other).is_some())
+}
+
 /// An installed program of another publisher that is called nearly the same: worth a line.
 pub fn similar<'i>(installed: &'i Installed, program: &Program) -> Option<&'i str> {
     let manifest = &program.manifest;
@@ -93,7 +138,7 @@ pub fn similar<'i>(installed: &'i Installed, program: &Program) -> Option<&'i st
 
 #[cfg(test)]
 mod tests {
-    use super::likeness;
+    use super::{likeness, likeness_of_root};
 
     #[test]
     fn names_that_people_take_for_each_other() {
@@ -114,9 +159,29 @@ mod tests {
             ("ls", "ln", false),
             ("cp", "cat", false),
             ("vvide", "wide", true),
+            // A pair one of whose letters stands for another.
+            ("cloud-tools", "doud-tools", true),
+            ("c1oud-tools", "doud-tools", true),
+            ("ci0ud-t00ls", "doud-tools", true),
         ] {
             assert_eq!(likeness(one, other).is_some(), expected, "{one} {other}");
             assert_eq!(likeness(other, one).is_some(), expected, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn names_that_people_take_for_one_of_a_root() {
+        for (name, publishers, expected) in [
+            ("acme", "acme", false),
+            ("acrne", "acme", true),
+            ("acrne", "*", false),
+            ("singular-tools", "singular-*", false),
+            ("s1ngular-tools", "singular-*", true),
+            ("s1ngular", "singular-*", true),
+            ("singulra-tools", "singular-*", true),
+            ("other-tools", "singular-*", false),
+        ] {
+            assert_eq!(likeness_of_root(name, publishers).is_some(), expected, "{name} {publishers}");
         }
     }
 }

@@ -3,13 +3,14 @@
 //! Every change is judged by what it breaks: what is wrong afterwards and was not before. Each finding is of a program
 //! or an instance, the one that would not work. Deliberately not here: what a manifest says by itself.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use package::{
-    AddressRange, Code as ProgramCode, ContractUse, EndpointSlot, Instance, Manifest, OrderError, Provider, Setting,
-    Side, Source, boot_order, bound_path, pattern, provider_of,
+    AddressRange, Code as ProgramCode, ContractUse, Digest, EndpointSlot, Instance, Manifest, OrderError, Provider,
+    Setting, Side, Source, boot_order, bound_path, pattern, provider_of,
 };
 
 use crate::check::manifest::handles;
@@ -101,14 +102,32 @@ impl<'a> Check<'a> {
 
     /// What is imported is exported by somebody, in the same version.
     fn contracts(&mut self) {
+        let mut first: BTreeMap<&str, (&str, &Digest)> = BTreeMap::new();
         for manifest in self.manifests() {
-            for used in manifest.contracts.iter().filter(|used| handles(used.side, Side::Importer)) {
-                self.import(manifest, used);
+            for used in &manifest.contracts {
+                let told = handles(used.side, Side::Importer) && self.import(manifest, used);
+                let (other, fingerprint) = *first.entry(&used.name).or_insert((&manifest.name, &used.fingerprint));
+                if *fingerprint != used.fingerprint && !told {
+                    self.two_contracts(&manifest.name, other, &used.name);
+                }
             }
         }
     }
 
-    fn import(&mut self, manifest: &Manifest, used: &ContractUse) {
+    /// A name stands for one contract: the kernel never has two of a name at once, and what is promised of who reaches
+    /// what would be of one of the two alone.
+    fn two_contracts(&mut self, name: &str, other: &str, contract: &str) {
+        let what = format!("`{name}` lists another contract under the name `{contract}` than `{other}`");
+        self.refuse(
+            Code::TwoContracts,
+            name,
+            what,
+            "build both with the same contract, or call one of the two otherwise",
+        );
+    }
+
+    /// Says whether there was something to be said.
+    fn import(&mut self, manifest: &Manifest, used: &ContractUse) -> bool {
         let exporters = self.manifests().flat_map(|other| other.contracts.iter().map(move |theirs| (other, theirs)));
         let exporters =
             exporters.filter(|(_, theirs)| theirs.name == used.name && handles(theirs.side, Side::Exporter));
@@ -121,7 +140,7 @@ impl<'a> Check<'a> {
             }
         }
         if same {
-            return;
+            return false;
         }
         let (name, contract) = (&manifest.name, &used.name);
         if others.is_empty() {
@@ -135,6 +154,7 @@ impl<'a> Check<'a> {
             );
             self.refuse(Code::OtherContractVersion, name, what, "build both with the same version");
         }
+        true
     }
 
     /// Endpoints that are given at the start can be.

@@ -14,7 +14,7 @@ fn version(major: u32) -> Version {
     Version { major, minor: 0, patch: 0 }
 }
 
-fn requires(program: &str, major: u32) -> Requirement {
+pub fn requires(program: &str, major: u32) -> Requirement {
     Requirement { program: program.into(), least: version(major) }
 }
 
@@ -32,13 +32,13 @@ fn case(name: &'static str, code: Code, manifest: &Manifest) -> Case {
     Case { name, code, package: packed(manifest), system: installed(), at_boot: false }
 }
 
-fn with_program(mut system: Installed, manifest: Manifest) -> Installed {
+pub fn with_program(mut system: Installed, manifest: Manifest) -> Installed {
     system.system.installed.push(manifest.name.clone());
     system.programs.push(Program { manifest, key: key().public() });
     system
 }
 
-fn change(mut system: Installed, program: &str, change: impl Fn(&mut Manifest)) -> Installed {
+pub fn change(mut system: Installed, program: &str, change: impl Fn(&mut Manifest)) -> Installed {
     let place = system.programs.iter().position(|other| other.manifest.name == program).expect("it is there");
     change(&mut system.programs[place].manifest);
     system
@@ -57,6 +57,13 @@ pub fn cases(deed: Deed) -> Vec<Case> {
     });
     bad("another version of a contract", Code::OtherContractVersion, &|manifest| {
         manifest.contracts[2] = other_contract("File", Import);
+    });
+    bad("another contract under a name, exported", Code::TwoContracts, &|manifest| {
+        manifest.contracts.push(other_contract("TcpConnection", Export));
+    });
+    // It would be in the way of a promise about the name: what it imports it exports itself.
+    bad("another contract under a name, for both ends", Code::TwoContracts, &|manifest| {
+        manifest.contracts.push(other_contract("Tcp", Both));
     });
     bad("a path that no rule gives it", Code::BindRefused, &|manifest| {
         manifest.contracts.push(contract("Tcp", Import));
@@ -159,6 +166,15 @@ pub fn installs() -> Vec<Case> {
         system: look_alike.system.clone(),
         at_boot: false,
     };
+    let mut of_root = case("a publisher that looks like one whom a root is for", Code::LookAlikePublisher, &{
+        Manifest { publisher: "acrne".into(), ..good.clone() }
+    });
+    of_root.system.system.trust.roots.push(package::Root {
+        key: public(33),
+        publishers: "acme".into(),
+        systems: false,
+    });
+    let paired = other("a publisher with digits for letters", "s1ngu1ar1ty", "extra");
     let swapped = other("a publisher with two letters swapped", "signularity", "extra");
     let program =
         Case { code: Code::LookAlikeProgram, ..other("a program that looks like another's", "acme", "she1l") };
@@ -184,6 +200,8 @@ pub fn installs() -> Vec<Case> {
         case("a name that is taken", Code::AlreadyInstalled, &named("cat")),
         look_alike,
         swapped,
+        paired,
+        of_root,
         program,
         at_boot(case("another's path", Code::PathTaken, &taken_path)),
         at_boot(case("another's device", Code::DeviceTaken, &taken_device)),
@@ -230,6 +248,9 @@ pub fn upgrades() -> Vec<Case> {
             manifest.summary = "is another".into();
         }),
         case_of("another publisher's", Code::OtherPublisher, "cat", &stranger),
+        unsigned("nobody's package in a signed one's place", &newer("cat", &|_| ())),
+        unsigned("nobody's package in the root program's place", &newer("manager", &|_| ())),
+        unsigned("nobody's package of the same version", &newer("cat", &|manifest| manifest.version = version(1))),
         case_of("another permission", Code::MorePermissions, "cat", &|manifest| {
             manifest.permissions.push(Permission::Power);
         }),
@@ -286,38 +307,20 @@ pub fn upgrades() -> Vec<Case> {
     ]
 }
 
+/// Nobody has signed the package, and the system takes such.
+fn unsigned(name: &'static str, manifest: &Manifest) -> Case {
+    let mut case = case(name, Code::SignatureLost, manifest);
+    case.package = package::Package::build_unsigned(manifest.clone(), b"", &image(manifest).write())
+        .expect("it is good but for that");
+    case.system.system.trust.policy = package::Policy::QuarantineUnsigned;
+    case
+}
+
 fn moved(name: &'static str, code: Code, program: &str, set: &dyn Fn(&mut Instance), manifest: &Manifest) -> Case {
     let mut case = case(name, code, manifest);
     let instances = &mut case.system.system.instances;
     set(instances.iter_mut().find(|instance| instance.program == program).expect("it runs"));
     case
-}
-
-/// Programs that others need: what is wrong, one of the codes, the program, the system.
-pub fn uninstalls() -> Vec<(&'static str, Code, &'static str, Installed)> {
-    let needing = |name: &str| {
-        let manifest = Manifest { requires: vec![requires(name, 1)], ..Deed::Install.good() };
-        with_program(installed(), manifest)
-    };
-    let mut after = installed();
-    after.system.instances[2].after.push("disk".into());
-    vec![
-        ("no such program", Code::NotInstalled, "dog", installed()),
-        ("the root program", Code::RootProgram, "manager", installed()),
-        ("the primary instance", Code::PrimaryMissing, "shell", installed()),
-        ("what an instance requires", Code::InstanceMissing, "console", installed()),
-        ("what an instance comes after", Code::InstanceMissing, "disk", after),
-        ("the only exporter of a contract", Code::NoExporter, "stack", installed()),
-        ("the namespace", Code::NoProvider, "directory", installed()),
-        ("what another program requires", Code::RequirementMissing, "cat", needing("cat")),
-        ("what a parameter names", Code::NamedInParameter, "files", installed()),
-        ("the shell that runs scripts", Code::ScriptWithoutShell, "shell", {
-            let code = ProgramCode::Script { text: "echo hello".into() };
-            let script = Manifest { code, contracts: Vec::new(), endpoints: Vec::new(), ..Deed::Install.good() };
-            with_program(installed(), script)
-        }),
-        ("who could start a plug-in", Code::NoParent, "host", installed()),
-    ]
 }
 
 /// System images that are none, or not those that were signed.
