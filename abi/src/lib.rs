@@ -64,6 +64,10 @@ pub mod limits {
     pub const QUEUE_BOUND: u16 = 64;
     /// How many loans deep a block may be lent on.
     pub const LOAN_DEPTH: usize = 4;
+    /// Bytes of the longest value of a parameter.
+    pub const PARAMETER_BYTES: usize = 64 * 1024;
+    /// Bytes of all values of parameters that one SIP is given.
+    pub const PARAMETERS_BYTES: usize = 256 * 1024;
     /// Links of the longest principal, joined by ` + `.
     pub const PRINCIPAL_LINKS: usize = 8;
     /// Bytes of the longest principal.

@@ -47,7 +47,7 @@ macro_rules! for_each_function {
                 fn process_create(length) -> "child";
                 #[doc = "Makes a created child's principal that of a program which the caller invoked: the caller's principal, joined by ` + ` to the child's. If `role_length` is not 0, the first so many bytes of the buffer are the role in which the caller does so, `[a-z][a-z0-9-]*`, and `@` with it is put after the caller's last link; that needs the `assign-role` permission. Once, and before the child is given endpoints, else WrongState; TooLarge if the principal would have more than 8 links or 512 bytes."]
                 fn process_invoke(child, role_length) -> "0";
-                #[doc = "Gives a created child the value of the parameter at this index of its manifest: the first `length` bytes of the buffer are appended to what it was given before. For a repeated parameter each value is ended by a zero byte."]
+                #[doc = "Gives a created child the value of the parameter at this index of its manifest: the first `length` bytes of the buffer are appended to what it was given before. For a repeated parameter each value is ended by a zero byte. TooLarge if it had more than 64 KiB then, or all parameters more than 256 KiB."]
                 fn process_give_parameter(child, index, length) -> "0";
                 #[doc = "Moves an endpoint to a created child, for the endpoint slot at this index of its manifest. Its contract, side and state must be what the slot declares."]
                 fn process_give_endpoint(child, slot, endpoint) -> "0";

@@ -14,15 +14,17 @@ use crate::installed::Stays;
 use crate::{audit, claims, exheap, installed, measurement, memory};
 
 pub fn parameter_length(index: u64) -> Result<u64, Status> {
-    Ok(caller()?.process.parameter(index as usize).map_or(u64::MAX, |value| value.len() as u64))
+    Ok(caller()?.process.with_parameter(index as usize, |value| value.len() as u64).unwrap_or(u64::MAX))
 }
 
 pub fn parameter_read(index: u64, offset: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let value = caller.process.parameter(index as usize).ok_or(Status::NotFound)?;
-    let rest = usize::try_from(offset).ok().and_then(|offset| value.get(offset..)).ok_or(Status::BadArgument)?;
-    let count = rest.len().min(TEXT_BYTES);
-    Ok(caller.buffer.put_bytes(0, &rest[..count]) as u64)
+    let copied = caller.process.with_parameter(index as usize, |value| {
+        let rest = usize::try_from(offset).ok().and_then(|offset| value.get(offset..)).ok_or(Status::BadArgument)?;
+        let count = rest.len().min(TEXT_BYTES);
+        Ok(caller.buffer.put_bytes(0, &rest[..count]) as u64)
+    });
+    copied.ok_or(Status::NotFound)?
 }
 
 pub fn endpoint_take(slot: u64) -> Result<u64, Status> {

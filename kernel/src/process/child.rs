@@ -88,14 +88,8 @@ impl ChildRef {
 
     /// Adds to the value of a parameter, before it starts.
     pub fn give_parameter(self, parent: Option<ProcessRef>, index: usize, bytes: &[u8]) -> Result<(), Status> {
-        let mut life = self.lock_created(parent)?;
-        let parameter = life.parameters.get_mut(index).ok_or(Status::NotFound)?;
-        let value = parameter.get_or_insert_default();
-        if value.len() + bytes.len() > 64 * 1024 {
-            return Err(Status::TooLarge);
-        }
-        value.extend_from_slice(bytes);
-        Ok(())
+        parent.map_or(Ok(()), |parent| parent.may_grow())?;
+        self.lock_created(parent)?.parameters.add(index, bytes)
     }
 
     /// Names the machine's device for a device of its manifest, before it starts.
@@ -215,7 +209,7 @@ mod tests {
     }
 
     fn value(child: ChildRef) -> Option<alloc::vec::Vec<u8>> {
-        child.process.parameter(PARAMETER)
+        child.process.with_parameter(PARAMETER, <[u8]>::to_vec)
     }
 
     /// All that is done with a child before it starts, as `parent`, must be refused as no handle of its own.
@@ -292,6 +286,36 @@ mod tests {
             assert!(!next.process.own_principal.is_compound(), "another's child was invoked");
             assert_eq!(next.release(other), Ok(()));
         }
+    }
+
+    #[test]
+    fn parameters_of_a_child_that_never_starts_count_as_what_it_holds_and_end_with_it() {
+        let _alone = alone();
+        let own = parent(8);
+        let child = made(kid(), own);
+        let before = child.process.held_bytes();
+        while child.give_parameter(Some(own), PARAMETER, &[7; 512]) == Ok(()) {}
+        assert_eq!(child.process.held_bytes(), before + abi::limits::PARAMETER_BYTES);
+        assert_eq!(child.stop(own, StopReason::Requested), Ok(()));
+        assert_eq!(child.process.state(), ProcessState::Ended);
+        assert_eq!(child.process.held_bytes(), before, "what it was given outlives it");
+        assert_eq!(child.release(own), Ok(()));
+    }
+
+    #[test]
+    fn a_child_that_has_started_is_given_nothing_more() {
+        let _alone = alone();
+        let own = parent(8);
+        let child = made(kid(), own);
+        child.process.state.store(ProcessState::Running as u64, Ordering::Release);
+        let wrong = Err(Status::WrongState);
+        assert_eq!(child.invoke(own, None), wrong);
+        assert_eq!(child.give_parameter(Some(own), PARAMETER, b"late"), wrong);
+        assert_eq!(child.give_device(own, 0, "late".into()), wrong);
+        assert_eq!(child.give_endpoint(own, 0, 0), wrong);
+        assert_eq!(child.start(Some(own)), wrong);
+        child.process.state.store(ProcessState::Created as u64, Ordering::Release);
+        assert_eq!(child.release(own), Ok(()));
     }
 
     /// The same program each time: what tests make is never freed.

@@ -188,9 +188,7 @@ fn announce_end(process: ProcessRef) {
     process.state.store(ProcessState::Ended as u64, Ordering::Release);
     ENDED.fetch_add(1, Ordering::Relaxed);
     life.waiters.wake_all();
-    if memory::is_low() {
-        life.parameters = Vec::new();
-    }
+    life.parameters.clear();
     process.own_principal.clear();
     let held = life.held;
     let first = process.parent_id_locked(&life) == 0 && !held && process.id.load(Ordering::Relaxed) == 1;

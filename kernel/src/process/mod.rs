@@ -8,11 +8,14 @@
 mod child;
 mod end;
 mod graveyard;
+mod parameters;
 mod quota;
 mod reclaim;
 
 pub use child::ChildRef;
 pub use end::{end, stop, thread_ended};
+use parameters::Parameters;
+
 pub use graveyard::{Epitaph, epitaph_lines, trace_of};
 pub use quota::may_create_thread;
 pub use reclaim::{no_room, reclaim, used_up};
@@ -123,7 +126,7 @@ struct Life {
     is_invoked: bool,
     epitaph: Option<Epitaph>,
     waiters: Waiters,
-    parameters: Vec<Option<Vec<u8>>>,
+    parameters: Parameters,
     slots: Vec<Option<u64>>,
     devices: Vec<Option<String>>,
 }
@@ -184,9 +187,9 @@ impl Slot<Process> {
         self.children.lock().count()
     }
 
-    /// The value that was given for a parameter.
-    pub fn parameter(&self, index: usize) -> Option<Vec<u8>> {
-        self.life.lock().parameters.get(index).cloned().flatten()
+    /// What is read of the value that was given for a parameter. Its life is locked meanwhile.
+    pub fn with_parameter<R>(&self, index: usize, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.life.lock().parameters.get(index).map(read)
     }
 
     /// Takes the endpoint that was given for a slot.
@@ -253,8 +256,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<C
         life.is_invoked = false;
         life.epitaph = None;
         life.waiters = Waiters::default();
-        life.parameters.clear();
-        life.parameters.resize(manifest.parameters.len(), None);
+        life.parameters.reset(manifest.parameters.len());
         life.slots.clear();
         life.slots.resize(manifest.endpoints.len(), None);
         life.devices.clear();

@@ -66,12 +66,14 @@ impl Slot<Process> {
     }
 
     /// About what it holds, in bytes.
-    fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         let pages = self.pages.lock().count;
         let threads = self.threads.lock().count() as usize;
         let channels = self.created_channels.load(Ordering::Relaxed) as usize;
         let blocks = self.block_bytes.load(Ordering::Relaxed);
-        pages * PAGE_BYTES + blocks + threads * STACK_RESERVE_BYTES + channels * CHANNEL_BYTES + PROCESS_BYTES
+        let parameters = self.life.lock().parameters.bytes();
+        let counted = pages * PAGE_BYTES + blocks + parameters;
+        counted + threads * STACK_RESERVE_BYTES + channels * CHANNEL_BYTES + PROCESS_BYTES
     }
 }
 
