@@ -9,6 +9,9 @@ use crate::read::{self, Declaration, Faults, Item, Place};
 
 const NUMBERS: [(&str, u32); 4] = [("u8", 8), ("u16", 16), ("u32", 32), ("u64", 64)];
 
+/// What every number with named bits has.
+const TAKEN: [&str; 3] = ["NONE", "bits", "from_bits"];
+
 /// A named run of bits.
 struct Run<'a> {
     item: &'a Item,
@@ -44,6 +47,10 @@ pub fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> 
                     let (one, two) = (&other.item.name, &item.name);
                     faults.say(two.span(), format_args!("the bits `{one}` and `{two}` overlap"));
                 }
+                if let Some(other) = declaration.items.iter().find(|other| item.name == with(other)) {
+                    let message = format_args!("`{}` is the function that sets `{}`", item.name, other.name);
+                    faults.say(item.name.span(), message);
+                }
                 runs.push(run);
             }
             Err(fault) => faults.add(fault),
@@ -54,6 +61,7 @@ pub fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> 
 }
 
 fn run<'a>(item: &'a Item, whole: &Ident, width: u32) -> Result<Run<'a>> {
+    read::not_taken(item, "number with bits", &TAKEN)?;
     let name = &item.name;
     let Some(Place::Bits { first, last }) = item.place else {
         let message = "which bits are these? Write `#[bit(0)]` or `#[bits(4..=7)]` above them";
@@ -137,9 +145,14 @@ fn emit(declaration: &Declaration, runs: &[Run<'_>], word: &Ident) -> TokenStrea
     }
 }
 
+/// The function that gives the number with these bits as wanted.
+fn with(item: &Item) -> Ident {
+    format_ident!("with_{}", item.name)
+}
+
 fn methods(run: &Run<'_>, word: &Ident) -> TokenStream {
     let Item { attributes, visibility, name, .. } = run.item;
-    let with = format_ident!("with_{}", name);
+    let with = with(run.item);
     let documentation = format!("With [`{name}`](Self::{name}) as given.");
     let first = run.first;
     let Some(number) = run.number else {

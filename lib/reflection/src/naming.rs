@@ -3,8 +3,9 @@
 /// The name of a field: `-` becomes `_`; a keyword gets an underscore behind it.
 pub fn field(name: &str) -> String {
     let name = name.replace('-', "_");
-    // A name that cannot be written raw is not one of the keywords that `syn` refuses as such alone.
-    if syn::parse_str::<syn::Ident>(&name).is_ok() { name } else { format!("{name}_") }
+    // A name that cannot be written raw is not one of the keywords that `syn` refuses as such alone; and it has no
+    // editions, the last of which keeps `gen`.
+    if syn::parse_str::<syn::Ident>(&name).is_ok() && name != "gen" { name } else { format!("{name}_") }
 }
 
 /// The name of a type: `virtio-mmio` is `VirtioMmio`.
@@ -38,7 +39,9 @@ mod tests {
     #[test]
     fn names_of_manifests_become_names_of_rust() {
         assert_eq!(field("working-folder"), "working_folder");
-        assert_eq!((field("type"), field("self"), field("try")), ("type_".into(), "self_".into(), "try_".into()));
+        for keyword in ["type", "self", "try", "gen", "async"] {
+            assert_eq!(field(keyword), format!("{keyword}_"));
+        }
         assert_eq!(kind("virtio-mmio"), "VirtioMmio");
         assert_eq!(constant("nic-0"), "NIC_0");
         assert_eq!(

@@ -137,6 +137,15 @@ fn place(attributes: &[Attribute]) -> Result<Option<Place>> {
     })
 }
 
+/// Refuses a name that everything of the kind `what` has for something else.
+pub fn not_taken(item: &Item, what: &str, taken: &[&str]) -> Result<()> {
+    let name = &item.name;
+    if taken.iter().any(|taken| name == taken) {
+        return Err(Error::new(name.span(), format_args!("every {what} has its own `{name}`; rename this")));
+    }
+    Ok(())
+}
+
 /// All that is wrong with a declaration, so that it is said at once.
 #[derive(Default)]
 pub struct Faults(Option<Error>);

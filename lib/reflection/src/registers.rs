@@ -63,7 +63,11 @@ fn bytes(arguments: TokenStream) -> Result<u64> {
     bytes.ok_or_else(|| Error::new(place, "how long is the map? Write `#[layout::registers(bytes = ...)]`"))
 }
 
+/// Functions of every map.
+const TAKEN: [&str; 2] = ["access", "over"];
+
 fn register(item: &Item) -> Result<Register<'_>> {
+    read::not_taken(item, "map", &TAKEN)?;
     let Some(Place::At { offset, bank }) = &item.place else {
         return Err(Error::new(item.name.span(), "where is this register? Write `#[at(offset)]` above it"));
     };
