@@ -1,20 +1,26 @@
 //! What the kernel tells of the system's safety, as files that anybody reads who may bind to them: what was refused, and
 //! to whom, and the measurements of kernel and system.
 //!
-//! The kernel keeps the lines; a client sees those that were there when it opened the file. Deliberately not here:
+//! The kernel keeps the lines; a client sees those that were there when it opened the file ([`snapshots`]). Deliberately not here:
 //! who may read it, which the system manifest's rules say, and any way to change a line.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+pub mod snapshots;
+
+use alloc::rc::Rc;
 use alloc::string::String;
+use core::cell::RefCell;
 use core::fmt::Write;
 
 use contracts::file::{Exp, ExpReady, FileAttributes, FileError, states};
 use contracts::provider::accept;
 use sip::Status;
 use sip::diagnostics::{Measured, measurement};
+
+use crate::snapshots::{Number, Snapshots};
 
 sip::startup!();
 
@@ -36,10 +42,11 @@ enum Told {
 pub fn main(startup: Startup) -> i32 {
     let clients = startup.clients.ready();
     let measurement_clients = startup.measurement_clients.ready();
+    let (refusals, measurements) = (Shown::new(Told::Refusals), Shown::new(Told::Measurements));
     let serving = sip::executor::block_on(async {
-        let measurements = accept(measurement_clients, |client| serve(Told::Measurements, client));
-        drop(sip::executor::spawn(measurements));
-        accept(clients, |client| serve(Told::Refusals, client)).await;
+        let serving = accept(measurement_clients, move |client| serve(measurements.clone(), client));
+        drop(sip::executor::spawn(serving));
+        accept(clients, move |client| serve(refusals.clone(), client)).await;
     });
     match serving {
         Ok(()) => 0,
@@ -69,22 +76,43 @@ fn text(told: Told) -> Result<String, Status> {
     }
 }
 
-async fn serve(told: Told, client: Exp<states::Start>) {
-    match text(told) {
-        Ok(text) => serve_text(told, text, client).await,
+/// A file: what it tells, and what its clients read.
+#[derive(Clone)]
+struct Shown {
+    told: Told,
+    snapshots: Rc<RefCell<Snapshots>>,
+}
+
+impl Shown {
+    fn new(told: Told) -> Shown {
+        Shown { told, snapshots: Rc::default() }
+    }
+
+    /// The text as a client has it that began with this one.
+    fn text(&self, number: Number) -> Rc<str> {
+        self.snapshots.borrow().text(number)
+    }
+}
+
+async fn serve(file: Shown, client: Exp<states::Start>) {
+    match text(file.told) {
+        Ok(text) => {
+            let number = file.snapshots.borrow_mut().take(text);
+            serve_text(file, number, client).await;
+        }
         Err(Status::NotPermitted) => drop(client.refused(FileError::NotPermitted)),
         Err(_) => drop(client.refused(FileError::Exhausted)),
     }
 }
 
-/// Serves a file of this content, which nobody changes.
-async fn serve_text(told: Told, text: String, client: Exp<states::Start>) {
+/// Serves a file to a client that began with this text; nobody changes it.
+async fn serve_text(file: Shown, number: Number, client: Exp<states::Start>) {
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
-            ExpReady::GetAttributes { next } => next.attributes(attributes(told, &text)),
+            ExpReady::GetAttributes { next } => next.attributes(attributes(file.told, &file.text(number))),
             ExpReady::Read { mut data, offset, count, next } => {
-                let copied = copy(text.as_bytes(), offset, count, &mut data);
+                let copied = copy(file.text(number).as_bytes(), offset, count, &mut data);
                 next.read_done(data, copied)
             }
             ExpReady::Write { data, next, .. } => next.write_failed(data, FileError::ReadOnly, 0),
