@@ -20,7 +20,7 @@ use crate::programs::{
     Programs, has_last_position, reads_input, script_arguments, script_of, script_variables, working_folder_index,
     writes_output,
 };
-use crate::shell::{STATUS_MISTAKE, STATUS_NOT_FOUND, Shell, Trouble};
+use crate::shell::{STATUS_CANNOT_RUN, STATUS_MISTAKE, STATUS_NOT_FOUND, Shell, Trouble};
 use crate::terminal;
 
 /// A program with what its command gives it.
@@ -356,6 +356,12 @@ pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Troub
             // As `help NAME`, so that it can be piped as well.
             Ok(Stage::Builtin(builtins::HELP, &command.words[..1]))
         }
+        Some(manifest) if script_of(&manifest).is_some() && shell.programs().is_unsigned(name) => Err(Trouble {
+            status: STATUS_CANNOT_RUN,
+            message: format!(
+                "{name} is a script that nobody has signed, and in quarantine: it does not run; have its publisher sign it"
+            ),
+        }),
         Some(manifest) => Ok(Stage::Program(Call::new(manifest, words)?)),
         None => Err(Trouble {
             status: STATUS_NOT_FOUND,

@@ -9,32 +9,35 @@ use package::{Category, Code, Manifest, ParameterKind, Source};
 /// The installed programs by name.
 pub struct Programs {
     manifests: Vec<Rc<Manifest>>,
-    seen: Seen,
+    /// Names of those that nobody has signed.
+    unsigned: Vec<String>,
+    /// How often some had come or gone before they were read.
+    changes: u64,
 }
 
-/// By what it is seen that programs were installed or taken out: how many there are, and the manifest of the last one,
-/// which is the newest.
-type Seen = (usize, Vec<u8>);
-
-fn seen() -> Seen {
-    let count = sip::diagnostics::program_count();
-    let newest = count.checked_sub(1).and_then(|last| sip::diagnostics::program_manifest(last).ok());
-    (count, newest.map(|bytes| bytes.to_vec()).unwrap_or_default())
-}
+/// The key of a program that nobody has signed.
+const NOBODY: [u8; 32] = [0; 32];
 
 impl Programs {
     /// Reads the manifests of all programs. One that cannot be read is left out: it cannot be started either.
     pub fn read() -> Programs {
-        let seen = seen();
-        let manifests = contracts::programs::manifests().filter_map(|bytes| Manifest::decode(&bytes).ok());
-        let mut manifests: Vec<Rc<Manifest>> = manifests.map(Rc::new).collect();
+        let changes = sip::diagnostics::program_changes();
+        let (mut manifests, mut unsigned) = (Vec::new(), Vec::new());
+        let all = (0..sip::diagnostics::program_count()).map(sip::diagnostics::program_and_key);
+        for (bytes, key) in all.filter_map(Result::ok) {
+            let Ok(manifest) = Manifest::decode(&bytes) else { continue };
+            if key == NOBODY {
+                unsigned.push(manifest.name.clone());
+            }
+            manifests.push(Rc::new(manifest));
+        }
         manifests.sort_by(|left, right| left.name.cmp(&right.name));
-        Programs { manifests, seen }
+        Programs { manifests, unsigned, changes }
     }
 
     /// Reads them again if some came or went.
     pub fn refresh(&mut self) {
-        if seen() != self.seen {
+        if sip::diagnostics::program_changes() != self.changes {
             *self = Programs::read();
         }
     }
@@ -43,6 +46,11 @@ impl Programs {
     pub fn find(&self, name: &str) -> Option<Rc<Manifest>> {
         let index = self.manifests.binary_search_by(|manifest| manifest.name.as_str().cmp(name)).ok()?;
         self.manifests.get(index).cloned()
+    }
+
+    /// Whether nobody has signed it. The kernel refuses to start such a program; a script it never starts.
+    pub fn is_unsigned(&self, name: &str) -> bool {
+        self.unsigned.iter().any(|unsigned| unsigned == name)
     }
 
     /// Those that a person starts, in the order of their names.

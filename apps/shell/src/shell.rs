@@ -29,7 +29,7 @@ use crate::terminal::{Answer, Terminal};
 /// Status of a command that was not called as it has to be.
 pub const STATUS_MISTAKE: i32 = 2;
 /// Status of a script that is there and cannot be run.
-const STATUS_CANNOT_RUN: i32 = 126;
+pub const STATUS_CANNOT_RUN: i32 = 126;
 /// Status of a command that there is not.
 pub const STATUS_NOT_FOUND: i32 = 127;
 /// How often the console is opened again before the shell gives up.
