@@ -1,4 +1,7 @@
 //! What only one instance of a system can have: a device, a register, an interrupt, a path.
+//!
+//! Devices of one program may be views of the same registers and share a line, as the installer says too: they are
+//! one owner's.
 
 use package::AddressRange;
 
@@ -69,7 +72,8 @@ fn ranges(
         for (&range, need) in
             entry.manifest.devices.iter().flat_map(|need| ranges_of(need).iter().map(move |r| (r, need)))
         {
-            if let Some(first) = claims.iter().find(|claim| claim.what.overlaps(&range)) {
+            let taken = |claim: &&Claim<'_, AddressRange>| claim.what.overlaps(&range) && claim.owner != owner;
+            if let Some(first) = claims.iter().find(taken) {
                 let message = if first.what == range {
                     format!("the {kind} {range} is claimed by `{}` and by `{owner}`", first.owner)
                 } else {
@@ -92,7 +96,7 @@ fn interrupts(report: &Report, entries: &[Entry<'_>]) {
         for (&line, need) in
             entry.manifest.devices.iter().flat_map(|need| need.interrupts.iter().map(move |line| (line, need)))
         {
-            if let Some(first) = claims.iter().find(|claim| claim.what == line) {
+            if let Some(first) = claims.iter().find(|claim| claim.what == line && claim.owner != owner) {
                 let message = format!("the interrupt {line} is claimed by `{}` and by `{owner}`", first.owner);
                 let remedy = remedy(&need.name, &entry.manifest.name);
                 let places = ((&entry.name, "claimed again"), (first.span, "claimed here"));

@@ -56,7 +56,7 @@ codes! {
     BadModule = "M026", "a Rust path that is none";
     ProvideWithoutSlot = "M027", "nothing takes the clients of a provided path";
     DuplicateEndpoint = "M030", "two endpoints have one name";
-    DuplicateField = "M031", "two fields of the start-up structure have one name";
+    DuplicateField = "M031", "a name that is another's or Rust's own in the generated code";
     DuplicateParameter = "M040", "two parameters have one name";
     DuplicatePosition = "M041", "two parameters have one position";
     PositionGap = "M042", "a position is skipped";

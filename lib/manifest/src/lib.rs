@@ -9,6 +9,7 @@
 mod bases;
 mod claims;
 mod diagnostic;
+mod generated;
 mod objects;
 mod parameters;
 mod program;

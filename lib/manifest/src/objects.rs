@@ -5,7 +5,8 @@
 use package::DeviceNeed;
 
 use crate::diagnostic::Code;
-use crate::program::{check_name, duplicate};
+use crate::generated;
+use crate::program::check_name;
 use crate::reader::{At, Report, Table, list, one_of, wrong_type};
 
 /// A device as an object of the program.
@@ -81,12 +82,10 @@ fn names(report: &Report, table: &Table<'_, '_>, ranges: usize, interrupts: usiz
         report.add(Code::PartNames, message, &(first.span.start..last.span.end), "one for each part", remedy);
         return own;
     }
-    for (index, name) in given.iter().enumerate() {
+    for name in &given {
         check_name(report, name, "a part of a device");
-        if let Some(first) = given[..index].iter().find(|other| other.value == name.value) {
-            duplicate(report, Code::PartNames, "the name", name, &first.span);
-        }
     }
+    generated::check_parts(report, &given);
     given.into_iter().map(|name| name.value).collect()
 }
 

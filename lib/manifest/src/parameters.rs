@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use crate::diagnostic::Code;
 use crate::program::{check_line, check_name, duplicate};
-use crate::reader::{At, Report, Table, integer, wrong_type};
+use crate::reader::{At, Report, Table, integer, is_integer, range_remedy, wrong_type};
 
 /// Reads all `[[parameter]]`; the place of each is that of its name.
 pub(crate) fn read(report: &Report, root: &Table<'_, '_>) -> Vec<At<Parameter>> {
@@ -133,6 +133,11 @@ pub(crate) fn value_of(
         };
         match found {
             DeValue::Table(_) | DeValue::Array(_) if code == Code::WrongType => wrong_type(report, what, wanted, value),
+            _ if is_integer(found) && integer(found).is_none() && wants_number(kind) => {
+                let least = if kind == ParameterKind::Integer { i64::MIN } else { 0 };
+                let message = format!("{what} is out of range");
+                report.add(code, message, &value.span(), "out of range", range_remedy((least, i64::MAX)));
+            }
             _ => {
                 let message = format!("{what} is not of the type `{kind}`");
                 report.add(code, message, &value.span(), &format!("{wanted} is wanted"), format!("write {wanted}"));
@@ -140,6 +145,10 @@ pub(crate) fn value_of(
         }
     }
     result
+}
+
+fn wants_number(kind: ParameterKind) -> bool {
+    matches!(kind, ParameterKind::Integer | ParameterKind::DurationMs)
 }
 
 fn check_flags(report: &Report, rows: &[Row]) {

@@ -12,7 +12,7 @@ use crate::diagnostic::{Code, Diagnostics};
 use crate::objects::{DeviceObject, is_rust_path};
 use crate::parameters;
 use crate::reader::{At, Report, Span, Table, list, one_of};
-use crate::{resources, shapes};
+use crate::{generated, resources, shapes};
 
 /// What is known of a contract.
 #[derive(Clone, Debug)]
@@ -88,7 +88,8 @@ impl Reader<'_> {
         let parameters = parameters::read(self.report, &root);
         let provides = self.provides(&root, &listed, &endpoints);
         let devices = resources::devices(self.report, &root);
-        self.distinct_fields(&endpoints, &parameters, &devices);
+        generated::check_fields(self.report, &endpoints, &parameters, &devices);
+        generated::check_types(self.report, &devices);
         let (devices, objects) = devices.into_iter().map(|device| device.value).unzip();
         let own_name = name.as_ref().map(|name| name.value.as_str());
         let requires = resources::requires(self.report, &root, own_name);
@@ -333,28 +334,6 @@ impl Reader<'_> {
             self.report.add(Code::ImmovableEndpoint, message, &state.span, "nothing can be said here", remedy);
         }
         number
-    }
-
-    /// Endpoints, parameters and devices are fields of one structure.
-    fn distinct_fields(
-        &self,
-        endpoints: &[At<EndpointSlot>],
-        parameters: &[At<package::Parameter>],
-        devices: &[At<resources::Device>],
-    ) {
-        let endpoints = endpoints.iter().map(|slot| ("an endpoint", &slot.value.name, &slot.span));
-        let parameters = parameters.iter().map(|parameter| ("a parameter", &parameter.value.name, &parameter.span));
-        let devices = devices.iter().map(|device| ("a device", &device.value.0.name, &device.span));
-        let fields: Vec<_> = endpoints.chain(parameters).chain(devices).collect();
-        for (index, (kind, name, span)) in fields.iter().enumerate() {
-            let same = fields[..index].iter().find(|(other_kind, other, _)| other == name && other_kind != kind);
-            if let Some((other_kind, _, other_span)) = same {
-                let message = format!("{kind} and {other_kind} are both called `{name}`");
-                let remedy = "both become fields of `Startup`; rename one of them".to_string();
-                let (here, there) = (format!("this is {kind}"), format!("this is {other_kind}"));
-                self.report.add_second(Code::DuplicateField, message, (*span, &here), (*other_span, &there), remedy);
-            }
-        }
     }
 
     fn provides(&self, root: &Table<'_, '_>, listed: &[Listed], endpoints: &[At<EndpointSlot>]) -> Vec<Provide> {

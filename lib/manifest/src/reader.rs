@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Code, Diagnostic, Label};
-use crate::shapes::{Key, Kind, LIST_MAX, Presence, Shape};
+use crate::shapes::{Key, Kind, LIST_MAX, Presence, SYSTEM, Shape};
 
 /// A place in the file.
 pub(crate) type Span = Range<usize>;
@@ -141,15 +141,36 @@ impl<'r, 'i> Table<'r, 'i> {
         self.text(key)
     }
 
-    /// A whole number.
+    /// A whole number; one that nothing can hold is reported as out of the key's range.
     pub(crate) fn integer(&self, key: &'static str) -> Option<At<i64>> {
+        self.integer_or(key, Code::WrongType, "out of range")
+    }
+
+    /// The same, with the code and the label of a number that is out of range.
+    fn integer_or(&self, key: &'static str, code: Code, label: &str) -> Option<At<i64>> {
         let value = self.get(key)?;
         match integer(value.get_ref()) {
-            Some(number) => Some(At::new(number, value.span())),
-            None => {
-                self.wrong_type(key, "a whole number", value);
-                None
-            }
+            Some(number) => return Some(At::new(number, value.span())),
+            None if is_integer(value.get_ref()) => self.out_of_range(key, code, value, label),
+            None => self.wrong_type(key, "a whole number", value),
+        }
+        None
+    }
+
+    /// Reports a number that is out of the range that the key has, or those in its list.
+    fn out_of_range(&self, key: &'static str, code: Code, value: &Spanned<DeValue<'i>>, label: &str) {
+        let message = format!(
+            "`{key} = {}` is out of range",
+            value.get_ref().as_integer().map(ToString::to_string).unwrap_or_default()
+        );
+        self.report.add(code, message, &value.span(), label, range_remedy(self.range(key)));
+    }
+
+    /// The least and the most that a number of the key can be.
+    fn range(&self, key: &'static str) -> (i64, i64) {
+        match self.key(key).kind {
+            Kind::Number(least, most) | Kind::List(&Kind::Number(least, most)) => (least, most),
+            _ => (0, i64::from(u32::MAX)),
         }
     }
 
@@ -166,16 +187,12 @@ impl<'r, 'i> Table<'r, 'i> {
 
     /// A whole number within the range that the key has, reported under `code` where it is not.
     pub(crate) fn number(&self, key: &'static str, code: Code, label: &str) -> Option<At<u32>> {
-        let (least, most) = match self.key(key).kind {
-            Kind::Number(least, most) => (least, most),
-            _ => (0, i64::from(u32::MAX)),
-        };
-        let number = self.integer(key)?;
+        let (least, most) = self.range(key);
+        let number = self.integer_or(key, code, label)?;
         let value = u32::try_from(number.value).ok().filter(|_| (least..=most).contains(&number.value));
         if value.is_none() {
             let message = format!("`{key} = {}` is out of range", number.value);
-            let remedy = format!("write a number from {least} to {most}");
-            self.report.add(code, message, &number.span, label, remedy);
+            self.report.add(code, message, &number.span, label, range_remedy((least, most)));
         }
         value.map(|value| At::new(value, number.span))
     }
@@ -199,6 +216,7 @@ impl<'r, 'i> Table<'r, 'i> {
             self.wrong_type(key, "a list of texts, `[\"a\", \"b\"]`", value);
             return Vec::new();
         };
+        self.check_length(key, items.len(), value);
         let mut out = Vec::new();
         for item in items {
             match item.get_ref().as_str() {
@@ -216,14 +234,21 @@ impl<'r, 'i> Table<'r, 'i> {
             self.wrong_type(key, "a list of whole numbers, `[1, 2]`", value);
             return Vec::new();
         };
+        self.check_length(key, items.len(), value);
         let mut out = Vec::new();
         for item in items {
             match integer(item.get_ref()) {
                 Some(number) => out.push(At::new(number, item.span())),
+                None if is_integer(item.get_ref()) => self.out_of_range(key, Code::WrongType, item, "out of range"),
                 None => self.wrong_type(key, "a list of whole numbers, `[1, 2]`", item),
             }
         }
         out
+    }
+
+    /// Reports a list that is too long.
+    fn check_length(&self, key: &str, length: usize, value: &Spanned<DeValue<'i>>) {
+        check_length(self.report, &format!("`{key}` of {}", self.name), length, &value.span());
     }
 
     /// A text that is one of a few words.
@@ -291,13 +316,13 @@ impl<'r, 'i> Table<'r, 'i> {
         };
         if items.len() > LIST_MAX {
             let message = format!("there are {} [[{key}]], more than the {LIST_MAX} allowed", items.len());
-            self.report.add(
-                Code::TooMany,
-                message,
-                &value.span(),
-                "the first is here",
-                "split the program in two".into(),
-            );
+            let is_system = SYSTEM.tables().into_iter().any(|shape| std::ptr::eq(shape, self.shape));
+            let remedy = if is_system {
+                "move some of them to a system that this one is based on: `base = \"...\"`"
+            } else {
+                "split the program in two"
+            };
+            self.report.add(Code::TooMany, message, &value.span(), "the first is here", remedy.into());
         }
         let mut out = Vec::new();
         for item in items {
@@ -355,6 +380,24 @@ pub(crate) fn wrong_type(report: &Report, what: &str, wanted: &str, value: &Span
     };
     let message = format!("{what} is {wanted}, not {found}");
     report.add(Code::WrongType, message, &value.span(), &format!("this is {found}"), format!("write {wanted}"));
+}
+
+/// Reports a list that is too long.
+pub(crate) fn check_length(report: &Report, what: &str, length: usize, span: &Span) {
+    if length > LIST_MAX {
+        let message = format!("{what} has {length} entries, more than the {LIST_MAX} allowed");
+        report.add(Code::TooMany, message, span, "this list is too long", format!("keep it to {LIST_MAX}"));
+    }
+}
+
+/// What to do about a number that is out of a range.
+pub(crate) fn range_remedy((least, most): (i64, i64)) -> String {
+    if least == most { format!("write {least}") } else { format!("write a number from {least} to {most}") }
+}
+
+/// Whether it is a whole number, of whatever size.
+pub(crate) fn is_integer(value: &DeValue<'_>) -> bool {
+    value.as_integer().is_some()
 }
 
 /// The number, if it is one that fits 64 bits.

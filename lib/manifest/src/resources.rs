@@ -8,7 +8,7 @@ use package::{
 use crate::diagnostic::Code;
 use crate::objects::{self, DeviceObject};
 use crate::program::{check_name, duplicate};
-use crate::reader::{At, Report, Table};
+use crate::reader::{At, Report, Table, range_remedy};
 
 /// A device, as the kernel knows it and as an object of the program.
 pub(crate) type Device = (DeviceNeed, DeviceObject);
@@ -59,7 +59,8 @@ fn interrupts(report: &Report, table: &Table<'_, '_>) -> Vec<u32> {
     for number in table.integers("interrupts") {
         let Ok(line) = u32::try_from(number.value) else {
             let message = format!("{} is no interrupt line", number.value);
-            report.add(Code::BadInterrupt, message, &number.span, "out of range", "write a number from 0".into());
+            let remedy = range_remedy((0, i64::from(u32::MAX)));
+            report.add(Code::BadInterrupt, message, &number.span, "out of range", remedy);
             continue;
         };
         match lines.iter().find(|other| other.value == line) {

@@ -105,14 +105,17 @@ fn members_of_kind(kind: &Kind) -> Vec<String> {
             let several = object(members_of_kind(&Kind::List(&Kind::Value)));
             vec![member("anyOf", list(&[one, several, object(members_of(&crate::shapes::FROM_ROOT))]))]
         }
-        Kind::List(of) => [plain("array"), vec![member("items", object(members_of_kind(of)))]].concat(),
+        Kind::List(of) => list_of(members_of_kind(of)),
         Kind::Map(of) => [plain("object"), vec![member("additionalProperties", object(members_of_kind(of)))]].concat(),
         Kind::Table(shape) => members_of(shape),
-        Kind::Tables(shape) => {
-            let most = member("maxItems", LIST_MAX.to_string());
-            [plain("array"), vec![most, member("items", object(members_of(shape)))]].concat()
-        }
+        Kind::Tables(shape) => list_of(members_of(shape)),
     }
+}
+
+/// A list whose items are like this.
+fn list_of(items: Vec<String>) -> Vec<String> {
+    let most = member("maxItems", LIST_MAX.to_string());
+    vec![member("type", text("array")), most, member("items", object(items))]
 }
 
 /// A text that the pattern matches somewhere; `CONTROL` in it stands for those characters.

@@ -101,7 +101,7 @@ pub enum Kind {
     Tables(&'static Shape),
 }
 
-/// The most tables of one kind.
+/// The most entries of a list, and the most tables of one kind.
 pub const LIST_MAX: usize = 256;
 
 impl Shape {

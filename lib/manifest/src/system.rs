@@ -13,7 +13,7 @@ use crate::claims;
 use crate::diagnostic::{Code, Diagnostics, Label};
 use crate::parameters::value_of;
 use crate::program::{check_name, check_path, duplicate};
-use crate::reader::{At, Report, Span, Table, list, one_of, wrong_type};
+use crate::reader::{At, Report, Span, Table, check_length, list, one_of, wrong_type};
 use crate::{shapes, trust};
 
 /// Reads and checks a system manifest over the programs that there are. `find` gives a system manifest by its
@@ -264,7 +264,11 @@ impl<'a> Reader<'a> {
         }
         let what = format!("the value of `{}`", key.value);
         let one = |value| value_of(self.report, Code::BadParameterValue, &what, kind, value);
-        match value.get_ref().as_array() {
+        let items = value.get_ref().as_array();
+        if let Some(items) = items {
+            check_length(self.report, &what, items.len(), &value.span());
+        }
+        match items {
             Some(items) if repeated => items.iter().map(one).collect::<Option<Vec<Value>>>().map(Setting::Values),
             _ => one(value).map(|value| Setting::Values(vec![value])),
         }

@@ -2,56 +2,15 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p manifest` writes the expected texts anew.
 
+mod known;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
-use manifest::{Code, Contract, Contracts, Diagnostics, SystemFile};
+use known::{Known, automaton};
+use manifest::{Code, Diagnostics, SystemFile};
 use package::Manifest;
-
-/// Four contracts that all say: `START: Ready!`, then `READY: Say? -> Said!`, then over.
-struct Known;
-
-const NAMES: [&str; 4] = ["Echo", "Disk", "Directory", "ServiceProvider"];
-
-impl Contracts for Known {
-    fn find(&self, name: &str) -> Option<Contract> {
-        NAMES.contains(&name).then(|| Contract { fingerprint: [1; 32], automaton: automaton(name) })
-    }
-
-    fn names(&self) -> Vec<String> {
-        NAMES.map(String::from).into()
-    }
-}
-
-fn automaton(name: &str) -> Automaton {
-    let message = |name: &str, direction| MessageShape {
-        name: name.into(),
-        direction,
-        scalar_words: 0,
-        ranges: Vec::new(),
-        blocks: Vec::new(),
-        endpoints: Vec::new(),
-    };
-    let rows = [
-        ("START", [1, NO_TRANSITION, NO_TRANSITION]),
-        ("READY", [NO_TRANSITION, 2, NO_TRANSITION]),
-        ("READY after Say", [NO_TRANSITION, NO_TRANSITION, 3]),
-        ("OVER", [NO_TRANSITION; 3]),
-    ];
-    Automaton {
-        name: name.into(),
-        queue_to_importer: 1,
-        queue_to_exporter: 1,
-        messages: vec![
-            message("Ready", Direction::ToImporter),
-            message("Say", Direction::ToExporter),
-            message("Said", Direction::ToImporter),
-        ],
-        states: rows.map(|(name, next)| StateRow { name: name.into(), next: next.to_vec() }).into(),
-    }
-}
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -197,6 +156,20 @@ fn a_good_system_is_read_as_written() {
     assert_eq!((root.publishers.as_str(), root.systems), ("acme-*", false));
     let files = system.instance("disk0-files").expect("it has this name");
     assert_eq!((files.provides.as_slice(), files.devices.len()), (["/fs/disk0".to_string()].as_slice(), 0));
+}
+
+#[test]
+fn devices_of_one_program_may_be_views_of_the_same_registers() {
+    let programs = programs();
+    let programs: Vec<&Manifest> = programs.iter().collect();
+    let text = "[system]\nname = \"one\"\nroot = \"root\"\n\n[[program]]\nname = \"twofold\"\n";
+    assert_eq!(system(text.into(), &programs).instances[0].devices, ["whole", "part"]);
+    // Another instance is another owner.
+    let text = format!("{text}\n[[program]]\nname = \"twofold\"\ninstance = \"other\"\n");
+    let file = SystemFile { file: "two.toml".into(), text };
+    let errors = manifest::system(file, &base, &programs).expect_err("two have the same registers");
+    let codes: Vec<Code> = errors.items.iter().map(|item| item.code).collect();
+    assert!(codes.contains(&Code::RangeClaimedTwice) && codes.contains(&Code::InterruptClaimedTwice), "{errors}");
 }
 
 #[test]

@@ -1,0 +1,52 @@
+//! What the fuzz target `manifest` does with its bytes: a program's manifest and a system's, as people write them.
+//! What is said about them has a place in the text.
+
+use std::sync::OnceLock;
+
+use manifest::{Colours, SystemFile};
+use package::Manifest;
+
+use crate::known::Known;
+
+/// Programs that a system manifest may name.
+const PROGRAMS: [&str; 6] = [
+    include_str!("../fixtures/programs/disk.toml"),
+    include_str!("../fixtures/programs/files.toml"),
+    include_str!("../fixtures/programs/left.toml"),
+    include_str!("../fixtures/programs/right.toml"),
+    include_str!("../fixtures/programs/root.toml"),
+    include_str!("../fixtures/programs/serial.toml"),
+];
+
+/// They, read.
+pub fn programs() -> &'static [Manifest] {
+    static READ: OnceLock<Vec<Manifest>> = OnceLock::new();
+    READ.get_or_init(|| {
+        let read = |text: &str| manifest::program("known.toml", text, Some(&Known));
+        PROGRAMS.map(|text| read(text).unwrap_or_else(|errors| panic!("{errors}")).manifest).into()
+    })
+}
+
+/// One trial; a panic is a finding.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut programs: Vec<&Manifest> = programs().iter().collect();
+    let read = manifest::program("manifest.toml", text, Some(&Known));
+    match &read {
+        Ok(program) => {
+            let bytes = program.manifest.encode();
+            assert_eq!(Manifest::decode(&bytes).as_ref(), Ok(&program.manifest));
+            // An installer sees other things than the reader, which does not know what else is there.
+            let _ = install::manifest_findings(&program.manifest);
+            programs.push(&program.manifest);
+        }
+        Err(diagnostics) => assert!(!diagnostics.render(Colours::Never).is_empty()),
+    }
+    let file = SystemFile { file: "system.toml".into(), text: text.into() };
+    // The text is its own base, wherever it asks for one.
+    let base = |_: &str| Some(file.clone());
+    match manifest::system(file.clone(), &base, &programs) {
+        Ok(system) => assert_eq!(package::SystemManifest::decode(&system.encode()).as_ref(), Ok(&system)),
+        Err(diagnostics) => assert!(!diagnostics.render(Colours::Never).is_empty()),
+    }
+}
