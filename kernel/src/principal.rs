@@ -27,12 +27,15 @@ pub fn kept() -> u64 {
 }
 
 /// A text of several links, counted.
-pub struct Text(String);
+pub struct Text {
+    text: String,
+    links: usize,
+}
 
 impl Text {
-    fn new(text: String) -> Arc<Text> {
+    fn new(text: String, links: usize) -> Arc<Text> {
         TEXTS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Text(text))
+        Arc::new(Text { text, links })
     }
 }
 
@@ -60,18 +63,66 @@ impl Principal {
     pub fn text(&self) -> &str {
         match self {
             Principal::Plain(program) => &program.principal,
-            Principal::Compound(text) => &text.0,
+            Principal::Compound(text) => &text.text,
         }
+    }
+
+    fn links(&self) -> Links<'_> {
+        match self {
+            Principal::Plain(program) => Links { text: &program.principal, count: 1 },
+            Principal::Compound(text) => Links { text: &text.text, count: text.links },
+        }
+    }
+
+    /// Whether it may invoke the program, without a role: whether the principal would not be too long.
+    pub fn may_invoke(&self, program: &Program) -> Result<(), TooLong> {
+        self.links().may_be_joined(None, Links { text: &program.principal, count: 1 })
     }
 
     /// That of a program which this one invokes, in the role if one is given.
     pub fn invoking(&self, role: Option<&str>, program: &Program) -> Result<Principal, TooLong> {
-        joined(self.text(), role, &program.principal).map(|text| Principal::Compound(Text::new(text)))
+        self.joined(role, Links { text: &program.principal, count: 1 })
     }
 
     /// That of an endpoint which speaks for this one and is delegated to a SIP with the other.
     pub fn delegating(&self, to: &Principal) -> Result<Principal, TooLong> {
-        joined(self.text(), None, to.text()).map(|text| Principal::Compound(Text::new(text)))
+        self.joined(None, to.links())
+    }
+
+    fn joined(&self, role: Option<&str>, then: Links<'_>) -> Result<Principal, TooLong> {
+        let first = self.links();
+        first.may_be_joined(role, then)?;
+        Ok(Principal::Compound(Text::new(first.joined(role, then), first.count + then.count)))
+    }
+}
+
+/// Text with its number of links.
+#[derive(Clone, Copy)]
+struct Links<'a> {
+    text: &'a str,
+    count: usize,
+}
+
+impl Links<'_> {
+    fn joined_bytes(self, role: Option<&str>, then: Links<'_>) -> usize {
+        self.text.len() + role.map_or(0, |role| role.len() + 1) + JOINT.len() + then.text.len()
+    }
+
+    fn may_be_joined(self, role: Option<&str>, then: Links<'_>) -> Result<(), TooLong> {
+        let fits = self.joined_bytes(role, then) <= PRINCIPAL_BYTES && self.count + then.count <= PRINCIPAL_LINKS;
+        if fits { Ok(()) } else { Err(TooLong) }
+    }
+
+    fn joined(self, role: Option<&str>, then: Links<'_>) -> String {
+        let mut text = String::with_capacity(self.joined_bytes(role, then));
+        text.push_str(self.text);
+        if let Some(role) = role {
+            text.push(IN_ROLE);
+            text.push_str(role);
+        }
+        text.push_str(JOINT);
+        text.push_str(then.text);
+        text
     }
 }
 
@@ -82,32 +133,22 @@ pub fn is_role(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn joined(first: &str, role: Option<&str>, then: &str) -> Result<String, TooLong> {
-    let bytes = first.len() + role.map_or(0, |role| role.len() + 1) + JOINT.len() + then.len();
-    let links = links(first) + links(then);
-    if bytes > PRINCIPAL_BYTES || links > PRINCIPAL_LINKS {
-        return Err(TooLong);
-    }
-    let mut text = String::with_capacity(bytes);
-    text.push_str(first);
-    if let Some(role) = role {
-        text.push(IN_ROLE);
-        text.push_str(role);
-    }
-    text.push_str(JOINT);
-    text.push_str(then);
-    Ok(text)
-}
-
-fn links(text: &str) -> usize {
-    text.matches(JOINT).count() + 1
-}
-
 /// A SIP's principal: almost always its program's, so asking for that takes no lock.
 #[derive(Default)]
 pub struct Own {
     is_compound: AtomicBool,
-    compound: SpinLock<Option<Arc<Text>>>,
+    compound: SpinLock<Compound>,
+}
+
+/// A principal that is more than its program's.
+#[derive(Default)]
+enum Compound {
+    #[default]
+    Not,
+    /// That of the program, invoked without a role by this one, which may do that. The text is made when somebody asks:
+    /// many processes come and go without anybody's asking.
+    InvokedBy(Principal),
+    Made(Arc<Text>),
 }
 
 impl Own {
@@ -119,9 +160,15 @@ impl Own {
 
     #[cold]
     fn look(&self, program: &'static Program) -> Principal {
-        match &*self.compound.lock() {
-            Some(text) => Principal::Compound(text.clone()),
-            None => Principal::Plain(program),
+        let mut compound = self.compound.lock();
+        if let Compound::InvokedBy(invoker) = &*compound {
+            let (first, then) = (invoker.links(), Links { text: &program.principal, count: 1 });
+            let made = Text::new(first.joined(None, then), first.count + then.count);
+            *compound = Compound::Made(made);
+        }
+        match &*compound {
+            Compound::Made(text) => Principal::Compound(text.clone()),
+            Compound::Not | Compound::InvokedBy(_) => Principal::Plain(program),
         }
     }
 
@@ -133,9 +180,15 @@ impl Own {
     /// Makes it what it is until the SIP ends.
     pub fn set(&self, principal: Principal) {
         if let Principal::Compound(text) = principal {
-            *self.compound.lock() = Some(text);
+            *self.compound.lock() = Compound::Made(text);
             self.is_compound.store(true, Ordering::Release);
         }
+    }
+
+    /// Makes it that of its program invoked by this one without a role, which [`Principal::may_invoke`] allows.
+    pub fn set_invoker(&self, invoker: Principal) {
+        *self.compound.lock() = Compound::InvokedBy(invoker);
+        self.is_compound.store(true, Ordering::Release);
     }
 
     /// Makes it the program's again, for the slot's next SIP, and gives its memory back.
@@ -143,7 +196,7 @@ impl Own {
         // Rarely: making and ending a process is to cost no more than this test.
         if self.is_compound() {
             self.is_compound.store(false, Ordering::Release);
-            self.compound.lock().take();
+            *self.compound.lock() = Compound::Not;
         }
     }
 }
@@ -153,34 +206,69 @@ mod tests {
     use super::*;
     use alloc::format;
 
+    fn program(principal: &str) -> &'static Program {
+        let program = crate::test_machine::program(principal);
+        assert_eq!(program.principal, principal);
+        program
+    }
+
+    fn plain(principal: &str) -> Principal {
+        Principal::Plain(program(principal))
+    }
+
     #[test]
     fn links_are_joined_oldest_first_and_the_role_is_the_invokers() {
-        assert_eq!(
-            joined("shell.singularity", None, "cat.singularity").unwrap(),
-            "shell.singularity + cat.singularity"
-        );
-        assert_eq!(joined("login.a", Some("alice"), "shell.a").unwrap(), "login.a@alice + shell.a");
-        assert_eq!(joined("login.a@alice + shell.a", None, "cat.a").unwrap(), "login.a@alice + shell.a + cat.a");
+        let cat = program("cat.singularity");
+        let shell = plain("shell.singularity").invoking(None, cat).unwrap();
+        assert_eq!(shell.text(), "shell.singularity + cat.singularity");
+        let login = plain("login.a").invoking(Some("alice"), program("shell.a")).unwrap();
+        assert_eq!(login.text(), "login.a@alice + shell.a");
+        let cat = login.invoking(None, program("cat.a")).unwrap();
+        assert_eq!(cat.text(), "login.a@alice + shell.a + cat.a");
+        assert_eq!(cat.delegating(&login).unwrap().text(), "login.a@alice + shell.a + cat.a + login.a@alice + shell.a");
     }
 
     #[test]
     fn a_principal_has_at_most_so_many_links() {
-        let mut text = String::from("a.a");
+        let a = program("a.a");
+        let mut longest = Principal::Plain(a);
         for _ in 1..PRINCIPAL_LINKS {
-            text = joined(&text, None, "a.a").unwrap();
+            assert_eq!(longest.may_invoke(a), Ok(()));
+            longest = longest.invoking(None, a).unwrap();
         }
-        assert_eq!(joined(&text, None, "a.a"), Err(TooLong));
-        assert_eq!(joined("b.b", None, &text), Err(TooLong));
+        assert_eq!(longest.text().matches(JOINT).count() + 1, PRINCIPAL_LINKS);
+        assert_eq!(longest.may_invoke(a), Err(TooLong));
+        assert!(longest.invoking(None, a).is_err());
+        assert!(plain("b.b").delegating(&longest).is_err());
     }
 
     #[test]
     fn a_principal_has_at_most_so_many_bytes() {
-        let then = "b.b";
-        let room = PRINCIPAL_BYTES - JOINT.len() - then.len();
-        let fits = format!("a.{}", "a".repeat(room - 2));
-        assert_eq!(joined(&fits, None, then).unwrap().len(), PRINCIPAL_BYTES);
-        assert_eq!(joined(&format!("{fits}a"), None, then), Err(TooLong));
-        assert_eq!(joined(&fits, Some("r"), then), Err(TooLong));
+        let then = program("b.b");
+        let room = PRINCIPAL_BYTES - JOINT.len() - then.principal.len();
+        let fits = plain(&format!("a.{}", "a".repeat(room - 2)));
+        assert_eq!(fits.may_invoke(then), Ok(()));
+        assert_eq!(fits.invoking(None, then).unwrap().text().len(), PRINCIPAL_BYTES);
+        assert!(fits.invoking(Some("r"), then).is_err());
+        let longer = plain(&format!("a.{}", "a".repeat(room - 1)));
+        assert_eq!(longer.may_invoke(then), Err(TooLong));
+        assert!(longer.invoking(None, then).is_err());
+    }
+
+    #[test]
+    fn a_text_is_made_when_somebody_asks_and_kept_until_it_is_cleared() {
+        let (shell, cat) = (program("lazy-shell.a"), program("lazy-cat.a"));
+        let own = Own::default();
+        assert_eq!(own.of(cat).text(), "lazy-cat.a");
+        own.set_invoker(Principal::Plain(shell));
+        assert!(own.is_compound());
+        let Principal::Compound(first) = own.of(cat) else { panic!("the invoker is shed") };
+        assert_eq!(first.text, "lazy-shell.a + lazy-cat.a");
+        assert_eq!(first.links, 2);
+        let Principal::Compound(second) = own.of(cat) else { panic!("the invoker is shed") };
+        assert!(Arc::ptr_eq(&first, &second), "the text was made twice");
+        own.clear();
+        assert_eq!(own.of(cat).text(), "lazy-cat.a");
     }
 
     #[test]

@@ -80,8 +80,12 @@ impl ChildRef {
         }
         let program = self.process.program.get().ok_or(Status::WrongState)?;
         let invoker = parent.principal().ok_or(Status::WrongState)?;
-        let principal = invoker.invoking(role, program).map_err(|TooLong| Status::TooLarge)?;
-        self.process.own_principal.set(principal);
+        let own = &self.process.own_principal;
+        let settled = match role {
+            None => invoker.may_invoke(program).map(|()| own.set_invoker(invoker)),
+            Some(_) => invoker.invoking(role, program).map(|principal| own.set(principal)),
+        };
+        settled.map_err(|TooLong| Status::TooLarge)?;
         life.is_invoked = true;
         Ok(())
     }
@@ -316,6 +320,54 @@ mod tests {
         assert_eq!(child.start(Some(own)), wrong);
         child.process.state.store(ProcessState::Created as u64, Ordering::Release);
         assert_eq!(child.release(own), Ok(()));
+    }
+
+    #[test]
+    fn threads_that_create_at_once_stay_within_the_quota_together() {
+        const QUOTA: u32 = 5;
+        let _alone = alone();
+        let own = parent(QUOTA);
+        for _ in 0..2_000 {
+            let go = AtomicBool::new(false);
+            let create_some = || {
+                while !go.load(Ordering::Acquire) {}
+                (0..QUOTA).filter_map(|_| create(kid_once(), Some(own)).ok()).collect::<alloc::vec::Vec<_>>()
+            };
+            let children = std::thread::scope(|scope| {
+                let threads = [scope.spawn(create_some), scope.spawn(create_some)];
+                go.store(true, Ordering::Release);
+                threads.map(|thread| thread.join().expect("no child can be made")).concat()
+            });
+            assert_eq!(children.len() as u32, QUOTA);
+            for (number, child) in children.into_iter().enumerate() {
+                // Whether it has ended before its handle is given up makes no difference.
+                if number % 2 == 0 {
+                    assert_eq!(child.stop(own, StopReason::Requested), Ok(()));
+                }
+                assert_eq!(child.release(own), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_created_is_not_counted_and_handles_are() {
+        let _alone = alone();
+        let own = parent(500);
+        let refused = Manifest::plain("script", "test", Category::Console, Code::Script { text: String::new() });
+        let refused = crate::test_machine::unloaded(refused);
+        for _ in 0..600 {
+            assert!(create(refused, Some(own)).is_err());
+        }
+        let handles = own.handle_quota();
+        let children: alloc::vec::Vec<_> = (0..handles).map(|_| made(kid_once(), own)).collect();
+        assert!(matches!(
+            create(kid_once(), Some(own)),
+            Err(crate::process::CreateError::Status(Status::QuotaExceeded))
+        ));
+        for child in children {
+            assert_eq!(child.release(own), Ok(()));
+        }
+        assert_eq!(made(kid_once(), own).release(own), Ok(()));
     }
 
     /// The same program each time: what tests make is never freed.

@@ -216,13 +216,15 @@ pub(super) fn release(parent: ProcessRef, child: ProcessRef, mut life: SpinGuard
     life.held = false;
     life.parent = None;
     let (state, id) = (child.state(), child.id.load(Ordering::Relaxed));
+    let parent_id = parent.id.load(Ordering::Relaxed);
     if state != ProcessState::Ended {
-        life.released_by = Some((parent, parent.id.load(Ordering::Relaxed)));
-        parent.released_children.fetch_add(1, Ordering::Relaxed);
+        life.released_by = Some((parent, parent_id));
     }
-    drop(life);
+    // Before the lock is free: from then on the slot may be the child of another.
     parent.children.lock().remove(child.index());
+    drop(life);
     if state == ProcessState::Ended {
+        parent.refund_child(parent_id);
         PROCESSES.release(child);
     } else if state == ProcessState::Created {
         end_if(child, id, Epitaph::new(EpitaphKind::NotStarted, "given up before it was started"));

@@ -90,8 +90,8 @@ pub struct Process {
     /// Its paged memory.
     pub pages: SpinLock<Pages>,
     children: SpinLock<List<OfParent>>,
-    /// Children whose handles it gave up while they ran, and that still run.
-    released_children: AtomicU32,
+    /// Children whose handles it has, and those that it gave up and that still run.
+    charged_children: AtomicU32,
     open_devices: AtomicU32,
 }
 
@@ -220,12 +220,19 @@ impl Slot<Process> {
 
 /// Creates a SIP of a program, for a parent (none: the first).
 pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
-    if let Some(parent) = parent {
-        parent.may_have_another_child().map_err(CreateError::Status)?;
-        parent.may_grow().map_err(CreateError::Status)?;
+    let Some(parent) = parent else { return make(program, None) };
+    // Before anything is made, so that threads that create at the same time are counted one by one.
+    parent.charge_child().map_err(CreateError::Status)?;
+    let made = make(program, Some(parent));
+    if made.is_err() {
+        parent.refund_child(parent.id.load(Ordering::Relaxed));
     }
+    made
+}
+
+fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
     let loaded = program.load().map_err(CreateError::Refused)?;
-    let inherited = parent.map(|parent| inherited(parent, program)).transpose()?.flatten();
+    let invoker = parent.map(|parent| invoker(parent, program)).transpose()?.flatten();
     let process = PROCESSES.allocate().ok_or(CreateError::Status(Status::Exhausted))?;
     let child = ChildRef::new(process, process.generation());
     let manifest = &program.manifest;
@@ -233,8 +240,8 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<C
     process.place_below(parent);
     process.reclaimed.store(false, Ordering::Relaxed);
     process.own_principal.clear();
-    if let Some(principal) = inherited {
-        process.own_principal.set(principal);
+    if let Some(invoker) = invoker {
+        process.own_principal.set_invoker(invoker);
     }
     process.program.set(Some(program));
     process.loaded.set(Some(loaded));
@@ -242,15 +249,17 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<C
     process.dying.store(false, Ordering::SeqCst);
     process.live_threads.store(0, Ordering::Relaxed);
     process.created_channels.store(0, Ordering::Relaxed);
-    process.released_children.store(0, Ordering::Relaxed);
+    process.charged_children.store(0, Ordering::Relaxed);
     process.block_bytes.store(0, Ordering::Relaxed);
     for counter in [&process.sent, &process.received, &process.past_cycles, &process.started_ns] {
         counter.store(0, Ordering::Relaxed);
     }
     process.trace.clear();
+    let parent_id = parent.map_or(0, |parent| parent.id.load(Ordering::Relaxed));
+    process.trace.add(TraceKind::Created, parent_id, 0);
     {
         let mut life = process.life.lock();
-        life.parent = parent.map(|parent| (parent, parent.id.load(Ordering::Relaxed)));
+        life.parent = parent.map(|parent| (parent, parent_id));
         life.released_by = None;
         life.held = parent.is_some();
         life.is_invoked = false;
@@ -261,12 +270,13 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<C
         life.slots.resize(manifest.endpoints.len(), None);
         life.devices.clear();
         life.devices.resize(manifest.devices.len(), None);
+        if let Some(parent) = parent {
+            // Before anybody can give the child up, who would take it out.
+            parent.children.lock().insert(process.index());
+        }
     }
     CREATED.fetch_add(1, Ordering::Relaxed);
-    let parent_id = process.parent_id();
-    process.trace.add(TraceKind::Created, parent_id, 0);
     if let Some(parent) = parent {
-        parent.children.lock().insert(process.index());
         parent.trace.add(TraceKind::ChildCreated, process.id.load(Ordering::Relaxed), 0);
     }
     Ok(child)
@@ -280,15 +290,15 @@ pub enum CreateError {
     Refused(String),
 }
 
-/// The principal of a child that its parent says nothing more of. One who was invoked cannot shed the names of its
+/// Whom a child's principal names although its parent says nothing. One who was invoked cannot shed the names of its
 /// invokers by starting others, or itself, without them.
-fn inherited(parent: ProcessRef, program: &'static Program) -> Result<Option<Principal>, CreateError> {
+fn invoker(parent: ProcessRef, program: &'static Program) -> Result<Option<Principal>, CreateError> {
     if !parent.own_principal.is_compound() {
         return Ok(None);
     }
     let Some(invoker) = parent.principal() else { return Ok(None) };
-    match invoker.invoking(None, program) {
-        Ok(principal) => Ok(Some(principal)),
+    match invoker.may_invoke(program) {
+        Ok(()) => Ok(Some(invoker)),
         Err(TooLong) => Err(CreateError::Refused(String::from(
             "too many programs have invoked each other; start it from one that fewer have",
         ))),

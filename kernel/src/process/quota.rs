@@ -39,10 +39,16 @@ impl Slot<Process> {
         self.quota().handles as usize
     }
 
-    /// Whether it may have one more child. Those that it gave up count as long as they run.
-    pub(super) fn may_have_another_child(&self) -> Result<(), Status> {
-        let children = self.children.lock().count() + self.released_children.load(Ordering::Relaxed);
-        if children < self.quota().children { Ok(()) } else { Err(self.quota_exceeded(QUOTA_CHILDREN)) }
+    /// Counts a child that it creates. Those that it gave up count as long as they run.
+    pub(super) fn charge_child(&self) -> Result<(), Status> {
+        self.may_grow()?;
+        self.may_have_another_handle()?;
+        let allowed = self.quota().children;
+        let more = |count: u32| (count < allowed).then_some(count + 1);
+        match self.charged_children.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.quota_exceeded(QUOTA_CHILDREN)),
+        }
     }
 
     /// Whether it may have one more handle.
@@ -109,12 +115,13 @@ impl Slot<Process> {
         }
     }
 
-    /// A child that the SIP with this id gave up has ended; nothing to do if the slot is another's.
+    /// A child of the SIP with this id is no longer its: it has ended, and its handle was given up; nothing to do if the
+    /// slot is another's.
     pub(super) fn refund_child(&self, id: u64) {
         if self.id.load(Ordering::Relaxed) == id {
             let less = |count: u32| count.checked_sub(1);
             // As in `refund_channel`.
-            let _ = self.released_children.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            let _ = self.charged_children.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
     }
 
