@@ -257,6 +257,9 @@ pub struct TestArguments {
     pub filter: Option<String>,
 }
 
+/// How often disk and web are measured if nothing is said.
+pub const ROUNDS: u16 = 3;
+
 /// `sing bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
@@ -273,14 +276,17 @@ pub struct BenchArguments {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// How often disk and web are measured; medians are shown
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
-    /// Measure the web server of this system: a file, or the name of one in systems/
+    /// The system whose web server is measured, or that is installed into: a file, or the name of one in systems/
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
     /// Measure the web server over this TAP interface of the host, with a network stack of the system's own
     #[arg(long, value_name = "NAME")]
     pub tap: Option<String>,
+    /// Tell, too, by which functions the web server's processor time is used, as `perf` of the host sees it
+    #[arg(long)]
+    pub functions: bool,
     /// Measure of disk or web only what has this in its name
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
@@ -370,6 +376,9 @@ pub struct PackageArguments {
     /// Sign it with this key of yours and its certificates [default: the development key]
     #[arg(long, value_name = "NAME")]
     pub key: Option<String>,
+    /// Accept a test program that declares `unsafe-for-tests`
+    #[arg(long)]
+    pub allow_unsafe_tests: bool,
     /// Write it here [default: PROGRAM.package]
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -480,7 +489,7 @@ pub enum KeyCommand {
     },
     /// Trust a key from now on, in all systems that you build
     Trust {
-        /// A file with the key, the key itself, or the name of one of yours
+        /// The name of a key of yours, a key, or a file with one; never a secret half
         #[arg(value_name = "FILE")]
         file: String,
         /// For whose programs: a publisher, `name-*`, or `*`
@@ -512,7 +521,7 @@ pub enum KeyCommand {
 /// `sing key certify`.
 #[derive(Debug, Args)]
 pub struct CertifyArguments {
-    /// The key to certify: a file with it, the key itself, or the name of one of yours
+    /// The key to certify: the name of one of yours, a key, or a file with one; never a secret half
     #[arg(value_name = "KEY")]
     pub key: String,
     /// The key of yours that says so

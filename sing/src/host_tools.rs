@@ -82,6 +82,9 @@ impl Tool {
     /// What looks at captured packets.
     pub const TSHARK: Tool =
         Tool { program: "tshark", apt: "tshark", dnf: "wireshark-cli", pacman: "wireshark-cli", apk: "tshark" };
+    /// What gives addresses and tells of names in a network.
+    pub const DNSMASQ: Tool =
+        Tool { program: "dnsmasq", apt: "dnsmasq-base", dnf: "dnsmasq", pacman: "dnsmasq", apk: "dnsmasq" };
     /// Linux's own tool for networks.
     pub const IP: Tool = Tool { program: "ip", apt: "iproute2", dnf: "iproute", pacman: "iproute2", apk: "iproute2" };
     /// Linux's own tool for partition tables.

@@ -32,7 +32,7 @@ const NEEDS_DOSFSTOOLS: &str = "dosfstools";
 /// Likewise those that need its tool for partition tables.
 const NEEDS_SFDISK: &str = "sfdisk";
 /// Likewise those that need clients of web servers, or a server to try our own client with.
-const CLIENTS: [(&str, Tool); 7] = [
+const CLIENTS: [(&str, Tool); 8] = [
     ("curl", Tool::CURL),
     ("wget", Tool::WGET),
     ("wrk", Tool::WRK),
@@ -40,6 +40,7 @@ const CLIENTS: [(&str, Tool); 7] = [
     ("python_requests", Tool::REQUESTS),
     ("chromium", Tool::CHROMIUM),
     ("tshark", Tool::TSHARK),
+    ("dnsmasq", Tool::DNSMASQ),
 ];
 /// Likewise those that make network namespaces.
 const NEEDS_NETNS: &str = "netns";
@@ -91,7 +92,7 @@ impl Selection<'_> {
 /// `sing test`. Returns 1 when a test failed.
 ///
 /// # Errors
-/// A tier cannot be started at all.
+/// No test is of the name that was given.
 pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let filter = arguments.filter.as_deref();
     let (tier, name) = filter.map_or((None, None), tier_and_name);
@@ -116,7 +117,20 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
         total += run_tier(FUZZING, fuzz::fuzz(repository, selection.name, selection.long));
     }
     println!("{total}");
+    refuse_unknown_name(&selection, &total)?;
     Ok(u8::from(total.failed > 0))
+}
+
+/// Whoever misspells a name is not told that all is well.
+fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()> {
+    let Some(name) = selection.name.filter(|_| total.is_of_no_test()) else { return Ok(()) };
+    let (what, remedy) = match selection.tier {
+        Some(FUZZING) => {
+            ("fuzz target", format!("give a part of one of: {}", fuzz::targets().collect::<Vec<_>>().join(", ")))
+        }
+        _ => ("test that can run here", format!("check the spelling, or name a tier: {}", TIERS.join(", "))),
+    };
+    Err(Failure::new(format!("no {what} has `{name}` in its name")).remedy(remedy))
 }
 
 /// What a filter asks for: `TIER`, `TIER:NAME`, or what is in the names of tests.
@@ -141,7 +155,7 @@ fn run_tier(name: &str, outcome: Outcome<Counts>) -> Counts {
 
 fn skipped(what: &str, why: &str) -> Counts {
     println!("skipped {what}: {why}");
-    Counts { skipped: 1, ..Counts::default() }
+    Counts { skipped: 1, groups: 1, ..Counts::default() }
 }
 
 fn unit_tests(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
@@ -430,12 +444,13 @@ pub struct MachineOutput {
     pub problem: Option<String>,
 }
 
-/// Runs a machine to its end, or ends it when it takes longer than `limit`.
+/// Runs a machine, or whatever else is measured or tested, to its end, or ends it when it takes longer than `limit`.
 ///
 /// # Errors
 /// It cannot be started.
 pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutput> {
-    let cannot_start = |error: std::io::Error| Failure::new(format!("the hosted machine cannot be started: {error}"));
+    let program = PathBuf::from(command.get_program());
+    let cannot_start = |error: std::io::Error| Failure::file("start", &program, &error);
     // The debug output, on which a suite without a console prints, and standard output are one stream.
     let (output, input) = std::io::pipe().map_err(cannot_start)?;
     let errors = input.try_clone().map_err(cannot_start)?;
@@ -461,7 +476,7 @@ pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutp
         }
     };
     let status = child.wait().map_err(cannot_start)?;
-    let problem = (!status.success()).then(|| format!("the machine ended with {status}"));
+    let problem = (!status.success()).then(|| format!("{} ended with {status}", program.display()));
     Ok(MachineOutput { text: String::from_utf8_lossy(&bytes).into_owned(), problem })
 }
 
@@ -472,7 +487,7 @@ fn last_lines(text: &str, count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::tier_and_name;
+    use super::*;
 
     #[test]
     fn a_filter_is_a_tier_or_a_name_or_both() {
@@ -485,5 +500,31 @@ mod tests {
         ] {
             assert_eq!(tier_and_name(filter), (tier, name), "{filter}");
         }
+    }
+
+    #[test]
+    fn a_name_that_no_test_has_is_no_success() {
+        let none = Counts { skipped: 2, groups: 2, ..Counts::default() };
+        let selection = |tier, name| Selection { tier, name, long: false };
+        let refused = refuse_unknown_name(&selection(None, Some("certificats")), &none).expect_err("it has none");
+        assert!(refused.to_string().contains("no test that can run here has `certificats` in its name"), "{refused}");
+        assert_ne!(refused.status(), 0);
+        let refused = refuse_unknown_name(&selection(Some(FUZZING), Some("pakage")), &none).expect_err("it has none");
+        let text = refused.to_string();
+        assert!(text.contains("no fuzz target has `pakage`") && text.contains("package, "), "{text}");
+        // All of a tier, and tests that there are.
+        assert_eq!(refuse_unknown_name(&selection(Some(FUZZING), None), &none), Ok(()));
+        for found in [Counts { passed: 1, ..none }, Counts { skipped: 3, ..none }] {
+            assert_eq!(refuse_unknown_name(&selection(None, Some("certificates")), &found), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_named() {
+        let failure =
+            run_machine(Command::new("/no/such/fuzzer"), Duration::from_secs(5)).err().expect("there is none");
+        assert!(failure.to_string().starts_with("cannot start /no/such/fuzzer: "), "{failure}");
+        let output = run_machine(Command::new("false"), Duration::from_secs(60)).expect("it can be started");
+        assert!(output.problem.is_some_and(|problem| problem.starts_with("false ended with ")));
     }
 }

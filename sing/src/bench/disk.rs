@@ -95,6 +95,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         return Err(Failure::new("the disk is measured on the hosted machine, beside Linux with the same image")
             .remedy("leave --machine out"));
     }
+    let tasks = tasks_named(arguments.only.as_deref().unwrap_or(""))?;
     let image = image::path(repository)?;
     let manifest = repository.system_manifest("bench-disk".as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
@@ -104,8 +105,6 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let linux = Linux::new(program.clone(), &image, repository.output("bench-disk.mount"))?;
     let mut measured = Measured::default();
     read_once(&image)?;
-    let only = arguments.only.as_deref().unwrap_or("");
-    let tasks: Vec<Task> = tasks().into_iter().filter(|task| task.label().contains(only)).collect();
     for round in 1..=arguments.rounds {
         for task in &tasks {
             eprintln!("sing: round {round} of {}: {}", arguments.rounds, task.label());
@@ -139,6 +138,20 @@ fn read_once(image: &Path) -> Outcome<()> {
 
 fn task(name: &'static str, path: &'static str) -> Task {
     Task { name, path, block_bytes: 64 * KIB, size_mib: WRITTEN_MIB, count: 1, rounds: 1 }
+}
+
+/// The tasks that have `part` in their names.
+///
+/// # Errors
+/// There is none.
+fn tasks_named(part: &str) -> Outcome<Vec<Task>> {
+    let (named, others): (Vec<Task>, Vec<Task>) = tasks().into_iter().partition(|task| task.label().contains(part));
+    if named.is_empty() {
+        let labels: Vec<String> = others.iter().map(Task::label).collect();
+        return Err(Failure::new(format!("no measurement of the disk has `{part}` in its name"))
+            .remedy(format!("give a part of one of: {}", labels.join(", "))));
+    }
+    Ok(named)
 }
 
 fn tasks() -> Vec<Task> {
@@ -232,6 +245,14 @@ mod tests {
         assert_eq!(samples["read 4096 cold"], [9]);
         assert_eq!(samples["read 4096 warm"], [3, 5]);
         assert_eq!(median(&samples, "read 4096 warm"), Some(5));
+    }
+
+    #[test]
+    fn a_name_that_no_task_has_measures_nothing() {
+        let refused = tasks_named("raed").expect_err("there is none").to_string();
+        assert!(refused.contains("`raed`") && refused.contains("read 4 KiB, "), "{refused}");
+        assert!(tasks_named("read").is_ok_and(|named| !named.is_empty() && named.len() < tasks().len()));
+        assert!(tasks_named("").is_ok_and(|named| named.len() == tasks().len()));
     }
 
     #[test]

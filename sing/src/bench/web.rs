@@ -9,6 +9,7 @@
 
 mod client;
 mod files;
+mod functions;
 mod guest;
 mod here;
 mod nginx;
@@ -75,6 +76,8 @@ pub struct Measured {
     pub here: Vec<Turn>,
     /// nginx's.
     pub linux: Vec<Turn>,
+    /// Where this system's processor time went by function, in a turn that does not count; empty if nobody asked.
+    pub functions: Vec<Part>,
 }
 
 /// `sing bench web`. Returns 1 when something could not be measured; a missed target is no failure, but is shown.
@@ -85,6 +88,9 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     if !client::is_here() {
         return Err(Failure::new("this host has no wrk, the client").remedy("`apt-get install wrk`"));
     }
+    if arguments.functions && arguments.machine != MachineName::Hosted {
+        return Err(Failure::new("functions can be told apart on the hosted machine alone"));
+    }
     let folder = repository.output("bench/web");
     let served = folder.join("files");
     files::write(&served)?;
@@ -94,7 +100,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     for mix in Mix::ALL.into_iter().filter(|mix| mix.name().contains(only)) {
         let script = folder.join(format!("{mix:?}.lua"));
         client::write_script(&script, &files::requests(mix))?;
-        measured.push((Measured { mix, here: Vec::new(), linux: Vec::new() }, script));
+        measured.push((Measured { mix, here: Vec::new(), linux: Vec::new(), functions: Vec::new() }, script));
     }
     let address = match &arguments.tap {
         Some(_) => SocketAddr::from((tap::MACHINE, GUEST_PORT)),
@@ -117,6 +123,13 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
             }
         }
     }
+    if arguments.functions {
+        for (one, script) in &mut measured {
+            let watch = functions::Watch::start(&here.1.processes(), SECONDS, &folder)?;
+            client::ask(CLIENTS_PROCESSOR, script, &url(here.0), SECONDS)?;
+            one.functions = watch.parts()?;
+        }
+    }
     let measured: Vec<Measured> = measured.into_iter().map(|(one, _)| one).collect();
     let wanted = if arguments.machine == MachineName::Hosted { report::WANTED_HOSTED } else { report::WANTED_BARE };
     print!("{}", report::table(&measured, wanted));
@@ -133,6 +146,11 @@ trait Server {
 
     /// How its processor time so far is split, as far as that is known.
     fn parts(&self) -> Vec<Part>;
+
+    /// Processes of the host whose functions can be told apart; none where that says nothing.
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
 }
 
 /// An address, and who serves there.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 
-use super::processes::processor_seconds;
+use super::processes::{family_of, processor_seconds};
 use super::{Part, Server};
 
 /// The first start may build the system.
@@ -94,6 +94,10 @@ impl Server for Here {
     fn parts(&self) -> Vec<Part> {
         std::thread::sleep(STALE);
         self.page("/status/status.json").map_or_else(|_| Vec::new(), |page| programs(&page))
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        family_of(self.machine.id())
     }
 }
 

@@ -15,14 +15,23 @@ struct Process {
 /// Seconds of processor time that a process and all its descendants have used: those that are alive, and those whose
 /// end their parent has heard of.
 pub fn processor_seconds(root: u32) -> f64 {
-    let all = processes(Path::new("/proc"));
-    let mut family = vec![root];
-    let mut ticks = 0;
-    while let Some(number) = family.pop() {
-        ticks += all.iter().find(|process| process.number == number).map_or(0, |process| process.ticks);
-        family.extend(all.iter().filter(|process| process.parent == number).map(|process| process.number));
+    family(root).iter().map(|process| process.ticks).sum::<u64>() as f64 / TICKS_PER_S
+}
+
+/// The numbers of a process and of all its descendants that are alive.
+pub fn family_of(root: u32) -> Vec<u32> {
+    family(root).iter().map(|process| process.number).collect()
+}
+
+fn family(root: u32) -> Vec<Process> {
+    let mut others = processes(Path::new("/proc"));
+    let mut family: Vec<Process> = others.extract_if(.., |process| process.number == root).collect();
+    let mut next = 0;
+    while let Some(number) = family.get(next).map(|process| process.number) {
+        family.extend(others.extract_if(.., |process| process.parent == number));
+        next += 1;
     }
-    ticks as f64 / TICKS_PER_S
+    family
 }
 
 fn processes(folder: &Path) -> Vec<Process> {
@@ -60,5 +69,6 @@ mod tests {
     fn the_time_of_this_process_is_known() {
         assert!(processor_seconds(std::process::id()) >= 0.0);
         assert_eq!(processor_seconds(0x7fff_ffff), 0.0);
+        assert!(family_of(std::process::id()).contains(&std::process::id()));
     }
 }

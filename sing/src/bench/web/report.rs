@@ -66,6 +66,9 @@ pub fn table(measured: &[Measured], wanted: f64) -> String {
     for one in measured {
         shares(&mut text, one);
     }
+    for one in measured.iter().filter(|one| !one.functions.is_empty()) {
+        let _ = writeln!(text, "by function, {}: {}", one.mix.name(), in_words(&in_a_hundred(one.functions.clone())));
+    }
     text
 }
 
@@ -92,26 +95,33 @@ fn missed(one: &Measured, wanted: f64) -> Vec<String> {
 fn shares(text: &mut String, one: &Measured) {
     for turns in [&one.here, &one.linux] {
         let parts = split(turns);
-        if parts.is_empty() {
-            continue;
+        if !parts.is_empty() {
+            let _ = writeln!(text, "processor time, {}: {}", one.mix.name(), in_words(&parts));
         }
-        let shown = parts.iter().filter(|(_, share)| *share >= LEAST_SHARE);
-        let mut words: Vec<String> = shown.map(|(name, share)| format!("{name} {share:.1} %")).collect();
-        let others: f64 = parts.iter().filter(|(_, share)| *share < LEAST_SHARE).map(|(_, share)| share).sum();
-        if others >= LEAST_SHARE {
-            words.push(format!("others {others:.1} %"));
-        }
-        let _ = writeln!(text, "processor time, {}: {}", one.mix.name(), words.join(", "));
     }
+}
+
+fn in_words(shares: &[(String, f64)]) -> String {
+    let shown = shares.iter().filter(|(_, share)| *share >= LEAST_SHARE);
+    let mut words: Vec<String> = shown.map(|(name, share)| format!("{name} {share:.1} %")).collect();
+    let others: f64 = shares.iter().filter(|(_, share)| *share < LEAST_SHARE).map(|(_, share)| share).sum();
+    if others >= LEAST_SHARE {
+        words.push(format!("others {others:.1} %"));
+    }
+    words.join(", ")
 }
 
 /// The shares of all parts in a hundred, over all turns, the greatest first.
 fn split(turns: &[Turn]) -> Vec<(String, f64)> {
+    in_a_hundred(turns.iter().flat_map(|turn| turn.parts.iter().cloned()))
+}
+
+fn in_a_hundred(used: impl IntoIterator<Item = Part>) -> Vec<(String, f64)> {
     let mut parts: Vec<(String, f64)> = Vec::new();
-    for Part { name, used } in turns.iter().flat_map(|turn| &turn.parts) {
-        match parts.iter_mut().find(|(other, _)| other == name) {
+    for Part { name, used } in used {
+        match parts.iter_mut().find(|(other, _)| *other == name) {
             Some((_, sum)) => *sum += used,
-            None => parts.push((name.clone(), *used)),
+            None => parts.push((name, used)),
         }
     }
     let all: f64 = parts.iter().map(|(_, used)| used).sum();
@@ -125,9 +135,11 @@ fn split(turns: &[Turn]) -> Vec<(String, f64)> {
 
 /// The figures for programs.
 pub fn json_list(measured: &[Measured]) -> String {
+    let by_name = |shares: Vec<(String, f64)>| -> serde_json::Map<String, serde_json::Value> {
+        shares.into_iter().map(|(name, share)| (name, json!(share / 100.0))).collect()
+    };
     let side = |turns: &[Turn]| {
-        let parts: serde_json::Map<String, serde_json::Value> =
-            split(turns).into_iter().map(|(name, share)| (name, json!(share / 100.0))).collect();
+        let parts = by_name(split(turns));
         json!({
             "requests_per_s": median(turns, |turn| turn.seen.requests_per_s),
             "requests_per_processor_s": median(turns, Turn::for_each_processor),
@@ -147,6 +159,7 @@ pub fn json_list(measured: &[Measured]) -> String {
                 "mix": one.mix.name(),
                 "here": side(&one.here),
                 "nginx": side(&one.linux),
+                "function_shares": by_name(in_a_hundred(one.functions.clone())),
                 "ratio_of_requests": ratio(one, &FIGURES[0]),
                 "ratio_of_requests_per_processor_s": ratio(one, &FIGURES[FOR_EACH_PROCESSOR]),
                 "ratio_of_mean_time": ratio(one, &FIGURES[MEAN]),
@@ -186,14 +199,16 @@ mod tests {
     fn requests_count_for_the_processor_time_they_took() {
         let here = vec![turn(1_000.0, 0.5), turn(1_100.0, 0.5), turn(900.0, 0.5)];
         let linux = vec![turn(3_000.0, 1.0), turn(3_300.0, 1.0), turn(2_700.0, 1.0)];
-        let text = table(&[Measured { mix: Mix::Small, here, linux }], WANTED_HOSTED);
+        let text = table(&[Measured { mix: Mix::Small, here, linux, functions: Vec::new() }], WANTED_HOSTED);
         assert!(text.contains("0.67") && text.contains("missed: requests for each"), "{text}");
     }
 
     #[test]
     fn what_was_not_measured_is_a_dash() {
-        let text =
-            table(&[Measured { mix: Mix::Large, here: vec![turn(10.0, 1.0)], linux: Vec::new() }], WANTED_HOSTED);
+        let functions = vec![Part { name: "copying".into(), used: 7.0 }];
+        let one = Measured { mix: Mix::Large, here: vec![turn(10.0, 1.0)], linux: Vec::new(), functions };
+        let text = table(&[one], WANTED_HOSTED);
+        assert!(text.contains("copying 100.0 %"), "{text}");
         assert!(text.contains(" - ") && !text.contains("missed"), "{text}");
     }
 

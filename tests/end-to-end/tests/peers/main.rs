@@ -6,4 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod netns_curl_python_tshark_e2fsprogs;
+mod netns_dnsmasq_curl_python_e2fsprogs;
+mod netns_python_rules;
 mod network;

@@ -15,6 +15,14 @@ use tempfile::TempDir;
 pub const MACHINE: &str = "192.168.77.2";
 /// Linux's.
 pub const PEER: &str = "192.168.77.1";
+/// Linux's of IPv6, where it gives addresses, and the prefix of those.
+pub const PEER_IPV6: &str = "fd77::1";
+pub const PREFIX: &str = "fd77::";
+/// What the addresses of IPv4 begin with that it gives.
+pub const LEASES: &str = "192.168.77";
+/// Linux's name there, and the domain of which nobody else is asked.
+pub const NAME: &str = "peer.test";
+const DOMAIN: &str = "test";
 /// What anything of Linux's side may take.
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -112,13 +120,34 @@ impl Network {
 
     /// The command that starts a machine, as a command in the machine's namespace, with its interface and address.
     pub fn of_machine(&self, machine: &Command) -> Command {
+        self.with_parameters(machine, &[&format!("address={MACHINE}/24"), &format!("gateway={PEER}"), "dhcp=false"])
+    }
+
+    /// Likewise, with what addresses and servers the network tells of.
+    pub fn of_guest(&self, machine: &Command) -> Command {
+        self.with_parameters(machine, &["dhcp=true"])
+    }
+
+    fn with_parameters(&self, machine: &Command, parameters: &[&str]) -> Command {
         let mut command = inside(&self.machine, machine.get_program());
         command.args(machine.get_args()).args(["--tap", "t0:plain"]);
-        let address = format!("address={MACHINE}/24");
-        for parameter in [address.as_str(), &format!("gateway={PEER}"), "dhcp=false"] {
-            command.args(["--parameter", parameter]);
-        }
+        command.args(parameters.iter().flat_map(|parameter| ["--parameter", parameter]));
         command
+    }
+
+    /// Lets Linux's end give addresses of both kinds and tell of names, through dnsmasq.
+    #[track_caller]
+    pub fn gives_addresses(&self) -> Server {
+        ip(&format!("-n {} address add {PEER_IPV6}/64 dev p0 nodad", self.peer));
+        let mut command = inside(&self.peer, "dnsmasq");
+        command.args(["--keep-in-foreground", "--conf-file=/dev/null", "--no-hosts", "--no-resolv", "--user=root"]);
+        command.args(["--pid-file=", "--leasefile-ro", "--interface=p0", "--bind-interfaces", "--except-interface=lo"]);
+        command.args([&format!("--dhcp-range={LEASES}.50,{LEASES}.59,2m"), &format!("--dhcp-option=3,{PEER}")]);
+        command.args([&format!("--dhcp-option=6,{PEER}"), "--dhcp-authoritative", "--no-ping", "--enable-ra"]);
+        command.args([&format!("--dhcp-range={PREFIX},ra-only"), &format!("--host-record={NAME},{PEER},{PEER_IPV6}")]);
+        command.arg(format!("--local=/{DOMAIN}/"));
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Server { child: started.expect("dnsmasq starts"), said: String::new() }
     }
 
     /// Tells the wire what to do to packets from now on, and counts anew.

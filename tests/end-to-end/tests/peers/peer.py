@@ -184,7 +184,10 @@ def serve(address, port, count, seed):
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer((address, int(port)), Handler)
+    class Server(http.server.ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
+    server = Server((address, int(port)), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(hashlib.sha256(data).hexdigest(), flush=True)
     sys.stdin.read()

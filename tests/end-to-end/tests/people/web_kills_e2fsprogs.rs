@@ -75,8 +75,9 @@ const WANTED: Duration = Duration::from_millis(50);
 const MOST: Duration = Duration::from_secs(2);
 /// Half of all times at most.
 const MEDIAN: Duration = Duration::from_millis(250);
-/// How long closed channels and what was kept for the next request may take to be given back.
-const SETTLED: Duration = Duration::from_secs(20);
+/// How long until nobody has more than before: a connection that was being made when a part was killed is given up
+/// after 15 s, and one whose end was lost with the part a little later.
+const SETTLED: Duration = Duration::from_secs(40);
 
 const SMALL_FILES: usize = 64;
 const SMALL_BYTES: usize = 2000;
@@ -341,7 +342,7 @@ fn in_a_namespace(test: &str) {
     command.args(["--ignored", "--exact", "--nocapture"]).arg(format!("web_kills_e2fsprogs::{test}"));
     let run = finish(command, test, Duration::from_secs(900));
     println!("{run}");
-    assert!(run.status == Some(0) && run.text().contains("1 passed"), "{run}");
+    assert!(run.status == Some(0) && run.text().contains("1 passed"), "{}\n{run}", run.errors);
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! A machine that has nothing set: a network of Linux's gives it addresses of both kinds, routes and names.
+
+use std::fs;
+use std::net::Ipv6Addr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use end_to_end::{Format, Image, Live, Machine, built_system};
+
+use crate::network::{LEASES, MACHINE, NAME, Network, PEER, PEER_IPV6, PREFIX};
+
+/// How long it may take until all addresses are there: routers are asked and addresses tried for some seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PORT: u16 = 8000;
+const CONTENT: &str = "a file of the machine's\n";
+
+/// What `ipconfig` says once there is an address of each kind that the network gave; and the one of IPv6.
+#[track_caller]
+fn configured(live: &mut Live) -> (String, Ipv6Addr) {
+    let begin = Instant::now();
+    loop {
+        let text = live.ask("ipconfig");
+        let given = text.split_whitespace().filter_map(|word| word.split_once('/')).find_map(|(address, _)| {
+            let address: Ipv6Addr = address.parse().ok()?;
+            address.to_string().starts_with(PREFIX).then_some(address)
+        });
+        match given {
+            Some(address) if text.contains(&format!("{LEASES}.5")) => return (text, address),
+            _ => assert!(begin.elapsed() < PATIENCE, "not all addresses are there:\n{text}\n{}", live.errors()),
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn addresses_routes_and_names_come_from_the_network() {
+    let system = built_system("peers-check");
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    fs::write(folder.path().join("file"), CONTENT).expect("a file can be written");
+    let disk = Image::of(folder.path(), Format { mebibytes: 16, block_bytes: 4096, ..Format::default() });
+    let network = Network::new("given");
+    let _giver = network.gives_addresses();
+    let machine = Machine::new().system(system).disk(disk.path());
+    let mut command = network.of_guest(&machine.command(None));
+    command.args(["--parameter", "web-port=80"]);
+    let mut live = Live::start(command);
+    let (shown, address) = configured(&mut live);
+    assert!(!shown.contains(MACHINE) && shown.contains(PEER), "addresses, and the name server:\n{shown}");
+    let routes = live.ask("route");
+    assert!(routes.contains(PEER), "the way to everywhere:\n{routes}");
+
+    for host in [PEER, PEER_IPV6, NAME, &format!("{NAME} --ipv6")] {
+        let told = live.ask(&format!("ping {host} --count 2"));
+        assert!(told.contains("0 % lost") || told.contains("2 received"), "{host}: {told}\n{}", live.errors());
+    }
+    assert_eq!(live.ask(&format!("dns {NAME} --ipv4")), format!("{PEER}\n"));
+    assert_eq!(live.ask(&format!("dns {NAME} --ipv6")), format!("{PEER_IPV6}\n"));
+    assert_eq!(live.ask("dns nobody.test; echo $?"), "1\n", "{}", live.errors());
+
+    for (at, host) in [(PEER, NAME.to_string()), (PEER_IPV6, format!("[{PEER_IPV6}]"))] {
+        let server = network.server(&format!("serve {at} {PORT} 200000 5"));
+        let got = live.ask(&format!("fetch --quiet http://{host}:{PORT}/data | hash"));
+        assert!(got.starts_with(&server.said), "{host}: {got}\n{}", live.errors());
+    }
+    let url = format!("http://[{address}]/file");
+    let page = network.run("curl", &["-sS", "-g", "--max-time", "60", &url]);
+    assert_eq!(page.text(), CONTENT, "{page}\n{}", live.errors());
+    assert_eq!(live.end(), Some(0));
+}
