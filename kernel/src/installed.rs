@@ -6,21 +6,25 @@
 //! Records of programs are only ever added: running instances, traces and audit lines refer to them, and the images
 //! stay mapped. So the memory of an uninstalled program is not freed before the machine restarts; whoever installs the
 //! same package again gets the same record back, and how much can be added is bounded ([`INSTALLED_BYTES_MAX`]).
-//! Readers take no lock. Locks: `CHANGE`, held by one who installs or uninstalls while the table changes; none inside.
+//! Readers take no lock, but for who finds nothing. Locks: `CHANGE`, held by one who installs or uninstalls while the
+//! table changes; none inside.
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
-use package::{Digest, Manifest, Package, SystemImage, Trust};
+use package::{Digest, Manifest, Package, PublicKey, SystemImage, Trust};
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::program::Program;
 
 /// The most programs between two starts of the machine, uninstalled ones included.
 const PROGRAMS_MAX: usize = 1024;
+
+/// Places by name: so many that most names are found at the first.
+const NAME_PLACES: usize = 4 * PROGRAMS_MAX;
 
 /// Bytes of packages that may be installed between two starts of the machine.
 const INSTALLED_BYTES_MAX: usize = 64 << 20;
@@ -49,9 +53,7 @@ pub enum Installed {
 }
 
 static SYSTEM: AtomicRef<System> = AtomicRef::none();
-/// Every program that was ever installed, in order; the first `COUNT` places are taken.
-static PROGRAMS: [AtomicRef<Program>; PROGRAMS_MAX] = [const { AtomicRef::none() }; PROGRAMS_MAX];
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+static TABLE: Table = Table::new();
 static INSTALLED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// How often the table changed since the start.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -62,14 +64,90 @@ pub fn system() -> Option<&'static System> {
     SYSTEM.get()
 }
 
-/// Every program that was ever installed, those that were uninstalled too; the last first.
-pub fn ever() -> impl Iterator<Item = &'static Program> {
-    PROGRAMS[..COUNT.load(Ordering::Acquire)].iter().rev().filter_map(AtomicRef::get)
+/// Every program that was ever installed.
+struct Table {
+    /// In order; the first `count` places are taken.
+    programs: [AtomicRef<Program>; PROGRAMS_MAX],
+    count: AtomicUsize,
+    /// One more than the place of a program, at its name's place or the next that was free; 0 where there is none.
+    by_name: [AtomicU16; NAME_PLACES],
 }
 
-/// The programs that processes can be created from, the last first.
+impl Table {
+    const fn new() -> Table {
+        Table {
+            programs: [const { AtomicRef::none() }; PROGRAMS_MAX],
+            count: AtomicUsize::new(0),
+            by_name: [const { AtomicU16::new(0) }; NAME_PLACES],
+        }
+    }
+
+    /// All programs, in order.
+    fn ever(&self) -> impl DoubleEndedIterator<Item = &'static Program> {
+        self.programs[..self.count.load(Ordering::Acquire)].iter().filter_map(AtomicRef::get)
+    }
+
+    /// The last installed program with this name.
+    fn look(&self, name: &str) -> Option<&'static Program> {
+        let mut found = None;
+        let mut last = 0;
+        for place in name_places(name) {
+            let number = self.by_name[place].load(Ordering::Acquire);
+            if number == 0 {
+                break;
+            }
+            let program = self.programs.get(usize::from(number) - 1).and_then(AtomicRef::get);
+            let good = |program: &&Program| program.manifest.name == name && program.installed.load(Ordering::Acquire);
+            if let Some(program) = program.filter(good)
+                && number > last
+            {
+                (found, last) = (Some(program), number);
+            }
+        }
+        found
+    }
+
+    /// Whether there is no place for one more.
+    fn is_full(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == PROGRAMS_MAX
+    }
+
+    /// Adds a program. One at a time.
+    fn add(&self, program: Program) -> Result<(), String> {
+        let place = self.count.load(Ordering::Relaxed);
+        let Some(free) = self.programs.get(place) else { return Err(no_place()) };
+        let program: &'static Program = Box::leak(Box::new(program));
+        free.set(Some(program));
+        self.count.store(place + 1, Ordering::Release);
+        // There are more places by name than programs, so one is free.
+        let is_free = |&at: &usize| self.by_name[at].load(Ordering::Relaxed) == 0;
+        if let Some(at) = name_places(&program.manifest.name).find(is_free) {
+            self.by_name[at].store(place as u16 + 1, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+fn no_place() -> String {
+    format!(
+        "{PROGRAMS_MAX} programs have been installed since the machine started, and there is no room for more; restart the machine"
+    )
+}
+
+/// The places where a name is looked for, in this order.
+fn name_places(name: &str) -> impl Iterator<Item = usize> {
+    let first = abi::name_tag(name) as usize;
+    (0..NAME_PLACES).map(move |next| first.wrapping_add(next) % NAME_PLACES)
+}
+
+/// Every program that was ever installed, those that were uninstalled too; the last first.
+pub fn ever() -> impl Iterator<Item = &'static Program> {
+    TABLE.ever().rev()
+}
+
+/// The programs that processes can be created from, in order.
 fn all() -> impl Iterator<Item = &'static Program> {
-    ever().filter(|program| program.installed.load(Ordering::Acquire))
+    TABLE.ever().filter(|program| program.installed.load(Ordering::Acquire))
 }
 
 /// How many programs are installed.
@@ -85,14 +163,17 @@ pub fn changes() -> u64 {
 
 /// The installed program at this index, those of the system image first.
 pub fn at(index: usize) -> Option<&'static Program> {
-    let mut places = PROGRAMS[..COUNT.load(Ordering::Acquire)].iter().filter_map(AtomicRef::get);
-    places.by_ref().filter(|program| program.installed.load(Ordering::Acquire)).nth(index)
+    all().nth(index)
 }
 
 /// The installed program with this name.
 pub fn find(name: &str) -> Option<&'static Program> {
-    // While one is replaced both are installed for a moment, so that the name always stands for one.
-    all().find(|program| program.manifest.name == name)
+    // While one is replaced both are installed for a moment. Who looked at the new one before that moment and at the old
+    // one after it has seen neither: so who finds nothing looks again when nothing changes.
+    TABLE.look(name).or_else(|| {
+        let _guard = CHANGE.lock();
+        TABLE.look(name)
+    })
 }
 
 /// Reads the system image. Packages are held to what its signed head says of them now, and verified when they are first
@@ -103,7 +184,7 @@ pub fn find(name: &str) -> Option<&'static Program> {
 pub fn start(bytes: &'static [u8]) -> Result<(), String> {
     let image = SystemImage::parse(bytes).map_err(|error| format!("the system image: {error}"))?;
     for program in programs_of(&image)? {
-        add(program)?;
+        TABLE.add(program)?;
     }
     SYSTEM.set(Some(Box::leak(Box::new(System {
         manifest_bytes: image.manifest_bytes,
@@ -138,60 +219,82 @@ fn programs_of(image: &SystemImage<'static>) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
-fn add(program: Program) -> Result<(), String> {
-    let place = COUNT.load(Ordering::Relaxed);
-    let Some(free) = PROGRAMS.get(place) else {
-        return Err(format!(
-            "{PROGRAMS_MAX} programs have been installed since the machine started, and there is no room for more; restart the machine"
-        ));
-    };
-    free.set(Some(Box::leak(Box::new(program))));
-    COUNT.store(place + 1, Ordering::Release);
-    Ok(())
-}
-
 /// Verifies a package and says what installing it would do.
 ///
 /// # Errors
 /// Why it is refused, as a sentence.
 pub fn check(bytes: &[u8]) -> Result<Installed, String> {
-    let (manifest, identity) = verified(bytes)?;
-    judge(&manifest, identity).map(|(would_do, _)| would_do)
+    judge(&verified(bytes)?).map(|(would_do, _)| would_do)
 }
 
-fn verified(bytes: &[u8]) -> Result<(Manifest, Digest), String> {
+/// What is asked of a verified package that is to be installed.
+struct Candidate {
+    manifest: Manifest,
+    identity: Digest,
+    key: PublicKey,
+}
+
+fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     let system = system().ok_or("no system is installed")?;
     let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
     let verified = package.verify(&system.trust).map_err(|error| format!("{error}"))?;
-    Ok((verified.manifest, verified.identity))
+    Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
 }
 
 /// What installing a verified package would do, and the program that has its name.
-fn judge(manifest: &Manifest, identity: Digest) -> Result<(Installed, Option<&'static Program>), String> {
-    let name = &manifest.name;
-    let Some(program) = find(name) else { return Ok((Installed::New, None)) };
-    if program.identity == identity {
-        return Ok((Installed::Same, Some(program)));
+fn judge(candidate: &Candidate) -> Result<(Installed, Option<&'static Program>), String> {
+    let name = candidate.manifest.name.as_str();
+    let Some(program) = TABLE.look(name) else { return Ok((Installed::New, None)) };
+    let is_root = system().is_some_and(|system| system.root == name);
+    Ok((replaces(candidate, program, is_root)?, Some(program)))
+}
+
+/// What installing it would do where a program has its name.
+fn replaces(candidate: &Candidate, program: &Program, is_root: bool) -> Result<Installed, String> {
+    let (new, there) = (&candidate.manifest, &program.manifest);
+    let name = &new.name;
+    if program.identity == candidate.identity {
+        return Ok(Installed::Same);
     }
-    if system().is_some_and(|system| system.root == *name) {
+    if is_root {
         return Err(format!(
             "`{name}` is the program that the system started with, and cannot be replaced before it restarts"
         ));
     }
-    let there = &program.manifest;
-    if there.publisher != manifest.publisher {
+    if candidate.key == PublicKey::NONE && program.key != PublicKey::NONE {
+        return Err(format!(
+            "`{name}` is signed, and nobody has signed what is to take its place; have `{}` sign it, or uninstall the other first",
+            there.publisher
+        ));
+    }
+    if there.publisher != new.publisher {
         return Err(format!(
             "the name `{name}` is taken by a program of `{}`, and this one is of `{}`; uninstall the other first",
-            there.publisher, manifest.publisher
+            there.publisher, new.publisher
         ));
     }
-    if manifest.version <= there.version {
+    if new.version <= there.version {
         return Err(format!(
             "version {} of `{name}` is not newer than {}, which is installed; uninstall that first to go back",
-            manifest.version, there.version
+            new.version, there.version
         ));
     }
-    Ok((Installed::Replaced, Some(program)))
+    Ok(Installed::Replaced)
+}
+
+/// Whether so many bytes more can be kept for ever, in one program more: all that are kept then.
+fn room(table: &Table, kept: usize, bytes: usize) -> Result<usize, String> {
+    if table.is_full() {
+        return Err(no_place());
+    }
+    let sum = kept.saturating_add(bytes);
+    if sum > INSTALLED_BYTES_MAX {
+        return Err(format!(
+            "{} MiB of packages have been installed since the machine started, and there is no room for more; restart the machine",
+            INSTALLED_BYTES_MAX >> 20
+        ));
+    }
+    Ok(sum)
 }
 
 /// Installs the program of a package, which nobody else can change.
@@ -200,25 +303,21 @@ fn judge(manifest: &Manifest, identity: Digest) -> Result<(Installed, Option<&'s
 /// Why it is refused, as a sentence.
 pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
     // Verifying takes long, and nobody waits for it.
-    let (manifest, identity) = verified(&bytes)?;
+    let candidate = verified(&bytes)?;
     let _guard = CHANGE.lock();
-    let (would_do, present) = judge(&manifest, identity)?;
+    let (would_do, present) = judge(&candidate)?;
     if would_do == Installed::Same {
         return Ok(would_do);
     }
+    let identity = candidate.identity;
     match ever().find(|known| known.identity == identity) {
         Some(known) => known.installed.store(true, Ordering::Release),
         None => {
-            let sum = INSTALLED_BYTES.load(Ordering::Relaxed).saturating_add(bytes.len());
-            if sum > INSTALLED_BYTES_MAX {
-                return Err(format!(
-                    "{} MiB of packages have been installed since the machine started, and there is no room for more; restart the machine",
-                    INSTALLED_BYTES_MAX >> 20
-                ));
-            }
+            // Asked before anything is kept: what is leaked stays, installed or not.
+            let sum = room(&TABLE, INSTALLED_BYTES.load(Ordering::Relaxed), bytes.len())?;
             let bytes: &'static [u8] = bytes.leak();
             let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
-            add(Program::new(package, bytes, identity))?;
+            TABLE.add(Program::new(package, bytes, identity))?;
             INSTALLED_BYTES.store(sum, Ordering::Relaxed);
         }
     }
@@ -244,7 +343,7 @@ pub enum Stays {
 /// Why it stays.
 pub fn uninstall(name: &str) -> Result<(), Stays> {
     let _guard = CHANGE.lock();
-    let program = find(name).ok_or(Stays::Unknown)?;
+    let program = TABLE.look(name).ok_or(Stays::Unknown)?;
     if system().is_some_and(|system| system.root == name) {
         return Err(Stays::Root);
     }
@@ -331,6 +430,67 @@ mod tests {
             changed[place] ^= 1;
             assert!(read(changed).is_err(), "byte {place} of {} can be changed", image.len());
         }
+    }
+
+    fn program(manifest: Manifest) -> Program {
+        read(system_image(&[signed(manifest)], &[])).unwrap().pop().unwrap()
+    }
+
+    fn candidate(key: PublicKey, publisher: &str, minor: u32) -> Candidate {
+        let manifest = Manifest { publisher: publisher.into(), ..script("first") };
+        let version = package::Version { minor, ..manifest.version };
+        Candidate { manifest: Manifest { version, ..manifest }, identity: [7; 32], key }
+    }
+
+    #[test]
+    fn what_nobody_signed_takes_no_signed_programs_name() {
+        let there = program(script("first"));
+        let refusal = |candidate, is_root| replaces(&candidate, &there, is_root).err().unwrap();
+        assert_eq!(replaces(&candidate(key().public(), "singularity", 9), &there, false), Ok(Installed::Replaced));
+        let why = refusal(candidate(PublicKey::NONE, "singularity", 9), false);
+        assert!(why.contains("nobody has signed what is to take its place"), "{why}");
+        assert!(refusal(candidate(PublicKey::NONE, "singularity", 9), true).contains("cannot be replaced"));
+        assert!(refusal(candidate(key().public(), "singularity", 9), true).contains("cannot be replaced"));
+        assert!(refusal(candidate(key().public(), "other", 9), false).contains("is taken by a program of"));
+        assert!(refusal(candidate(key().public(), "singularity", 0), false).contains("is not newer than"));
+        let unsigned = crate::test_machine::unloaded(script("first"));
+        let newer = candidate(PublicKey::NONE, "singularity", 9);
+        assert_eq!(replaces(&newer, &unsigned, false), Ok(Installed::Replaced));
+        let signed = candidate(key().public(), "singularity", 9);
+        assert_eq!(replaces(&signed, &unsigned, false), Ok(Installed::Replaced));
+    }
+
+    #[test]
+    fn a_name_finds_its_last_installed_program_among_as_many_as_there_can_be() {
+        let table = Table::new();
+        let name = |number: usize| format!("program-{}", number % (PROGRAMS_MAX / 2));
+        let numbered =
+            |number| Program { principal: format!("{number}"), ..crate::test_machine::unloaded(script(&name(number))) };
+        for number in 0..PROGRAMS_MAX {
+            assert!(room(&table, 0, 1).is_ok());
+            table.add(numbered(number)).unwrap();
+        }
+        // Refused before anything is kept for it.
+        assert_eq!(room(&table, 0, 1), Err(no_place()));
+        assert_eq!(table.add(numbered(0)), Err(no_place()));
+        let found = |number| table.look(&name(number)).map(|program: &Program| program.principal.clone());
+        for number in 0..PROGRAMS_MAX / 2 {
+            let last = table.look(&name(number)).unwrap();
+            assert_eq!(last.principal, format!("{}", number + PROGRAMS_MAX / 2));
+            last.installed.store(false, Ordering::Release);
+            assert_eq!(found(number), Some(format!("{number}")));
+            table.look(&name(number)).unwrap().installed.store(false, Ordering::Release);
+            assert_eq!(found(number), None);
+        }
+        assert!(table.look("another").is_none());
+    }
+
+    #[test]
+    fn bytes_that_are_kept_for_ever_are_bounded() {
+        let table = Table::new();
+        assert_eq!(room(&table, 5, INSTALLED_BYTES_MAX - 5), Ok(INSTALLED_BYTES_MAX));
+        assert!(room(&table, 5, INSTALLED_BYTES_MAX - 4).err().unwrap().contains("MiB of packages"));
+        assert!(room(&table, 5, usize::MAX).is_err());
     }
 
     #[test]

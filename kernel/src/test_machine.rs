@@ -90,8 +90,8 @@ pub fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A program with the manifest, whose package is none.
-pub fn unloaded(manifest: Manifest) -> &'static Program {
-    Box::leak(Box::new(Program {
+pub fn unloaded(manifest: Manifest) -> Program {
+    Program {
         principal: manifest.principal(),
         manifest_bytes: &[],
         manifest,
@@ -101,12 +101,12 @@ pub fn unloaded(manifest: Manifest) -> &'static Program {
         installed: AtomicBool::new(true),
         loaded: AtomicRef::none(),
         loading: SpinLock::new(()),
-    }))
+    }
 }
 
 /// A program with the manifest, as if it had been loaded.
 pub fn loaded(manifest: Manifest) -> &'static Program {
-    let program = unloaded(manifest);
+    let program = Box::leak(Box::new(unloaded(manifest)));
     let loaded = Box::leak(Box::new(Loaded { entry: 0, code: Vec::new(), contracts: Vec::new() }));
     program.loaded.set(Some(loaded));
     program

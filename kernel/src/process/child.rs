@@ -354,7 +354,7 @@ mod tests {
         let _alone = alone();
         let own = parent(500);
         let refused = Manifest::plain("script", "test", Category::Console, Code::Script { text: String::new() });
-        let refused = crate::test_machine::unloaded(refused);
+        let refused = alloc::boxed::Box::leak(alloc::boxed::Box::new(crate::test_machine::unloaded(refused)));
         for _ in 0..600 {
             assert!(create(refused, Some(own)).is_err());
         }
