@@ -4,7 +4,7 @@
 //! [`contract::Contract`]. Neighbours: `hal-api` below, `abi` above, `package` for what is verified
 //! before it runs. Deliberately not here: names, drivers, files, restarts, policies of any kind; and
 //! whatever differs between machines. Unsafe code: `arch`, `lock`, `slab`, `machine`, and single
-//! places of `memory`, `thread`, `cpu`, `sched`, `entry` (see docs/soundness/kernel.md).
+//! places of `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see docs/soundness/kernel.md).
 #![no_std]
 
 extern crate alloc;
