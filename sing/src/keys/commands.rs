@@ -1,9 +1,13 @@
 //! `sing key`: makes, shows, certifies, trusts and revokes keys.
+//!
+//! A secret half is never taken for a public one, however it is given: what is trusted, certified or revoked is known
+//! to everybody. Deliberately not here: where keys are kept (`store`).
 
 use std::path::Path;
 
 use package::{Certificate, May, PublicKey, Revoked, Root, SecretKey};
 
+use super::secret;
 use super::store::{Store, chain_text, read_chain, write_chain};
 use crate::command_line::{CertifyArguments, KeyCommand};
 use crate::failure::{Failure, Outcome};
@@ -19,21 +23,22 @@ pub fn execute(repository: &Repository, command: Option<&KeyCommand>) -> Outcome
         None => show_development(repository)?,
         Some(KeyCommand::New { name }) => {
             let key = store.make(name)?;
-            println!("public key  {key}");
+            println!("{}", public_line(key));
+            println!("for others  {}", store.public_file(name)?.display());
             println!("secret in   {}", store.folder()?.join(format!("{name}.key")).display());
         }
-        Some(KeyCommand::List) => list(repository, &store)?,
+        Some(KeyCommand::List) => print!("{}", listed(super::development_seed(repository), &store)?),
         Some(KeyCommand::Show { name }) => {
-            println!("public key  {}", store.secret(name)?.public());
+            println!("{}", public_line(store.secret(name)?.public()));
             print!("{}", chain_text(&store.chain(name)?));
         }
         Some(KeyCommand::Trust { file, publishers, systems }) => {
-            let key = public_key(&store, file)?;
+            let key = public_key(repository, &store, file)?;
             let root = Root { key, publishers: publishers.clone(), systems: *systems };
             let new = store.trust(&root)?;
             println!("{} {key} for {publishers}", if new { "trusted:" } else { "trusted before:" });
         }
-        Some(KeyCommand::Certify(arguments)) => certify(&store, arguments)?,
+        Some(KeyCommand::Certify(arguments)) => certify(repository, &store, arguments)?,
         Some(KeyCommand::Import { name, file }) => {
             for certificate in store.import(name, file)? {
                 println!("{}", described(&certificate));
@@ -45,6 +50,9 @@ pub fn execute(repository: &Repository, command: Option<&KeyCommand>) -> Outcome
                     "give the 16 digits of a serial number or the 64 of a key, as cargo sing key list prints them",
                 )
             })?;
+            if let Revoked::Key(key) = revoked {
+                refuse_secret(repository, &store, key)?;
+            }
             let new = store.revoke(revoked)?;
             println!("{} {revoked}", if new { "revoked:" } else { "revoked before:" });
             println!("systems that are built from now on refuse what it signed; those that run do not know");
@@ -55,36 +63,57 @@ pub fn execute(repository: &Repository, command: Option<&KeyCommand>) -> Outcome
 
 fn show_development(repository: &Repository) -> Outcome<()> {
     let key = SecretKey::from_bytes(&super::development_seed(repository)?);
-    println!("public key  {}", key.public());
+    println!("{}", public_line(key.public()));
     println!("secret in   {}", super::path(repository).display());
     Ok(())
 }
 
-fn list(repository: &Repository, store: &Store) -> Outcome<()> {
-    let development = SecretKey::from_bytes(&super::development_seed(repository)?);
-    println!("{}  development, of this repository", development.public());
-    for name in store.names()? {
-        println!("{}  {name}", store.secret(&name)?.public());
-        for certificate in store.chain(&name)? {
-            println!("    {}", described(&certificate));
-        }
-    }
-    for root in store.trusted()? {
-        let systems = if root.systems { " and systems" } else { "" };
-        println!("{}  trusted for {}{systems}", root.key, root.publishers);
-    }
-    for revoked in store.revoked()? {
-        println!("{revoked}  revoked");
-    }
-    Ok(())
+/// A public key as it is shown and kept for others.
+pub fn public_line(key: PublicKey) -> String {
+    format!("public key  {key}")
 }
 
-fn certify(store: &Store, arguments: &CertifyArguments) -> Outcome<()> {
-    let key = public_key(store, &arguments.key)?;
+/// All that there is, a line each. What cannot be read is a line too, and hides nothing else.
+fn listed(development: Outcome<[u8; secret::SEED_BYTES]>, store: &Store) -> Outcome<String> {
+    let mut lines = Vec::new();
+    lines.push(match development {
+        Ok(seed) => format!("{}  development, of this repository", SecretKey::from_bytes(&seed).public()),
+        Err(failure) => format!("development, of this repository: {failure}"),
+    });
+    for name in store.names()? {
+        lines.push(match store.secret(&name) {
+            Ok(secret) => format!("{}  {name}", secret.public()),
+            Err(failure) => format!("{name}: {failure}"),
+        });
+        match store.chain(&name) {
+            Ok(chain) => lines.extend(chain.iter().map(|certificate| format!("    {}", described(certificate)))),
+            Err(failure) => lines.push(format!("    {failure}")),
+        }
+    }
+    match store.trusted() {
+        Ok(roots) => lines.extend(roots.iter().map(|root| {
+            let systems = if root.systems { " and systems" } else { "" };
+            format!("{}  trusted for {}{systems}", root.key, root.publishers)
+        })),
+        Err(failure) => lines.push(format!("trusted: {failure}")),
+    }
+    match store.revoked() {
+        Ok(revoked) => lines.extend(revoked.iter().map(|revoked| format!("{revoked}  revoked"))),
+        Err(failure) => lines.push(format!("revoked: {failure}")),
+    }
+    Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+}
+
+fn certify(repository: &Repository, store: &Store, arguments: &CertifyArguments) -> Outcome<()> {
+    let key = public_key(repository, store, &arguments.key)?;
     let may = if arguments.certifier { May::Certify } else { May::Sign };
     let chain = store.certify(&arguments.with, key, &arguments.publishers, may)?;
     match &arguments.output {
         Some(path) => {
+            if is_secret_file(path) {
+                return Err(Failure::new(format!("{} is a secret key, which is never overwritten", path.display()))
+                    .remedy("write the certificates to another file"));
+            }
             write_chain(path, &chain)?;
             println!("{}", described(&chain[0]));
         }
@@ -93,33 +122,160 @@ fn certify(store: &Store, arguments: &CertifyArguments) -> Outcome<()> {
     Ok(())
 }
 
-/// A public key: given as 64 digits, as the name of an own key, or as a file that holds the digits or certificates.
-fn public_key(store: &Store, given: &str) -> Outcome<PublicKey> {
-    if let Some(key) = PublicKey::parse(given) {
-        return Ok(key);
-    }
-    let path = Path::new(given);
-    if path.is_file() {
-        let text = read_text(path)?;
-        // What `key new` and `key show` print, or the digits alone.
-        let digits = text.lines().find_map(|line| PublicKey::parse(line.trim_start_matches("public key").trim()));
-        if let Some(key) = digits {
-            return Ok(key);
-        }
-        return match read_chain(path)?.first() {
-            Some(certificate) => Ok(certificate.key),
-            None => Err(Failure::new(format!("{given} holds no public key")).remedy("give a file with its 64 digits")),
-        };
-    }
-    if store.names()?.iter().any(|name| name == given) {
+/// A public key: given as the name of an own key, as 64 digits, or as a file that holds the digits or certificates.
+///
+/// # Errors
+/// It is none of these, or a secret.
+fn public_key(repository: &Repository, store: &Store, given: &str) -> Outcome<PublicKey> {
+    // Before files: whatever lies in the current folder does not take the place of a key of one's own.
+    if store.has(given) {
         return Ok(store.secret(given)?.public());
     }
-    Err(Failure::new(format!("`{given}` is no public key, no file and no key of yours"))
-        .remedy("give the 64 digits that cargo sing key show prints"))
+    let key = match PublicKey::parse(given) {
+        Some(key) => key,
+        None => key_in_file(given)?,
+    };
+    refuse_secret(repository, store, key)?;
+    Ok(key)
+}
+
+fn key_in_file(given: &str) -> Outcome<PublicKey> {
+    let path = Path::new(given);
+    if !path.is_file() {
+        return Err(Failure::new(format!("`{given}` is no public key, no file and no key of yours"))
+            .remedy("give the 64 digits that cargo sing key show prints"));
+    }
+    if is_secret_file(path) {
+        return Err(Failure::new(format!(
+            "{given} is the secret half of a key, and only the public half may be known"
+        ))
+        .remedy("give the key's name, or its file NAME.public"));
+    }
+    let text = read_text(path)?;
+    // What `key new` and `key show` print, or the digits alone.
+    let digits = text.lines().find_map(|line| PublicKey::parse(line.trim_start_matches("public key").trim()));
+    if let Some(key) = digits {
+        return Ok(key);
+    }
+    match read_chain(path)?.first() {
+        Some(certificate) => Ok(certificate.key),
+        None => Err(Failure::new(format!("{given} holds no public key")).remedy("give a file with its 64 digits")),
+    }
+}
+
+/// Whether a file is one with a secret, by its name or by what it says.
+fn is_secret_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "key")
+        || std::fs::read_to_string(path).is_ok_and(|text| secret::is_marked(&text))
+}
+
+/// Refuses 64 digits that are the secret of a key of this person or clone. They are not shown: whatever is printed may
+/// be kept in a log.
+fn refuse_secret(repository: &Repository, store: &Store, key: PublicKey) -> Outcome<()> {
+    let development = std::fs::read_to_string(super::path(repository)).unwrap_or_default();
+    let owner = match secret::seed_of(&development) == Some(key.0) {
+        true => Some("the development key".to_string()),
+        false => store.owner_of_secret(&key.0)?.map(|name| format!("your key `{name}`")),
+    };
+    match owner {
+        None => Ok(()),
+        Some(owner) => {
+            Err(Failure::new(format!("these are the digits of the secret half of {owner}, which nobody may know"))
+                .remedy("give its name, or the digits that cargo sing key list prints"))
+        }
+    }
 }
 
 /// A certificate in one line.
 pub fn described(certificate: &Certificate) -> String {
     let Certificate { publishers, key, serial, may, issuer, .. } = certificate;
     format!("certificate {serial:016x}: {key:#} may {} for {publishers}, says {issuer:#}", may.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn store() -> (tempfile::TempDir, Repository, Store) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::at(&folder.path().join("keys"));
+        (folder, Repository::find().expect("tests run inside the repository"), store)
+    }
+
+    #[test]
+    fn a_secret_is_not_taken_for_a_public_key() {
+        let (folder, repository, store) = store();
+        let key = store.make("acme").expect("a key");
+        let keys = store.folder().expect("there is one");
+        let given = |path: &Path| public_key(&repository, &store, path.to_str().expect("UTF-8"));
+        assert_eq!(given(&keys.join("acme.public")), Ok(key));
+        assert_eq!(given(Path::new("acme")), Ok(key));
+
+        let secret = std::fs::read_to_string(keys.join("acme.key")).expect("the secret");
+        let digits = secret.trim().strip_prefix("secret ").expect("the word is there");
+        let copy = folder.path().join("for-you.txt");
+        std::fs::write(&copy, &secret).expect("a file");
+        let bare = folder.path().join("digits.txt");
+        std::fs::write(&bare, digits).expect("a file");
+        // Of a key that is not here nothing is known but the name of its file.
+        let foreign = folder.path().join("foreign.key");
+        std::fs::write(&foreign, "ab".repeat(32)).expect("a file");
+        for path in [&keys.join("acme.key"), &copy, &bare, &foreign, Path::new(digits)] {
+            let refused = given(path).expect_err("a secret").to_string();
+            assert!(refused.contains("the secret half of"), "{refused}");
+            assert!(!refused.contains(digits), "the secret is shown");
+        }
+    }
+
+    #[test]
+    fn certificates_are_not_written_over_a_key() {
+        let (_folder, repository, store) = store();
+        store.make("acme").expect("a key");
+        store.make("daily").expect("a key");
+        let path = store.folder().expect("there is one").join("acme.key");
+        let before = std::fs::read(&path).expect("the key");
+        let arguments = CertifyArguments {
+            key: "daily".into(),
+            with: "acme".into(),
+            publishers: "acme".into(),
+            certifier: false,
+            output: Some(path.clone()),
+        };
+        let refused = certify(&repository, &store, &arguments).expect_err("there is a key").to_string();
+        assert!(refused.contains("never overwritten"), "{refused}");
+        assert_eq!(std::fs::read(&path).expect("the key"), before);
+    }
+
+    #[test]
+    fn what_cannot_be_read_hides_no_other_key() {
+        let (_folder, _, store) = store();
+        let good = store.make("good").expect("a key");
+        let open = store.make("open").expect("a key");
+        store.trust(&Root { key: good, publishers: "acme".into(), systems: false }).expect("it can be kept");
+        store.revoke(Revoked::Serial(7)).expect("it can be kept");
+        let folder = store.folder().expect("there is one");
+        std::fs::set_permissions(folder.join("open.key"), std::fs::Permissions::from_mode(0o644)).expect("a mode");
+        for (name, content) in [("damaged.key", ""), ("No Name.key", "x"), ("good.certificates", "hello")] {
+            std::fs::write(folder.join(name), content).expect("a file");
+        }
+        std::fs::set_permissions(folder.join("damaged.key"), std::fs::Permissions::from_mode(0o600)).expect("a mode");
+        let list = listed(Err(Failure::new("no development key")), &store).expect("it can be listed");
+        for part in [
+            "development, of this repository: no development key",
+            "damaged: ",
+            "is not a signing key",
+            &format!("{good}  good\n"),
+            "is no file of certificates",
+            "open: other users may read",
+            &format!("{good}  trusted for acme\n"),
+            "0000000000000007  revoked\n",
+        ] {
+            assert!(list.contains(part), "`{part}` is not in:\n{list}");
+        }
+        assert!(!list.contains("No Name") && !list.contains(&open.to_string()), "{list}");
+        std::fs::write(folder.join("trusted"), "nonsense\n").expect("a file");
+        let list = listed(Ok([1; 32]), &store).expect("it can be listed");
+        assert!(list.contains("trusted: line 1 of") && list.contains("  revoked\n"), "{list}");
+    }
 }

@@ -1,17 +1,20 @@
 //! A person's keys: in the folder that `SING_KEYS` names, else `~/.config/singularity/keys`.
 //!
-//! `NAME.key` is a secret key (readable by its owner only), `NAME.certificates` its chain, `trusted` and `revoked` are
-//! lists of lines. What is trusted and revoked here holds for every system that is built for this person. A store that
-//! is not there is empty; reading never makes it. `SING_KEYS` set to nothing: there is no store.
+//! `NAME.key` is a secret key (readable by its owner only), `NAME.public` its public half for others,
+//! `NAME.certificates` its chain, `trusted` and `revoked` are lists of lines, which nobody else may write. What is
+//! trusted and revoked here holds for every system that is built for this person. A store that is not there is empty;
+//! reading never makes it. `SING_KEYS` set to nothing: there is no store.
 //!
-//! Deliberately not here: what is printed (`commands`), and the development key.
+//! Deliberately not here: what is printed (`commands`), files with secrets (`secret`), and the development key.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use package::trust::{is_publishers, is_within};
 use package::{CHAIN_MAX, Certificate, May, PublicKey, Revoked, Root, SecretKey, Signer, Trust, is_name};
 
+use super::secret::{self, Remedy, SEED_BYTES};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{read_text, write_whole};
 
@@ -62,21 +65,35 @@ impl Store {
         Ok(self.folder()?.join(format!("{name}.{kind}")))
     }
 
-    /// Makes a key.
+    /// Makes a key, and a file with its public half.
     ///
     /// # Errors
-    /// There is one of this name, or the file cannot be made.
+    /// There is one of this name, or a file cannot be made.
     pub fn make(&self, name: &str) -> Outcome<PublicKey> {
         let path = self.file(name, "key")?;
-        let folder = self.folder()?;
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|error| Failure::file("make the folder", folder, &error))?;
-        super::create(&path).map_err(|error| match error.kind() {
+        secret::create(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => Failure::new(format!("there is a key `{name}` already"))
                 .remedy("take another name; a key is never replaced"),
             _ => Failure::file("make the key", &path, &error),
         })?;
-        Ok(self.secret(name)?.public())
+        let key = self.secret(name)?.public();
+        let public = self.public_file(name)?;
+        let written = secret::replace(&public, format!("{}\n", super::commands::public_line(key)).as_bytes());
+        written.map_err(|error| Failure::file("write the public half of the new key to", &public, &error))?;
+        Ok(key)
+    }
+
+    /// Where the public half of the key of this name is for others.
+    ///
+    /// # Errors
+    /// It cannot be the name of a key, or there is no store.
+    pub fn public_file(&self, name: &str) -> Outcome<PathBuf> {
+        self.file(name, "public")
+    }
+
+    /// Whether there is a key of this name, usable or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.file(name, "key").is_ok_and(|path| path.exists())
     }
 
     /// The secret key of this name.
@@ -85,11 +102,29 @@ impl Store {
     /// There is none, others may read it, or it is damaged.
     pub fn secret(&self, name: &str) -> Outcome<SecretKey> {
         let path = self.file(name, "key")?;
-        if !path.exists() {
-            return Err(Failure::new(format!("there is no key `{name}` in {}", self.folder()?.display()))
-                .remedy(format!("make it with cargo sing key new {name}, or see cargo sing key list")));
+        match secret::read(&path, Remedy::Restore)? {
+            Some(seed) => Ok(SecretKey::from_bytes(&seed)),
+            None => Err(Failure::new(format!("there is no key `{name}` in {}", self.folder()?.display()))
+                .remedy(format!("make it with cargo sing key new {name}, or see cargo sing key list"))),
         }
-        Ok(SecretKey::from_bytes(&super::read(&path)?))
+    }
+
+    /// The name of the key whose secret these bytes are; for what is about to be published.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn owner_of_secret(&self, bytes: &[u8; SEED_BYTES]) -> Outcome<Option<String>> {
+        if self.folder.is_none() {
+            return Ok(None);
+        }
+        for name in self.names()? {
+            // A secret that others may read is one all the same.
+            let text = std::fs::read_to_string(self.file(&name, "key")?).unwrap_or_default();
+            if secret::seed_of(&text).as_ref() == Some(bytes) {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
     }
 
     /// The certificates of the key of this name; none where it has none.
@@ -128,7 +163,9 @@ impl Store {
             ))
             .remedy(format!("have the key {key} certified")));
         }
-        write_chain(&self.file(name, "certificates")?, &chain)?;
+        let path = self.file(name, "certificates")?;
+        let written = secret::replace(&path, chain_text(&chain).as_bytes());
+        written.map_err(|error| Failure::file("write", &path, &error))?;
         Ok(chain)
     }
 
@@ -163,7 +200,7 @@ impl Store {
             ))
             .remedy("certify with a key closer to the root"));
         }
-        let serial = super::random().map(u64::from_le_bytes);
+        let serial = secret::random().map(u64::from_le_bytes);
         let serial = serial.map_err(|error| Failure::file("read", Path::new("/dev/urandom"), &error))?;
         let certificate = Certificate::issue(&secret, key, publishers, may, serial)
             .map_err(|error| Failure::new(format!("the key `{issuer}` cannot certify that: {error}")))?;
@@ -205,12 +242,13 @@ impl Store {
             return Err(Failure::new(format!("`{}` is no pattern of publishers", root.publishers))
                 .remedy("write a name, `name-*` for all whose names begin so, or `*` for all"));
         }
-        let known = self.trusted()?;
-        if known.contains(root) {
+        let _lock = self.lock()?;
+        if self.trusted()?.contains(root) {
             return Ok(false);
         }
         let systems = if root.systems { " systems" } else { "" };
-        self.append("trusted", &format!("{} {}{systems}", root.key, root.publishers))
+        self.append("trusted", &format!("{} {}{systems}", root.key, root.publishers))?;
+        Ok(true)
     }
 
     /// Revokes a certificate or a key from now on; whether it was not before.
@@ -218,20 +256,37 @@ impl Store {
     /// # Errors
     /// The list is damaged or cannot be written.
     pub fn revoke(&self, revoked: Revoked) -> Outcome<bool> {
+        let _lock = self.lock()?;
         if self.revoked()?.contains(&revoked) {
             return Ok(false);
         }
-        self.append("revoked", &revoked.to_string())
+        self.append("revoked", &revoked.to_string())?;
+        Ok(true)
     }
 
     /// Adds what this person trusts and has revoked to what a system says.
     ///
     /// # Errors
-    /// A list is damaged.
+    /// A list is damaged, or the system or a list has a secret in the place of a public key.
     pub fn add_to(&self, trust: &mut Trust) -> Outcome<()> {
-        if self.folder.is_some() {
-            trust.roots.extend(self.trusted()?);
-            trust.revoked.extend(self.revoked()?);
+        if self.folder.is_none() {
+            return Ok(());
+        }
+        trust.roots.extend(self.trusted()?);
+        trust.revoked.extend(self.revoked()?);
+        let revoked = trust.revoked.iter().filter_map(|revoked| match revoked {
+            Revoked::Key(key) => Some(key),
+            Revoked::Serial(_) => None,
+        });
+        for key in trust.roots.iter().map(|root| &root.key).chain(revoked) {
+            if let Some(name) = self.owner_of_secret(&key.0)? {
+                return Err(Failure::new(format!(
+                    "what the system or `trusted` or `revoked` in {} has for a public key is the secret half of \
+                     your key `{name}`",
+                    self.folder()?.display()
+                ))
+                .remedy("take it out, make a new key, and revoke this one if anybody may have seen it"));
+            }
         }
         Ok(())
     }
@@ -249,7 +304,9 @@ impl Store {
         let mut names = Vec::new();
         for entry in entries {
             let name = entry.map_err(|error| Failure::file("read", folder, &error))?.file_name();
-            names.extend(name.to_str().and_then(|name| name.strip_suffix(".key")).map(String::from));
+            // What cannot be the name of a key was not made here.
+            let name = name.to_str().and_then(|name| name.strip_suffix(".key")).filter(|name| is_name(name));
+            names.extend(name.map(String::from));
         }
         names.sort();
         Ok(names)
@@ -260,6 +317,8 @@ impl Store {
         if !path.exists() {
             return Ok(Vec::new());
         }
+        refuse_writers(self.folder()?)?;
+        refuse_writers(&path)?;
         let text = read_text(&path)?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         let entry = |(number, line): (usize, &str)| {
@@ -271,13 +330,34 @@ impl Store {
         lines.map(entry).collect()
     }
 
-    fn append(&self, name: &str, line: &str) -> Outcome<bool> {
+    /// Keeps other runs of the tool from changing a list, until it is dropped.
+    fn lock(&self) -> Outcome<File> {
+        let folder = self.folder()?;
+        let locked = secret::private_folder(folder).and_then(|()| File::open(folder)).and_then(|file| {
+            file.lock()?;
+            Ok(file)
+        });
+        locked.map_err(|error| Failure::file("lock the folder", folder, &error))
+    }
+
+    /// Adds a line to a list, which nobody else changes.
+    fn append(&self, name: &str, line: &str) -> Outcome<()> {
         let path = self.folder()?.join(name);
         let old = if path.exists() { read_text(&path)? } else { String::new() };
         let end = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
-        write_whole(&path, format!("{old}{end}{line}\n").as_bytes())?;
-        Ok(true)
+        let written = secret::replace(&path, format!("{old}{end}{line}\n").as_bytes());
+        written.map_err(|error| Failure::file("write", &path, &error))
     }
+}
+
+/// Whoever may write a list of keys trusts in this person's name.
+fn refuse_writers(path: &Path) -> Outcome<()> {
+    let metadata = std::fs::metadata(path).map_err(|error| Failure::file("read", path, &error))?;
+    if metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(format!("other users may write to {}, and so trust keys in your name", path.display()))
+        .remedy(format!("look through it, and run chmod go-w {}", path.display())))
 }
 
 /// Reads a file of certificates, each a line of hexadecimal.
@@ -334,7 +414,9 @@ mod tests {
     fn a_key_is_made_once_and_for_its_owner_alone() {
         let (_folder, store) = store();
         assert_eq!(store.names().expect("none yet"), Vec::<String>::new());
+        assert!(!store.has("acme"));
         let key = store.make("acme").expect("a key");
+        assert!(store.has("acme"));
         assert_eq!(store.secret("acme").expect("it is there").public(), key);
         refused(store.make("acme"), "already");
         refused(store.make("../acme"), "name of a key");
@@ -429,6 +511,77 @@ mod tests {
         let list = store.folder().expect("there is one").join("trusted");
         std::fs::write(&list, format!("# mine\n{key} acme\n{key}\n")).expect("it can be written");
         refused(store.trusted(), "line 3 of");
+    }
+
+    #[test]
+    fn the_folder_is_private_whatever_is_kept_first() {
+        for first in ["key", "trusted", "revoked"] {
+            let (_folder, store) = store();
+            let key = PublicKey([7; 32]);
+            match first {
+                "key" => drop(store.make("acme").expect("a key")),
+                "trusted" => drop(store.trust(&Root { key, publishers: "acme".into(), systems: false }).expect("kept")),
+                _ => drop(store.revoke(Revoked::Key(key)).expect("kept")),
+            }
+            let folder = std::fs::metadata(store.folder().expect("there is one")).expect("metadata");
+            assert_eq!(folder.permissions().mode() & 0o777, 0o700, "{first}");
+        }
+    }
+
+    #[test]
+    fn lists_that_others_may_write_are_refused() {
+        let (_folder, store) = store();
+        store.trust(&Root { key: PublicKey([7; 32]), publishers: "acme".into(), systems: false }).expect("kept");
+        store.trusted().expect("it is private");
+        let folder = store.folder().expect("there is one").to_path_buf();
+        for path in [folder.join("trusted"), folder] {
+            let usual = std::fs::metadata(&path).expect("metadata").permissions();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(usual.mode() | 0o020)).expect("a mode");
+            refused(store.trusted(), "chmod go-w");
+            refused(store.add_to(&mut Trust::default()), "may write to");
+            std::fs::set_permissions(&path, usual).expect("a mode");
+        }
+        store.trusted().expect("it is private again");
+    }
+
+    #[test]
+    fn what_several_keep_at_once_is_all_kept() {
+        let (_folder, store) = store();
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let store = &store;
+                scope.spawn(move || store.revoke(Revoked::Serial(number)).expect("it can be kept"));
+            }
+        });
+        assert_eq!(store.revoked().expect("it can be read").len(), 16);
+    }
+
+    #[test]
+    fn only_names_of_keys_are_names() {
+        let (_folder, store) = store();
+        store.make("acme").expect("a key");
+        let folder = store.folder().expect("there is one");
+        for other in ["Backup of acme.key", ".key", "acme (1).key", ".acme.key.00ff.new", "acme.public"] {
+            std::fs::write(folder.join(other), "").expect("a file");
+        }
+        assert_eq!(store.names().expect("one"), ["acme"]);
+    }
+
+    #[test]
+    fn a_secret_never_comes_into_a_system() {
+        let (_folder, store) = store();
+        let key = store.make("acme").expect("a key");
+        let path = store.folder().expect("there is one").join("acme.key");
+        let seed = secret::read(&path, Remedy::Restore).expect("a key").expect("it is there");
+        assert_eq!(store.owner_of_secret(&seed), Ok(Some("acme".into())));
+        assert_eq!(store.owner_of_secret(&key.0), Ok(None));
+        refused(store.add_to(&mut Trust::in_key(PublicKey(seed))), "the secret half of your key `acme`");
+        let revoked = Vec::from([Revoked::Key(PublicKey(seed))]);
+        refused(store.add_to(&mut Trust { revoked, ..Trust::default() }), "the secret half of your key `acme`");
+        store.add_to(&mut Trust::in_key(key)).expect("the public half may be known");
+        // Nor one that others may read.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("a mode");
+        assert_eq!(store.owner_of_secret(&seed), Ok(Some("acme".into())));
     }
 
     #[test]

@@ -37,7 +37,20 @@ fn keys_are_made_certified_trusted_and_revoked() {
     key(&store, &["import", "daily", file]).succeeded();
     let shown = key(&store, &["show", "daily"]).succeeded();
     let serial = shown.split("certificate ").nth(1).and_then(|rest| rest.get(..16)).expect("a certificate is shown");
-    key(&store, &["trust", "root", "--for", "acme-*"]).succeeded();
+    let root = made.lines().next().and_then(|line| line.strip_prefix("public key  ")).expect("the key is shown");
+    // What lies in the current folder under the name of a key is not that key.
+    std::fs::write(folder.path().join("root"), "ab".repeat(32)).expect("a file");
+    let mut trust = Command::new(sing());
+    trust.args(["key", "trust", "root", "--for", "acme-*"]).current_dir(folder.path()).env("SING_KEYS", &store);
+    let trusted = finish(trust, "sing key trust root", Duration::from_secs(60)).succeeded();
+    assert!(trusted.contains(root), "{trusted}");
+    let secret = store.join("root.key");
+    let secret = secret.to_str().expect("its name is UTF-8");
+    key(&store, &["trust", secret, "--for", "*"]).refused(&["the secret half of a key", "NAME.public"]);
+    key(&store, &["certify", secret, "--with", "root", "--for", "acme-x"]).refused(&["the secret half of a key"]);
+    let public = store.join("daily.public");
+    let public = public.to_str().expect("its name is UTF-8");
+    key(&store, &["certify", public, "--with", "root", "--for", "acme-x"]).succeeded();
     key(&store, &["revoke", serial]).succeeded();
     key(&store, &["revoke", "that one"]).refused(&["neither the serial number of a certificate nor a key"]);
     let list = key(&store, &["list"]).succeeded();
