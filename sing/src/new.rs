@@ -1,12 +1,16 @@
 //! `sing new`: a program of a kind, with all that it needs to be built, tested and run.
 //!
 //! Key types: [`Kind`] (what there are templates of), [`Plan`] (the files of a new program). The templates lie in
-//! `sing/templates`. Deliberately not here: building; a new program is found by its manifest like any other.
+//! `sing/templates`. Neighbour: [`names`] knows which names will do.
+//! Deliberately not here: building; a new program is found by its manifest like any other.
+
+pub mod names;
 
 use std::path::{Path, PathBuf};
 
 use crate::cargo::Metadata;
 use crate::command_line::NewArguments;
+use crate::contracts::ContractUnits;
 use crate::failure::{Failure, Outcome};
 use crate::programs::Programs;
 use crate::repository::{Repository, write_whole};
@@ -45,66 +49,6 @@ const WEBAPP: Templates = templates! { "manifest.toml" = "webapp/manifest.toml",
 const CONTRACT: Templates =
     templates! { "{{module}}.contract" = "contract/contract", "src/lib.rs" = "contract/lib.rs" };
 const ASK: Templates = templates! { "manifest.toml" = "ask/manifest.toml", "src/lib.rs" = "ask/lib.rs" };
-
-/// Names that Cargo or Rust has for something else.
-const TAKEN: &[&str] = &[
-    "abstract",
-    "alloc",
-    "as",
-    "async",
-    "await",
-    "become",
-    "box",
-    "break",
-    "const",
-    "continue",
-    "core",
-    "crate",
-    "do",
-    "dyn",
-    "else",
-    "enum",
-    "extern",
-    "false",
-    "final",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "let",
-    "loop",
-    "macro",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "override",
-    "priv",
-    "proc-macro",
-    "pub",
-    "ref",
-    "return",
-    "self",
-    "static",
-    "std",
-    "struct",
-    "super",
-    "test",
-    "trait",
-    "true",
-    "try",
-    "type",
-    "typeof",
-    "unsafe",
-    "unsized",
-    "use",
-    "virtual",
-    "where",
-    "while",
-    "yield",
-];
 
 impl Kind {
     fn templates(self) -> Templates {
@@ -162,7 +106,7 @@ impl Kind {
         let run = match self {
             Kind::App => format!("-c '{name} Ada'"),
             Kind::Service => format!("-c 'ask-{name} 3'"),
-            Kind::Driver => format!("--machine pc -c ask-{name}"),
+            Kind::Driver => format!("--machine qemu -c ask-{name}"),
             Kind::Webapp => "--parameter web-port=8080".into(),
         };
         format!("cargo sing run --system {name} {run}")
@@ -272,8 +216,11 @@ impl Words {
 /// The name cannot be used, something of that name is there, or a file cannot be written.
 pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
     let (kind, name, publisher) = (arguments.kind, arguments.name.as_str(), arguments.publisher.as_str());
-    check_name(name, "a program")?;
-    check_name(publisher, "a publisher")?;
+    names::check_program(name)?;
+    names::check_publisher(publisher)?;
+    if kind.has_contract() {
+        check_contract(&Words::new(kind, name, publisher), &ContractUnits::compile(repository)?.names())?;
+    }
     let plan = Plan::new(kind, name, publisher);
     let programs = Programs::find(repository);
     let metadata = Metadata::of_members(&repository.root().join("Cargo.toml"))?;
@@ -297,27 +244,18 @@ pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
     Ok(0)
 }
 
-fn check_name(name: &str, what: &str) -> Outcome<()> {
-    // A contract's module and type are made of the name's parts, which must all begin like identifiers.
-    let is_plain = name.split('-').all(|part| part.starts_with(|first: char| first.is_ascii_lowercase()));
-    if !package::is_name(name) || !is_plain || name.len() > NAME_MAX {
-        return Err(Failure::new(format!("`{name}` cannot be the name of {what}")).remedy(format!(
-            "write small letters and digits, in words with a hyphen between that begin with a letter, {NAME_MAX} at most"
-        )));
-    }
-    if TAKEN.contains(&name) {
-        return Err(Failure::new(format!("`{name}` is a word of Rust or a crate of its own, which cargo refuses"))
-            .remedy("give another name"));
-    }
-    Ok(())
+/// Whether a server can have the contract that the templates make for it, beside those that are `known`.
+fn check_contract(words: &Words, known: &[String]) -> Outcome<()> {
+    let text: String = CONTRACT.iter().filter(|(path, _)| path.ends_with(".contract")).map(|(_, text)| *text).collect();
+    let [contract, module] = ["{{Type}}", "{{module}}"].map(|place| words.put_into(place));
+    names::check_contract(&contract, &module, &words.put_into(&text), known)
 }
-
-/// As long as the name of a program may be with `-contract` behind it.
-const NAME_MAX: usize = 54;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_line::CommandLine;
+    use clap::Parser;
 
     const KINDS: [Kind; 4] = [Kind::App, Kind::Service, Kind::Driver, Kind::Webapp];
 
@@ -364,10 +302,59 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_used_are_refused() {
-        for name in ["", "Tea", "tea_pot", "2tea", "tea-2", "tea--pot", "tea-", "test", "match", &"a".repeat(55)] {
-            assert!(check_name(name, "a program").is_err(), "{name}");
+    fn a_contract_that_nothing_else_is_called_after_is_taken() {
+        let known = ["Pipe", "ServiceProvider"].map(String::from);
+        let check = |name| check_contract(&Words::new(Kind::Service, name, "acme"), &known);
+        for (name, phrase) in [
+            ("pipe", "a contract `Pipe` already"),
+            ("service-provider", "a contract `ServiceProvider` already"),
+            ("report", "another module `report`"),
+            ("imp", "cannot be called `Imp`"),
+            ("exp-ready", "cannot be called `ExpReady`"),
+            ("plan-b-c", "two words of one letter"),
+        ] {
+            let refused = check(name).expect_err(name).to_string();
+            assert!(refused.contains(phrase), "{name}: {refused}");
         }
-        assert!(check_name("tea-pot2", "a program").is_ok());
+        for name in ["counter", "tea-pot2", "plan-b", "x-ray", "report-card", "pipe-line"] {
+            assert_eq!(check(name), Ok(()), "{name}");
+        }
+    }
+
+    /// The words of a command as a shell takes them.
+    fn words_of(command: &str) -> Vec<&str> {
+        let quoted = command.split('\'').enumerate();
+        quoted
+            .flat_map(|(index, part)| if index % 2 == 1 { vec![part] } else { part.split_whitespace().collect() })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_told_to_be_run_can_be_run() {
+        for kind in KINDS {
+            let said = kind.first_run("tea-pot2");
+            let words = words_of(&said);
+            assert_eq!(words[..2], ["cargo", "sing"]);
+            let parsed = CommandLine::try_parse_from(&words[1..]);
+            let told = parsed.unwrap_or_else(|error| panic!("{said}: {error}"));
+            let crate::command_line::Command::Run(run) = told.command else { panic!("{said} runs nothing") };
+            assert_eq!(run.system.as_deref(), Some(Path::new("tea-pot2")), "{said}");
+            // The system that was made tells the same at its head.
+            let plan = Plan::new(kind, "tea-pot2", "acme");
+            let (_, system) = plan.files.iter().find(|(path, _)| path.starts_with("systems")).expect("a system");
+            let told = system.split('`').map(words_of).filter(|words| words.starts_with(&["cargo", "sing"]));
+            let mut count = 0;
+            for words in told {
+                let sorted = |words: &[&str]| {
+                    let mut sorted: Vec<String> = words.iter().map(ToString::to_string).collect();
+                    sorted.sort();
+                    sorted
+                };
+                assert!(CommandLine::try_parse_from(&words[1..]).is_ok(), "{words:?}");
+                assert_eq!(sorted(&words), sorted(&words_of(&said)));
+                count += 1;
+            }
+            assert_eq!(count, 1, "{system}");
+        }
     }
 }

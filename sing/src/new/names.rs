@@ -1,0 +1,143 @@
+//! Which names a new program can have: those under which all that is made of it builds, and that nothing else has.
+//!
+//! Deliberately not here: what programs, crates and systems the repository has; those are looked up when one is made.
+
+use lang::SourceFile;
+
+use crate::failure::{Failure, Outcome};
+
+/// As long as the name of a program may be with `-contract` behind it.
+const NAME_MAX: usize = 54;
+
+/// Words that name something else wherever a program's name is used.
+const TAKEN: [(&str, &str); 4] = [
+    (
+        "a word of Rust",
+        "abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen \
+         if impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true \
+         try type typeof unsafe unsized use virtual where while yield",
+    ),
+    ("a crate of its own", "alloc core proc-macro std test"),
+    ("a folder that cargo makes", "build deps examples incremental target"),
+    (
+        "a word of the shell",
+        "break cd continue do elif else end exit false for function help if in jobs not pwd read return run set test \
+         then true unset wait while",
+    ),
+];
+
+/// Modules beside which the client of a new contract uses the contract's.
+const MODULES: [&str; 1] = ["report"];
+
+/// Whether a program can have this name.
+///
+/// # Errors
+/// Why it cannot.
+pub fn check_program(name: &str) -> Outcome<()> {
+    // A contract's module and type are made of the name's parts, which must all begin like identifiers.
+    let is_plain = name.split('-').all(|part| part.starts_with(|first: char| first.is_ascii_lowercase()));
+    if !package::is_name(name) || !is_plain || name.len() > NAME_MAX {
+        return Err(Failure::new(format!("`{name}` cannot be the name of a program")).remedy(format!(
+            "write small letters and digits, in words with a hyphen between that begin with a letter, {NAME_MAX} at most"
+        )));
+    }
+    match TAKEN.iter().find(|(_, words)| words.split_whitespace().any(|word| word == name)) {
+        None => Ok(()),
+        Some((what, _)) => Err(Failure::new(format!("`{name}` is {what}")).remedy("give another name")),
+    }
+}
+
+/// Whether a publisher can have this name; nothing is called after it, so that any name will do.
+///
+/// # Errors
+/// It is no name.
+pub fn check_publisher(name: &str) -> Outcome<()> {
+    if package::is_name(name) {
+        return Ok(());
+    }
+    Err(Failure::new(format!("`{name}` cannot be the name of a publisher"))
+        .remedy("write small letters, digits and hyphens, a letter first, 63 at most"))
+}
+
+/// Whether the contract of a new server can be what the templates make of the server's name: the type and module that
+/// they write for the contract in `text`, in a repository with the contracts `known`.
+///
+/// # Errors
+/// Why it cannot.
+pub fn check_contract(contract: &str, module: &str, text: &str, known: &[String]) -> Outcome<()> {
+    let refused = |why: String| Failure::new(why).remedy("give another name");
+    // A system has one contract of a name.
+    if known.iter().any(|known| known == contract) {
+        return Err(refused(format!("the repository has a contract `{contract}` already")));
+    }
+    if MODULES.contains(&module) {
+        return Err(refused(format!("the client of the new contract uses another module `{module}`")));
+    }
+    let compiled = lang::compile(&[SourceFile::new(format!("{module}.contract"), text.to_string())]);
+    if compiled.unit.is_none() {
+        let why = compiled.diagnostics.first().map_or_else(String::new, |found| found.message.clone());
+        return Err(refused(format!("the contract cannot be called `{contract}`: {why}")));
+    }
+    if lang::rust_module_name(contract) != module {
+        return Err(Failure::new(format!(
+            "from the contract's name `{contract}` the words of the name cannot be told"
+        ))
+        .remedy("give a name without two words of one letter side by side"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::Repository;
+
+    #[test]
+    fn names_that_cannot_be_used_are_refused() {
+        let long = "a".repeat(55);
+        for name in ["", "Tea", "tea_pot", "2tea", "tea-2", "tea--pot", "tea-", "test", "match", "proc-macro", &long] {
+            assert!(check_program(name).is_err(), "{name}");
+        }
+        assert!(check_program("tea-pot2").is_ok());
+    }
+
+    #[test]
+    fn folders_of_cargo_are_no_programs() {
+        for name in ["build", "deps", "examples", "incremental", "target"] {
+            let refused = check_program(name).expect_err("cargo's").to_string();
+            assert!(refused.contains("a folder that cargo makes"), "{refused}");
+        }
+    }
+
+    /// The strings that follow `mark` in a source file, up to `end`.
+    fn strings<'a>(source: &'a str, mark: &str, end: &str) -> Vec<&'a str> {
+        let part = source.split_once(mark).and_then(|(_, rest)| rest.split_once(end)).expect("the list is there").0;
+        part.split('"').skip(1).step_by(2).collect()
+    }
+
+    #[test]
+    fn words_of_the_shell_are_no_programs() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let read = |path: &str| std::fs::read_to_string(repository.root().join(path)).expect("a source file");
+        let builtins = read("apps/shell/src/builtins.rs");
+        let mut words: Vec<&str> =
+            builtins.split("Builtin { name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(words.contains(&"jobs") && words.contains(&"help"), "{words:?}");
+        let lexer = read("lib/command-language/src/lexer.rs");
+        words.extend(strings(&lexer, "const KEYWORDS: &[&str] = &[", "];"));
+        assert!(words.contains(&"elif"), "{words:?}");
+        for word in words {
+            assert!(check_program(word).is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_publisher_may_have_any_name() {
+        for name in ["acme-2", "core", "build", "acme"] {
+            assert_eq!(check_publisher(name), Ok(()), "{name}");
+        }
+        for name in ["", "Acme", "2acme", &"a".repeat(64)] {
+            assert!(check_publisher(name).is_err(), "{name}");
+        }
+    }
+}
