@@ -52,12 +52,25 @@ fn build_programs(
     built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer)).collect()
 }
 
+/// The package of a program that holds no unsafe code, after it was built; signed as [`package_with`] does.
+///
+/// # Errors
+/// As for that.
+pub fn package(repository: &Repository, name: &str, key: Option<&str>) -> Outcome<Vec<u8>> {
+    package_with(repository, name, key, UnsafeTests::Refused)
+}
+
 /// The package of a program, after it was built; signed with the person's key of that name, or else with the
 /// development key.
 ///
 /// # Errors
 /// There is no such program or key, the program is refused or does not build, or the key may not sign for its publisher.
-pub fn package(repository: &Repository, name: &str, key: Option<&str>) -> Outcome<Vec<u8>> {
+pub fn package_with(
+    repository: &Repository,
+    name: &str,
+    key: Option<&str>,
+    unsafe_tests: UnsafeTests,
+) -> Outcome<Vec<u8>> {
     let signer = match key {
         Some(key) => Store::of_user().signer(key)?,
         None => systems::signer(repository)?,
@@ -66,7 +79,7 @@ pub fn package(repository: &Repository, name: &str, key: Option<&str>) -> Outcom
     let catalogue = Catalogue::read(repository)?;
     catalogue.manifest(name)?;
     let program = catalogue.programs.get(name)?;
-    let built = builder::build_programs(repository, &catalogue.programs, &[program], UnsafeTests::Allowed)?;
+    let built = builder::build_programs(repository, &catalogue.programs, &[program], unsafe_tests)?;
     let packed = built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer));
     packed.map(|packed| packed.map(|packed| packed.bytes)).collect::<Outcome<Vec<_>>>().map(|all| all.concat())
 }
@@ -90,5 +103,19 @@ fn print_programs(packed: &[Packed], as_json: bool) {
     }
     for one in packed {
         println!("{:<20} {:>8} bytes  {}", one.name, one.image_bytes, one.path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_attacks_is_packed_only_when_that_is_asked_for() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let programs = crate::programs::Programs::find(&repository);
+        let attacker = programs.all().find(|program| program.unsafe_for_tests).expect("the suite has one");
+        let refused = package(&repository, &attacker.name, None).expect_err("nobody has asked for it").to_string();
+        assert!(refused.contains("built only with --allow-unsafe-tests"), "{refused}");
     }
 }

@@ -79,6 +79,19 @@ impl Repository {
             .remedy(format!("give a file or one of: {known}")))
     }
 
+    /// What the files that are made of a system manifest are called. Of those that lie elsewhere than in `systems/`
+    /// the path is told apart too, because two systems of one name are two systems.
+    pub fn system_outputs(&self, manifest: &Path) -> String {
+        let stem = manifest.file_stem().map_or_else(|| "system".into(), |stem| stem.to_string_lossy().into_owned());
+        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let manifest = whole(manifest);
+        if manifest.parent() == Some(whole(&self.root.join("systems")).as_path()) {
+            return stem;
+        }
+        let digest = package::sha256(manifest.as_os_str().as_encoded_bytes());
+        format!("{stem}-{}", &crate::keys::hexadecimal(&digest)[..16])
+    }
+
     /// Names of the system manifests in `systems/`, in alphabetical order.
     pub fn system_names(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.root.join("systems"))
@@ -142,6 +155,25 @@ mod tests {
     fn the_repository_of_the_tool_is_found() {
         let repository = Repository::find().expect("tests run inside the repository");
         assert!(repository.root().join("sing/Cargo.toml").is_file());
+    }
+
+    #[test]
+    fn two_systems_of_one_name_do_not_share_what_is_made_of_them() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let ours = repository.system_manifest(Path::new("hosted")).expect("there is one");
+        assert_eq!(repository.system_outputs(&ours), "hosted");
+        let folder = tempfile::tempdir().expect("a folder");
+        let others: Vec<String> = ["mine", "yours"]
+            .map(|name| {
+                let path = folder.path().join(name).join("hosted.toml");
+                write_whole(&path, b"").expect("a file");
+                // However it is spelled.
+                let again = folder.path().join(name).join("..").join(name).join("hosted.toml");
+                assert_eq!(repository.system_outputs(&path), repository.system_outputs(&again));
+                repository.system_outputs(&path)
+            })
+            .into();
+        assert!(others[0] != others[1] && others.iter().all(|name| name.starts_with("hosted-")), "{others:?}");
     }
 
     #[test]

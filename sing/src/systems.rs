@@ -207,7 +207,7 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
         platform.build(repository)?;
         return Ok(Ready { image: path.to_path_buf(), machine: platform.program(repository) });
     }
-    let name = path.file_stem().map_or_else(|| "system".into(), |stem| stem.to_string_lossy().into_owned());
+    let name = repository.system_outputs(path);
     let ready =
         Ready { image: repository.output(&format!("systems/{name}.system")), machine: platform.program(repository) };
     let stamp = repository.output(&match platform {

@@ -13,7 +13,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The folder at this path, which must be there.
+    /// The folder at this path, which is made when something is written to it.
     pub fn at(path: impl Into<PathBuf>) -> Folder {
         Folder { path: path.into() }
     }
@@ -23,6 +23,7 @@ impl Medium for Folder {
     type Error = io::Error;
 
     fn write(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        std::fs::create_dir_all(&self.path)?;
         File::create(self.path.join(name))?.write_all(bytes)
     }
 

@@ -3,6 +3,8 @@
 //!
 //! The judging is the crate `install`'s. A system that is named and not given as a file has an image of its own for
 //! what is installed into it, which begins as the built one: building the system again does not take anything out.
+//! That file comes about with the first change that is accepted, and whoever deletes it begins again with the built
+//! one. Key type: [`Image`] (which file of a system is meant).
 //! Deliberately not here: installing into a running system.
 
 mod folder;
@@ -29,7 +31,8 @@ pub use folder::Folder;
 /// # Errors
 /// There is no such program, it does not build, or the file cannot be written.
 pub fn package(repository: &Repository, arguments: &PackageArguments) -> Outcome<u8> {
-    let bytes = build::package(repository, &arguments.name, arguments.key.as_deref())?;
+    let unsafe_tests = if arguments.allow_unsafe_tests { UnsafeTests::Allowed } else { UnsafeTests::Refused };
+    let bytes = build::package_with(repository, &arguments.name, arguments.key.as_deref(), unsafe_tests)?;
     let path = match &arguments.output {
         Some(path) => path.clone(),
         None => PathBuf::from(format!("{}.package", arguments.name)),
@@ -71,9 +74,9 @@ pub fn uninstall(repository: &Repository, arguments: &UninstallArguments) -> Out
 /// # Errors
 /// Something in it is wrong, or it cannot be read.
 pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u8> {
-    let path = existing(repository, &arguments.system)?;
-    let bytes = read(&path)?;
-    let installed = opened(&bytes, &path)?;
+    let image = Image::find(repository, &arguments.system)?;
+    let path = image.path();
+    let installed = opened(&read(path)?, &image)?;
     let report = install::verify(&installed);
     if arguments.json {
         println!("{:#}", view::report_json(&report));
@@ -85,7 +88,7 @@ pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u
         return Ok(0);
     }
     Err(Failure::new(format!("{} is not sound: {} of what is checked does not hold", path.display(), count))
-        .remedy("mend what is listed above, and build or install again"))
+        .remedy(format!("mend what is listed above, and {}", image.remedy())))
 }
 
 /// `sing explain`.
@@ -93,9 +96,9 @@ pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u
 /// # Errors
 /// There is no such program, or the system cannot be read.
 pub fn explain(repository: &Repository, arguments: &ExplainArguments) -> Outcome<u8> {
-    let path = existing(repository, &arguments.system)?;
-    let bytes = read(&path)?;
-    let installed = opened(&bytes, &path)?;
+    let image = Image::find(repository, &arguments.system)?;
+    let path = image.path();
+    let installed = opened(&read(path)?, &image)?;
     let Some(program) = installed.program(&arguments.name) else {
         let mut names: Vec<&str> = installed.programs.iter().map(|program| program.manifest.name.as_str()).collect();
         names.sort_unstable();
@@ -135,17 +138,15 @@ pub struct ChangeArguments {
 }
 
 fn change(repository: &Repository, arguments: &ChangeArguments, request: &Request<'_>) -> Outcome<u8> {
-    let path = if arguments.dry_run {
-        existing(repository, &arguments.system)?
-    } else {
-        to_change(repository, &arguments.system)?
-    };
+    // Building takes the lock by itself, so that it comes before.
+    let image = Image::find(repository, &arguments.system)?;
     let _lock = builder::lock(repository)?;
+    let image = image.now();
     let key = systems::signer(repository)?.key;
     let result = if arguments.dry_run {
-        install::changed(&read(&path)?, request, &key).map(|(_, report)| report)
+        install::changed(&read(image.path())?, request, &key).map(|(_, report)| report)
     } else {
-        change_file(&path, request, &key)?
+        image.change(request, &key)?
     };
     let report = result.as_ref().unwrap_or_else(|report| report);
     if arguments.json {
@@ -161,7 +162,7 @@ fn change(repository: &Repository, arguments: &ChangeArguments, request: &Reques
         );
     }
     if !arguments.json && !arguments.dry_run {
-        println!("\n{} is changed; `cargo sing run --system {}` starts it", path.display(), path.display());
+        println!("\n{}", image.told());
     }
     Ok(0)
 }
@@ -171,13 +172,22 @@ fn change(repository: &Repository, arguments: &ChangeArguments, request: &Reques
 /// # Errors
 /// The file cannot be read or written; it is as it was.
 pub fn change_file(path: &Path, request: &Request<'_>, key: &package::SecretKey) -> Outcome<Result<Report, Report>> {
-    let old = read(path)?;
+    change_to(path, &read(path)?, request, key)
+}
+
+/// Lets the file at `path` become what the request makes of the image `old`.
+fn change_to(
+    path: &Path,
+    old: &[u8],
+    request: &Request<'_>,
+    key: &package::SecretKey,
+) -> Outcome<Result<Report, Report>> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| {
         Failure::new(format!("{} has a name that is not UTF-8", path.display())).remedy("rename the file")
     })?;
-    match install::change_file(&mut Folder::at(folder), name, &old, request, key) {
+    match install::change_file(&mut Folder::at(folder), name, old, request, key) {
         Ok(report) => Ok(Ok(report)),
         Err(ImageError::Refused(report)) => Ok(Err(report)),
         Err(ImageError::Medium(error)) => Err(Failure::file("write", path, &error)),
@@ -192,62 +202,120 @@ fn is_image(given: &Path) -> bool {
     given.extension().is_some_and(|extension| extension == "system")
 }
 
-/// The image of a system that is named: the one that was installed into, or the built one.
-fn existing(repository: &Repository, given: &Path) -> Outcome<PathBuf> {
-    if is_image(given) {
-        return Ok(given.to_path_buf());
+/// Which file the image of a system is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Image {
+    /// The one that was given.
+    Given(PathBuf),
+    /// What was installed into a system that was named.
+    Own {
+        /// The file.
+        own: PathBuf,
+    },
+    /// The built one of a system that was named, into which nothing has been installed.
+    Built {
+        /// The file.
+        built: PathBuf,
+        /// Where what is installed into it goes.
+        own: PathBuf,
+        /// What it was named.
+        named: PathBuf,
+    },
+}
+
+impl Image {
+    /// The image of a system that was named or given, built now if need be.
+    fn find(repository: &Repository, given: &Path) -> Outcome<Image> {
+        if is_image(given) {
+            return Ok(Image::Given(given.to_path_buf()));
+        }
+        let manifest = repository.system_manifest(given)?;
+        let own = own_image(repository, &manifest);
+        if own.is_file() {
+            return Ok(Image::Own { own });
+        }
+        let built = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?.image;
+        Ok(Image::Built { built, own, named: given.to_path_buf() })
     }
-    let own = own_image(repository, given)?;
-    if own.is_file() { Ok(own) } else { built(repository, given) }
-}
 
-/// The image to change of a system that is named, made of the built one now if there is none.
-fn to_change(repository: &Repository, given: &Path) -> Outcome<PathBuf> {
-    if is_image(given) {
-        return Ok(given.to_path_buf());
+    /// The image as it is when nobody else changes it any more: somebody may have installed something into the system
+    /// since it was looked for.
+    fn now(self) -> Image {
+        match self {
+            Image::Built { own, .. } if own.is_file() => Image::Own { own },
+            image => image,
+        }
     }
-    let own = own_image(repository, given)?;
-    if !own.is_file() {
-        write_whole(&own, &read(&built(repository, given)?)?)?;
+
+    /// The file that is read.
+    fn path(&self) -> &Path {
+        match self {
+            Image::Given(path) | Image::Own { own: path } | Image::Built { built: path, .. } => path,
+        }
     }
-    Ok(own)
+
+    /// The file that is written.
+    fn target(&self) -> &Path {
+        match self {
+            Image::Given(path) | Image::Own { own: path } | Image::Built { own: path, .. } => path,
+        }
+    }
+
+    /// Changes it; the inner error is a report of what speaks against it, and then there is no file more than before.
+    fn change(&self, request: &Request<'_>, key: &package::SecretKey) -> Outcome<Result<Report, Report>> {
+        change_to(self.target(), &read(self.path())?, request, key)
+    }
+
+    /// What to say of it after a change.
+    fn told(&self) -> String {
+        let path = self.target().display();
+        let start = format!("{path} is changed; `cargo sing run --system {path}` starts it");
+        match self {
+            Image::Given(_) => start,
+            Image::Own { .. } | Image::Built { .. } => {
+                format!("{start}; without the file the system is again as it is built")
+            }
+        }
+    }
+
+    /// How to come by a sound one.
+    fn remedy(&self) -> String {
+        match self {
+            Image::Given(_) => "let `cargo sing build --system NAME` or `cargo sing install` write it again".into(),
+            Image::Own { own } => format!("delete {} to begin again with the system as it is built", own.display()),
+            Image::Built { named, .. } => {
+                format!("build it again with `cargo sing build --system {}`", named.display())
+            }
+        }
+    }
 }
 
-fn own_image(repository: &Repository, given: &Path) -> Outcome<PathBuf> {
-    let manifest = repository.system_manifest(given)?;
-    let stem = manifest.file_stem().map_or_else(|| "system".into(), |stem| stem.to_string_lossy().into_owned());
-    Ok(repository.output(&format!("installed/{stem}.system")))
+/// Where what is installed into a system goes.
+fn own_image(repository: &Repository, manifest: &Path) -> PathBuf {
+    repository.output(&format!("installed/{}.system", repository.system_outputs(manifest)))
 }
 
-fn built(repository: &Repository, given: &Path) -> Outcome<PathBuf> {
-    let manifest = repository.system_manifest(given)?;
-    Ok(systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?.image)
-}
-
-fn opened(bytes: &[u8], path: &Path) -> Outcome<Installed> {
+fn opened(bytes: &[u8], image: &Image) -> Outcome<Installed> {
     match install::system_of(bytes) {
         Ok((_, installed)) => Ok(installed),
         Err(findings) => {
             let lines = findings.iter().map(|finding: &Finding| {
                 format!("refused {} {}; {}", finding.code.text(), finding.what, finding.remedy)
             });
-            Err(Failure::new(format!("{} is no system image that can be trusted", path.display()))
+            Err(Failure::new(format!("{} is no system image that can be trusted", image.path().display()))
                 .details(lines.collect::<Vec<_>>().join("\n"))
-                .remedy("build it again with `cargo sing build --system`"))
+                .remedy(image.remedy()))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use install::{Installed, Program, Request};
+    use install::Program;
     use package::{PublicKey, SecretKey, Signer, SystemImage, SystemManifest, Trust};
 
-    use super::change_file;
+    use super::*;
     use crate::bench::install::package;
-    use crate::repository::Repository;
     use crate::systems::Catalogue;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -258,9 +326,12 @@ mod tests {
         names
     }
 
-    #[test]
-    fn a_system_image_is_changed_whole_or_not_at_all() {
-        let signer = Signer::root(SecretKey::from_bytes(&[5; 32]));
+    fn signer() -> Signer {
+        Signer::root(SecretKey::from_bytes(&[5; 32]))
+    }
+
+    /// The image of a system without programs.
+    fn empty(signer: &Signer) -> Vec<u8> {
         let system = SystemManifest {
             name: "empty".into(),
             root: "nobody".into(),
@@ -271,9 +342,15 @@ mod tests {
             denies: Vec::new(),
             trust: Trust::in_key(signer.key.public()),
         };
+        SystemImage::build(&system, &[], &signer.key).expect("an image")
+    }
+
+    #[test]
+    fn a_system_image_is_changed_whole_or_not_at_all() {
+        let signer = signer();
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("empty.system");
-        let old = SystemImage::build(&system, &[], &signer.key).expect("an image");
+        let old = empty(&signer);
         std::fs::write(&path, &old).expect("a file");
         let good = package(&signer).expect("a package");
         let mut bad = good.clone();
@@ -288,6 +365,75 @@ mod tests {
         let bytes = std::fs::read(&path).expect("the file");
         assert_eq!(SystemImage::parse(&bytes).expect("an image").packages, [good.as_slice()]);
         assert_eq!(names(folder.path()), ["empty.system"]);
+    }
+
+    /// A built system into which nothing has been installed, in the folder.
+    fn built(folder: &Path, signer: &Signer) -> Image {
+        let (built, own) = (folder.join("built.system"), folder.join("installed/empty.system"));
+        std::fs::write(&built, empty(signer)).expect("a file");
+        Image::Built { built, own, named: "empty".into() }
+    }
+
+    #[test]
+    fn a_refused_first_install_leaves_no_image() {
+        let signer = signer();
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = built(folder.path(), &signer).now();
+        let good = package(&signer).expect("a package");
+        let mut bad = good.clone();
+        *bad.last_mut().expect("a byte") ^= 1;
+        let install = |package: &[u8]| {
+            image.change(&Request::Install { package, at_boot: false, allow: &[] }, &signer.key).expect("a disk")
+        };
+        assert!(install(&bad).is_err());
+        assert_eq!(names(folder.path()), ["built.system"]);
+        assert!(install(&good).is_ok());
+        assert_eq!(names(&folder.path().join("installed")), ["empty.system"]);
+        assert_eq!(std::fs::read(image.path()).expect("the built one"), empty(&signer));
+        assert_eq!(image.now().path(), folder.path().join("installed/empty.system"));
+    }
+
+    #[test]
+    fn of_two_first_installs_both_are_kept() {
+        let signer = signer();
+        let folder = tempfile::tempdir().expect("a folder");
+        // Both have looked before either has written.
+        let [first, second] = [built(folder.path(), &signer), built(folder.path(), &signer)];
+        let good = package(&signer).expect("a package");
+        let request = Request::Install { package: &good, at_boot: false, allow: &[] };
+        assert!(first.now().change(&request, &signer.key).expect("a disk").is_ok());
+        // The second sees what the first has installed, and says so.
+        let report = second.now().change(&request, &signer.key).expect("a disk").expect_err("it is there already");
+        assert!(report.to_string().contains("bench-install"), "{report}");
+        let bytes = std::fs::read(folder.path().join("installed/empty.system")).expect("the image");
+        assert_eq!(SystemImage::parse(&bytes).expect("an image").packages, [good.as_slice()]);
+    }
+
+    #[test]
+    fn a_named_system_has_an_image_by_its_manifest() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mine = folder.path().join("hosted.toml");
+        std::fs::write(&mine, "").expect("a file");
+        let own = |manifest: &Path| own_image(&repository, manifest);
+        let ours = repository.system_manifest("hosted".as_ref()).expect("there is one");
+        assert_eq!(own(&ours), repository.output("installed/hosted.system"));
+        assert_ne!(own(&mine), own(&ours));
+    }
+
+    #[test]
+    fn what_to_do_about_a_damaged_image_can_be_done() {
+        let image = |own: &str| Image::Own { own: own.into() };
+        let built = Image::Built { built: "b.system".into(), own: "o.system".into(), named: "web".into() };
+        let damaged = |image: &Image| opened(b"damaged", image).expect_err("it is none").to_string();
+        let text = damaged(&built);
+        assert!(
+            text.contains("b.system is no system image") && text.contains("`cargo sing build --system web`"),
+            "{text}"
+        );
+        let text = damaged(&image("mine.system"));
+        assert!(text.contains("delete mine.system"), "{text}");
+        assert!(built.told().contains("o.system is changed") && built.told().contains("without the file"));
     }
 
     #[test]
