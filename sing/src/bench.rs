@@ -23,9 +23,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use crate::builder::UnsafeTests;
 use crate::cargo;
-use crate::command_line::{BenchArguments, BenchSubject, MachineName};
+use crate::command_line::{BenchArguments, BenchSubject, MachineName, ROUNDS};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
 use crate::systems::{self, Platform};
@@ -49,8 +51,9 @@ const COUNTING: [&str; 4] = ["-icount", "shift=0,sleep=off", "-cpu", "max,-erms,
 /// is shown.
 ///
 /// # Errors
-/// The system or the measuring program cannot be built or run.
+/// The system or the measuring program cannot be built or run, or an option is not one of what is measured.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
+    refuse_options_of_others(arguments)?;
     match arguments.what {
         BenchSubject::Table => bench_table(repository, arguments),
         BenchSubject::Pairs => pairs::bench(repository, arguments),
@@ -58,6 +61,32 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Disk => disk::bench(repository, arguments),
         BenchSubject::Web => web::bench(repository, arguments),
         BenchSubject::Install => install::bench(repository, arguments),
+    }
+}
+
+/// What would change nothing is not left out in silence.
+fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
+    use BenchSubject::{Boot, Disk, Install, Pairs, Table, Web};
+    // The disk says itself why it is measured on one machine alone.
+    let given: [(&str, bool, &[BenchSubject]); 7] = [
+        ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web]),
+        ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web]),
+        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web]),
+        ("--system", arguments.system.is_some(), &[Web, Install]),
+        ("--tap", arguments.tap.is_some(), &[Web]),
+        ("--only", arguments.only.is_some(), &[Disk, Web]),
+        ("--charts", arguments.charts.is_some(), &[Disk]),
+    ];
+    let word = |subject: &BenchSubject| {
+        subject.to_possible_value().map_or_else(String::new, |value| format!("`{}`", value.get_name()))
+    };
+    match given.iter().find(|(_, given, subjects)| *given && !subjects.contains(&arguments.what)) {
+        None => Ok(()),
+        Some((option, _, subjects)) => {
+            let subjects: Vec<String> = subjects.iter().map(word).collect();
+            Err(Failure::new(format!("{option} changes nothing of {}", word(&arguments.what)))
+                .remedy(format!("leave it out; it is for {}", subjects.join(", "))))
+        }
     }
 }
 
@@ -140,4 +169,45 @@ fn linux_program(repository: &Repository) -> Outcome<PathBuf> {
     command.arg(repository.root().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
     let made = cargo::build(command, "the measurements of Linux", 2)?;
     made.get("bench-linux").map(PathBuf::from).ok_or_else(|| Failure::new("cargo made no program bench-linux"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::{Command, CommandLine};
+    use clap::Parser;
+
+    fn arguments(words: &str) -> BenchArguments {
+        let parsed = CommandLine::try_parse_from(["sing", "bench"].into_iter().chain(words.split_whitespace()));
+        let Command::Bench(arguments) = parsed.expect("a legal command line").command else { panic!("not bench") };
+        arguments
+    }
+
+    #[test]
+    fn an_option_of_something_else_is_refused() {
+        for words in [
+            "install --machine qemu",
+            "install --rounds 5",
+            "install --only read",
+            "install --tap tap0",
+            "install --charts folder",
+            "install --linux-kernel file",
+            "table --system web",
+            "pairs --only x",
+            "boot --machine qemu --rounds 9",
+            "web --charts folder",
+        ] {
+            let refused = refuse_options_of_others(&arguments(words)).expect_err(words).to_string();
+            assert!(refused.contains("changes nothing of"), "{words}: {refused}");
+        }
+        for words in [
+            "",
+            "install --system web --json file",
+            "disk --rounds 5 --only read --charts folder",
+            "web --system web --tap tap0 --machine qemu --linux-kernel file",
+            "--machine qemu --linux-kernel file",
+        ] {
+            assert_eq!(refuse_options_of_others(&arguments(words)), Ok(()), "{words}");
+        }
+    }
 }

@@ -59,6 +59,11 @@ const FLAGS: [&str; 8] = [
 const ALLOCATOR: [(&str, &str); 2] =
     [("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "4294967296")];
 
+/// The names of all targets.
+pub fn targets() -> impl Iterator<Item = &'static str> {
+    TARGETS.iter().map(|(target, _)| *target)
+}
+
 /// Drives every target, or those whose names contain `name`.
 ///
 /// # Errors

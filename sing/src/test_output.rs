@@ -14,6 +14,15 @@ pub struct Counts {
     pub failed: u64,
     /// Tests that were left out.
     pub skipped: u64,
+    /// How many of these are no tests but groups of them, of which it is not known what is in them.
+    pub groups: u64,
+}
+
+impl Counts {
+    /// Whether no test was found at all.
+    pub fn is_of_no_test(&self) -> bool {
+        self.passed + self.failed + self.skipped == self.groups
+    }
 }
 
 impl AddAssign for Counts {
@@ -21,6 +30,7 @@ impl AddAssign for Counts {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.groups += other.groups;
     }
 }
 
@@ -135,7 +145,7 @@ mod tests {
         let mut reader = CargoTestReader::default();
         assert_eq!(reader.read("     Running unittests src/lib.rs (target/debug/deps/hal_api-9f)"), Line::Chatter);
         assert_eq!(reader.read("test a ... ok"), Line::Chatter);
-        let counts = Counts { passed: 5, failed: 1, skipped: 2 };
+        let counts = Counts { passed: 5, failed: 1, skipped: 2, groups: 0 };
         assert_eq!(
             reader.read(
                 "test result: FAILED. 5 passed; 1 failed; 2 ignored; 0 measured; 3 filtered out; finished in 0.00s"
@@ -143,6 +153,24 @@ mod tests {
             Line::SuiteEnded("hal_api src/lib.rs".into(), counts)
         );
         assert_eq!(counts.to_string(), "5 passed, 1 failed, 2 skipped");
+    }
+
+    #[test]
+    fn groups_that_are_left_out_are_no_tests() {
+        let mut counts = Counts::default();
+        assert!(counts.is_of_no_test());
+        counts += Counts { skipped: 1, groups: 1, ..Counts::default() };
+        assert!(counts.is_of_no_test());
+        for found in [
+            Counts { passed: 1, ..Counts::default() },
+            Counts { failed: 1, ..Counts::default() },
+            Counts { skipped: 1, ..Counts::default() },
+        ] {
+            let mut both = counts;
+            both += found;
+            assert!(!both.is_of_no_test(), "{found:?}");
+        }
+        assert_eq!(counts.to_string(), "0 passed, 0 failed, 1 skipped");
     }
 
     #[test]
