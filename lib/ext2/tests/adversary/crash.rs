@@ -26,7 +26,7 @@ struct Effort {
 }
 
 const SHORT: Effort = Effort { subsets: 1, e2fsck_once_in: 60, again_once_in: 40 };
-const LONG: Effort = Effort { subsets: 4, e2fsck_once_in: 1, again_once_in: 5 };
+const LONG: Effort = Effort { subsets: 4, e2fsck_once_in: 5, again_once_in: 20 };
 
 /// A disk's story, and what there should have been at each moment of it.
 pub struct Story {
