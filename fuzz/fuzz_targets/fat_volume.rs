@@ -2,6 +2,7 @@
 #![no_main]
 
 #[path = "../../lib/fat/tests/volumes/disk.rs"]
+#[allow(dead_code)]
 mod disk;
 #[path = "../../lib/fat/tests/volumes/fuzzed.rs"]
 mod fuzzed;

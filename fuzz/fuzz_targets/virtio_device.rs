@@ -58,7 +58,7 @@ fn talk(machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
         let buffer = machine.allocate(bytes).expect("memory");
         match choice & 3 {
             0 => drop(driver.give(buffer, bytes)),
-            1 => drop(driver.send(buffer, bytes)),
+            1 => drop(driver.send(buffer, bytes, &[choice; 12])),
             2 => machine.run(),
             _ => driver.serve()?,
         }

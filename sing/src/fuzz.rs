@@ -15,22 +15,31 @@ use crate::repository::Repository;
 use crate::test::run_machine;
 use crate::test_output::Counts;
 
-/// Targets, each with the folder of inputs that it begins with, if there is one.
-const TARGETS: [(&str, Option<&str>); 14] = [
-    ("automaton", None),
-    ("boot_image", None),
-    ("certificates", None),
-    ("contract", None),
-    ("ext2_check", Some("lib/ext2/tests/fuzzed/inputs/check")),
-    ("ext2_volume", Some("lib/ext2/tests/fuzzed/inputs/volume")),
-    ("fat_volume", Some("lib/fat/tests/volumes/inputs")),
-    ("http_requests", Some("lib/http/tests/conformance/inputs")),
-    ("manifest", Some("lib/manifest/tests/fixtures/program")),
-    ("net_stack", None),
-    ("package", None),
-    ("principal", Some("lib/principal/tests/inputs")),
-    ("system_image", None),
-    ("virtio_device", None),
+/// A target, and what its fuzzer begins with.
+struct Target {
+    name: &'static str,
+    /// The folder of inputs, if there is one. What a fuzzer found is kept there too, and unit tests replay it.
+    inputs: Option<&'static str>,
+    /// The longest input: longer ones only repeat themselves.
+    most_bytes: u32,
+}
+
+const TARGETS: [Target; 14] = [
+    target("automaton", None),
+    target("boot_image", None),
+    target("certificates", Some("lib/package/tests/fuzzed/inputs")),
+    target("contract", None),
+    target("ext2_check", Some("lib/ext2/tests/fuzzed/inputs/check")),
+    target("ext2_volume", Some("lib/ext2/tests/fuzzed/inputs/volume")),
+    target("fat_volume", Some("lib/fat/tests/volumes/inputs")),
+    target("http_requests", Some("lib/http/tests/conformance/inputs")),
+    target("manifest", Some("lib/manifest/tests/fuzzed/inputs")),
+    target("net_stack", None),
+    // An image with a head, code, data and a table of relocations takes some.
+    Target { most_bytes: 4096, ..target("package", Some("lib/install/tests/fuzzed/inputs/package")) },
+    target("principal", Some("lib/principal/tests/fuzzed/inputs")),
+    Target { most_bytes: 2048, ..target("system_image", Some("lib/install/tests/fuzzed/inputs/system_image")) },
+    target("virtio_device", None),
 ];
 /// How long each target is driven.
 const SHORT: Duration = Duration::from_secs(10);
@@ -38,7 +47,7 @@ const SHORT: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(600);
 /// One input that takes longer is a finding.
 const PATIENCE_S: u32 = 20;
-/// Longer inputs only repeat themselves.
+/// The longest input of most targets.
 const MOST_BYTES: u32 = 1024;
 /// How long a fuzzer may take to begin and to end, beside its own time.
 const GRACE: Duration = Duration::from_secs(120);
@@ -59,9 +68,14 @@ const FLAGS: [&str; 8] = [
 const ALLOCATOR: [(&str, &str); 2] =
     [("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "4294967296")];
 
+/// A target that needs no long inputs.
+const fn target(name: &'static str, inputs: Option<&'static str>) -> Target {
+    Target { name, inputs, most_bytes: MOST_BYTES }
+}
+
 /// The names of all targets.
 pub fn targets() -> impl Iterator<Item = &'static str> {
-    TARGETS.iter().map(|(target, _)| *target)
+    TARGETS.iter().map(|target| target.name)
 }
 
 /// Drives every target, or those whose names contain `name`.
@@ -69,7 +83,7 @@ pub fn targets() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// The targets do not build, or a folder cannot be made.
 pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<Counts> {
-    let chosen = TARGETS.iter().filter(|(target, _)| name.is_none_or(|name| target.contains(name)));
+    let chosen = TARGETS.iter().filter(|target| name.is_none_or(|name| target.name.contains(name)));
     let chosen: Vec<_> = chosen.collect();
     if chosen.is_empty() {
         return Ok(Counts::default());
@@ -80,12 +94,11 @@ pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<
     }
     let programs = build(repository, chosen.len())?;
     let mut counts = Counts::default();
-    for (target, inputs) in chosen {
-        let inputs = inputs.map(|inputs| repository.root().join(inputs));
-        match drive(repository, &programs.join(target), target, inputs.as_deref(), if long { LONG } else { SHORT })? {
+    for target in chosen {
+        match drive(repository, &programs.join(target.name), target, if long { LONG } else { SHORT })? {
             None => counts.passed += 1,
             Some(finding) => {
-                println!("  FAILED fuzzing: {target}: {finding}");
+                println!("  FAILED fuzzing: {}: {finding}", target.name);
                 counts.failed += 1;
             }
         }
@@ -105,34 +118,42 @@ fn build(repository: &Repository, count: usize) -> Outcome<PathBuf> {
 }
 
 /// Drives one target. Gives what it found, if it found something.
-fn drive(
-    repository: &Repository,
-    program: &Path,
-    target: &str,
-    inputs: Option<&Path>,
-    time: Duration,
-) -> Outcome<Option<String>> {
-    let learned = repository.output("fuzz/learned").join(target);
-    let findings = repository.output("fuzz/findings").join(target);
+fn drive(repository: &Repository, program: &Path, target: &Target, time: Duration) -> Outcome<Option<String>> {
+    let learned = repository.output("fuzz/learned").join(target.name);
+    let findings = repository.output("fuzz/findings").join(target.name);
     for folder in [&learned, &findings] {
         std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
     }
+    let inputs = target.inputs.map(|inputs| repository.root().join(inputs));
+    let command = command(program, target.most_bytes, time, [learned.as_path(), findings.as_path()], inputs.as_deref());
+    let output = run_machine(command, time + GRACE)?;
+    let runs = output.text.lines().rev().find(|line| line.starts_with("Done "));
+    let Some(problem) = output.problem else {
+        println!("  {}: {}", target.name, runs.unwrap_or("done"));
+        return Ok(None);
+    };
+    Ok(Some(account(&output.text, &problem)))
+}
+
+/// How a fuzzer is run: what it learns goes to the first folder; what it found before is tried again, so that nothing
+/// is forgotten before it is mended.
+fn command(
+    program: &Path,
+    most_bytes: u32,
+    time: Duration,
+    [learned, findings]: [&Path; 2],
+    inputs: Option<&Path>,
+) -> Command {
     let mut command = Command::new(program);
     command.arg(format!("-max_total_time={}", time.as_secs()));
     command.args([
         format!("-timeout={PATIENCE_S}"),
-        format!("-max_len={MOST_BYTES}"),
+        format!("-max_len={most_bytes}"),
         format!("-len_control={GROWTH}"),
     ]);
     command.arg(format!("-artifact_prefix={}/", findings.display()));
-    command.arg(&learned).args(inputs).envs(ALLOCATOR).stdin(Stdio::null());
-    let output = run_machine(command, time + GRACE)?;
-    let runs = output.text.lines().rev().find(|line| line.starts_with("Done "));
-    let Some(problem) = output.problem else {
-        println!("  {target}: {}", runs.unwrap_or("done"));
-        return Ok(None);
-    };
-    Ok(Some(account(&output.text, &problem)))
+    command.args([learned, findings]).args(inputs).envs(ALLOCATOR).stdin(Stdio::null());
+    command
 }
 
 /// What a fuzzer says about what it found.
@@ -166,10 +187,32 @@ mod tests {
             .map(|entry| entry.expect("a target").path().file_stem().unwrap_or_default().to_string_lossy().into_owned())
             .collect();
         found.sort();
-        assert_eq!(found, TARGETS.map(|(target, _)| target.to_string()));
-        for inputs in TARGETS.iter().filter_map(|(_, inputs)| *inputs) {
-            assert!(repository.root().join(inputs).is_dir(), "{inputs}");
+        assert_eq!(found, TARGETS.map(|target| target.name.to_string()));
+    }
+
+    #[test]
+    fn no_input_is_cut_off() {
+        let repository = Repository::find().expect("this is one");
+        for target in TARGETS {
+            let Some(inputs) = target.inputs else { continue };
+            let folder = std::fs::read_dir(repository.root().join(inputs)).expect("a folder of inputs");
+            let lengths: Vec<u64> =
+                folder.map(|entry| entry.and_then(|entry| entry.metadata()).expect("an input").len()).collect();
+            assert!(!lengths.is_empty(), "{inputs} is empty");
+            let whole = lengths.iter().all(|length| *length <= u64::from(target.most_bytes));
+            assert!(whole, "an input of {} is longer than {} bytes: {lengths:?}", target.name, target.most_bytes);
         }
+    }
+
+    #[test]
+    fn what_was_found_is_tried_again() {
+        let folders = [Path::new("learned"), Path::new("findings")];
+        let command = command(Path::new("target"), MOST_BYTES, SHORT, folders, Some(Path::new("inputs")));
+        let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert!(words.contains(&"-artifact_prefix=findings/".to_string()), "{words:?}");
+        // The first folder is the one that is written to.
+        let read: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+        assert_eq!(read, ["learned", "findings", "inputs"]);
     }
 
     #[test]

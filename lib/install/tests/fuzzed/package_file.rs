@@ -1,0 +1,81 @@
+//! What the fuzz target `package` does with its bytes: they are a package file, an image in one that is rightly
+//! signed, or a rightly signed manifest that is to be installed in the small system.
+
+use std::sync::OnceLock;
+
+use abi::name_tag;
+use install::{Installed, Request};
+use package::{Category, Code, ContractSide, Image, Manifest, Package, Signer, Trust};
+
+use crate::common;
+
+/// What the first byte says that the others are, but for multiples of [`KINDS`].
+pub const AS_FILE: u8 = 0;
+pub const AS_IMAGE: u8 = 1;
+pub const AS_MANIFEST: u8 = 2;
+const KINDS: u8 = 3;
+
+/// The small system, made once.
+fn system() -> &'static Installed {
+    static SMALL: OnceLock<Installed> = OnceLock::new();
+    SMALL.get_or_init(common::installed)
+}
+
+/// One trial; a panic is a finding.
+pub fn run(bytes: &[u8]) {
+    let Some((kind, rest)) = bytes.split_first() else { return };
+    match kind % KINDS {
+        AS_FILE => file(rest),
+        AS_IMAGE => image(rest),
+        AS_MANIFEST => manifest(rest),
+        _ => {}
+    }
+}
+
+fn file(bytes: &[u8]) {
+    if let Ok(package) = Package::parse(bytes) {
+        let _ = package.verify(&Trust::in_key(package.key));
+    }
+    judge(&Request::Install { package: bytes, at_boot: false, allow: &[] });
+}
+
+/// What passes by itself passes in a package too, if the manifest lists the contracts in it.
+fn image(bytes: &[u8]) {
+    let echo = common::contract("Echo", ContractSide::Both);
+    let fingerprint = echo.fingerprint;
+    let plain = Manifest::plain("fuzzed", "singularity", Category::Test, Code::Image { digest: [0; 32] });
+    let manifest = Manifest { contracts: vec![echo], ..plain };
+    let is_good = Image::check(bytes).is_ok_and(|image| {
+        image.contracts.iter().all(|used| used.name_tag == name_tag("Echo") && used.fingerprint == fingerprint)
+    });
+    let packed = Package::build_unchecked(manifest, b"", bytes, &Signer::root(common::key())).expect("it is short");
+    let found = Package::parse(&packed).and_then(|package| package.verify(&system().system.trust).map(|_| ()));
+    assert_eq!(found.is_ok(), is_good, "{found:?}");
+}
+
+fn manifest(bytes: &[u8]) {
+    let Ok(manifest) = Manifest::decode(bytes) else { return };
+    assert_eq!(Manifest::decode(&manifest.encode()).as_ref(), Ok(&manifest));
+    let packed = common::signed(&manifest);
+    for at_boot in [false, true] {
+        judge(&Request::Install { package: &packed, at_boot, allow: &["/service/tcp".into()] });
+    }
+    judge(&Request::Upgrade { package: &packed, more: true });
+}
+
+/// Judges a request in the small system, which holds; what is accepted leaves it so.
+fn judge(request: &Request<'_>) {
+    let (report, after) = install::examine(system(), request);
+    assert_eq!(report.is_accepted(), after.is_some());
+    is_lines(&report);
+    if let Some(after) = after {
+        let held = install::verify(&after);
+        assert!(held.is_accepted(), "{held}");
+    }
+}
+
+/// Whoever reads it on a terminal sees lines, and nothing moves the cursor.
+fn is_lines(report: &install::Report) {
+    let text = report.to_string();
+    assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
+}

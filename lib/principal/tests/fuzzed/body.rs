@@ -1,0 +1,26 @@
+//! What the fuzz target `principal` does with its bytes: the list is what comes before the first zero byte, the
+//! principal what comes behind it. Whatever is read is written and read as the same, and all ways to ask a list say
+//! the same.
+
+use principal::{Acl, DecisionCache, Pattern, Principal, Right};
+
+/// One trial; a panic is a finding.
+pub fn run(bytes: &[u8]) {
+    let middle = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    let (list, who) = bytes.split_at(middle);
+    let who = std::str::from_utf8(who.get(1..).unwrap_or_default()).unwrap_or_default();
+    if let Ok(principal) = Principal::parse(who) {
+        let exact = Pattern::exactly(who).expect("a principal is a pattern of itself");
+        assert!(exact.matches(who) && principal.links().count() > 0 && principal.program().is_some());
+    }
+    let Ok(list) = Acl::from_bytes(list) else { return };
+    assert_eq!(Acl::parse(&list.text()).as_ref(), Ok(&list));
+    let rights = list.rights_of(who);
+    let mut cache = DecisionCache::new();
+    for _ in 0..2 {
+        assert_eq!(cache.get(1, who, || list.rights_of(who)), rights);
+    }
+    for &right in Right::ALL {
+        assert_eq!(list.decide(who, right).allowed, rights.has(right));
+    }
+}
