@@ -8,11 +8,14 @@
 //! Deliberately not here: installing into a running system.
 
 mod folder;
+mod revoked;
 mod view;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use install::{Finding, ImageError, Installed, Map, Report, Request};
+use package::SystemImage;
 use serde_json::json;
 
 use crate::build;
@@ -76,8 +79,11 @@ pub fn uninstall(repository: &Repository, arguments: &UninstallArguments) -> Out
 pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u8> {
     let image = Image::find(repository, &arguments.system)?;
     let path = image.path();
-    let installed = opened(&read(path)?, &image)?;
-    let report = install::verify(&installed);
+    image.announce();
+    let bytes = read(path)?;
+    let (system, installed) = opened(&bytes, &image)?;
+    let mut report = install::verify(&installed);
+    report.lines.extend(revoked::lines(&system.packages, &revoked::of_user()?));
     if arguments.json {
         println!("{:#}", view::report_json(&report));
     } else {
@@ -98,7 +104,9 @@ pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u
 pub fn explain(repository: &Repository, arguments: &ExplainArguments) -> Outcome<u8> {
     let image = Image::find(repository, &arguments.system)?;
     let path = image.path();
-    let installed = opened(&read(path)?, &image)?;
+    image.announce();
+    let bytes = read(path)?;
+    let (_, installed) = opened(&bytes, &image)?;
     let Some(program) = installed.program(&arguments.name) else {
         let mut names: Vec<&str> = installed.programs.iter().map(|program| program.manifest.name.as_str()).collect();
         names.sort_unstable();
@@ -142,11 +150,12 @@ fn change(repository: &Repository, arguments: &ChangeArguments, request: &Reques
     let image = Image::find(repository, &arguments.system)?;
     let _lock = builder::lock(repository)?;
     let image = image.now();
+    let _other = image.lock()?;
     let key = systems::signer(repository)?.key;
-    let result = if arguments.dry_run {
-        install::changed(&read(image.path())?, request, &key).map(|(_, report)| report)
-    } else {
-        image.change(request, &key)?
+    let result = match revoked::against(request, &revoked::of_user()?) {
+        Some(report) => Err(report),
+        None if arguments.dry_run => install::changed(&read(image.path())?, request, &key).map(|(_, report)| report),
+        None => image.change(request, &key)?,
     };
     let report = result.as_ref().unwrap_or_else(|report| report);
     if arguments.json {
@@ -182,7 +191,7 @@ fn change_to(
     request: &Request<'_>,
     key: &package::SecretKey,
 ) -> Outcome<Result<Report, Report>> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| {
         Failure::new(format!("{} has a name that is not UTF-8", path.display())).remedy("rename the file")
@@ -192,6 +201,10 @@ fn change_to(
         Err(ImageError::Refused(report)) => Ok(Err(report)),
         Err(ImageError::Medium(error)) => Err(Failure::file("write", path, &error)),
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn read(path: &Path) -> Outcome<Vec<u8>> {
@@ -227,7 +240,8 @@ impl Image {
     /// The image of a system that was named or given, built now if need be.
     fn find(repository: &Repository, given: &Path) -> Outcome<Image> {
         if is_image(given) {
-            return Ok(Image::Given(given.to_path_buf()));
+            // A link goes on to lead to the file that is changed.
+            return Ok(Image::Given(given.canonicalize().unwrap_or_else(|_| given.to_path_buf())));
         }
         let manifest = repository.system_manifest(given)?;
         let own = own_image(repository, &manifest);
@@ -244,6 +258,28 @@ impl Image {
         match self {
             Image::Built { own, .. } if own.is_file() => Image::Own { own },
             image => image,
+        }
+    }
+
+    /// Keeps out others who change the same file, until it is dropped. Those who work with this output folder are kept
+    /// out by its lock; a file that was given may be changed with others too.
+    fn lock(&self) -> Outcome<Option<File>> {
+        let Image::Given(path) = self else { return Ok(None) };
+        let folder = folder_of(path);
+        let locked = File::open(folder).and_then(|file| {
+            file.lock()?;
+            Ok(file)
+        });
+        locked.map(Some).map_err(|error| Failure::file("lock the folder", folder, &error))
+    }
+
+    /// Says of which file is spoken, where that is not what was built.
+    fn announce(&self) {
+        if let Image::Own { own } = self {
+            eprintln!(
+                "sing: of {}, into which something was installed; without the file: of what is built",
+                own.display()
+            );
         }
     }
 
@@ -295,9 +331,9 @@ fn own_image(repository: &Repository, manifest: &Path) -> PathBuf {
     repository.output(&format!("installed/{}.system", repository.system_outputs(manifest)))
 }
 
-fn opened(bytes: &[u8], image: &Image) -> Outcome<Installed> {
+fn opened<'a>(bytes: &'a [u8], image: &Image) -> Outcome<(SystemImage<'a>, Installed)> {
     match install::system_of(bytes) {
-        Ok((_, installed)) => Ok(installed),
+        Ok(opened) => Ok(opened),
         Err(findings) => {
             let lines = findings.iter().map(|finding: &Finding| {
                 format!("refused {} {}; {}", finding.code.text(), finding.what, finding.remedy)
@@ -312,7 +348,7 @@ fn opened(bytes: &[u8], image: &Image) -> Outcome<Installed> {
 #[cfg(test)]
 mod tests {
     use install::Program;
-    use package::{PublicKey, SecretKey, Signer, SystemImage, SystemManifest, Trust};
+    use package::{PublicKey, SecretKey, Signer, SystemManifest, Trust};
 
     use super::*;
     use crate::bench::install::package;
@@ -391,6 +427,29 @@ mod tests {
         assert_eq!(names(&folder.path().join("installed")), ["empty.system"]);
         assert_eq!(std::fs::read(image.path()).expect("the built one"), empty(&signer));
         assert_eq!(image.now().path(), folder.path().join("installed/empty.system"));
+    }
+
+    #[test]
+    fn of_two_who_change_a_file_that_was_given_one_waits() {
+        let signer = signer();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("empty.system");
+        std::fs::write(&path, empty(&signer)).expect("a file");
+        let link = folder.path().join("link.system");
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        let repository = Repository::find().expect("tests run inside the repository");
+        let image = Image::find(&repository, &link).expect("it was given");
+        let held = image.lock().expect("a folder").expect("a lock");
+        let other = File::open(folder.path()).expect("the folder");
+        assert!(other.try_lock().is_err());
+        drop(held);
+        assert!(other.try_lock().is_ok());
+        drop(other);
+        let good = package(&signer).expect("a package");
+        let request = Request::Install { package: &good, at_boot: false, allow: &[] };
+        assert!(image.change(&request, &signer.key).expect("a disk").is_ok());
+        assert!(std::fs::symlink_metadata(&link).expect("the link").is_symlink());
+        assert_ne!(std::fs::read(&path).expect("the file"), empty(&signer));
     }
 
     #[test]

@@ -55,7 +55,8 @@ pub fn execute(repository: &Repository, command: Option<&KeyCommand>) -> Outcome
             }
             let new = store.revoke(revoked)?;
             println!("{} {revoked}", if new { "revoked:" } else { "revoked before:" });
-            println!("systems that are built from now on refuse what it signed; those that run do not know");
+            println!("systems that are built from now on refuse what it signed, and it is installed into none");
+            println!("those that run do not know; cargo sing verify tells of one that was built before");
         }
     }
     Ok(0)

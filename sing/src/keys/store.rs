@@ -314,9 +314,12 @@ impl Store {
 
     fn list<T>(&self, name: &str, read: impl Fn(&str) -> Option<T>) -> Outcome<Vec<T>> {
         let path = self.folder()?.join(name);
-        if !path.exists() {
-            return Ok(Vec::new());
-        }
+        // Only where there certainly is none, nothing is revoked: not where this person may not look, and not where a
+        // link leads nowhere.
+        match std::fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            found => found.map_err(|error| Failure::file("read", &path, &error))?,
+        };
         refuse_writers(self.folder()?)?;
         refuse_writers(&path)?;
         let text = read_text(&path)?;
@@ -343,7 +346,10 @@ impl Store {
     /// Adds a line to a list, which nobody else changes.
     fn append(&self, name: &str, line: &str) -> Outcome<()> {
         let path = self.folder()?.join(name);
-        let old = if path.exists() { read_text(&path)? } else { String::new() };
+        let old = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            old => old.map_err(|error| Failure::file("read", &path, &error))?,
+        };
         let end = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
         let written = secret::replace(&path, format!("{old}{end}{line}\n").as_bytes());
         written.map_err(|error| Failure::file("write", &path, &error))
@@ -542,6 +548,20 @@ mod tests {
             std::fs::set_permissions(&path, usual).expect("a mode");
         }
         store.trusted().expect("it is private again");
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_not_an_empty_one() {
+        let (_folder, store) = store();
+        store.revoke(Revoked::Serial(7)).expect("it can be kept");
+        let folder = store.folder().expect("there is one");
+        std::fs::remove_file(folder.join("revoked")).expect("a file");
+        assert_eq!(store.revoked(), Ok(Vec::new()));
+        std::os::unix::fs::symlink(folder.join("elsewhere"), folder.join("revoked")).expect("a link");
+        refused(store.revoked(), "cannot read");
+        refused(store.add_to(&mut Trust::default()), "cannot read");
+        std::fs::write(folder.join("file"), "").expect("a file");
+        refused(Store::at(&folder.join("file")).trusted(), "cannot read");
     }
 
     #[test]

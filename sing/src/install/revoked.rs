@@ -1,0 +1,87 @@
+//! What a person has revoked, for images that were built before: it counts from then on for what is installed into
+//! them, and shows when they are verified.
+//!
+//! Deliberately not here: what a system itself has revoked, of which its image says enough.
+
+use install::{Code, Finding, Line, Report, Request};
+use package::{Package, Revoked, Trust};
+
+use crate::failure::Outcome;
+use crate::keys::store::Store;
+
+/// What the person has revoked by now.
+///
+/// # Errors
+/// The list is damaged.
+pub fn of_user() -> Outcome<Vec<Revoked>> {
+    let mut own = Trust::default();
+    Store::of_user().add_to(&mut own)?;
+    Ok(own.revoked)
+}
+
+/// What speaks against packages that are there.
+pub fn lines(packages: &[&[u8]], revoked: &[Revoked]) -> Vec<Line> {
+    packages.iter().filter_map(|package| finding(package, revoked)).map(Line::refused).collect()
+}
+
+/// What speaks against a request.
+pub fn against(request: &Request<'_>, revoked: &[Revoked]) -> Option<Report> {
+    let package = match request {
+        Request::Install { package, .. } | Request::Upgrade { package, .. } => *package,
+        Request::Uninstall { .. } => return None,
+    };
+    let lines = lines(&[package], revoked);
+    (!lines.is_empty()).then(|| Report { lines, reach: None })
+}
+
+/// What is no package is refused for that by others.
+fn finding(package: &[u8], revoked: &[Revoked]) -> Option<Finding> {
+    let package = Package::parse(package).ok()?;
+    let counts = |revoked: &&Revoked| match revoked {
+        Revoked::Key(key) => package.key == *key || package.chain.iter().any(|one| one.issuer == *key),
+        Revoked::Serial(serial) => package.chain.iter().any(|one| one.serial == *serial),
+    };
+    let found = revoked.iter().find(counts)?;
+    let (code, what) = match found {
+        Revoked::Key(_) => (Code::RevokedKey, "the key"),
+        Revoked::Serial(_) => (Code::RevokedSerial, "the certificate"),
+    };
+    let name = &package.manifest.name;
+    let what = format!("`{name}` is signed by way of {what} {found}, which you have revoked");
+    Some(Finding::new(code, name, what, "take what somebody else has signed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use package::{Certificate, May, PublicKey, SecretKey, Signer};
+
+    use super::*;
+    use crate::bench::install::package;
+
+    #[test]
+    fn what_was_revoked_since_is_not_installed() {
+        let root = SecretKey::from_bytes(&[1; 32]);
+        let daily = SecretKey::from_bytes(&[2; 32]);
+        let certificate =
+            Certificate::issue(&root, daily.public(), "singularity", May::Sign, 7).expect("a name of a publisher");
+        let (issuer, key) = (root.public(), daily.public());
+        let package = package(&Signer { key: daily, chain: vec![certificate] }).expect("a package");
+        let install = Request::Install { package: &package, at_boot: false, allow: &[] };
+        let upgrade = Request::Upgrade { package: &package, more: false };
+        for (revoked, code) in [
+            (Revoked::Key(key), Code::RevokedKey),
+            (Revoked::Key(issuer), Code::RevokedKey),
+            (Revoked::Serial(7), Code::RevokedSerial),
+        ] {
+            for request in [&install, &upgrade] {
+                let report = against(request, &[Revoked::Serial(1), revoked]).expect("it was revoked");
+                assert_eq!(report.codes(), [code], "{revoked}");
+            }
+            assert_eq!(lines(&[b"no package", &package], &[revoked]).len(), 1);
+            // Taking it out is what one would do then.
+            assert!(against(&Request::Uninstall { name: "bench-install" }, &[revoked]).is_none());
+        }
+        let others = [Revoked::Serial(8), Revoked::Key(PublicKey([3; 32]))];
+        assert!(against(&install, &others).is_none() && against(&install, &[]).is_none());
+    }
+}
