@@ -183,7 +183,6 @@ mod tests {
     use crate::process::create;
     use crate::program::Program;
     use crate::test_machine::{alone, loaded, parent};
-    use core::sync::atomic::AtomicBool;
     use package::{Category, Code, Manifest, Parameter, ParameterKind};
 
     const PARAMETER: usize = 0;
@@ -269,10 +268,10 @@ mod tests {
         let (own, other) = (parent(8), parent(8));
         for _ in 0..20_000 {
             let old = made(kid_once(), own);
-            let go = AtomicBool::new(false);
+            let go = std::sync::Barrier::new(2);
             let next = std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    while !go.load(Ordering::Acquire) {}
+                    go.wait();
                     for _ in 0..8 {
                         // Refused from some moment on.
                         let _ = old.give_parameter(Some(own), PARAMETER, b"stolen");
@@ -280,7 +279,7 @@ mod tests {
                         let _ = old.invoke(own, Some("admin"));
                     }
                 });
-                go.store(true, Ordering::Release);
+                go.wait();
                 assert_eq!(old.release(own), Ok(()));
                 made(kid_once(), other)
             });
@@ -322,20 +321,48 @@ mod tests {
         assert_eq!(child.release(own), Ok(()));
     }
 
+    /// One thread of a parent ends a child and another gives it up, while another SIP takes whatever slot is free.
+    #[test]
+    fn a_child_that_ends_while_it_is_given_up_leaves_no_list_in_disorder() {
+        let _alone = alone();
+        let (own, other) = (parent(8), parent(8));
+        for _ in 0..5_000 {
+            let child = made(kid_once(), own);
+            let go = std::sync::Barrier::new(3);
+            let next = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    go.wait();
+                    // Refused if the other thread was faster.
+                    let _ = child.stop(own, StopReason::Requested);
+                });
+                scope.spawn(|| {
+                    go.wait();
+                    assert_eq!(child.release(own), Ok(()));
+                });
+                go.wait();
+                [made(kid_once(), other), made(kid_once(), other)]
+            });
+            assert_eq!((own.child_count(), other.child_count()), (0, 2));
+            for child in next {
+                assert_eq!(child.release(other), Ok(()));
+            }
+            assert_eq!(other.child_count(), 0);
+        }
+    }
+
     #[test]
     fn threads_that_create_at_once_stay_within_the_quota_together() {
         const QUOTA: u32 = 5;
         let _alone = alone();
         let own = parent(QUOTA);
         for _ in 0..2_000 {
-            let go = AtomicBool::new(false);
+            let go = std::sync::Barrier::new(2);
             let create_some = || {
-                while !go.load(Ordering::Acquire) {}
+                go.wait();
                 (0..QUOTA).filter_map(|_| create(kid_once(), Some(own)).ok()).collect::<alloc::vec::Vec<_>>()
             };
             let children = std::thread::scope(|scope| {
                 let threads = [scope.spawn(create_some), scope.spawn(create_some)];
-                go.store(true, Ordering::Release);
                 threads.map(|thread| thread.join().expect("no child can be made")).concat()
             });
             assert_eq!(children.len() as u32, QUOTA);
