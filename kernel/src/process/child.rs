@@ -377,6 +377,20 @@ mod tests {
     }
 
     #[test]
+    fn a_child_counts_before_it_is_made() {
+        let _alone = alone();
+        let own = parent(2);
+        let id = own.id.load(Ordering::Relaxed);
+        let first = made(kid_once(), own);
+        assert_eq!(own.charge_child(), Ok(()));
+        assert!(create(kid_once(), Some(own)).is_err(), "two threads would have made a child too many");
+        own.refund_child(id);
+        let second = made(kid_once(), own);
+        assert!(create(kid_once(), Some(own)).is_err());
+        assert_eq!((first.release(own), second.release(own)), (Ok(()), Ok(())));
+    }
+
+    #[test]
     fn what_is_not_created_is_not_counted_and_handles_are() {
         let _alone = alone();
         let own = parent(500);
