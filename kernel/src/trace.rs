@@ -40,20 +40,19 @@ impl Ring {
         self.count.store(0, Ordering::Relaxed);
     }
 
-    /// The events, oldest first.
-    pub fn records(&self) -> Vec<TraceRecord> {
+    /// Makes `records` the events, oldest first.
+    pub fn copy_to(&self, records: &mut Vec<TraceRecord>) {
         let count = self.count.load(Ordering::Relaxed);
         let first = count.saturating_sub(EVENTS as u64);
-        (first..count)
-            .map(|sequence| {
-                let event = &self.events[sequence as usize % EVENTS];
-                TraceRecord {
-                    sequence,
-                    kind: event.kind.load(Ordering::Relaxed),
-                    a: event.a.load(Ordering::Relaxed),
-                    b: event.b.load(Ordering::Relaxed),
-                }
-            })
-            .collect()
+        records.clear();
+        records.extend((first..count).map(|sequence| {
+            let event = &self.events[sequence as usize % EVENTS];
+            TraceRecord {
+                sequence,
+                kind: event.kind.load(Ordering::Relaxed),
+                a: event.a.load(Ordering::Relaxed),
+                b: event.b.load(Ordering::Relaxed),
+            }
+        }));
     }
 }

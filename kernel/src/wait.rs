@@ -142,6 +142,11 @@ impl Waiters {
         }
     }
 
+    /// Forgets all, without waking anybody; the room for them stays.
+    pub fn clear(&mut self) {
+        self.queue.clear();
+    }
+
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()

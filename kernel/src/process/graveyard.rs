@@ -1,9 +1,11 @@
 //! What is known of SIPs that have ended.
 
+use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use abi::{EpitaphKind, TraceRecord};
@@ -19,45 +21,45 @@ pub struct Epitaph {
     /// Exit status, if it exited.
     pub status: u64,
     /// For people.
-    pub text: String,
+    pub text: Cow<'static, str>,
 }
 
 impl Epitaph {
     /// An epitaph.
-    pub fn new(kind: EpitaphKind, text: impl Into<String>) -> Epitaph {
+    pub fn new(kind: EpitaphKind, text: impl Into<Cow<'static, str>>) -> Epitaph {
         Epitaph { kind, status: 0, text: text.into() }
     }
 
     /// That of a SIP which exited by itself.
     pub fn exited(status: u64) -> Epitaph {
-        let text = if status == 0 { "exited".to_string() } else { format!("exited with status {}", status as i64) };
+        let text = if status == 0 { "exited".into() } else { format!("exited with status {}", status as i64).into() };
         Epitaph { kind: EpitaphKind::Exited, status, text }
     }
 }
 
 /// What is kept of SIPs that have ended.
 struct Graveyard {
-    lines: VecDeque<String>,
+    /// Process id, name of the program and text.
+    epitaphs: VecDeque<(u64, &'static str, Cow<'static, str>)>,
     traces: VecDeque<(u64, Vec<TraceRecord>)>,
 }
 
-static GRAVEYARD: SpinLock<Graveyard> = SpinLock::new(Graveyard { lines: VecDeque::new(), traces: VecDeque::new() });
+static GRAVEYARD: SpinLock<Graveyard> = SpinLock::new(Graveyard { epitaphs: VecDeque::new(), traces: VecDeque::new() });
 const EPITAPHS_KEPT: usize = 256;
 const TRACES_KEPT: usize = 64;
 
 /// Keeps the epitaph and trace of a SIP that has just ended.
 pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
     let id = process.id.load(Ordering::Relaxed);
-    let line = format!("{id} {} {}", process.name(), epitaph.text);
-    let records = process.trace.records();
     let mut graveyard = GRAVEYARD.lock();
-    if graveyard.lines.len() == EPITAPHS_KEPT {
-        graveyard.lines.pop_front();
+    if graveyard.epitaphs.len() == EPITAPHS_KEPT {
+        graveyard.epitaphs.pop_front();
     }
-    graveyard.lines.push_back(line);
-    if graveyard.traces.len() == TRACES_KEPT {
-        graveyard.traces.pop_front();
-    }
+    graveyard.epitaphs.push_back((id, process.name(), epitaph.text.clone()));
+    // The memory of the oldest serves the newest.
+    let oldest = if graveyard.traces.len() == TRACES_KEPT { graveyard.traces.pop_front() } else { None };
+    let mut records = oldest.map(|(_, records)| records).unwrap_or_default();
+    process.trace.copy_to(&mut records);
     graveyard.traces.push_back((id, records));
 }
 
@@ -65,9 +67,9 @@ pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
 pub fn epitaph_lines() -> String {
     let graveyard = GRAVEYARD.lock();
     let mut text = String::new();
-    for line in &graveyard.lines {
-        text.push_str(line);
-        text.push('\n');
+    for (id, name, epitaph) in &graveyard.epitaphs {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{id} {name} {epitaph}");
     }
     text
 }
@@ -76,7 +78,9 @@ pub fn epitaph_lines() -> String {
 pub fn trace_of(id: u64) -> Option<Vec<TraceRecord>> {
     let running = PROCESSES.iter().find(|process| process.id.load(Ordering::Relaxed) == id);
     if let Some(process) = running {
-        return Some(process.trace.records());
+        let mut records = Vec::new();
+        process.trace.copy_to(&mut records);
+        return Some(records);
     }
     let graveyard = GRAVEYARD.lock();
     graveyard.traces.iter().find(|(dead, _)| *dead == id).map(|(_, records)| records.clone())

@@ -264,7 +264,7 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
         life.held = parent.is_some();
         life.is_invoked = false;
         life.epitaph = None;
-        life.waiters = Waiters::default();
+        life.waiters.clear();
         life.parameters.reset(manifest.parameters.len());
         life.slots.clear();
         life.slots.resize(manifest.endpoints.len(), None);
