@@ -68,7 +68,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
 fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
     use BenchSubject::{Boot, Disk, Install, Pairs, Table, Web};
     // The disk says itself why it is measured on one machine alone.
-    let given: [(&str, bool, &[BenchSubject]); 7] = [
+    let given: [(&str, bool, &[BenchSubject]); 8] = [
         ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web]),
         ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web]),
         ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web]),
@@ -76,6 +76,7 @@ fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
         ("--tap", arguments.tap.is_some(), &[Web]),
         ("--only", arguments.only.is_some(), &[Disk, Web]),
         ("--charts", arguments.charts.is_some(), &[Disk]),
+        ("--functions", arguments.functions, &[Web]),
     ];
     let word = |subject: &BenchSubject| {
         subject.to_possible_value().map_or_else(String::new, |value| format!("`{}`", value.get_name()))
@@ -196,6 +197,7 @@ mod tests {
             "pairs --only x",
             "boot --machine qemu --rounds 9",
             "web --charts folder",
+            "disk --functions",
         ] {
             let refused = refuse_options_of_others(&arguments(words)).expect_err(words).to_string();
             assert!(refused.contains("changes nothing of"), "{words}: {refused}");
@@ -204,7 +206,7 @@ mod tests {
             "",
             "install --system web --json file",
             "disk --rounds 5 --only read --charts folder",
-            "web --system web --tap tap0 --machine qemu --linux-kernel file",
+            "web --functions --system web --tap tap0 --machine qemu --linux-kernel file",
             "--machine qemu --linux-kernel file",
         ] {
             assert_eq!(refuse_options_of_others(&arguments(words)), Ok(()), "{words}");

@@ -95,9 +95,9 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let served = folder.join("files");
     files::write(&served)?;
     let sides = Sides { repository, arguments, folder: folder.clone(), served };
-    let only = arguments.only.as_deref().unwrap_or("");
+    let mixes = mixes_named(arguments.only.as_deref().unwrap_or(""))?;
     let mut measured = Vec::new();
-    for mix in Mix::ALL.into_iter().filter(|mix| mix.name().contains(only)) {
+    for mix in mixes {
         let script = folder.join(format!("{mix:?}.lua"));
         client::write_script(&script, &files::requests(mix))?;
         measured.push((Measured { mix, here: Vec::new(), linux: Vec::new(), functions: Vec::new() }, script));
@@ -137,6 +137,20 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         write_whole(path, report::json_list(&measured).as_bytes())?;
     }
     Ok(u8::from(measured.iter().any(|one| one.here.is_empty())))
+}
+
+/// The mixes that have `part` in their names.
+///
+/// # Errors
+/// There is none.
+fn mixes_named(part: &str) -> Outcome<Vec<Mix>> {
+    let named: Vec<Mix> = Mix::ALL.into_iter().filter(|mix| mix.name().contains(part)).collect();
+    if named.is_empty() {
+        let names: Vec<&str> = Mix::ALL.iter().map(|mix| mix.name()).collect();
+        return Err(Failure::new(format!("no mix of requests has `{part}` in its name"))
+            .remedy(format!("give a part of one of: {}", names.join(", "))));
+    }
+    Ok(named)
 }
 
 /// A server while it runs; it ends when this is dropped.
@@ -228,6 +242,14 @@ fn free_port() -> Outcome<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_no_mix_has_measures_nothing() {
+        let refused = mixes_named("flies").expect_err("there is none").to_string();
+        assert!(refused.contains("`flies`") && refused.contains("files of SPECweb99"), "{refused}");
+        assert!(mixes_named("files of").is_ok_and(|named| named.contains(&Mix::Static)));
+        assert!(mixes_named("").is_ok_and(|named| named == Mix::ALL));
+    }
 
     #[test]
     fn what_was_used_before_does_not_count() {

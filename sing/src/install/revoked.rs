@@ -31,7 +31,7 @@ pub fn against(request: &Request<'_>, revoked: &[Revoked]) -> Option<Report> {
         Request::Uninstall { .. } => return None,
     };
     let lines = lines(&[package], revoked);
-    (!lines.is_empty()).then(|| Report { lines, reach: None })
+    (!lines.is_empty()).then_some(Report { lines, reach: None })
 }
 
 /// What is no package is refused for that by others.
