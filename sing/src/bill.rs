@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::cargo::{Metadata, Package, TARGET};
 use crate::command_line::BillArguments;
 use crate::dependencies::Checksums;
-use crate::doors::{FLAGS, door_name};
+use crate::doors::{door_name, flags_in_words};
 use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
 use crate::programs::{Body, Program};
@@ -71,7 +71,7 @@ pub struct Compiler {
     pub rustc: String,
     /// The triple that it compiled for.
     pub target: String,
-    /// With which flags, beside those that name folders of the builder.
+    /// With which flags and which profile, beside what names folders of the builder.
     pub flags: String,
 }
 
@@ -112,7 +112,8 @@ impl<'a> Materials<'a> {
             Body::Crate { .. } => {
                 let crates = self.crates(&door_name(program))?;
                 let lines: String = crates.iter().map(line).collect();
-                let compiler = Compiler { rustc: self.compiler.clone(), target: TARGET.into(), flags: FLAGS.join(" ") };
+                let compiler =
+                    Compiler { rustc: self.compiler.clone(), target: TARGET.into(), flags: flags_in_words() };
                 let source = hexadecimal(&sha256(lines.as_bytes()));
                 Ok(rendered(&Bill { source, compiler: Some(compiler), crates }))
             }
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_bill_is_read_as_it_was_written() {
-        let compiler = Compiler { rustc: "rustc 1.95.0".into(), target: TARGET.into(), flags: FLAGS.join(" ") };
+        let compiler = Compiler { rustc: "rustc 1.95.0".into(), target: TARGET.into(), flags: flags_in_words() };
         let crates = vec![material("cat", Some("apps/cat")), material("syn", None)];
         let bill = Bill { source: "cd".repeat(32), compiler: Some(compiler), crates };
         assert_eq!(toml::from_str::<Bill>(&rendered(&bill)).expect("a bill"), bill);

@@ -4,6 +4,7 @@
 //! Deliberately not here: what the entry code does; that is the macro `sip::entry!`.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::repository::{Repository, write_if_changed};
 
 /// Compiler and linker flags of an image beside its link script: position-independent, nothing of the
 /// host's C library, relative relocations only, no unwind tables.
-pub const FLAGS: [&str; 15] = [
+const FLAGS: [&str; 15] = [
     "-Crelocation-model=pie",
     "-Ctarget-feature=+crt-static",
     "-Cforce-unwind-tables=no",
@@ -34,8 +35,26 @@ pub const FLAGS: [&str; 15] = [
 /// The link script, in the repository.
 const LINK_SCRIPT: &str = "sip/image.ld";
 
-/// The profile of images: whole-program optimisation, so that only what a program uses is in it.
-const PROFILE: &str = "\n[profile.release]\nopt-level = 2\nlto = \"fat\"\ncodegen-units = 1\npanic = \"abort\"\ndebug = false\noverflow-checks = false\nstrip = \"debuginfo\"\nincremental = false\n\n# What runs while building: small and soon compiled beats fast.\n[profile.release.build-override]\nopt-level = 0\ncodegen-units = 16\n";
+/// The profile of images: whole-program optimisation, so that only what a program uses is in it. Every key is here that
+/// changes an image, so that none comes from the builder's configuration. What runs while building is small and soon
+/// compiled, which beats fast.
+const PROFILE: [&str; 13] = [
+    "opt-level=2",
+    "lto=\"fat\"",
+    "codegen-units=1",
+    "panic=\"abort\"",
+    "debug=false",
+    "split-debuginfo=\"off\"",
+    "debug-assertions=false",
+    "overflow-checks=false",
+    "strip=\"debuginfo\"",
+    "incremental=false",
+    "rpath=false",
+    "build-override.opt-level=0",
+    "build-override.codegen-units=16",
+];
+/// What variables begin with that change profiles.
+const PROFILE_VARIABLES: &str = "CARGO_PROFILE_";
 
 /// The generated workspace.
 pub struct Doors {
@@ -70,7 +89,6 @@ impl Doors {
             let _ = writeln!(workspace, "    {member:?},");
         }
         workspace.push_str("]\n");
-        workspace.push_str(PROFILE);
         write_if_changed(&doors.manifest(), workspace.as_bytes())?;
         doors.copy_lock(repository)?;
         Ok(doors)
@@ -91,6 +109,10 @@ impl Doors {
         let mut command = crate::cargo::command();
         command.args(["build", "--release", "--target", TARGET, "--manifest-path"]).arg(self.manifest());
         command.arg("--target-dir").arg(&self.target);
+        // On the command line, as that alone goes before variables and the builder's configuration files.
+        for setting in PROFILE {
+            command.arg("--config").arg(profile_setting(setting));
+        }
         for program in programs.filter(|program| matches!(program.body, Body::Crate { .. })) {
             command.arg("--package").arg(door_name(program));
         }
@@ -106,6 +128,10 @@ impl Doors {
         );
         command.env("CARGO_ENCODED_RUSTFLAGS", flags).env_remove("RUSTFLAGS");
         command.env("CARGO_INCREMENTAL", "0");
+        // There are variables for settings of single crates too, which are not among ours.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_profiles(name)) {
+            command.env_remove(name);
+        }
         crate::compiler::stand_in(&mut command);
         command
     }
@@ -141,6 +167,21 @@ impl Doors {
     }
 }
 
+/// How images are compiled, in words for a bill of materials: flags and profile, but for what names folders of the
+/// builder.
+pub fn flags_in_words() -> String {
+    let profile = PROFILE.iter().map(|setting| profile_setting(setting));
+    FLAGS.iter().map(|flag| flag.to_string()).chain(profile).collect::<Vec<_>>().join(" ")
+}
+
+fn profile_setting(setting: &str) -> String {
+    format!("profile.release.{setting}")
+}
+
+fn is_of_profiles(variable: &OsStr) -> bool {
+    variable.as_encoded_bytes().starts_with(PROFILE_VARIABLES.as_bytes())
+}
+
 /// A folder as a prefix of the paths in it.
 fn with_slash(folder: &Path) -> String {
     format!("{}/", folder.display())
@@ -159,4 +200,27 @@ fn absolute(path: &Path) -> Outcome<PathBuf> {
 fn toml_text(path: &Path) -> String {
     // A basic string of TOML escapes like a string of JSON.
     serde_json::Value::from(path.to_string_lossy()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profile_of_images_is_on_the_command_line_and_in_the_bill() {
+        let repository = Repository::find().expect("this is one");
+        let doors = Doors {
+            folder: repository.output("doors"),
+            target: repository.output("build"),
+            link_script: repository.root().join(LINK_SCRIPT),
+            repository_root: repository.root().to_path_buf(),
+        };
+        let command = doors.build_command(std::iter::empty());
+        let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        for setting in ["profile.release.opt-level=2", "profile.release.lto=\"fat\"", "profile.release.debug=false"] {
+            assert!(words.windows(2).any(|pair| pair[0] == "--config" && pair[1] == setting), "{setting}: {words:?}");
+            assert!(flags_in_words().contains(setting), "{setting}");
+        }
+        assert!(is_of_profiles("CARGO_PROFILE_RELEASE_LTO".as_ref()) && !is_of_profiles("CARGO_HOME".as_ref()));
+    }
 }

@@ -1,0 +1,41 @@
+//! What the environment and the configuration of whoever builds leave as it is: packages.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use end_to_end::{finish, repository, sing, target};
+
+/// Where it fails, everything that an image is made of is compiled anew.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// Builds a program from a folder; gives its package.
+#[track_caller]
+fn package(name: &str, here: &Path, variables: &[(&str, &str)]) -> Vec<u8> {
+    let mut command = Command::new(sing());
+    command.args(["build", name]).current_dir(here).env("CARGO_TARGET_DIR", target()).envs(variables.iter().copied());
+    let run = finish(command, &format!("sing build {name}, with {variables:?}"), LIMIT);
+    assert_eq!(run.status, Some(0), "{run}");
+    let path = target().join(format!("sing/packages/{name}.package"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_environment_of_the_builder_is_not_in_packages() {
+    let usual = package("echo", repository(), &[]);
+    // Cargo reads the configuration of the folder that it is started in, and of those above.
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join(".cargo")).expect("a folder");
+    let configuration =
+        "[profile.release]\nopt-level = 0\ndebug = 2\nlto = false\n\n[build]\nrustflags = [\"-Cpanic=unwind\"]\n";
+    std::fs::write(folder.path().join(".cargo/config.toml"), configuration).expect("a file can be written");
+    let variables = [
+        ("RUSTFLAGS", "-Copt-level=1"),
+        ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+        ("CARGO_PROFILE_RELEASE_DEBUG", "2"),
+        ("CARGO_PROFILE_RELEASE_LTO", "off"),
+        ("CARGO_PROFILE_RELEASE_STRIP", "none"),
+        ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+    ];
+    assert!(usual == package("echo", folder.path(), &variables), "the builder's settings are in the package");
+}
