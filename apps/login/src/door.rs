@@ -9,18 +9,16 @@ use contracts::console::{self, LineKind};
 use contracts::directory::NameError;
 use contracts::file_io;
 use contracts::namespace::Namespace;
-use people_list::People;
+use people_list::{LeftOut, People, Person};
 use sip::exheap::ExVec;
 use sip::{Deadline, audit, principal};
+
+use crate::mistakes::Mistakes;
 
 /// Where the console is.
 const CONSOLE: &str = "/dev/console";
 /// The longest list of people that is read, in bytes.
 const LIST_BYTES: usize = 256 * 1024;
-/// The wait after the first mistake, in milliseconds; each further one doubles it.
-const FIRST_WAIT_MS: u64 = 1000;
-/// The longest wait.
-const LONGEST_WAIT_MS: u64 = 32_000;
 /// How many mistakes end it where no person sits.
 const MISTAKES_OF_A_STREAM: u32 = 3;
 /// How often the console is opened again before this gives up.
@@ -71,7 +69,11 @@ pub struct Door {
     sources: Sources,
     is_terminal: bool,
     is_greeted: bool,
-    mistakes: u32,
+    mistakes: Mistakes,
+    /// How many there were, with whatever name.
+    all_mistakes: u32,
+    /// What was told of lines of the file that do not count; it is told once.
+    told: Option<LeftOut>,
     /// How often in a row the console could not be read.
     troubles: u32,
 }
@@ -85,7 +87,9 @@ impl Door {
             sources,
             is_terminal: false,
             is_greeted: false,
-            mistakes: 0,
+            mistakes: Mistakes::default(),
+            all_mistakes: 0,
+            told: None,
             troubles: 0,
         }
     }
@@ -142,24 +146,26 @@ impl Door {
         core::hint::black_box(&passphrase);
         match entered {
             Ok(entered) => {
-                self.mistakes = 0;
+                self.mistakes.forget(&entered.name);
                 Ok(Asked::Entered(entered))
             }
             Err(sentence) => {
-                self.say(&format!("{sentence}\n"));
-                Ok(self.after_mistake())
+                let known = people.find(name_of(&typed)).map(Person::name);
+                Ok(self.after_mistake(sentence, known))
             }
         }
     }
 
-    /// Each mistake makes the next try wait longer, whoever makes it.
-    fn after_mistake(&mut self) -> Asked {
-        self.mistakes += 1;
-        if !self.is_terminal && self.mistakes >= MISTAKES_OF_A_STREAM {
+    /// Each mistake makes the next try wait longer. `known`: the person's name, if it is one's.
+    fn after_mistake(&mut self, sentence: &str, known: Option<&str>) -> Asked {
+        self.all_mistakes = self.all_mistakes.saturating_add(1);
+        if !self.is_terminal && self.all_mistakes >= MISTAKES_OF_A_STREAM {
+            self.say(&format!("{sentence}\n"));
             return Asked::Hopeless(String::from("too many mistakes, and no person to think again"));
         }
-        let doubled = FIRST_WAIT_MS.checked_shl(self.mistakes - 1).unwrap_or(LONGEST_WAIT_MS);
-        sip::time::sleep_until(Deadline::after_ms(doubled.min(LONGEST_WAIT_MS)));
+        let wait_ms = self.mistakes.note(known);
+        self.say(&format!("{sentence} The next try is in {} s.\n", wait_ms / 1000));
+        sip::time::sleep_until(Deadline::after_ms(wait_ms));
         Asked::Again
     }
 
@@ -185,14 +191,18 @@ impl Door {
     fn people(&mut self) -> Result<People, String> {
         let mut people = People::default();
         for line in &self.sources.lines {
-            people.read(line).map_err(|error| format!("a `person` of the system manifest: {error}"))?;
+            people.add(line).map_err(|error| format!("a `person` of the system manifest: {error}"))?;
         }
         let path = self.sources.file.clone();
         match self.read_file(&path) {
             Ok(text) => {
-                if let Err(error) = people.read(&text) {
-                    contracts::report::error(format_args!("{path}: {error}; nobody of it may log in"));
+                let left_out = people.read(&text);
+                if left_out != self.told
+                    && let Some(left_out) = left_out
+                {
+                    contracts::report::error(format_args!("{path}: {left_out}"));
                 }
+                self.told = left_out;
             }
             Err(AccessError::Name(NameError::NotFound)) => {}
             Err(error) => contracts::report::error(format_args!("{path}: {error}; nobody of it may log in")),
@@ -216,7 +226,8 @@ impl Door {
             bytes.extend_from_slice(&block[..count]);
             Ok(block)
         })?;
-        String::from_utf8(bytes).map_err(|_| NameError::NotSupported.into())
+        // A line that is none for it is left out as other wrong lines are.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     fn take(&mut self) -> Result<Console, AccessError> {
@@ -270,12 +281,14 @@ pub fn open_console(namespace: &mut Namespace) -> Result<Console, AccessError> {
     })
 }
 
+/// The name in what was typed as a name and maybe a role.
+fn name_of(typed: &str) -> &str {
+    typed.split_once(IN_ROLE).map_or(typed, |(name, _)| name)
+}
+
 /// Who is in, or what to say. What was typed as a name is told to nobody if it is none: it may be a passphrase.
 fn admit(people: &People, typed: &str, passphrase: &[u8]) -> Result<Entered, &'static str> {
-    let (name, role) = match typed.split_once(IN_ROLE) {
-        Some((name, role)) => (name, Some(role)),
-        None => (typed, None),
-    };
+    let (name, role) = (name_of(typed), typed.split_once(IN_ROLE).map(|(_, role)| role));
     let refused = |rule: &str| {
         let shown = if people.find(name).is_some() { name } else { "a name that nobody has" };
         audit::refused(&principal::own(), "login", shown, rule);

@@ -1,6 +1,6 @@
 //! Asks who is there, and gives each person a shell in a role of theirs.
 //!
-//! Key types: [`door::Door`] (asking, waiting after mistakes), [`visit`] (the shell of one who is in). Neighbours:
+//! Key types: [`door::Door`] (asking), [`mistakes::Mistakes`] (how long to wait after one), [`visit`] (the shell of one who is in). Neighbours:
 //! `people-list` knows the lines that name people; the kernel writes the role into what the shell and all that it starts
 //! speak for. Deliberately not here: what a role may do.
 #![no_std]
@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod door;
+mod mistakes;
 mod visit;
 
 use contracts::namespace::Namespace;

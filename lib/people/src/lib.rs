@@ -46,6 +46,10 @@ pub enum LineError {
     ShortPassphrase,
     /// The machine has no memory for the hash.
     NoMemory,
+    /// The system manifest has somebody of this name.
+    Taken,
+    /// There are too many people.
+    TooMany,
 }
 
 impl fmt::Display for LineError {
@@ -67,6 +71,8 @@ impl fmt::Display for LineError {
                 )
             }
             LineError::NoMemory => formatter.write_str("there is no memory to make the hash in"),
+            LineError::Taken => formatter.write_str("the system manifest has somebody of this name; take another one"),
+            LineError::TooMany => write!(formatter, "there are more than {MOST_PEOPLE} people"),
         }
     }
 }
@@ -149,57 +155,73 @@ impl fmt::Display for Person {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
     people: Vec<Person>,
+    /// The first so many are those whom the system manifest names.
+    named: usize,
 }
 
-/// What is wrong with a list.
+/// Lines of a file that do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListError {
-    /// A line, counted from 1.
-    Line(usize, LineError),
-    /// This line has a name that another one has.
-    Twice(usize),
-    /// There are too many.
-    TooMany,
+pub struct LeftOut {
+    /// The first of them, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub error: LineError,
+    /// How many there are.
+    pub lines: usize,
 }
 
-impl fmt::Display for ListError {
+impl fmt::Display for LeftOut {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ListError::Line(number, error) => write!(formatter, "line {number}: {error}"),
-            ListError::Twice(number) => {
-                write!(formatter, "line {number}: this name was there before; take one of the two out")
-            }
-            ListError::TooMany => write!(formatter, "there are more than {MOST_PEOPLE} people"),
+        write!(formatter, "line {}: {}; ", self.line, self.error)?;
+        match self.lines {
+            1 => formatter.write_str("this line does not count"),
+            lines => write!(formatter, "this and {} further lines do not count", lines - 1),
         }
     }
 }
 
 impl People {
-    /// Adds the people of a text, one a line. Empty lines and those that begin with `#` say nothing. After an error
-    /// nobody was added.
-    pub fn read(&mut self, text: &str) -> Result<(), ListError> {
-        let known = self.people.len();
-        let read = self.read_lines(text);
-        if read.is_err() {
-            self.people.truncate(known);
+    /// Adds somebody whom the system manifest names: what a file says of the name later counts for nothing.
+    ///
+    /// # Errors
+    /// The line is none, names somebody who is there, or one too many; nobody was added then.
+    pub fn add(&mut self, line: &str) -> Result<(), LineError> {
+        let person = Person::parse(line)?;
+        if self.find(person.name()).is_some() {
+            return Err(LineError::Taken);
         }
-        read
+        if self.people.len() == MOST_PEOPLE {
+            return Err(LineError::TooMany);
+        }
+        self.people.push(person);
+        self.named = self.people.len();
+        Ok(())
     }
 
-    fn read_lines(&mut self, text: &str) -> Result<(), ListError> {
+    /// Adds the people of a file, one a line. Empty lines and those that begin with `#` say nothing. Of lines with the
+    /// same name the last counts, so that a passphrase is changed by one more line. A line that is wrong is left out and
+    /// told of; the others count.
+    pub fn read(&mut self, text: &str) -> Option<LeftOut> {
+        let mut left_out: Option<LeftOut> = None;
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let person = Person::parse(line).map_err(|error| ListError::Line(index + 1, error))?;
-            if self.find(person.name()).is_some() {
-                return Err(ListError::Twice(index + 1));
+            if let Err(error) = self.read_line(line) {
+                left_out.get_or_insert(LeftOut { line: index + 1, error, lines: 0 }).lines += 1;
             }
-            if self.people.len() == MOST_PEOPLE {
-                return Err(ListError::TooMany);
-            }
-            self.people.push(person);
+        }
+        left_out
+    }
+
+    fn read_line(&mut self, line: &str) -> Result<(), LineError> {
+        let person = Person::parse(line)?;
+        match self.people.iter().position(|known| known.name == person.name) {
+            Some(index) if index < self.named => return Err(LineError::Taken),
+            Some(index) => self.people[index] = person,
+            None if self.people.len() == MOST_PEOPLE => return Err(LineError::TooMany),
+            None => self.people.push(person),
         }
         Ok(())
     }
@@ -268,17 +290,74 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_each_name_once() {
-        let lines = format!("# who may\n\n{}\n  {}  \n", person("alice", &[]), person("bob", &["admin"]));
+    fn of_a_files_lines_with_one_name_the_last_counts() {
+        let other = Person::new("bob", vec![], b"another one", SALT, Cost::LEAST).unwrap();
+        let lines = format!("# who may\n\n{}\n  {}  \n{other}\n", person("alice", &[]), person("bob", &["admin"]));
         let mut people = People::default();
-        assert_eq!(people.read(&lines), Ok(()));
-        assert_eq!(people.admit("bob", b"open sesame").map(Person::name), Some("bob"));
-        assert_eq!(people.admit("bob", b"open simsim"), None);
+        assert_eq!(people.read(&lines), None);
+        assert_eq!(people.admit("alice", b"open sesame").map(Person::name), Some("alice"));
+        assert_eq!(people.admit("bob", b"open sesame"), None);
+        assert_eq!(people.admit("bob", b"another one"), Some(&other));
         assert_eq!(people.admit("carol", b"open sesame"), None);
-        let before = people.clone();
-        let more = format!("{}\n{}", person("carol", &[]), person("bob", &[]));
-        assert_eq!(people.read(&more), Err(ListError::Twice(2)));
-        assert_eq!(people, before, "after an error nobody was added");
+    }
+
+    #[test]
+    fn a_line_that_is_wrong_or_torn_locks_nobody_else_out() {
+        let (alice, bob) = (person("alice", &[]).to_string(), person("bob", &["admin"]).to_string());
+        let mut people = People::default();
+        let text = format!("Alice x\n{alice}\n\u{fffd}\n{bob}\n{}", &alice[..alice.len() - 9]);
+        let left_out = people.read(&text);
+        assert_eq!(left_out, Some(LeftOut { line: 1, error: LineError::Name, lines: 3 }));
+        assert!(left_out.unwrap().to_string().ends_with("; this and 2 further lines do not count"));
+        for name in ["alice", "bob"] {
+            assert!(people.admit(name, b"open sesame").is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn whom_the_system_manifest_names_no_file_changes() {
+        let mut people = People::default();
+        let admin = person("admin", &[]);
+        assert_eq!(people.add(&admin.to_string()), Ok(()));
+        assert_eq!(people.add(&admin.to_string()), Err(LineError::Taken));
+        let other = Person::new("admin", vec!["guest".into()], b"another one", SALT, Cost::LEAST).unwrap();
+        let left_out = people.read(&other.to_string());
+        assert_eq!(left_out, Some(LeftOut { line: 1, error: LineError::Taken, lines: 1 }));
+        assert_eq!(people.find("admin"), Some(&admin));
+    }
+
+    #[test]
+    fn there_is_an_end_to_people() {
+        let mut people = People::default();
+        let lines: Vec<String> =
+            (0..MOST_PEOPLE + 2).map(|number| person(&format!("p{number}"), &[]).to_string()).collect();
+        let left_out = people.read(&lines.join("\n"));
+        assert_eq!(left_out, Some(LeftOut { line: MOST_PEOPLE + 1, error: LineError::TooMany, lines: 2 }));
+    }
+
+    /// The number that a program's manifest has for its memory, in bytes.
+    fn memory(manifest: &str) -> usize {
+        let line = manifest.lines().find_map(|line| line.strip_prefix("memory_kib = ")).expect("it has a quota");
+        line.parse::<usize>().expect("a number") * 1024
+    }
+
+    #[test]
+    fn the_programs_that_try_and_make_hashes_have_the_memory_for_the_dearest() {
+        const REST: usize = 4 * 1024 * 1024;
+        let login = memory(include_str!("../../../apps/login/manifest.toml"));
+        assert!(Cost::MOST.bytes() + REST <= login, "{} of {login}", Cost::MOST.bytes());
+        let people = memory(include_str!("../../../apps/people/manifest.toml"));
+        assert!(Cost::USUAL.bytes() + REST <= people, "{} of {people}", Cost::USUAL.bytes());
+    }
+
+    #[test]
+    fn what_costs_more_than_the_programs_have_is_no_line() {
+        let line = person("alice", &[]).to_string();
+        let with = |cost: &str| Person::parse(&line.replace("scrypt:4:1:1", cost)).map(|_| ());
+        assert_eq!(with("scrypt:14:8:16"), Ok(()));
+        for dear in ["scrypt:15:8:1", "scrypt:14:9:1", "scrypt:14:8:17", "scrypt:64:8:1"] {
+            assert_eq!(with(dear), Err(LineError::Secret), "{dear}");
+        }
     }
 
     #[test]

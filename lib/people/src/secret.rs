@@ -27,8 +27,13 @@ impl Cost {
     pub const USUAL: Cost = Cost { log_n: 14, r: 8, p: 5 };
     /// The cheapest that is read, for tests.
     pub const LEAST: Cost = Cost { log_n: 4, r: 1, p: 1 };
-    /// The dearest of each that is read, so that a line cannot use up the machine.
-    const MOST: Cost = Cost { log_n: 15, r: 8, p: 16 };
+    /// The dearest of each that is read, so that a line cannot use up what `login` has.
+    pub const MOST: Cost = Cost { log_n: 14, r: 8, p: 16 };
+
+    /// Bytes of memory that one try needs, about.
+    pub fn bytes(self) -> usize {
+        128 * self.r as usize * ((1 << self.log_n) + self.p as usize + 1)
+    }
 
     fn parse<'t>(mut parts: impl Iterator<Item = &'t str>) -> Option<Cost> {
         let log_n: u8 = parts.next()?.parse().ok()?;
