@@ -87,7 +87,8 @@ impl Place {
             (None, _) | (_, None) => true,
             (Some(network), Some(address)) => network.has(address),
         };
-        has_address && self.has_port(end.port)
+        // A port that the stack chooses may be any of them.
+        has_address && (end.port == 0 || self.has_port(end.port))
     }
 
     fn has_port(&self, port: u16) -> bool {

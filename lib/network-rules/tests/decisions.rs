@@ -96,6 +96,17 @@ fn the_address_that_is_all_zero_is_all_addresses() {
     assert!(may(&mut but_one, SERVER, Action::Listen, "0.0.0.0", 81));
 }
 
+/// Who may not listen at some ports must not have the stack choose one of them.
+#[test]
+fn the_port_that_the_stack_chooses_is_all_that_are_denied() {
+    let mut all = rules(&["deny listen ** *:50000-50999", "allow listen ** *"]);
+    assert!(!may(&mut all, SERVER, Action::Listen, "192.0.2.1", 0));
+    assert!(may(&mut all, SERVER, Action::Listen, "192.0.2.1", 51000));
+    let mut first = rules(&["allow listen ** *:0", "deny listen ** *:50000-50999", "allow listen ** *"]);
+    assert!(may(&mut first, SERVER, Action::Listen, "192.0.2.1", 0), "a rule before it may say otherwise");
+    assert!(!may(&mut first, SERVER, Action::Listen, "192.0.2.1", 50999));
+}
+
 #[test]
 fn an_address_of_version_4_in_the_clothes_of_version_6_is_itself() {
     let mut all = rules(&["deny connect ** 10.0.0.0/8", "allow connect ** [::]/0"]);

@@ -40,7 +40,8 @@ impl Meant {
             }
         };
         let has_who = self.who == "**" || self.who == who;
-        let has_port = self.ports.is_none_or(|(first, last)| first <= port && port <= last);
+        let is_any_port = port == 0 && !self.allows;
+        let has_port = self.ports.is_none_or(|(first, last)| is_any_port || first <= port && port <= last);
         has_who && self.action == action && has_address && has_port
     }
 }

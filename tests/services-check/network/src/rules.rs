@@ -73,7 +73,7 @@ fn no_listening(namespace: &mut Namespace) -> Outcome {
         check!(listening == Err(TcpError::NotPermitted), "{shown}: {listening:?}");
         let bound = bind(namespace, local)?.map(drop);
         check!(bound == Err(TcpError::NotPermitted), "datagrams at {shown}: {bound:?}");
-        is_noted(from, &format!("listen on {shown} (network rule 1)"))?;
+        is_noted(from, &format!("listen on {shown} (network rule 2)"))?;
     }
     Ok(())
 }
@@ -86,8 +86,8 @@ fn no_connecting(namespace: &mut Namespace) -> Outcome {
         let connected = connect(namespace, SocketAddress::new(IpAddr::V4(address), FORBIDDEN), 0)?.map(drop);
         check!(connected == Err(TcpError::NotPermitted), "{address}: {connected:?}");
     }
-    is_noted(from, "connect on 127.0.0.1:7100 (network rule 2)")?;
-    is_noted(from, "connect on *:7100 (network rule 2)")?;
+    is_noted(from, "connect on 127.0.0.1:7100 (network rule 3)")?;
+    is_noted(from, "connect on *:7100 (network rule 3)")?;
     // No rule speaks of this version of IP, and what no rule allows is refused.
     let connected = connect(namespace, SocketAddress::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 7101), 0)?.map(drop);
     check!(connected == Err(TcpError::NotPermitted), "::1: {connected:?}");
@@ -106,7 +106,7 @@ fn no_datagrams(namespace: &mut Namespace) -> Outcome {
     let from = next_line()?;
     let (sent, one) = send(one, block(b"not this")?, 8, loopback(FORBIDDEN))?;
     check!(sent == Err(TcpError::NotPermitted), "{sent:?}");
-    is_noted(from, "datagram on 127.0.0.1:7100 (network rule 3)")?;
+    is_noted(from, "datagram on 127.0.0.1:7100 (network rule 4)")?;
     let (sent, one) = send(one, block(b"this")?, 4, there)?;
     check!(sent == Ok(()), "after one that was refused: {sent:?}");
     let (received, other) = receive(other, PATIENCE_MS as u32)?;
@@ -121,7 +121,7 @@ fn no_echo(namespace: &mut Namespace) -> Outcome {
     let mut stack = IpStack::open(namespace).map_err(|error| format!("{error}"))?;
     let answered = stack.ping(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 99)), 16, 1, 100).map(|_| ());
     check!(matches!(answered, Err(NetError::Ip(IpError::NotPermitted))), "{answered:?}");
-    is_noted(from, "ping on 127.0.0.99:0 (network rule 4)")?;
+    is_noted(from, "ping on 127.0.0.99:0 (network rule 5)")?;
     drop(stack);
     let from = next_line()?;
     let resolved = resolve(namespace, b"localhost", AddressFamily::Any)?;
