@@ -54,7 +54,7 @@ impl Access {
         Access { rules, cache: RefCell::default(), next: Cell::new(0) }
     }
 
-    /// The lists that names have from when they are made on, by path, from lines `PATH ENTRY`.
+    /// The lists that names have from when they are made on, by path or pattern of paths, from lines `PATH ENTRY`.
     ///
     /// # Errors
     /// A line cannot be read.

@@ -1,6 +1,5 @@
 //! The message loops: one task for each client.
 
-use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 
@@ -9,6 +8,7 @@ use contracts::directory_page;
 use contracts::namespace_events::Change;
 use contracts::service_provider::{self, ConnectError};
 use principal::{Right, Rights};
+use sip::Status;
 use sip::channel::{AnyEndpoint, TypedEndpoint};
 use sip::exheap::{ExVec, Lent};
 
@@ -24,73 +24,81 @@ pub async fn serve(shared: Rc<Shared>, root: NodeId, mut client: Client) {
     loop {
         client = match client.receive_async().await {
             ExpReady::Bind { path, endpoint, next } => bind(&shared, root, path, endpoint, next).await,
-            ExpReady::Register { path, scope, provider, next } => {
-                let link = ProviderLink::new(provider);
-                let who = principal(&next);
-                let make = |tree: &mut Tree<ProviderLink>, path: &str| {
-                    tree.register(root, path, scope, &who, link).map(|(_, replaced)| replaced)
-                };
-                match shared.change(root, &path, &who, Right::Register, Change::Registered, make) {
-                    Ok(()) => next.done(),
-                    Err(error) => next.failed(error),
-                }
-            }
-            ExpReady::Deregister { path, next } => {
-                let make = |tree: &mut Tree<ProviderLink>, path: &str| tree.remove(root, path);
-                match shared.change(root, &path, &principal(&next), Right::Write, Change::Removed, make) {
-                    Ok(()) => next.done(),
-                    Err(error) => next.failed(error),
-                }
-            }
-            ExpReady::Link { path, target, next } => {
-                let make = |tree: &mut Tree<ProviderLink>, path: &str| {
-                    text(&target).and_then(|target| tree.link(root, path, target)).map(|_| None)
-                };
-                match shared.change(root, &path, &principal(&next), Right::Write, Change::Linked, make) {
-                    Ok(()) => next.done(),
-                    Err(error) => next.failed(error),
-                }
-            }
-            ExpReady::CreateDirectory { path, next } => {
-                let make = |tree: &mut Tree<ProviderLink>, path: &str| tree.create_folder(root, path).map(|_| None);
-                match shared.change(root, &path, &principal(&next), Right::Write, Change::DirectoryCreated, make) {
-                    Ok(()) => next.done(),
-                    Err(error) => next.failed(error),
-                }
-            }
-            // What has a content is made and changed in the folders of file systems.
-            ExpReady::CreateFile { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::HardLink { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::Rename { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::RemoveFile { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::RemoveDirectory { next, .. } => next.failed(NameError::NotSupported),
-            ExpReady::SetAttributes { next, .. } => next.failed(NameError::NotSupported),
-            // Names are kept in memory alone.
-            ExpReady::Sync { next } => next.done(),
             ExpReady::Notify { path, events, next } => match subscribe(&shared, root, &path, events, &next) {
                 Ok(()) => next.done(),
                 Err(error) => next.failed(error),
             },
             ExpReady::Enumerate { path, cursor, page, next } => enumerate(&shared, root, &path, cursor, page, next),
-            ExpReady::GetAttributes { path, next } => match shared.look(root, &path, &principal(&next)) {
+            ExpReady::GetAttributes { path, next } => match look(&shared, root, &path, &next) {
                 Ok(found) => next.attributes(found.kind, attributes(&found)),
                 Err(error) => next.failed(error),
             },
-            ExpReady::ReadLink { path, next } => match link_target(&shared, root, &path, &principal(&next)) {
+            ExpReady::ReadLink { path, next } => match link_target(&shared, root, &path, &next) {
                 Ok(target) => next.target(target),
                 Err(error) => next.failed(error),
             },
-            ExpReady::SetAcl { path, acl, next } => match shared.set_list(root, &path, &principal(&next), &acl) {
-                Ok(()) => next.done(),
-                Err(error) => next.failed(error),
-            },
-            ExpReady::GetAcl { path, next } => match list(&shared, root, &path, &principal(&next)) {
+            ExpReady::GetAcl { path, next } => match list(&shared, root, &path, &next) {
                 Ok((acl, from)) => next.acl(acl, from),
                 Err(error) => next.failed(error),
             },
             ExpReady::ChannelClosed(_) => return,
+            change => match answer_change(&shared, root, change) {
+                Some(next) => next,
+                None => return,
+            },
         };
     }
+}
+
+/// Answers a request that changes names, with nothing but whether it was done.
+fn answer_change(shared: &Shared, root: NodeId, change: directory::ExpReady) -> Option<Client> {
+    use directory::ExpReady;
+    /// Does what `$make` says for the client, and answers with what came of it.
+    macro_rules! change {
+        ($next:ident, $path:ident, $right:ident, $change:ident, |$tree:ident, $at:ident, $who:ident| $make:expr) => {{
+            let done = speaker(&$next).and_then(|$who| {
+                let make = |$tree: &mut Tree<ProviderLink>, $at: &str| $make;
+                shared.change(root, &$path, &$who, Right::$right, Change::$change, make)
+            });
+            match done {
+                Ok(()) => $next.done(),
+                Err(error) => $next.failed(error),
+            }
+        }};
+    }
+    Some(match change {
+        ExpReady::Register { path, scope, provider, next } => {
+            let link = ProviderLink::new(provider);
+            change!(next, path, Register, Registered, |tree, at, who| {
+                tree.register(root, at, scope, &who, link).map(|(_, replaced)| replaced)
+            })
+        }
+        ExpReady::Deregister { path, next } => {
+            change!(next, path, Write, Removed, |tree, at, who| tree.remove(root, at))
+        }
+        ExpReady::Link { path, target, next } => change!(next, path, Write, Linked, |tree, at, who| {
+            text(&target).and_then(|target| tree.link(root, at, target)).map(|_| None)
+        }),
+        ExpReady::CreateDirectory { path, next } => {
+            change!(next, path, Write, DirectoryCreated, |tree, at, who| tree.create_folder(root, at).map(|_| None))
+        }
+        ExpReady::SetAcl { path, acl, next } => {
+            match speaker(&next).and_then(|who| shared.set_list(root, &path, &who, &acl)) {
+                Ok(()) => next.done(),
+                Err(error) => next.failed(error),
+            }
+        }
+        // Names are kept in memory alone.
+        ExpReady::Sync { next } => next.done(),
+        // What has a content is made and changed in the folders of file systems.
+        ExpReady::CreateFile { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::HardLink { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::Rename { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::RemoveFile { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::RemoveDirectory { next, .. } => next.failed(NameError::NotSupported),
+        ExpReady::SetAttributes { next, .. } => next.failed(NameError::NotSupported),
+        _ => return None,
+    })
 }
 
 async fn bind(
@@ -100,8 +108,7 @@ async fn bind(
     endpoint: AnyEndpoint,
     client: directory::Exp<states::ReadyAfterBind>,
 ) -> Client {
-    let target = shared.find(root, &asked, &principal(&client));
-    match target {
+    match speaker(&client).and_then(|who| shared.find(root, &asked, &who)) {
         Err(error) => client.not_bound(error, endpoint),
         Ok(Target::Folder(node)) => match endpoint.downcast::<directory::Exp<states::Start>>() {
             Ok(endpoint) => {
@@ -162,7 +169,7 @@ fn subscribe(
     events: contracts::namespace_events::Exp<contracts::namespace_events::states::Ready>,
     client: &directory::Exp<states::ReadyAfterNotify>,
 ) -> Result<(), NameError> {
-    sip::executor::spawn(shared.subscribe(root, path, principal(client), events)?);
+    sip::executor::spawn(shared.subscribe(root, path, speaker(client)?, events)?);
     Ok(())
 }
 
@@ -174,7 +181,8 @@ fn enumerate(
     mut page: Lent<ExVec<u8>>,
     client: directory::Exp<states::ReadyAfterEnumerate>,
 ) -> Client {
-    match fill_page(shared, root, path, cursor, &principal(&client), &mut page) {
+    let filled = speaker(&client).and_then(|who| fill_page(shared, root, path, cursor, &who, &mut page));
+    match filled {
         Ok((bytes, cursor, more)) => client.page(page, bytes as u32, cursor, more),
         Err(error) => client.not_enumerated(page, error),
     }
@@ -229,14 +237,33 @@ fn attributes(found: &Listed<ProviderLink>) -> NodeAttributes {
     }
 }
 
-fn link_target(shared: &Shared, root: NodeId, path: &[u8], principal: &str) -> Result<ExVec<u8>, NameError> {
-    let link = shared.look(root, path, principal)?.node;
+fn look(
+    shared: &Shared,
+    root: NodeId,
+    path: &[u8],
+    client: &impl TypedEndpoint,
+) -> Result<Listed<ProviderLink>, NameError> {
+    shared.look(root, path, &speaker(client)?)
+}
+
+fn link_target(
+    shared: &Shared,
+    root: NodeId,
+    path: &[u8],
+    client: &impl TypedEndpoint,
+) -> Result<ExVec<u8>, NameError> {
+    let link = look(shared, root, path, client)?.node;
     contracts::namespace::block(shared.tree().link_target(link)?).map_err(|_| NameError::Exhausted)
 }
 
 /// The list that decides about a name, and whose it is; both are empty where none does.
-fn list(shared: &Shared, root: NodeId, path: &[u8], principal: &str) -> Result<(ExVec<u8>, ExVec<u8>), NameError> {
-    let node = shared.look(root, path, principal)?.node;
+fn list(
+    shared: &Shared,
+    root: NodeId,
+    path: &[u8],
+    client: &impl TypedEndpoint,
+) -> Result<(ExVec<u8>, ExVec<u8>), NameError> {
+    let node = look(shared, root, path, client)?.node;
     let tree = shared.tree();
     let (acl, from) = match tree.list_of(node) {
         None => Default::default(),
@@ -247,9 +274,14 @@ fn list(shared: &Shared, root: NodeId, path: &[u8], principal: &str) -> Result<(
     Ok((block(&acl)?, block(&from)?))
 }
 
-/// Who speaks at the other end; where the kernel cannot say, somebody whom no rule knows.
-fn principal(client: &impl TypedEndpoint) -> String {
-    sip::principal::of_peer(client).unwrap_or_else(|status| format!("unknown: {}", status.text()))
+/// Who speaks at the other end.
+fn speaker(client: &impl TypedEndpoint) -> Result<String, NameError> {
+    known(sip::principal::of_peer(client))
+}
+
+/// Where the kernel cannot say who asks, nobody may: patterns such as `**` match any text that would stand for that.
+fn known(speaker: Result<String, Status>) -> Result<String, NameError> {
+    speaker.map_err(|_| NameError::NotPermitted)
 }
 
 fn name_error(error: ConnectError) -> NameError {
@@ -259,5 +291,16 @@ fn name_error(error: ConnectError) -> NameError {
         ConnectError::WrongContract => NameError::WrongContract,
         ConnectError::NotADirectory => NameError::NotADirectory,
         ConnectError::Busy | ConnectError::Exhausted => NameError::Exhausted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_the_kernel_does_not_know_is_nobody_even_where_everybody_may() {
+        assert_eq!(known(Ok("cat.singularity".into())).as_deref(), Ok("cat.singularity"));
+        assert_eq!(known(Err(Status::Closed)), Err(NameError::NotPermitted));
     }
 }

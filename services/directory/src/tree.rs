@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 
 use contracts::directory::{NameError, NodeKind, ProviderScope};
 use contracts::path;
+use package::pattern;
 
 use crate::access::List;
 
@@ -20,6 +21,9 @@ pub const LINK_LIMIT: usize = 16;
 
 /// Names that the tree holds at most, so that no registrar can use the service's memory up.
 pub const NAME_LIMIT: usize = 65_536;
+
+/// Lists of providers that were taken out which the tree keeps at most; of more, the oldest are forgotten.
+pub const KEPT_LISTS: usize = 256;
 
 /// A node of the tree. It stays valid as a value when its node is taken out, and then names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,8 +91,10 @@ pub struct Tree<P> {
     free: VecDeque<u32>,
     /// Nodes that have a list of their own.
     lists: usize,
-    /// Lists that names have from when they are made on, by absolute path.
+    /// Lists that names have from when they are made on, by patterns of absolute paths.
     first_lists: Vec<(String, Rc<List>)>,
+    /// Lists of providers that were taken out, by absolute path, the oldest first: one that comes back has its own.
+    kept_lists: VecDeque<(String, Rc<List>)>,
 }
 
 /// Where a request to change a name is about.
@@ -119,22 +125,30 @@ impl<P: Clone> Tree<P> {
             free: VecDeque::new(),
             lists: 0,
             first_lists: Vec::new(),
+            kept_lists: VecDeque::new(),
         }
     }
 
-    /// Gives names lists from when they are made on, by absolute path; for a tree with nothing but its root.
+    /// Gives names lists from when they are made on, by absolute path, or by a pattern of those; for a tree with nothing
+    /// but its root. A path goes before patterns, and of these the first that matches counts.
     pub fn with_first_lists(mut self, lists: Vec<(String, Rc<List>)>) -> Tree<P> {
         self.first_lists = lists;
         self.give_first_list(Self::ROOT);
         self
     }
 
+    /// Gives a node the list that its name had when it was taken out, or else the one that it has from the start.
     fn give_first_list(&mut self, node: NodeId) {
-        if self.first_lists.is_empty() {
+        if self.first_lists.is_empty() && self.kept_lists.is_empty() {
             return;
         }
         let path = self.path_of(node);
-        let list = self.first_lists.iter().find(|(of, _)| *of == path).map(|(_, list)| Rc::clone(list));
+        let kept = self.kept_lists.iter().position(|(of, _)| *of == path);
+        let list = kept.and_then(|index| self.kept_lists.remove(index)).map(|(_, list)| list).or_else(|| {
+            let mut first = self.first_lists.iter().filter(|(of, _)| pattern::matches(of, &path));
+            let exact = self.first_lists.iter().find(|(of, _)| *of == path);
+            exact.or_else(|| first.next()).map(|(_, list)| Rc::clone(list))
+        });
         if list.is_some() {
             // The node is there: it was just made.
             let _ = self.set_list(node, list);
@@ -273,10 +287,20 @@ impl<P: Clone> Tree<P> {
         if matches!(&self.node(node)?.body, Body::Folder(names) if !names.is_empty()) {
             return Err(NameError::IsADirectory);
         }
+        let is_provider = matches!(&self.node(node)?.body, Body::Provider { .. });
+        let path = self.path_of(node);
         if let Body::Folder(names) = &mut self.node_mut(folder)?.body {
             names.remove(name);
         }
-        self.set_list(node, None)?;
+        // Who may have a volume unmounted or a service stopped is not who may change its list.
+        if let Some(list) = self.set_list(node, None)?
+            && is_provider
+        {
+            if self.kept_lists.len() >= KEPT_LISTS {
+                self.kept_lists.pop_front();
+            }
+            self.kept_lists.push_back((path, list));
+        }
         let slot = &mut self.slots[node.index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push_back(node.index);

@@ -1,3 +1,5 @@
+use alloc::format;
+
 use super::*;
 
 type Names = Tree<&'static str>;
@@ -129,6 +131,52 @@ fn a_list_goes_with_its_name_and_a_first_one_comes_with_it() {
         tree.remove(Names::ROOT, "/tmp").unwrap();
         assert!(!tree.has_lists());
     }
+}
+
+#[test]
+fn a_first_list_is_that_of_the_path_or_else_of_the_first_pattern() {
+    let lists = [("/fs/*", "allow traverse **"), ("/fs/ram0", "allow all **"), ("/fs/r*", "deny all **")];
+    let mut tree = Names::new().with_first_lists(lists.map(|(path, text)| (path.into(), list(text))).into());
+    let mut text = |path: &str| {
+        let node = tree.create_folder(Names::ROOT, path).unwrap();
+        tree.list_of(node).map(|(_, list)| list.text())
+    };
+    assert_eq!(text("/fs/ram0").as_deref(), Some("allow all **\n"));
+    assert_eq!(text("/fs/ram1").as_deref(), Some("allow traverse **\n"));
+    assert_eq!(text("/fs/disk0/below").as_deref(), Some("allow traverse **\n"));
+    assert_eq!(text("/dev"), None);
+}
+
+#[test]
+fn a_provider_that_comes_back_has_the_list_that_it_had() {
+    let mut tree = Names::new().with_first_lists(Vec::from([("/fs/a".into(), list("allow read **"))]));
+    let own = |tree: &Names, node| tree.list_of(node).filter(|(of, _)| *of == node).map(|(_, list)| list.text());
+    let mount = |tree: &mut Names, path: &str| {
+        tree.register(Names::ROOT, path, ProviderScope::Subtree, "volume-manager.singularity", "fs").unwrap().0
+    };
+    let node = mount(&mut tree, "/fs/a");
+    assert_eq!(own(&tree, node).as_deref(), Some("allow read **\n"));
+    tree.set_list(node, Some(list("deny all **"))).unwrap();
+    tree.remove(Names::ROOT, "/fs/a").unwrap();
+    assert!(!tree.has_lists());
+    let other = mount(&mut tree, "/fs/b");
+    assert_eq!(own(&tree, other), None);
+    let node = mount(&mut tree, "/fs/a");
+    assert_eq!(own(&tree, node).as_deref(), Some("deny all **\n"));
+    // One whose list was taken away has the first one again.
+    tree.set_list(node, None).unwrap();
+    tree.remove(Names::ROOT, "/fs/a").unwrap();
+    let node = mount(&mut tree, "/fs/a");
+    assert_eq!(own(&tree, node).as_deref(), Some("allow read **\n"));
+    // There is an end to what is kept: the oldest goes.
+    for number in 0..=KEPT_LISTS {
+        let path = format!("/fs/{number}");
+        let node = mount(&mut tree, &path);
+        tree.set_list(node, Some(list("deny all **"))).unwrap();
+        tree.remove(Names::ROOT, &path).unwrap();
+    }
+    let (oldest, next) = (mount(&mut tree, "/fs/0"), mount(&mut tree, "/fs/1"));
+    assert_eq!((own(&tree, oldest), own(&tree, next).as_deref()), (None, Some("deny all **\n")));
 }
 
 #[test]
