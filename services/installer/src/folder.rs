@@ -1,5 +1,6 @@
 //! A folder of a volume as the store wants it.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -14,9 +15,42 @@ use install::Medium;
 use sip::exheap::ExVec;
 
 use crate::store::Shelf;
+use crate::{Unusable, guard};
 
 /// Bytes that are written at once.
 const PIECE_BYTES: usize = 256 << 10;
+
+/// What is where a store should be.
+enum Found {
+    /// There is none, in a folder that is there.
+    Nothing,
+    /// A folder that has nothing, and may be anybody's.
+    Empty(Folder),
+    /// One that nobody else changes.
+    Guarded(Folder),
+}
+
+impl Found {
+    fn at(namespace: &mut Namespace, path: &str) -> Result<Found, Unusable> {
+        let names = match namespace.open_directory(path) {
+            Err(AccessError::Name(NameError::NotFound)) => {
+                return Ok(namespace.open_folder_of(path).map(|_| Found::Nothing)?);
+            }
+            other => other?,
+        };
+        let mut folder = Folder { names };
+        let list = namespace.acl(path)?.filter(|list| list.inherited_from.is_none());
+        if list.is_some_and(|list| guard::is_guarded(&list.text, &sip::principal::own())) {
+            return Ok(Found::Guarded(folder));
+        }
+        if folder.is_empty()? {
+            return Ok(Found::Empty(folder));
+        }
+        let why = "others may write into it, so that what it has may be anybody's; take that folder away, and install \
+                   again what you want of it";
+        Err(Unusable::Because(why.into()))
+    }
+}
 
 /// A folder, open.
 pub(crate) struct Folder {
@@ -24,26 +58,48 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder at this path of the namespace; nothing if there is none in a folder that is there.
-    pub(crate) fn existing(namespace: &mut Namespace, path: &str) -> Result<Option<Folder>, AccessError> {
-        match namespace.open_directory(path) {
-            Err(AccessError::Name(NameError::NotFound)) => namespace.open_folder_of(path).map(|_| None),
-            other => Ok(Some(Folder { names: other? })),
-        }
+    /// Opens the folder at this path of the namespace; nothing if there is none, in a folder that is there, or an
+    /// empty one.
+    pub(crate) fn existing(namespace: &mut Namespace, path: &str) -> Result<Option<Folder>, Unusable> {
+        Ok(match Found::at(namespace, path)? {
+            Found::Guarded(folder) => Some(folder),
+            Found::Nothing | Found::Empty(_) => None,
+        })
     }
 
     /// Opens the folder at this path of the namespace; makes it if there is none, in a folder that is there.
-    pub(crate) fn open(namespace: &mut Namespace, path: &str) -> Result<Folder, AccessError> {
-        let names = match namespace.open_directory(path) {
-            Err(AccessError::Name(NameError::NotFound)) => {
-                let (mut above, name) = namespace.open_folder_of(path)?;
+    pub(crate) fn open(namespace: &mut Namespace, path: &str) -> Result<Folder, Unusable> {
+        let found = Found::at(namespace, path)?;
+        let (mut above, name) = namespace.open_folder_of(path)?;
+        match found {
+            Found::Guarded(folder) => Ok(folder),
+            Found::Empty(folder) => folder.claim(&mut above, name),
+            Found::Nothing => {
                 above.make_directory(name)?;
-                above.sync()?;
-                above.open_directory(name)?
+                let folder = Folder { names: above.open_directory(name)? };
+                folder.claim(&mut above, name)
             }
-            other => other?,
-        };
-        Ok(Folder { names })
+        }
+    }
+
+    /// From now on nobody else writes into the folder, which has nothing yet.
+    fn claim(mut self, above: &mut Namespace, name: &str) -> Result<Folder, Unusable> {
+        above.set_acl(name, &guard::list(&sip::principal::own())).map_err(|error| {
+            Unusable::Because(format!("no list can be set that keeps others from writing into it: {error}"))
+        })?;
+        // Somebody may have been quicker.
+        if !self.is_empty()? {
+            above.set_acl(name, "")?;
+            return Err(Unusable::Because("somebody else has written into it; take that folder away".into()));
+        }
+        above.sync()?;
+        Ok(self)
+    }
+
+    fn is_empty(&mut self) -> Result<bool, AccessError> {
+        let mut is_empty = true;
+        self.names.for_each_name(|_| is_empty = false)?;
+        Ok(is_empty)
     }
 }
 

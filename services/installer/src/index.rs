@@ -1,7 +1,8 @@
 //! The list of what a store keeps, as the file `installed` in it.
 //!
 //! Lines of text: a first line with the version of the form, a line for each program, a last line that counts them, so
-//! that a list that was cut is not taken for a whole one. Deliberately not here: the package files that it names.
+//! that a list that was cut is not taken for a whole one. A name may stand in two lines: a program of the system image
+//! was taken out, and another was installed under its name. Deliberately not here: the package files that it names.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,8 +13,10 @@ use package::{Version, is_name};
 
 /// The first line.
 const HEAD: &str = "installed 1";
-/// Programs that a list names at most.
-pub(crate) const MOST_PROGRAMS: usize = 512;
+/// Behind a program of which somebody agreed that it comes to have more than the one before.
+const MORE: &str = "more";
+/// Lines that a list has at most between its first and its last.
+const MOST_LINES: usize = 512;
 
 /// A program that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Kept {
     pub name: String,
     /// Its version.
     pub version: Version,
+    /// Whether somebody agreed that it, or one that it has replaced, comes to have more than the one before.
+    pub more: bool,
 }
 
 impl Kept {
@@ -52,20 +57,24 @@ impl Index {
         let mut count = 0;
         for line in lines.by_ref() {
             let words: Vec<&str> = line.split(' ').collect();
+            let (words, more) = match *words {
+                [ref program @ .., MORE] if program.len() == 3 => (program, true),
+                ref all => (all, false),
+            };
             match *words {
-                ["program", name, version] if is_name(name) && !index.names(name) => {
+                ["program", name, version] if is_name(name) && index.program(name).is_none() => {
                     let version = Version::parse(version).ok_or_else(|| format!("`{line}` has no version"))?;
-                    index.kept.push(Kept { name: name.into(), version });
+                    index.kept.push(Kept { name: name.into(), version, more });
                 }
-                ["without", name] if is_name(name) && !index.names(name) => index.gone.push(name.into()),
+                ["without", name] if is_name(name) && !index.is_gone(name) => index.gone.push(name.into()),
                 ["end", number] if number == count.to_string() => {
                     return if lines.next().is_none() { Ok(index) } else { Err("something follows its end".into()) };
                 }
                 _ => return Err(format!("`{line}` makes no sense there")),
             }
             count += 1;
-            if count > MOST_PROGRAMS {
-                return Err(format!("it names more than {MOST_PROGRAMS} programs"));
+            if count > MOST_LINES {
+                return Err(format!("it has more than {MOST_LINES} lines"));
             }
         }
         Err("its end is missing".into())
@@ -76,7 +85,8 @@ impl Index {
         let mut text = format!("{HEAD}\n");
         // Writing to a String cannot fail.
         for kept in &self.kept {
-            let _ = writeln!(text, "program {} {}", kept.name, kept.version);
+            let more = if kept.more { " more" } else { "" };
+            let _ = writeln!(text, "program {} {}{more}", kept.name, kept.version);
         }
         for name in &self.gone {
             let _ = writeln!(text, "without {name}");
@@ -85,10 +95,19 @@ impl Index {
         text
     }
 
-    /// The list with this program in the place of any of its name.
+    /// The program of this name that is kept.
+    pub fn program(&self, name: &str) -> Option<&Kept> {
+        self.kept.iter().find(|kept| kept.name == name)
+    }
+
+    /// The list with this program in the place of any of its name. One of the system image that was taken out stays so.
     pub fn with(&self, kept: Kept) -> Index {
-        let mut index = self.without(&kept.name, false);
-        index.kept.push(kept);
+        let mut index = self.clone();
+        match index.kept.iter_mut().find(|old| old.name == kept.name) {
+            // With what was agreed to for the older one the newer one begins.
+            Some(old) => *old = Kept { more: kept.more || old.more, ..kept },
+            None => index.kept.push(kept),
+        }
         index
     }
 
@@ -101,7 +120,20 @@ impl Index {
         index
     }
 
-    fn names(&self, name: &str) -> bool {
-        self.kept.iter().any(|kept| kept.name == name) || self.gone.iter().any(|gone| gone == name)
+    /// Whether it is short enough to be read again.
+    ///
+    /// # Errors
+    /// It is not: a sentence for people.
+    pub fn fits(&self) -> Result<(), String> {
+        match self.kept.len() + self.gone.len() <= MOST_LINES {
+            true => Ok(()),
+            false => {
+                Err(format!("{MOST_LINES} programs are kept, and no more can be; take out one that came later first"))
+            }
+        }
+    }
+
+    fn is_gone(&self, name: &str) -> bool {
+        self.gone.iter().any(|gone| gone == name)
     }
 }

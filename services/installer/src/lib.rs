@@ -3,7 +3,7 @@
 //! What is judged is the system as the kernel has it, with the rules that it was booted with. What is accepted goes to
 //! the store, the kernel, and then the store's list, in this order: a crash leaves on the medium what was there before
 //! or what is there now, and in the kernel at worst what lasts until the machine restarts. Key types: [`store::Store`],
-//! [`index::Index`]. Deliberately not here: the judgement (`lib/install`), who may bind to the installer (the system
+//! [`index::Index`], [`replay::System`]. Deliberately not here: the judgement (`lib/install`), who may bind to the installer (the system
 //! manifest), and what the kernel proves again by itself.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -11,8 +11,10 @@
 extern crate alloc;
 
 mod folder;
+mod guard;
 pub mod index;
 mod programs;
+pub mod replay;
 pub mod store;
 
 use alloc::format;
@@ -34,6 +36,9 @@ use sip::exheap::ExVec;
 use sip::programs as kernel;
 
 use crate::folder::Folder;
+use crate::index::Kept;
+use crate::programs::Present;
+use crate::replay::System;
 use crate::store::Store;
 
 sip::startup!();
@@ -49,8 +54,13 @@ pub fn main(startup: Startup) -> i32 {
         Ok(changers) => changers,
         Err(error) => return failed(&format!("the parameter `changers`: {error}; {}", error.remedy())),
     };
-    let mut installer =
-        Installer { namespace: Namespace::new(startup.namespace), store: startup.store, changers, booted };
+    let mut installer = Installer {
+        namespace: Namespace::new(startup.namespace),
+        store: startup.store,
+        changers,
+        booted,
+        present: Present::default(),
+    };
     // Whoever waits for the system's start finds the programs of the store.
     installer.load();
     let clients = startup.clients.ready();
@@ -95,6 +105,7 @@ struct Installer {
     /// Who may change; nobody named: all who may bind.
     changers: Vec<Pattern>,
     booted: SystemManifest,
+    present: Present,
 }
 
 /// Serves one client. While a request is done nobody else's is: each is judged on what the one before left.
@@ -163,38 +174,10 @@ impl Installer {
                 return;
             }
         };
-        for kept in store.index().kept.clone() {
-            let loaded = store.package(&kept).and_then(|package| self.load_program(&package));
-            if let Err(why) = loaded {
-                report::error(format_args!("`{}` of {} is not installed: {why}", kept.name, self.store));
-            }
+        let index = store.index().clone();
+        for why in replay::replay(&index, &mut Replayed { installer: self, store: &mut store }) {
+            report::error(format_args!("{}: {why}", self.store));
         }
-        for name in store.index().gone.clone() {
-            match kernel::uninstall(&name) {
-                // Taken out by an installer that was here before, or not in this system image at all.
-                Ok(()) | Err(Status::NotFound) => {}
-                Err(status) => report::error(format_args!("`{name}` cannot be taken out: {}", status.text())),
-            }
-        }
-        store.tidy();
-    }
-
-    /// Gives the kernel one program of the store, judged anew: the system image may be another since.
-    fn load_program(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let block = ExVec::from_slice(bytes).map_err(|status| status.text().to_string())?;
-        let present = programs::present(&self.booted).map_err(|status| status.text().to_string())?;
-        let program = program_of(&block).map_err(|line| line.to_string())?;
-        let change = match present.program(&program.manifest.name) {
-            // An installer that was here before has done it.
-            Some(there) if there.manifest == program.manifest => return Ok(()),
-            // What it may reach was agreed to when it was installed.
-            Some(_) => Change::Upgrade { program: &program, more: true },
-            None => Change::Install { program: &program, at_boot: false, allow: &[] },
-        };
-        if let Some(line) = self.judge(&present, &change).refused().next() {
-            return Err(line.to_string());
-        }
-        kernel::install(&block).map(drop).map_err(|error| error.to_string())
     }
 
     /// The check of `lib/install`, and what only a system that runs cannot do.
@@ -222,11 +205,33 @@ impl Installer {
         if !dry_run {
             self.allow(who, wish.right())?;
         }
-        let present = programs::present(&self.booted).map_err(|_| InstallerError::Exhausted)?;
+        let present = self.present.get(&self.booted).map_err(|_| InstallerError::Exhausted)?;
+        let (outcome, name, report) = self.changed(&present, wish, dry_run)?;
+        if let (InstallOutcome::Refused, false, Ok(who)) = (outcome, dry_run, who) {
+            let mut codes: Vec<&str> = report.refused().filter_map(|line| Some(line.code?.text())).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            // What is no name may have anything in it.
+            let object = if package::is_name(&name) { name } else { "no program's name".into() };
+            sip::audit::refused(who, wish.right(), &object, &codes.join(" "));
+        }
+        Ok((outcome, report.to_string()))
+    }
+
+    /// Does what is wished, if nothing speaks against it. Gives the program's name and what there is to say, too.
+    fn changed(
+        &mut self,
+        present: &Installed,
+        wish: Wish<'_>,
+        dry_run: bool,
+    ) -> Result<(InstallOutcome, String, Report), InstallerError> {
         let program = match wish {
             Wish::Install(package) | Wish::Upgrade(package, _) => match program_of(package) {
                 Ok(program) => Some(program),
-                Err(line) => return Ok((InstallOutcome::Refused, format!("{line}\n"))),
+                Err(line) => {
+                    let report = Report { lines: Vec::from([line]), reach: None };
+                    return Ok((InstallOutcome::Refused, "package".into(), report));
+                }
             },
             Wish::Uninstall(_) => None,
         };
@@ -236,7 +241,8 @@ impl Installer {
             (_, Some(program)) => Change::Install { program, at_boot: false, allow: &[] },
             (_, None) => return Err(InstallerError::Exhausted),
         };
-        let mut report = self.judge(&present, &change);
+        let name = String::from(change.name());
+        let mut report = self.judge(present, &change);
         if let (Wish::Install(package) | Wish::Upgrade(package, _), true) = (wish, report.is_accepted()) {
             // What the kernel proves is said too: signature, image, instructions.
             report.lines.insert(
@@ -252,14 +258,15 @@ impl Installer {
         }
         if !report.is_accepted() || dry_run {
             let outcome = if report.is_accepted() { InstallOutcome::Proved } else { InstallOutcome::Refused };
-            return Ok((outcome, report.to_string()));
+            return Ok((outcome, name, report));
         }
+        let more = matches!(wish, Wish::Upgrade(_, true));
         let (outcome, line) = match (wish, &program) {
-            (Wish::Install(package) | Wish::Upgrade(package, _), Some(program)) => self.put(program, package),
+            (Wish::Install(package) | Wish::Upgrade(package, _), Some(program)) => self.put(program, package, more),
             _ => self.take_out(change.name()),
         };
         report.lines.push(line);
-        Ok((outcome, report.to_string()))
+        Ok((outcome, name, report))
     }
 
     /// Whether whoever asks may change anything; if not, that is noted.
@@ -273,21 +280,21 @@ impl Installer {
     }
 
     /// Installs a package that was accepted.
-    fn put(&mut self, program: &Program, package: &ExVec<u8>) -> (InstallOutcome, Line) {
-        let (name, version) = (&program.manifest.name, program.manifest.version);
+    fn put(&mut self, program: &Program, package: &ExVec<u8>, more: bool) -> (InstallOutcome, Line) {
+        let kept = Kept { name: program.manifest.name.clone(), version: program.manifest.version, more };
         // What cannot be kept is installed all the same, and the report says how long it lasts.
         let brought = self.open_store().map_err(|why| why.in_words(&self.store)).and_then(|mut store| {
-            let kept = store.bring(name, version, package)?;
-            Ok((store, kept))
+            store.bring(&kept, package)?;
+            Ok(store)
         });
         if let Err(error) = kernel::install(package) {
-            if let Ok((mut store, _)) = brought {
-                store.tidy();
+            if let Ok(mut store) = brought {
+                store.discard(&kept);
             }
-            return (InstallOutcome::Refused, refusal(name, &error.reason));
+            return (InstallOutcome::Refused, refusal(&kept.name, &error.reason));
         }
-        let kept = brought.and_then(|(mut store, kept)| store.keep(kept));
-        self.told(kept)
+        let done = brought.and_then(|mut store| store.keep(kept));
+        self.told(done)
     }
 
     fn take_out(&mut self, name: &str) -> (InstallOutcome, Line) {
@@ -329,9 +336,13 @@ impl Installer {
     }
 
     fn verify(&mut self) -> Answer {
-        let present = programs::present(&self.booted).map_err(|_| InstallerError::Exhausted)?;
+        let present = self.present.get(&self.booted).map_err(|_| InstallerError::Exhausted)?;
         let mut report = install::verify(&present);
-        if let Ok(Some(mut store)) = self.kept_store() {
+        let opened = self.kept_store();
+        if let Err(Unusable::Because(why)) = &opened {
+            report.lines.push(Line::note(Topic::File, format!("nothing of {} counts: {why}", self.store)));
+        }
+        if let Ok(Some(mut store)) = opened {
             for kept in store.index().kept.clone() {
                 let subject = &kept.name;
                 report.lines.push(match store.package(&kept) {
@@ -353,7 +364,7 @@ impl Installer {
     }
 
     fn explain(&mut self, name: &str) -> Answer {
-        let present = programs::present(&self.booted).map_err(|_| InstallerError::Exhausted)?;
+        let present = self.present.get(&self.booted).map_err(|_| InstallerError::Exhausted)?;
         let Some(program) = present.program(name) else {
             let remedy = "`help` lists the programs";
             let finding = Finding::new(Code::NotInstalled, name, format!("no program `{name}` is installed"), remedy);
@@ -366,6 +377,57 @@ impl Installer {
             text.push_str(&reach.to_string());
         }
         Ok((InstallOutcome::Proved, text))
+    }
+}
+
+/// The running system, into which comes what the store has.
+struct Replayed<'a> {
+    installer: &'a Installer,
+    store: &'a mut Store<Folder>,
+}
+
+impl Replayed<'_> {
+    fn present(&self) -> Result<Rc<Installed>, String> {
+        self.installer.present.get(&self.installer.booted).map_err(|status| status.text().to_string())
+    }
+
+    fn judged(&self, present: &Installed, change: &Change<'_>) -> Result<(), String> {
+        self.installer.judge(present, change).refused().next().map_or(Ok(()), |line| Err(line.to_string()))
+    }
+}
+
+impl System for Replayed<'_> {
+    fn has(&mut self, name: &str) -> bool {
+        self.present().is_ok_and(|present| present.program(name).is_some())
+    }
+
+    fn has_kept(&mut self, kept: &Kept) -> bool {
+        let Ok(present) = self.present() else { return false };
+        let there = present.manifest(&kept.name).filter(|there| there.version == kept.version);
+        there.is_some_and(|there| match self.store.package(kept) {
+            Ok(bytes) => Package::parse(&bytes).is_ok_and(|package| package.manifest == *there),
+            Err(_) => false,
+        })
+    }
+
+    fn take_out(&mut self, name: &str) -> Result<(), String> {
+        let present = self.present()?;
+        self.judged(&present, &Change::Uninstall { name })?;
+        kernel::uninstall(name).map_err(|status| status.text().to_string())
+    }
+
+    fn bring_in(&mut self, kept: &Kept) -> Result<(), String> {
+        let bytes = self.store.package(kept)?;
+        let block = ExVec::from_slice(&bytes).map_err(|status| status.text().to_string())?;
+        let present = self.present()?;
+        let program = program_of(&block).map_err(|line| line.to_string())?;
+        let change = match present.program(&kept.name) {
+            // What it may reach was agreed to when it was installed; nobody else writes into the store.
+            Some(_) => Change::Upgrade { program: &program, more: kept.more },
+            None => Change::Install { program: &program, at_boot: false, allow: &[] },
+        };
+        self.judged(&present, &change)?;
+        kernel::install(&block).map(drop).map_err(|error| error.to_string())
     }
 }
 

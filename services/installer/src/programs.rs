@@ -1,7 +1,9 @@
 //! The system as it runs: what the kernel has, as the install check wants to see it.
 
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use install::{Installed, Program};
 use package::{Manifest, PublicKey, SystemManifest};
@@ -16,13 +18,35 @@ pub(crate) fn system_manifest() -> Result<SystemManifest, String> {
     SystemManifest::decode(&bytes).map_err(|_| "the system manifest is of another version".to_string())
 }
 
-/// What is installed at this moment.
-pub(crate) fn present(booted: &SystemManifest) -> Result<Installed, Status> {
+/// What is installed, read again where some came or went.
+#[derive(Default)]
+pub(crate) struct Present {
+    /// With the number of changes before it was read.
+    read: RefCell<Option<(u64, Rc<Installed>)>>,
+}
+
+impl Present {
+    /// What is installed at this moment.
+    pub(crate) fn get(&self, booted: &SystemManifest) -> Result<Rc<Installed>, Status> {
+        let changes = diagnostics::program_changes();
+        let mut read = self.read.borrow_mut();
+        match &*read {
+            Some((before, installed)) if *before == changes => Ok(Rc::clone(installed)),
+            _ => {
+                let installed = Rc::new(present(booted)?);
+                *read = Some((changes, Rc::clone(&installed)));
+                Ok(installed)
+            }
+        }
+    }
+}
+
+fn present(booted: &SystemManifest) -> Result<Installed, Status> {
     let mut programs = Vec::new();
     for index in 0..diagnostics::program_count() {
-        let manifest = Manifest::decode(&diagnostics::program_manifest(index)?).map_err(|_| Status::Unknown)?;
-        let key = PublicKey(diagnostics::program_key(index)?);
-        programs.push(Program { manifest, key });
+        let (manifest, key) = diagnostics::program_and_key(index)?;
+        let manifest = Manifest::decode(&manifest).map_err(|_| Status::Unknown)?;
+        programs.push(Program { manifest, key: PublicKey(key) });
     }
     let mut system = booted.clone();
     let starts = |name: &str| name == system.root || system.instances.iter().any(|instance| instance.program == name);

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use install::{Medium, name_beside, replace};
-use package::{Package, Version};
+use package::Package;
 
 use crate::index::{Index, Kept};
 
@@ -33,6 +33,8 @@ pub trait Shelf: Medium {
 pub struct Store<S> {
     shelf: S,
     index: Index,
+    /// Whether a list was found.
+    had_list: bool,
 }
 
 impl<S: Shelf> Store<S>
@@ -44,13 +46,15 @@ where
     /// # Errors
     /// It cannot be read, or its list makes no sense: a sentence for people. Nothing is changed.
     pub fn open(mut shelf: S) -> Result<Store<S>, String> {
-        let index = match shelf.read(INDEX).map_err(|error| error.to_string())? {
-            None => Index::default(),
-            Some(bytes) => Index::parse(&bytes).map_err(|what| {
-                format!("its file `{INDEX}` is damaged: {what}; put the file back from a copy, or remove it")
-            })?,
-        };
-        Ok(Store { shelf, index })
+        let found = shelf.read(INDEX).map_err(|error| error.to_string())?;
+        let had_list = found.is_some();
+        let index = found.map_or(Ok(Index::default()), |bytes| Index::parse(&bytes)).map_err(|what| {
+            format!(
+                "its file `{INDEX}` is damaged: {what}; put it back from a copy, or remove it and install anew what the \
+                 package files beside it have"
+            )
+        })?;
+        Ok(Store { shelf, index, had_list })
     }
 
     /// What is kept.
@@ -79,17 +83,24 @@ where
     /// replaced by a newer version alone.
     ///
     /// # Errors
-    /// The medium's, as a sentence.
-    pub fn bring(&mut self, name: &str, version: Version, package: &[u8]) -> Result<Kept, String> {
-        let kept = Kept { name: name.into(), version };
-        replace(&mut self.shelf, &kept.file(), package).map_err(|error| error.to_string())?;
-        Ok(kept)
+    /// The medium's, as a sentence; or the list has no room.
+    pub fn bring(&mut self, kept: &Kept, package: &[u8]) -> Result<(), String> {
+        self.index.with(kept.clone()).fits()?;
+        replace(&mut self.shelf, &kept.file(), package).map_err(|error| error.to_string())
+    }
+
+    /// Takes the package file away that was brought, and is not to count.
+    pub fn discard(&mut self, kept: &Kept) {
+        if self.index.program(&kept.name).map(Kept::file) != Some(kept.file()) {
+            // It harms nobody.
+            let _ = self.shelf.remove(&kept.file());
+        }
     }
 
     /// From now on the program counts that was brought.
     ///
     /// # Errors
-    /// The medium's, as a sentence; the old list counts then.
+    /// The medium's, as a sentence, or the list has no room; the old list counts then.
     pub fn keep(&mut self, kept: Kept) -> Result<(), String> {
         self.change(self.index.with(kept))
     }
@@ -103,14 +114,18 @@ where
     }
 
     fn change(&mut self, index: Index) -> Result<(), String> {
+        index.fits()?;
         replace(&mut self.shelf, INDEX, index.text().as_bytes()).map_err(|error| error.to_string())?;
         self.index = index;
-        self.tidy();
+        // Where there was no list, it may be lost, and the files be all that is left.
+        if self.had_list {
+            self.tidy();
+        }
         Ok(())
     }
 
     /// Takes out files that do not count. What cannot be taken out harms nobody.
-    pub fn tidy(&mut self) {
+    fn tidy(&mut self) {
         let counting: Vec<String> = self.index.kept.iter().map(Kept::file).collect();
         let beside = name_beside("");
         let is_ours = |name: &str| name.ends_with(PACKAGE) || name.ends_with(&beside);

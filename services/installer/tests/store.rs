@@ -164,10 +164,18 @@ fn content(kept: &Kept) -> String {
     format!("the package of {} {}", kept.name, kept.version)
 }
 
+fn kept(name: &str, version: Version) -> Kept {
+    Kept { name: name.into(), version, more: false }
+}
+
 fn put(store: &mut Store<Shared>, name: &str, version: Version) -> Result<(), String> {
-    let bytes = content(&Kept { name: name.into(), version });
-    let kept = store.bring(name, version, bytes.as_bytes())?;
+    let kept = kept(name, version);
+    store.bring(&kept, content(&kept).as_bytes())?;
     store.keep(kept)
+}
+
+fn names(shared: &Shared) -> Vec<String> {
+    shared.disk.borrow().seen().into_keys().collect()
 }
 
 fn with_one() -> Disk {
@@ -191,11 +199,50 @@ fn what_does_not_count_is_taken_out() {
     let shared = Shared::new(with_one(), usize::MAX);
     let mut store = Store::open(shared.clone()).expect("a store");
     put(&mut store, "greeter", NEW).expect("it can be kept");
-    let names: Vec<String> = shared.disk.borrow().seen().into_keys().collect();
-    assert_eq!(names, ["greeter-1.1.0.package", "installed"]);
+    assert_eq!(names(&shared), ["greeter-1.1.0.package", "installed"]);
     store.drop_program("greeter", false).expect("it can be dropped");
-    let names: Vec<String> = shared.disk.borrow().seen().into_keys().collect();
-    assert_eq!(names, ["installed"]);
+    assert_eq!(names(&shared), ["installed"]);
+}
+
+#[test]
+fn what_was_brought_and_refused_is_taken_away_and_nothing_else() {
+    let shared = Shared::new(with_one(), usize::MAX);
+    let mut store = Store::open(shared.clone()).expect("a store");
+    store.bring(&kept("greeter", NEW), b"refused").expect("it can be brought");
+    store.discard(&kept("greeter", NEW));
+    // One that counts stays, whoever asks.
+    store.discard(&kept("greeter", OLD));
+    assert_eq!(names(&shared), ["greeter-1.0.0.package", "installed"]);
+}
+
+/// The list is removed, as a damaged one may be: what it named is all that is left to install again from.
+#[test]
+fn where_the_list_is_lost_no_package_is_taken_out() {
+    let mut disk = with_one();
+    disk.files.remove("installed");
+    let shared = Shared::new(disk, usize::MAX);
+    put(&mut Store::open(shared.clone()).expect("a store"), "other", OLD).expect("it can be kept");
+    assert_eq!(names(&shared), ["greeter-1.0.0.package", "installed", "other-1.0.0.package"]);
+}
+
+/// A list that could not be read again is not written.
+#[test]
+fn a_full_list_takes_no_more_and_stays_readable() {
+    let shared = Shared::new(Disk::default(), usize::MAX);
+    for number in 0..512 {
+        let mut store = Store::open(shared.clone()).expect("a store");
+        put(&mut store, &format!("p{number}"), OLD).unwrap_or_else(|why| panic!("{number}: {why}"));
+    }
+    let before = names(&shared);
+    let mut store = Store::open(shared.clone()).expect("a full store can be read");
+    let why = put(&mut store, "one-more", OLD).expect_err("it is full");
+    assert!(why.contains("512 programs are kept"), "{why}");
+    store.drop_program("cat", true).expect_err("that one is gone is a line, too");
+    assert_eq!(names(&shared), before);
+    put(&mut store, "p7", NEW).expect("a newer version needs no more room");
+    store.drop_program("p8", false).expect("it can be dropped");
+    put(&mut store, "one-more", OLD).expect("there is room");
+    assert_eq!(Store::open(shared).expect("it can be read").index().kept.len(), 512);
 }
 
 #[test]
@@ -218,7 +265,10 @@ fn a_list_that_makes_no_sense_is_refused_and_left_alone() {
         ("installed 1\nprogram greeter 1.0\nend 1\n", "has no version"),
         ("installed 1\nprogram ../x 1.0.0\nend 1\n", "makes no sense there"),
         ("installed 1\nprogram a 1.0.0\nprogram a 1.0.0\nend 2\n", "makes no sense there"),
-        ("installed 1\nprogram a 1.0.0\nwithout a\nend 2\n", "makes no sense there"),
+        ("installed 1\nwithout a\nwithout a\nend 2\n", "makes no sense there"),
+        ("installed 1\nwithout a more\nend 1\n", "makes no sense there"),
+        ("installed 1\nprogram a 1.0.0 less\nend 1\n", "makes no sense there"),
+        ("installed 1\nprogram a 1.0.0 more more\nend 1\n", "makes no sense there"),
         ("installed 1\nend 0\nprogram a 1.0.0\n", "something follows its end"),
     ] {
         let mut disk = Disk::default();
@@ -232,12 +282,27 @@ fn a_list_that_makes_no_sense_is_refused_and_left_alone() {
 
 #[test]
 fn lists_are_read_as_they_were_written() {
-    let index =
-        Index::default().with(Kept { name: "a".into(), version: OLD }).with(Kept { name: "b".into(), version: NEW });
-    let index = index.without("c", true).with(Kept { name: "a".into(), version: NEW });
+    let index = Index::default().with(kept("a", OLD)).with(kept("b", NEW));
+    let index = index.without("c", true).with(kept("a", NEW)).with(Kept { more: true, ..kept("d", OLD) });
     assert_eq!(Index::parse(index.text().as_bytes()), Ok(index.clone()));
-    assert_eq!(index.kept.iter().find(|kept| kept.name == "a").map(|kept| kept.version), Some(NEW));
+    assert_eq!(index.program("a").map(|kept| kept.version), Some(NEW));
     assert_eq!(index.gone, ["c"]);
-    // What was taken out and comes back is not gone any more.
-    assert!(index.with(Kept { name: "c".into(), version: OLD }).gone.is_empty());
+}
+
+/// The program of the system image's own does not come back when the one goes that has its name.
+#[test]
+fn that_one_of_the_image_is_gone_is_kept_beside_the_one_that_has_its_name() {
+    let index = Index::default().without("c", true).with(kept("c", OLD));
+    assert_eq!((index.gone.len(), index.kept.len()), (1, 1));
+    assert_eq!(Index::parse(index.text().as_bytes()), Ok(index.clone()));
+    let index = index.without("c", true);
+    assert_eq!((index.gone, index.kept), (vec!["c".to_string()], Vec::new()));
+}
+
+#[test]
+fn what_was_agreed_to_for_an_older_version_is_kept_for_the_newer() {
+    let index = Index::default().with(Kept { more: true, ..kept("a", OLD) }).with(kept("a", NEW));
+    assert_eq!(index.kept, [Kept { more: true, ..kept("a", NEW) }]);
+    // What comes under the name later begins anew.
+    assert_eq!(index.without("a", false).with(kept("a", NEW)).kept, [kept("a", NEW)]);
 }
