@@ -1,5 +1,12 @@
 //! Programs that come into the running system and go, and what is left of them on a disk.
 
+#[path = "installs_e2fsprogs/bad_packages.rs"]
+mod bad_packages;
+#[path = "installs_e2fsprogs/running.rs"]
+mod running;
+#[path = "installs_e2fsprogs/stores.rs"]
+mod stores;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,18 +23,31 @@ struct Trial {
     image: Image,
 }
 
-/// A script by this name that says which version it is.
-fn greeter(version: &str) -> Manifest {
+/// The manifest and the image of a program that the system has.
+fn of_system(name: &str) -> (Manifest, Vec<u8>) {
     let system = hosted();
     let image = SystemImage::parse(&system).expect("it is whole");
-    let packages = image.packages.iter().map(|bytes| Package::parse(bytes).expect("a package"));
-    let greet = packages.map(|package| package.manifest).find(|manifest| manifest.name == "greet");
-    let mut manifest = greet.expect("the system has the example");
+    let mut packages = image.packages.iter().map(|bytes| Package::parse(bytes).expect("a package"));
+    let package = packages.find(|package| package.manifest.name == name).expect("the system has the program");
+    let image = package.image_bytes.to_vec();
+    (package.manifest, image)
+}
+
+/// A script by this name that says which version it is.
+fn greeter(version: &str) -> Manifest {
+    let (mut manifest, _) = of_system("greet");
     manifest.name = "greeter".into();
     manifest.version = Version::parse(version).expect("a version");
     manifest.code = Code::Script { text: format!("echo this is {version}\n") };
     manifest.parameters.clear();
     manifest
+}
+
+/// The package of a compiled program of the system with something changed.
+fn program(name: &str, change: impl FnOnce(&mut Manifest, &mut Vec<u8>)) -> Vec<u8> {
+    let (mut manifest, mut image) = of_system(name);
+    change(&mut manifest, &mut image);
+    Package::build_unchecked(manifest, b"", &image, &Signer::root(key())).expect("a package")
 }
 
 fn packed(manifest: Manifest, key: SecretKey) -> Vec<u8> {
@@ -46,8 +66,13 @@ fn told(run: &Run, parts: &[&str]) {
 
 impl Trial {
     fn new() -> Trial {
+        Trial::with(&hosted(), &[])
+    }
+
+    /// In this system, with these files besides.
+    fn with(system: &[u8], more: &[(&str, Vec<u8>)]) -> Trial {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
-        let system = reseal_system(&hosted(), &|_| {});
+        let system = reseal_system(system, &|_| {});
         fs::write(folder.path().join("trial.system"), system).expect("a system image");
         let files = folder.path().join("files");
         fs::create_dir(&files).expect("a folder");
@@ -57,20 +82,9 @@ impl Trial {
         let mut greedy = greeter("1.2.0");
         greedy.permissions = vec![Permission::Power];
         write("greedy.package", packed(greedy, key()));
-        write("strange.package", packed(greeter("1.3.0"), SecretKey::from_bytes(&[7; 32])));
-        let mut other = greeter("1.4.0");
-        other.publisher = "somebody".into();
-        write("other.package", packed(other, key()));
-        let mut alike = greeter("1.0.0");
-        (alike.name, alike.publisher) = ("alike".into(), "singu1arity".into());
-        write("alike.package", packed(alike, key()));
-        let mut changed = packed(greeter("1.5.0"), key());
-        let script = changed.windows(4).position(|window| window == b"this").expect("the script");
-        changed[script] = b'T';
-        write("changed.package", changed);
-        let whole = packed(greeter("1.6.0"), key());
-        write("cut.package", whole[..whole.len() / 2].to_vec());
-        write("empty.package", Vec::new());
+        for (name, bytes) in more {
+            write(name, bytes.clone());
+        }
         let image = Image::of(&files, Format { mebibytes: 16, ..Format::default() });
         Trial { folder, image }
     }
@@ -129,27 +143,82 @@ fn a_program_is_installed_upgraded_and_taken_out_and_stays_so() {
     trial.image.check();
 }
 
+/// Texts that are no programs to be taken out, and programs that must stay, with what is said.
+const STAYING: [(&str, &[&str]); 12] = [
+    ("nobody", &["I104"]),
+    ("ext2-manager", &["I104"]),
+    ("greetre", &["I104"]),
+    ("Greeter", &["I101"]),
+    ("greeter.singularity", &["I101"]),
+    ("../greeter", &["I101"]),
+    ("/fs/disk0/system/greeter-1.0.0.package", &["I101"]),
+    ("'greeter '", &["I101"]),
+    ("'*'", &["I101"]),
+    ("service-manager", &["I217"]),
+    ("directory", &["I136", "I214", "I222"]),
+    ("shell", &["I183", "I213", "I222"]),
+];
+
+/// Each is refused by the service with its own codes and is a line of the audit, and nothing comes of it: not in the
+/// store, nor in what can be run.
 #[test]
 fn bad_packages_change_nothing_on_the_disk() {
-    let trial = Trial::new();
+    let table = bad_packages::table();
+    assert!(table.len() >= 60, "{} packages", table.len());
+    let files: Vec<(&str, Vec<u8>)> = table.iter().map(|bad| (bad.fault, bad.bytes.clone())).collect();
+    let trial = Trial::with(&hosted(), &files);
     trial.run("install one.package").succeeded();
     let before = trial.store();
     assert_eq!(before.len(), 2, "a package and the list");
-    for (command, words) in [
-        ("upgrade strange.package", "trust"),
-        ("upgrade other.package", "I107"),
-        ("install alike.package", "I108"),
-        ("upgrade changed.package", "I223"),
-        ("upgrade cut.package", "I223"),
-        ("upgrade empty.package", "I223"),
-        ("uninstall directory", "I222"),
-        ("uninstall nobody", "I104"),
+    let asked = table.iter().map(|bad| (bad.fault, format!("{} {}", bad.command, bad.fault), bad.codes));
+    let staying = STAYING.iter().map(|(name, codes)| (*name, format!("uninstall {name}"), *codes));
+    let asked: Vec<(&str, String, &[&str])> = asked.chain(staying).collect();
+    let mut commands = String::from("ls -l system\n");
+    for (fault, command, _) in &asked {
+        commands.push_str(&format!("echo == \"{fault}\"\n{command}\n"));
+    }
+    commands.push_str("echo == end\nls -l system; greeter; cat /status/audit");
+    let run = trial.run(&commands);
+    run.orderly();
+    let text = run.text();
+    let mut parts = text.split("== ");
+    let listing = parts.next().unwrap_or_default();
+    let mut wrong = Vec::new();
+    for ((fault, _, codes), part) in asked.iter().zip(parts.by_ref()) {
+        let lines = part.lines().filter_map(|line| line.strip_prefix("refused "));
+        let mut found: Vec<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
+        found.sort_unstable();
+        found.dedup();
+        if found != *codes || !part.contains("nothing was changed") {
+            wrong.push(format!("{fault}: {codes:?} were to be:\n{part}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let end = parts.next().unwrap_or_default();
+    assert!(end.contains(listing) && end.contains("this is 1.0.0\n"), "{listing}\n{end}");
+    for line in [
+        "shell.singularity + install.singularity refused install on extra (I108)",
+        "shell.singularity + upgrade.singularity refused upgrade on greeter (I107)",
+        "shell.singularity + upgrade.singularity refused upgrade on package (I223)",
+        "shell.singularity + uninstall.singularity refused uninstall on directory (I136 I214 I222)",
+        "shell.singularity + uninstall.singularity refused uninstall on no program's name (I101)",
     ] {
-        told(&trial.run(command), &[words, "nothing was changed"]);
+        assert!(end.contains(line), "`{line}` is not in:\n{end}");
     }
     assert_eq!(trial.store(), before);
     assert_eq!(trial.run("greeter").succeeded(), "this is 1.0.0\n");
     trial.image.check();
+}
+
+/// Looking is everybody's, and no attempt.
+#[test]
+fn what_is_only_looked_at_is_no_line_of_the_audit() {
+    let trial = Trial::new();
+    let text = trial.run("upgrade --dry-run one.package; uninstall --dry-run shell; cat /status/audit").text();
+    assert!(
+        text.contains("I104") && !text.contains("refused upgrade") && !text.contains("refused uninstall"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -181,20 +250,4 @@ fn an_installer_that_ends_in_the_middle_leaves_the_old_or_the_new() {
             assert!(said.starts_with("this is 1.0.0\n"), "after {pause_ms} ms: {said}");
         }
     }
-}
-
-#[test]
-fn damaged_stores_are_told_of_and_stop_nothing() {
-    let trial = Trial::new();
-    trial.run("install one.package").succeeded();
-    trial.run("echo nonsense > system/greeter-1.0.0.package").succeeded();
-    trial.run("greeter").refused(&["greeter"]);
-    told(&trial.run("verify"), &["I224", "greeter-1.0.0.package is damaged"]);
-    // The log tells of it at the start.
-    let run = trial.run("install one.package; greeter");
-    assert!(run.text().contains("this is 1.0.0") && run.errors.contains("is damaged"), "{run}");
-    trial.run("echo nonsense > system/installed").succeeded();
-    trial.run("greeter").refused(&["greeter"]);
-    let run = trial.run("install one.package; greeter");
-    assert!(run.text().contains("its file `installed` is damaged") && run.text().contains("this is 1.0.0"), "{run}");
 }
