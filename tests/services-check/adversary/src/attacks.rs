@@ -94,15 +94,35 @@ pub(crate) const ALL: &[Attack] = &[
         ],
     },
     plain("a role of its own", "widen-role", "", &["intruder.singularity refused assign-role on "]),
-    plain("to be rid of the names of its invokers", "shed-invokers", "", &[]),
+    plain(
+        "to be rid of the names of its invokers",
+        "shed-invokers",
+        "/check/alone",
+        &[
+            "adversary-check.singularity + intruder.singularity + intruder.singularity refused traverse on /check/alone ",
+        ],
+    ),
     plain(
         "permissions that its manifest has not got",
         "use-permissions",
         "",
         &["refused diagnostics on ", "refused system-manifest on ", "refused power on "],
     ),
-    plain("endpoints and parameters that its manifest has not got", "grow-endpoints", "", &[]),
-    plain("devices that its manifest has not got", "open-devices", "", &[]),
+    plain(
+        "endpoints and parameters that its manifest has not got",
+        "grow-endpoints",
+        "",
+        &[
+            "intruder.singularity refused endpoint on intruder, place 64 ",
+            "intruder.singularity refused parameter on intruder, place 64 ",
+        ],
+    ),
+    plain(
+        "devices that its manifest has not got",
+        "open-devices",
+        "",
+        &["intruder.singularity refused device on intruder, place 7 "],
+    ),
     Attack {
         name: "the end of another process",
         act: "end-another",

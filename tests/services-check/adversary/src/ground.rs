@@ -39,7 +39,7 @@ fn said(what: &str) -> impl Fn(AccessError) -> String + use<'_> {
 
 /// Makes everything.
 pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
-    for folder in ["/check/closed", "/check/closed/inner", "/check/open"] {
+    for folder in ["/check/closed", "/check/closed/inner", "/check/open", "/check/alone"] {
         match namespace.create_directory(folder) {
             Ok(()) | Err(AccessError::Name(NameError::AlreadyExists)) => {}
             Err(error) => return Err(format!("{folder}: {error}")),

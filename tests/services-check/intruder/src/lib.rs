@@ -59,6 +59,7 @@ const ATTACKS: &[&[(&str, Attack)]] =
     &[names::ATTACKS, files::ATTACKS, network::ATTACKS, roles::ATTACKS, growth::ATTACKS];
 
 /// Its endpoints by the place in its manifest, for those that it starts as itself.
+pub(crate) const NAMESPACE_SLOT: usize = 0;
 pub(crate) const TCP_SLOT: usize = 1;
 /// Its parameters likewise.
 const ATTACK_PARAMETER: usize = 0;

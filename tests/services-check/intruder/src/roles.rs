@@ -4,7 +4,7 @@ use alloc::format;
 
 use sip::principal;
 
-use crate::{Attack, Intruder, OWN, Outcome, check, comrade, send};
+use crate::{Attack, Intruder, NAMESPACE_SLOT, OWN, Outcome, check, comrade, send};
 
 pub(crate) const ATTACKS: &[(&str, Attack)] =
     &[("widen-role", widen_role), ("shed-invokers", shed_invokers), ("is-invoked-by", is_invoked_by)];
@@ -24,11 +24,16 @@ fn widen_role(_: &mut Intruder) -> Outcome {
 }
 
 /// A comrade that it starts without a word names its invokers all the same: else whoever is in a narrow role would
-/// start itself again without it.
-fn shed_invokers(_: &mut Intruder) -> Outcome {
+/// start itself again without it, and reach what the program may when nobody invoked it.
+fn shed_invokers(intruder: &mut Intruder) -> Outcome {
     let own = principal::own();
     check!(own.contains(" + "), "nobody invoked it, so there is nothing to shed: {own}");
-    send(comrade("is-invoked-by", &own)?)
+    send(comrade("is-invoked-by", &own)?)?;
+    let target = intruder.target.clone();
+    let view = intruder.namespace()?.open_directory("").map_err(|error| format!("a namespace: {error}"))?;
+    let view = view.into_endpoint().ok_or("a namespace for a comrade is gone")?;
+    let comrade = comrade("reach", &target)?.endpoint(NAMESPACE_SLOT, view);
+    send(comrade.map_err(|status| format!("a comrade's namespace: {}", status.text()))?)
 }
 
 /// A comrade looks whom it speaks for.
