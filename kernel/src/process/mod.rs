@@ -14,8 +14,6 @@ mod reclaim;
 
 pub use child::ChildRef;
 pub use end::{end, stop, thread_ended};
-use parameters::Parameters;
-
 pub use graveyard::{Epitaph, epitaph_lines, trace_of};
 pub use quota::may_create_thread;
 pub use reclaim::{no_room, reclaim, used_up};
@@ -25,6 +23,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use abi::{ProcessState, Status, TraceKind};
+
+use parameters::Parameters;
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::principal::{self, Principal, TooLong};
