@@ -190,3 +190,25 @@ fn an_upgrade_keeps_what_the_system_says_of_instances() {
     assert_eq!(shell.parameters.iter().map(|setting| setting.index).collect::<Vec<_>>(), [1]);
     assert_eq!((shell.endpoints.len(), &shell.requires), (3, &vec!["console".to_string()]));
 }
+
+/// Why no promise, device, path or circle is among what a removal is refused for.
+#[test]
+fn taking_a_program_out_brings_nothing_into_reach_and_gives_nothing_a_second_owner() {
+    use install::Topic;
+    let installed = installed();
+    let before = Map::of(&installed);
+    for gone in &installed.programs {
+        let name = &gone.manifest.name;
+        let (after, findings) = Change::Uninstall { name }.apply(&installed);
+        assert_eq!(findings, [], "{name}");
+        let map = Map::of(&after);
+        for other in &after.programs {
+            let other = &other.manifest.name;
+            let (old, new) = (before.reach(other).expect("it was there"), map.reach(other).expect("it is there"));
+            assert_eq!(new.beyond(&old), Vec::<String>::new(), "{other} without {name}");
+        }
+        let report = install::check(&installed, &Change::Uninstall { name });
+        let topics = [Topic::Policy, Topic::Devices, Topic::Paths, Topic::Permissions, Topic::Quotas];
+        assert!(report.codes().iter().all(|code| !topics.contains(&code.topic())), "{name}:\n{report}");
+    }
+}
