@@ -92,7 +92,7 @@ pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<
         println!("skipped fuzzing: install a C++ compiler to run it");
         return Ok(Counts { skipped: chosen.len() as u64, ..Counts::default() });
     }
-    let programs = build(repository, chosen.len())?;
+    let programs = build(repository, &chosen)?;
     let mut counts = Counts::default();
     for target in chosen {
         match drive(repository, &programs.join(target.name), target, if long { LONG } else { SHORT })? {
@@ -106,14 +106,17 @@ pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<
     Ok(counts)
 }
 
-/// Builds all targets; gives the folder in which they are.
-fn build(repository: &Repository, count: usize) -> Outcome<PathBuf> {
+/// Builds the targets; gives the folder in which they are.
+fn build(repository: &Repository, chosen: &[&Target]) -> Outcome<PathBuf> {
     let folder = repository.output("fuzz/target");
     let mut command = cargo::command();
     command.args(["build", "--release", "--target", cargo::TARGET, "--manifest-path"]);
     command.arg(repository.root().join("fuzz/Cargo.toml")).arg("--target-dir").arg(&folder);
+    for target in chosen {
+        command.args(["--bin", target.name]);
+    }
     command.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\u{1f}"));
-    cargo::build(command, "fuzz targets", count + 60)?;
+    cargo::build(command, "fuzz targets", chosen.len() + 60)?;
     Ok(folder.join(cargo::TARGET).join("release"))
 }
 
