@@ -143,7 +143,9 @@ fn dns_text(error: DnsError) -> &'static str {
 
 fn ip_text(error: IpError) -> &'static str {
     match error {
-        IpError::NotPermitted => "this may not be done here; it needs rights that the machine has not given",
+        IpError::NotPermitted => {
+            "this program may not do that: the network rules, `cat /status/audit` tells which, or the machine, which may need more rights for it"
+        }
         IpError::NotFound => "there is no such interface, address or route; `ipconfig` and `route` show them",
         IpError::AlreadyExists => "it is there already",
         IpError::BadAddress => "the address or the number of bits makes no sense for this",

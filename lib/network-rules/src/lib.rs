@@ -69,7 +69,7 @@ impl Action {
     }
 
     /// Whether that has ports.
-    fn has_ports(self) -> bool {
+    pub fn has_ports(self) -> bool {
         matches!(self, Action::Listen | Action::Connect | Action::Datagram)
     }
 }
@@ -87,6 +87,11 @@ impl End {
     pub fn new(address: IpAddr, port: u16) -> End {
         let address = address.to_canonical();
         End { address: (!address.is_unspecified()).then_some(address), port }
+    }
+
+    /// The address; none stands for all of the machine's.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.address
     }
 
     /// Where there is no place to speak of.

@@ -59,7 +59,11 @@ impl Guard {
         let Ok(principal) = sip::principal::of_peer(client) else { return false };
         let decided = rules.decide(&principal, action, end);
         if let Err(refusal) = decided {
-            let object = if *end == End::NOWHERE { STACK.to_string() } else { end.to_string() };
+            let object = match end.address() {
+                _ if *end == End::NOWHERE => STACK.to_string(),
+                Some(address) if !action.has_ports() => address.to_string(),
+                _ => end.to_string(),
+            };
             audit::refused(&principal, action.word(), &object, &refusal.to_string());
         }
         decided.is_ok()

@@ -121,7 +121,7 @@ fn no_echo(namespace: &mut Namespace) -> Outcome {
     let mut stack = IpStack::open(namespace).map_err(|error| format!("{error}"))?;
     let answered = stack.ping(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 99)), 16, 1, 100).map(|_| ());
     check!(matches!(answered, Err(NetError::Ip(IpError::NotPermitted))), "{answered:?}");
-    is_noted(from, "ping on 127.0.0.99:0 (network rule 5)")?;
+    is_noted(from, "ping on 127.0.0.99 (network rule 5)")?;
     drop(stack);
     let from = next_line()?;
     let resolved = resolve(namespace, b"localhost", AddressFamily::Any)?;
