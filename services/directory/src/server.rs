@@ -256,19 +256,26 @@ fn link_target(
     contracts::namespace::block(shared.tree().link_target(link)?).map_err(|_| NameError::Exhausted)
 }
 
-/// The list that decides about a name, and whose it is; both are empty where none does.
+/// The list that decides about a name, and whose it is; both are empty where none does. A name that is not there has the
+/// one that it will have.
 fn list(
     shared: &Shared,
     root: NodeId,
     path: &[u8],
     client: &impl TypedEndpoint,
 ) -> Result<(ExVec<u8>, ExVec<u8>), NameError> {
-    let node = look(shared, root, path, client)?.node;
-    let tree = shared.tree();
-    let (acl, from) = match tree.list_of(node) {
-        None => Default::default(),
-        Some((own, list)) if own == node => (list.text(), String::from_utf8_lossy(path).into_owned()),
-        Some((above, list)) => (list.text(), tree.path_of(above)),
+    let asked = || String::from_utf8_lossy(path).into_owned();
+    let (acl, from) = match look(shared, root, path, client) {
+        Err(NameError::NotFound) => (shared.list_before(root, path, &speaker(client)?)?, asked()),
+        Err(error) => return Err(error),
+        Ok(Listed { node, .. }) => {
+            let tree = shared.tree();
+            match tree.list_of(node) {
+                None => Default::default(),
+                Some((own, list)) if own == node => (list.text(), asked()),
+                Some((above, list)) => (list.text(), tree.path_of(above)),
+            }
+        }
     };
     let block = |text: &str| contracts::namespace::block(text).map_err(|_| NameError::Exhausted);
     Ok((block(&acl)?, block(&from)?))

@@ -148,6 +148,17 @@ impl Shared {
         Ok(found)
     }
 
+    /// The list that a name will have once it is made, for who may look at it then.
+    pub fn list_before(&self, root: NodeId, asked: &[u8], principal: &str) -> Result<String, NameError> {
+        let tree = self.tree.borrow();
+        let place = tree.place_of(root, text(asked)?, &mut self.pass(&tree, principal))?;
+        let list = tree.list_before(&place).ok_or(NameError::NotFound)?;
+        self.allow_bind(principal, &tree.path_of(place.nearest), Right::Read)?;
+        let allowed = self.ask_at(&tree, &place, principal, &[Right::Read]);
+        allowed.map_err(|refusal| refused(principal, &place.path, &refusal))?;
+        Ok(list.text())
+    }
+
     /// The folder at a path, if the principal may see its names.
     pub fn folder_to_read(
         &self,
@@ -199,7 +210,8 @@ impl Shared {
         };
         drop(pass);
         self.allow_bind(&principal, &place.path, Right::Notify)?;
-        self.allow(&tree, place.nearest, &principal, &[Right::Notify])?;
+        let allowed = self.ask_at(&tree, &place, &principal, &[Right::Notify]);
+        allowed.map_err(|refusal| refused(&principal, &place.path, &refusal))?;
         self.watchers.add(principal, tree.path_of(root), place.path, events).map_err(|_| NameError::Exhausted)
     }
 
@@ -224,7 +236,7 @@ impl Shared {
 
     fn allow_change(&self, tree: &Names, place: &Place, principal: &str, right: Right) -> Result<(), NameError> {
         let by_rules = self.access.change_rule(principal, &place.path, right);
-        let allowed = by_rules.and_then(|()| self.ask(tree, place.nearest, principal, &[right]));
+        let allowed = by_rules.and_then(|()| self.ask_at(tree, place, principal, &[right]));
         allowed.map_err(|refusal| refused(principal, &place.path, &refusal))
     }
 
@@ -232,6 +244,14 @@ impl Shared {
     fn allow(&self, tree: &Names, node: NodeId, principal: &str, rights: &[Right]) -> Result<(), NameError> {
         let asked = self.ask(tree, node, principal, rights);
         asked.map_err(|refusal| refused(principal, &tree.path_of(node), &refusal))
+    }
+
+    /// The same for a name that may not be there yet: it has the list that it will have.
+    fn ask_at(&self, tree: &Names, place: &Place, principal: &str, rights: &[Right]) -> Result<(), Refusal> {
+        match tree.list_before(place) {
+            Some(list) => self.access.ask(principal, Some((&**list, || place.path.clone())), rights),
+            None => self.ask(tree, place.nearest, principal, rights),
+        }
     }
 
     fn ask(&self, tree: &Names, node: NodeId, principal: &str, rights: &[Right]) -> Result<(), Refusal> {

@@ -137,22 +137,37 @@ impl<P: Clone> Tree<P> {
         self
     }
 
-    /// Gives a node the list that its name had when it was taken out, or else the one that it has from the start.
+    /// Gives a node the list that its name is to have.
     fn give_first_list(&mut self, node: NodeId) {
         if self.first_lists.is_empty() && self.kept_lists.is_empty() {
             return;
         }
         let path = self.path_of(node);
-        let kept = self.kept_lists.iter().position(|(of, _)| *of == path);
-        let list = kept.and_then(|index| self.kept_lists.remove(index)).map(|(_, list)| list).or_else(|| {
-            let mut first = self.first_lists.iter().filter(|(of, _)| pattern::matches(of, &path));
-            let exact = self.first_lists.iter().find(|(of, _)| *of == path);
-            exact.or_else(|| first.next()).map(|(_, list)| Rc::clone(list))
-        });
+        let list = self.list_to_come(&path).cloned();
+        self.kept_lists.retain(|(of, _)| *of != path);
         if list.is_some() {
             // The node is there: it was just made.
             let _ = self.set_list(node, list);
         }
+    }
+
+    /// The list that a name will have once it is made: the one that it had when a provider was taken out there, or else
+    /// the one that it has from the start.
+    fn list_to_come(&self, path: &str) -> Option<&Rc<List>> {
+        let exact = |(of, _): &&(String, Rc<List>)| of == path;
+        let kept = self.kept_lists.iter().find(exact);
+        let first = kept.or_else(|| self.first_lists.iter().find(exact));
+        let found = first.or_else(|| self.first_lists.iter().find(|(of, _)| pattern::matches(of, path)));
+        found.map(|(_, list)| list)
+    }
+
+    /// The list that decides about a name which is not there yet, if it will have one of its own; otherwise that of the
+    /// nearest folder above does.
+    pub fn list_before(&self, place: &Place) -> Option<&Rc<List>> {
+        if self.first_lists.is_empty() && self.kept_lists.is_empty() || self.path_of(place.nearest) == place.path {
+            return None;
+        }
+        self.list_to_come(&place.path)
     }
 
     /// Where a path leads, seen from a folder. Links are followed, also the last one.

@@ -53,7 +53,7 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
                 return;
             }
             let point = places::point_of(&disk);
-            let mounted = manager.mount(disk.as_bytes(), point.as_bytes(), MountAccess::WriteIfPossible).await;
+            let mounted = manager.mount(&disk, &point, MountAccess::WriteIfPossible).await;
             match mounted {
                 Ok(_) => {}
                 // It carries something else, or nothing, or another manager has mounted it.

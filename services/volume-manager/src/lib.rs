@@ -3,7 +3,7 @@
 //! Each mounted volume is served by a child process of its own, which the manager watches and starts again; each
 //! format and check is a child, too, so that no error in what a disk carries reaches the manager. Key types:
 //! [`Manager`], `mounts` (the life of a mounted volume), `claims` (who uses which disk and mount point, over all
-//! managers), `tools` (format and check), `boot`, `server` (clients), `child` (making programs). Deliberately not
+//! managers), `permits` (who may), `tools` (format and check), `boot`, `server` (clients), `child` (making programs). Deliberately not
 //! here: any knowledge of what is on a disk, but for the few bytes at boot that `volume-kind` looks at.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ mod child;
 mod claims;
 mod look;
 mod mounts;
+mod permits;
 mod places;
 mod server;
 mod tools;

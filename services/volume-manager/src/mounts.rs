@@ -219,21 +219,19 @@ impl Mount {
 }
 
 impl Manager {
-    /// Mounts a disk. Tells what is mounted now.
+    /// Mounts a disk that is there. Tells what is mounted now.
     pub(crate) async fn mount(
         self: &Rc<Manager>,
-        disk: &[u8],
-        point: &[u8],
+        disk: &str,
+        point: &str,
         access: MountAccess,
     ) -> Result<Rc<Mount>, Trouble> {
-        let disk = self.disk(disk)?;
-        let point = point_path(point)?;
-        self.claims.point(&point, &disk, access)?;
-        if let Err(trouble) = self.has_no_name(&point).and_then(|()| self.claims.disk(&disk, Some(&point))) {
-            self.claims.release(&point);
+        self.claims.point(point, disk, access)?;
+        if let Err(trouble) = self.has_no_name(point).and_then(|()| self.claims.disk(disk, Some(point))) {
+            self.claims.release(point);
             return Err(trouble);
         }
-        self.mount_claimed(&disk, &point, access).await
+        self.mount_claimed(disk, point, access).await
     }
 
     /// Mounts a disk which, with the mount point, is claimed; where that fails, the claims are given back.
@@ -258,9 +256,8 @@ impl Manager {
         }
     }
 
-    /// Unmounts what is mounted there.
-    pub(crate) async fn unmount(&self, point: &[u8]) -> Result<(), Trouble> {
-        let mount = self.mount_at(point)?;
+    /// Unmounts a volume.
+    pub(crate) async fn unmount(&self, mount: &Mount) -> Result<(), Trouble> {
         mount.leave().await?;
         mount.changed.until(|| mount.is_gone()).await;
         Ok(())
@@ -364,7 +361,7 @@ impl Manager {
 }
 
 /// The path of something that may be a mount point.
-fn point_path(asked: &[u8]) -> Result<String, Trouble> {
+pub(crate) fn point_path(asked: &[u8]) -> Result<String, Trouble> {
     places::normal(asked).filter(|point| places::may_be_point(point)).ok_or_else(|| {
         let shown = contracts::text::printable(asked);
         let explanation = format!("{shown}: it cannot be a mount point; choose a name below {}", places::POINTS);

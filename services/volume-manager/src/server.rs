@@ -1,18 +1,20 @@
-//! The `VolumeManager` contract: a task for each client.
+//! The `VolumeManager` contract: a task for each client. What is asked for is looked at, then asked about, then done.
 
 use alloc::rc::Rc;
 use alloc::string::String;
 
 use contracts::namespace::block;
 use contracts::text::pad;
-use contracts::volume_manager::{self, MountRecord, states};
+use contracts::volume_manager::{self, CheckMode, CheckOutcome, FormatOptions, MountAccess, MountRecord, states};
+use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
 use crate::Manager;
-use crate::mounts::Mount;
+use crate::mounts::{self, Mount};
+use crate::permits::Client;
 use crate::trouble::Trouble;
 
-type Client = volume_manager::Exp<states::Ready>;
+type Connection = volume_manager::Exp<states::Ready>;
 
 /// Serves one client until it closes its end.
 pub(crate) async fn serve(manager: Rc<Manager>, client: volume_manager::Exp<states::Start>) {
@@ -23,25 +25,25 @@ pub(crate) async fn serve(manager: Rc<Manager>, client: volume_manager::Exp<stat
     }
 }
 
-async fn answer(manager: &Rc<Manager>, client: Client) -> Option<Client> {
+async fn answer(manager: &Rc<Manager>, client: Connection) -> Option<Connection> {
     use volume_manager::ExpReady;
     Some(match client.receive_async().await {
-        ExpReady::Mount { disk, point, access, next } => match manager.mount(&disk, &point, access).await {
+        ExpReady::Mount { disk, point, access, next } => match mount(manager, &next, &disk, &point, access).await {
             Ok(mount) => {
                 let (read_only, explanation) = how(&mount).await;
                 next.mounted(read_only, block(&explanation).ok()?)
             }
             Err(trouble) => next.failed(trouble.error, words(&trouble)?),
         },
-        ExpReady::Unmount { point, next } => match manager.unmount(&point).await {
+        ExpReady::Unmount { point, next } => match unmount(manager, &next, &point).await {
             Ok(()) => next.done(),
             Err(trouble) => next.failed(trouble.error, words(&trouble)?),
         },
-        ExpReady::Format { disk, options, next } => match manager.format(&disk, &options).await {
+        ExpReady::Format { disk, options, next } => match format(manager, &next, &disk, &options).await {
             Ok(report) => next.formatted(block(&report).ok()?),
             Err(trouble) => next.failed(trouble.error, words(&trouble)?),
         },
-        ExpReady::Check { disk, mode, next } => match manager.check(&disk, mode).await {
+        ExpReady::Check { disk, mode, next } => match check(manager, &next, &disk, mode).await {
             Ok((outcome, report)) => next.checked(outcome, block(&report).ok()?),
             Err(trouble) => next.failed(trouble.error, words(&trouble)?),
         },
@@ -63,6 +65,48 @@ async fn answer(manager: &Rc<Manager>, client: Client) -> Option<Client> {
         },
         ExpReady::ChannelClosed(_) => return None,
     })
+}
+
+async fn mount(
+    manager: &Rc<Manager>,
+    client: &impl TypedEndpoint,
+    disk: &[u8],
+    point: &[u8],
+    access: MountAccess,
+) -> Result<Rc<Mount>, Trouble> {
+    let client = Client::of(client);
+    let (disk, point) = (manager.disk(disk)?, mounts::point_path(point)?);
+    manager.permit_point(&client, &point)?;
+    manager.permit_disk(&client, &disk)?;
+    manager.mount(&disk, &point, access).await
+}
+
+async fn unmount(manager: &Manager, client: &impl TypedEndpoint, point: &[u8]) -> Result<(), Trouble> {
+    let mount = manager.mount_at(point)?;
+    manager.permit_point(&Client::of(client), &mount.point)?;
+    manager.unmount(&mount).await
+}
+
+async fn format(
+    manager: &Manager,
+    client: &impl TypedEndpoint,
+    disk: &[u8],
+    options: &FormatOptions,
+) -> Result<String, Trouble> {
+    let disk = manager.disk(disk)?;
+    manager.permit_disk(&Client::of(client), &disk)?;
+    manager.format(&disk, options).await
+}
+
+async fn check(
+    manager: &Manager,
+    client: &impl TypedEndpoint,
+    disk: &[u8],
+    mode: CheckMode,
+) -> Result<(CheckOutcome, String), Trouble> {
+    let disk = manager.disk(disk)?;
+    manager.permit_disk(&Client::of(client), &disk)?;
+    manager.check(&disk, mode).await
 }
 
 /// How a volume that has just been mounted can be used.

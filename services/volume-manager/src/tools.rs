@@ -21,7 +21,7 @@ type Reader = pipe::Exp<pipe::states::Ready>;
 
 impl Manager {
     /// Puts an empty file system on a disk. Gives the report.
-    pub(crate) async fn format(&self, disk: &[u8], options: &FormatOptions) -> Result<String, Trouble> {
+    pub(crate) async fn format(&self, disk: &str, options: &FormatOptions) -> Result<String, Trouble> {
         let numbers = [
             ("block-bytes", options.block_bytes),
             ("nodes", options.nodes),
@@ -47,7 +47,7 @@ impl Manager {
     }
 
     /// Checks the file system of a disk. Gives the outcome and the report.
-    pub(crate) async fn check(&self, disk: &[u8], mode: CheckMode) -> Result<(CheckOutcome, String), Trouble> {
+    pub(crate) async fn check(&self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), Trouble> {
         let word = match mode {
             CheckMode::Look => "look",
             CheckMode::Mend => "mend",
@@ -58,14 +58,13 @@ impl Manager {
 
     async fn run_tool(
         &self,
-        disk: &[u8],
+        disk: &str,
         task: &str,
         parameters: &[(&str, String)],
     ) -> Result<(CheckOutcome, String), Trouble> {
-        let disk = self.disk(disk)?;
-        self.claims.disk(&disk, None)?;
-        let ran = self.run_claimed(&disk, task, parameters).await;
-        self.claims.release(&disk);
+        self.claims.disk(disk, None)?;
+        let ran = self.run_claimed(disk, task, parameters).await;
+        self.claims.release(disk);
         ran
     }
 

@@ -180,6 +180,24 @@ fn a_provider_that_comes_back_has_the_list_that_it_had() {
 }
 
 #[test]
+fn a_name_that_is_not_there_has_the_list_that_it_will_have() {
+    let lists = [("/fs", "allow read **"), ("/fs/ram0", "allow all **")];
+    let mut tree = Names::new().with_first_lists(lists.map(|(path, text)| (path.into(), list(text))).into());
+    tree.create_folder(Names::ROOT, "/fs").unwrap();
+    let before = |tree: &Names, path: &str| {
+        let place = tree.place_of(Names::ROOT, path, &mut |_| Ok(())).unwrap();
+        tree.list_before(&place).map(|list| list.text())
+    };
+    assert_eq!(before(&tree, "/fs/ram0").as_deref(), Some("allow all **\n"));
+    assert_eq!(before(&tree, "/fs/disk0"), None, "the folder's own decides");
+    let node = tree.register(Names::ROOT, "/fs/ram0", ProviderScope::Subtree, "manager", "fs").unwrap().0;
+    assert_eq!(before(&tree, "/fs/ram0"), None, "it has its own");
+    tree.set_list(node, Some(list("deny all **"))).unwrap();
+    tree.remove(Names::ROOT, "/fs/ram0").unwrap();
+    assert_eq!(before(&tree, "/fs/ram0").as_deref(), Some("deny all **\n"));
+}
+
+#[test]
 fn each_folder_on_the_way_is_asked() {
     let mut tree = sample();
     tree.create_folder(Names::ROOT, "/a/b").unwrap();

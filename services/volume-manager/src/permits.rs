@@ -1,0 +1,106 @@
+//! Whether a client may have something mounted, unmounted, formatted or checked.
+//!
+//! A manager may read and write all disks and make all mount points, so it asks on behalf of its clients what the
+//! directory service would ask if they did it themselves: `register` of the mount point, by the list of its name or, if
+//! there is none yet, of the nearest folder above; `connect` of the disk. Key type: [`Client`]. Deliberately not here:
+//! the lists, which the directory service keeps, and who may bind to the manager, which the system's rules say.
+
+use alloc::format;
+use alloc::string::String;
+
+use contracts::access::AccessError;
+use contracts::directory::{NameError, NodeKind};
+use contracts::namespace::{NameAcl, Namespace};
+use contracts::volume_manager::VolumeError;
+use principal::{Acl, Right};
+use sip::channel::TypedEndpoint;
+
+use crate::Manager;
+use crate::trouble::Trouble;
+
+/// Somebody who asks, by the principal of their end of the channel at that moment.
+pub(crate) struct Client(Option<String>);
+
+impl Client {
+    /// Who has the other end.
+    pub(crate) fn of(endpoint: &impl TypedEndpoint) -> Client {
+        Client(sip::principal::of_peer(endpoint).ok())
+    }
+}
+
+impl Manager {
+    /// Whether the client may have something mounted at this path, and unmounted.
+    pub(crate) fn permit_point(&self, client: &Client, point: &str) -> Result<(), Trouble> {
+        self.permit(client, point, Right::Register)
+    }
+
+    /// Whether the client may have the manager read and write this disk.
+    pub(crate) fn permit_disk(&self, client: &Client, disk: &str) -> Result<(), Trouble> {
+        self.permit(client, disk, Right::Connect)
+    }
+
+    fn permit(&self, client: &Client, path: &str, right: Right) -> Result<(), Trouble> {
+        let refused = || {
+            let explanation = format!("{path}: you may not; `acl {path}` says who has the right `{right}` there");
+            Trouble::new(VolumeError::NotPermitted, explanation)
+        };
+        let Some(principal) = &client.0 else { return Err(refused()) };
+        let found = deciding_list(&mut self.namespace.borrow_mut(), path).map_err(|error| {
+            let explanation = format!("{path}: whether you may cannot be found out: {error}");
+            Trouble::new(VolumeError::NotPermitted, explanation)
+        })?;
+        let Some(found) = found else { return Ok(()) };
+        refusal(&found, principal, right).map_or(Ok(()), |rule| {
+            sip::audit::refused(principal, right.word(), path, &rule);
+            Err(refused())
+        })
+    }
+}
+
+/// The list that decides about a name, or about what can be made there. File systems are not asked: what is mounted on
+/// the way ends it.
+fn deciding_list(namespace: &mut Namespace, asked: &str) -> Result<Option<NameAcl>, AccessError> {
+    let mut found = namespace.acl("")?.map(|acl| NameAcl { inherited_from: Some("/".into()), ..acl });
+    let ends = asked.match_indices('/').map(|(end, _)| end).filter(|&end| end > 0).chain([asked.len()]);
+    for name in ends.map(|end| &asked[..end]) {
+        let kind = match namespace.own_attributes(name) {
+            Ok((kind, _)) => Some(kind),
+            Err(AccessError::Name(NameError::NotFound)) => None,
+            Err(error) => return Err(error),
+        };
+        let from = |acl: NameAcl| NameAcl { inherited_from: acl.inherited_from.or_else(|| Some(name.into())), ..acl };
+        match namespace.acl(name) {
+            Ok(acl) => found = acl.map(from),
+            // It will have none of its own.
+            Err(AccessError::Name(NameError::NotFound)) => {}
+            Err(error) => return Err(error),
+        }
+        if kind != Some(NodeKind::Directory) {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Why a list does not give the principal the right, if it does not. One that cannot be read gives nothing.
+fn refusal(found: &NameAcl, principal: &str, right: Right) -> Option<String> {
+    let decided = Acl::parse(&found.text).unwrap_or_default().decide(principal, right);
+    let from = found.inherited_from.as_deref().unwrap_or_default();
+    (!decided.allowed).then(|| format!("{} of the list of {from}", decided.rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_refuses_with_the_entry_that_does_and_a_damaged_one_refuses_all() {
+        let list = |text: &str| NameAcl { text: text.into(), inherited_from: Some("/fs".into()) };
+        let ask = |text: &str, who: &str| refusal(&list(text), who, Right::Register);
+        let one = "deny register login.singularity@* + **\nallow all **\n";
+        assert_eq!(ask(one, "shell.singularity + mount.singularity"), None);
+        let guest = "login.singularity@guest + shell.singularity + mount.singularity";
+        assert_eq!(ask(one, guest).as_deref(), Some("entry 1 of the list of /fs"));
+        assert_eq!(ask("permit all **", guest).as_deref(), Some("no entry of the list of /fs"));
+    }
+}
