@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use contracts::access::AccessError;
 use contracts::console::{self, LineKind};
 use contracts::directory::NameError;
+use contracts::file::FileError;
 use contracts::file_io;
 use contracts::namespace::Namespace;
 use people_list::{LeftOut, People, Person};
@@ -204,7 +205,7 @@ impl Door {
                 }
                 self.told = left_out;
             }
-            Err(AccessError::Name(NameError::NotFound)) => {}
+            Err(AccessError::Name(NameError::NotFound) | AccessError::File(FileError::NotFound)) => {}
             Err(error) => contracts::report::error(format_args!("{path}: {error}; nobody of it may log in")),
         }
         if people.is_empty() {

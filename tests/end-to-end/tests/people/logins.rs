@@ -6,21 +6,27 @@ use std::sync::OnceLock;
 
 use end_to_end::{Machine, Terminal, built_system};
 
-fn machine() -> Machine {
+/// The system in which people log in.
+pub(crate) fn machine() -> Machine {
     static SYSTEM: OnceLock<std::path::PathBuf> = OnceLock::new();
     Machine::new().system(SYSTEM.get_or_init(|| built_system("login")))
 }
 
 /// Gives a machine its whole input at once.
 fn feed(commands: Option<&str>, input: &str) -> Output {
-    let mut command = machine().command(commands);
+    feed_to(&machine(), commands, input)
+}
+
+/// The same for this machine.
+pub(crate) fn feed_to(machine: &Machine, commands: Option<&str>, input: &str) -> Output {
+    let mut command = machine.command(commands);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the machine starts");
     child.stdin.take().expect("it has input").write_all(input.as_bytes()).expect("it takes its input");
     child.wait_with_output().expect("it ends")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
