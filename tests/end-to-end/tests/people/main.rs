@@ -33,6 +33,7 @@ mod mounts_e2fsprogs;
 mod network_programs;
 mod partitions_sfdisk_e2fsprogs;
 mod programs;
+mod promises;
 mod roles_e2fsprogs;
 mod storms_e2fsprogs;
 mod terminals;
