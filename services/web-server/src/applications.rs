@@ -245,14 +245,14 @@ fn is_alive(child: &Child) -> bool {
 async fn start(server: &Server, application: &Application) -> Result<(Rc<Child>, Endpoint), String> {
     let said = |status: sip::Status| String::from(status.text());
     let (importer, exporter) = web_application::new_channel().map_err(said)?;
-    let mut child = process::create(&application.program).map_err(|error| error.reason)?;
+    let mut child = invoked(&application.program)?;
     if application.has_namespace_slot.get() {
         let namespace = server.store.open_folder("/").await.map_err(|_| String::from("there is no namespace"))?;
         child = match child.endpoint(NAMESPACE_SLOT, namespace) {
             Ok(child) => child,
             Err(_) => {
                 application.has_namespace_slot.set(false);
-                process::create(&application.program).map_err(|error| error.reason)?
+                invoked(&application.program)?
             }
         };
     }
@@ -267,6 +267,12 @@ async fn start(server: &Server, application: &Application) -> Result<(Rc<Child>,
             Err(String::from(if ended.is_some() { "it ended before it was ready" } else { "it was not ready in time" }))
         }
     }
+}
+
+/// A child that speaks for this server and itself: what rules give the program alone is not what it has here.
+fn invoked(program: &str) -> Result<Child, String> {
+    let child = process::create(program).map_err(|error| error.reason)?;
+    child.invoke().map_err(|status| String::from(status.text()))
 }
 
 /// Ends a child that serves no more, and tells people why it does not.
