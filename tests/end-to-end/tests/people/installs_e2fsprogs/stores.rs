@@ -1,8 +1,10 @@
 //! What a store says after a restart: in which order, with what consent, and what of it others may have made.
 
 use std::fs;
+use std::io::Write;
+use std::process::Stdio;
 
-use end_to_end::{Doctor, key, reseal, reseal_system};
+use end_to_end::{Doctor, Machine, built_system, key, reseal, reseal_system};
 use package::{Manifest, Permission, Policy, Requirement, Version};
 
 use super::{Trial, greeter, packed, told};
@@ -193,4 +195,46 @@ fn a_script_that_nobody_has_signed_does_not_run() {
     let image = reseal(&hosted(), "greet", &Doctor::Unsigned);
     fs::write(trial.system(), quarantine(&image)).expect("a system image");
     trial.run("greet Ada").refused(&["greet", "quarantine"]);
+}
+
+/// Where people are kept apart, the mount point's list keeps the folder above from those who may not change programs.
+#[test]
+fn who_may_not_change_programs_changes_no_store() {
+    let login = fs::read(built_system("login")).expect("a system image");
+    let trial = Trial::with(&login, &[]);
+    let as_person = |name: &str, commands: &str| {
+        let machine = Machine::new().system(trial.system()).disk(trial.image.path());
+        let mut command = machine.command(Some(commands));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the machine starts");
+        let mut input = child.stdin.take().expect("it has input");
+        input.write_all(format!("{name}\nsingularity\n").as_bytes()).expect("it takes its input");
+        drop(input);
+        let output = child.wait_with_output().expect("it ends");
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
+    };
+    let said = as_person("admin", "install /fs/disk0/one.package; greeter");
+    assert!(said.contains("kept in /fs/disk0/system") && said.contains("this is 1.0.0"), "{said}");
+    let before = trial.store();
+    let attempts = [
+        "echo 'installed 1' > /fs/disk0/system/installed",
+        "mv /fs/disk0/system /fs/disk0/other",
+        "rmdir /fs/disk0/system",
+        "mkdir /fs/disk0/mine",
+        "setacl /fs/disk0/system --none",
+        "setacl /fs/disk0 'allow all **'",
+        "uninstall greeter",
+        "uninstall greet",
+        "install /fs/disk0/two.package",
+    ];
+    for attempt in attempts {
+        let said = as_person("guest", &format!("{attempt} && echo it was let"));
+        assert!(said.contains("may not") && !said.contains("it was let"), "{attempt}: {said}");
+    }
+    assert_eq!(trial.store(), before);
+    let said = as_person("guest", "greeter; greet Ada");
+    assert!(said.contains("this is 1.0.0\n") && said.contains("Hello, Ada."), "{said}");
+    let said = as_person("admin", "uninstall greeter && greeter");
+    assert!(said.contains("uninstalled") && said.contains("no program"), "{said}");
+    trial.image.check();
 }
