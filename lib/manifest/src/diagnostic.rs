@@ -154,30 +154,33 @@ impl Diagnostics {
             Colours::Always => Renderer::styled(),
             Colours::Never => Renderer::plain(),
         };
-        let rendered: Vec<String> = self.items.iter().map(|item| self.render_one(item, &renderer)).collect();
+        let texts: Vec<String> = self.sources.iter().map(|source| harmless(&source.text)).collect();
+        let rendered: Vec<String> = self.items.iter().map(|item| self.render_one(item, &texts, &renderer)).collect();
         rendered.join("\n")
     }
 
-    fn render_one(&self, item: &Diagnostic, renderer: &Renderer) -> String {
-        let mut message = Level::Error.title(&item.message).id(item.code.text());
-        for source in &self.sources {
-            let mut labels = item
-                .labels
+    /// `texts`: those of the sources, without what cannot be shown.
+    fn render_one(&self, item: &Diagnostic, texts: &[String], renderer: &Renderer) -> String {
+        let (title, remedy) = (harmless(&item.message), harmless(&item.remedy));
+        let labels: Vec<(&Label, String)> = item.labels.iter().map(|label| (label, harmless(&label.text))).collect();
+        let mut message = Level::Error.title(&title).id(item.code.text());
+        for (source, text) in self.sources.iter().zip(texts) {
+            let mut labels = labels
                 .iter()
                 .enumerate()
-                .filter(|(_, label)| self.source_of(label).is_some_and(|other| other.start == source.start))
+                .filter(|(_, (label, _))| self.source_of(label).is_some_and(|other| other.start == source.start))
                 .peekable();
             if labels.peek().is_none() {
                 continue;
             }
-            let mut snippet = Snippet::source(&source.text).origin(&source.file).fold(true);
-            for (index, label) in labels {
+            let mut snippet = Snippet::source(text).origin(&source.file).fold(true);
+            for (index, (label, words)) in labels {
                 let level = if index == 0 { Level::Error } else { Level::Info };
-                snippet = snippet.annotation(level.span(source.visible(&label.span)).label(&label.text));
+                snippet = snippet.annotation(level.span(visible(text, source.place(&label.span))).label(words));
             }
             message = message.snippet(snippet);
         }
-        let message = message.footer(Level::Help.title(&item.remedy));
+        let message = message.footer(Level::Help.title(&remedy));
         let mut text = String::new();
         for line in renderer.render(message).to_string().lines() {
             text.push_str(line.trim_end());
@@ -192,20 +195,45 @@ impl Diagnostics {
 }
 
 impl Source {
-    /// The first line of a span, inside the text and on character boundaries.
-    fn visible(&self, span: &Range<usize>) -> Range<usize> {
-        let boundary = |mut place: usize| {
-            while !self.text.is_char_boundary(place) {
-                place -= 1;
-            }
-            place
-        };
+    /// The bytes of a span, inside the text.
+    fn place(&self, span: &Range<usize>) -> Range<usize> {
         let inside = |place: usize| place.saturating_sub(self.start).min(self.text.len());
-        let start = boundary(inside(span.start));
-        let end = boundary(inside(span.end).max(start));
-        let line_end = self.text[start..end].find('\n').map_or(end, |length| start + length);
-        start..line_end
+        inside(span.start)..inside(span.end)
     }
+}
+
+/// The first line of some bytes, on character boundaries. Of blanks that a line begins with their end is shown: the
+/// renderer cuts them off where the line is long.
+fn visible(text: &str, place: Range<usize>) -> Range<usize> {
+    let boundary = |mut place: usize| {
+        while !text.is_char_boundary(place) {
+            place -= 1;
+        }
+        place
+    };
+    let start = boundary(place.start);
+    let end = boundary(place.end.max(start));
+    let end = text[start..end].find('\n').map_or(end, |length| start + length);
+    let line_start = text[..start].rfind('\n').map_or(0, |before| before + 1);
+    if end > line_start && text[line_start..end].bytes().all(|byte| byte == b' ') {
+        let blanks = text[end..].bytes().take_while(|byte| *byte == b' ').count();
+        return end + blanks..end + blanks;
+    }
+    start..end
+}
+
+/// The text with blanks in the place of whatever moves a terminal's cursor, and of blanks that are not a column wide: as
+/// many bytes of them, so that places stay.
+fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character != '\n' && (character.is_control() || character.is_whitespace()) {
+            shown.extend(std::iter::repeat_n(' ', character.len_utf8()));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
 }
 
 impl fmt::Display for Diagnostics {

@@ -115,7 +115,7 @@ impl Pattern {
     /// The pattern that is matched by this very text alone: a principal as it is.
     ///
     /// # Errors
-    /// No principal could be called so.
+    /// No principal could be called so, or it has more than [`STATE_LIMIT`] characters.
     pub fn exactly(text: &str) -> Result<Pattern, PatternError> {
         match text.char_indices().find(|&(_, character)| !is_plain(character) && !matches!(character, ' ' | '+')) {
             Some((at, character)) => Err(PatternError::BadCharacter { at, character }),
@@ -562,6 +562,9 @@ mod tests {
     fn a_principal_as_it_is_matches_itself_alone() {
         let principal = "login.singularity@alice + shell.singularity";
         assert!(Pattern::exactly(principal).unwrap().matches(principal));
+        let longest = "a".repeat(STATE_LIMIT);
+        assert!(Pattern::exactly(&longest).unwrap().matches(&longest));
+        assert_eq!(Pattern::exactly(&"a".repeat(STATE_LIMIT + 1)), Err(PatternError::TooLong));
         assert_eq!(Pattern::exactly("**"), Err(PatternError::BadCharacter { at: 0, character: '*' }));
     }
 }

@@ -40,13 +40,19 @@ pub fn run(bytes: &[u8]) {
             let _ = install::manifest_findings(&program.manifest);
             programs.push(&program.manifest);
         }
-        Err(diagnostics) => assert!(!diagnostics.render(Colours::Never).is_empty()),
+        Err(diagnostics) => check(&diagnostics.render(Colours::Never)),
     }
     let file = SystemFile { file: "system.toml".into(), text: text.into() };
     // The text is its own base, wherever it asks for one.
     let base = |_: &str| Some(file.clone());
     match manifest::system(file.clone(), &base, &programs) {
         Ok(system) => assert_eq!(package::SystemManifest::decode(&system.encode()).as_ref(), Ok(&system)),
-        Err(diagnostics) => assert!(!diagnostics.render(Colours::Never).is_empty()),
+        Err(diagnostics) => check(&diagnostics.render(Colours::Never)),
     }
+}
+
+/// Whoever reads it on a terminal sees lines, and nothing moves the cursor.
+fn check(rendered: &str) {
+    assert!(!rendered.is_empty());
+    assert!(!rendered.contains(|letter: char| letter.is_control() && letter != '\n'), "{rendered:?}");
 }
