@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod abuse;
 mod blocks;
+mod children;
 mod claims;
 mod faults;
 mod hardware;
@@ -32,6 +33,7 @@ const ACTS: &[&[(&str, Act)]] = &[
     blocks::ACTS,
     refusals::ACTS,
     claims::ACTS,
+    children::ACTS,
     abuse::ACTS,
     hardware::ACTS,
 ];

@@ -148,6 +148,8 @@ const ENDINGS: &[Ending] = &[
     attacker("text: lengths out of range", "lengths"),
     attacker("endpoint: moves in a message", "pass-well"),
     attacker("child: claims about children", "child-claims"),
+    attacker("child: more parameters than it may be given", "fill-parameters"),
+    attacker("child: given up while another thread gives it something", "give-to-what-is-given-up"),
 ];
 
 impl Ending {
