@@ -37,3 +37,41 @@ fn the_rules_of_all_systems_can_be_read() {
     }
     assert!(read > 10, "only {read} rules were found");
 }
+
+/// The names of a system's programs, with those of what it is based on, and whether each of its stacks has rules.
+fn programs(folder: &Path, system: &Table) -> (Vec<String>, bool) {
+    let base = system["system"].get("base").and_then(Value::as_str);
+    let (mut names, mut have_rules) = match base {
+        Some(base) => {
+            let base = fs::read_to_string(folder.join(format!("{base}.toml"))).expect("its base");
+            programs(folder, &base.parse().expect("TOML"))
+        }
+        None => (Vec::new(), true),
+    };
+    for program in system.get("program").and_then(Value::as_array).into_iter().flatten() {
+        let name = program["name"].as_str().expect("a name").to_string();
+        let rules = program.get("parameters").and_then(|parameters| parameters.get("rule"));
+        have_rules &=
+            !STACKS.contains(&name.as_str()) || rules.and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+        names.push(name);
+    }
+    (names, have_rules)
+}
+
+/// A stack without rules is everybody's, which is for tests.
+#[test]
+fn all_systems_with_people_or_a_web_server_have_rules() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");
+    let mut seen = 0;
+    for entry in fs::read_dir(&folder).expect("the systems") {
+        let path = entry.expect("a system").path();
+        let system: Table = fs::read_to_string(&path).expect("a file").parse().expect("TOML");
+        let (names, have_rules) = programs(&folder, &system);
+        let has = |wanted: &[&str]| names.iter().any(|name| wanted.contains(&name.as_str()));
+        if has(&["shell", "login", "web-server"]) && has(&STACKS) {
+            assert!(have_rules, "{}: its network stack has no rules", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "only {seen} such systems were found");
+}
