@@ -135,7 +135,8 @@ fn drive(repository: &Repository, program: &Path, target: &Target, time: Duratio
         println!("  {}: {}", target.name, runs.unwrap_or("done"));
         return Ok(None);
     };
-    Ok(Some(account(&output.text, &problem)))
+    let kept = target.inputs.map_or("in a unit test".into(), |inputs| format!("in {inputs}, which unit tests replay"));
+    Ok(Some(format!("{}\n    when it is mended, keep the input {kept}", account(&output.text, &problem))))
 }
 
 /// How a fuzzer is run: what it learns goes to the first folder; what it found before is tried again, so that nothing
