@@ -249,20 +249,25 @@ impl Shared {
     /// The same for a name that may not be there yet: it has the list that it will have.
     fn ask_at(&self, tree: &Names, place: &Place, principal: &str, rights: &[Right]) -> Result<(), Refusal> {
         match tree.list_before(place) {
+            Some(_) if is_of_provider(rights) && tree.registrar_before(place) == Some(principal) => Ok(()),
             Some(list) => self.access.ask(principal, Some((&**list, || place.path.clone())), rights),
             None => self.ask(tree, place.nearest, principal, rights),
         }
     }
 
     fn ask(&self, tree: &Names, node: NodeId, principal: &str, rights: &[Right]) -> Result<(), Refusal> {
-        // Who serves a name may always see its list and hear when that changes, to hold to it itself.
-        let is_of_provider = |right: &Right| matches!(right, Right::Read | Right::Notify);
-        if rights.iter().all(is_of_provider) && tree.registrar_of(node) == Some(principal) {
+        if is_of_provider(rights) && tree.registrar_of(node) == Some(principal) {
             return Ok(());
         }
         let list = tree.list_of(node).map(|(owner, list)| (&**list, move || tree.path_of(owner)));
         self.access.ask(principal, list, rights)
     }
+}
+
+/// Who serves a name may always see its list and hear when that changes, to hold to it itself, and take the name out and
+/// put it there again: otherwise a list could keep a volume from being unmounted.
+fn is_of_provider(rights: &[Right]) -> bool {
+    rights.iter().all(|right| matches!(right, Right::Read | Right::Notify | Right::Write | Right::Register))
 }
 
 /// Notes what is refused.

@@ -93,8 +93,16 @@ pub struct Tree<P> {
     lists: usize,
     /// Lists that names have from when they are made on, by patterns of absolute paths.
     first_lists: Vec<(String, Rc<List>)>,
-    /// Lists of providers that were taken out, by absolute path, the oldest first: one that comes back has its own.
-    kept_lists: VecDeque<(String, Rc<List>)>,
+    /// Lists of providers that were taken out, the oldest first: one that comes back has its own.
+    kept_lists: VecDeque<Kept>,
+}
+
+/// The list of a provider that was taken out.
+struct Kept {
+    /// Its absolute path.
+    path: String,
+    list: Rc<List>,
+    registrar: String,
 }
 
 /// Where a request to change a name is about.
@@ -144,7 +152,7 @@ impl<P: Clone> Tree<P> {
         }
         let path = self.path_of(node);
         let list = self.list_to_come(&path).cloned();
-        self.kept_lists.retain(|(of, _)| *of != path);
+        self.kept_lists.retain(|kept| kept.path != path);
         if list.is_some() {
             // The node is there: it was just made.
             let _ = self.set_list(node, list);
@@ -154,11 +162,20 @@ impl<P: Clone> Tree<P> {
     /// The list that a name will have once it is made: the one that it had when a provider was taken out there, or else
     /// the one that it has from the start.
     fn list_to_come(&self, path: &str) -> Option<&Rc<List>> {
-        let exact = |(of, _): &&(String, Rc<List>)| of == path;
-        let kept = self.kept_lists.iter().find(exact);
-        let first = kept.or_else(|| self.first_lists.iter().find(exact));
-        let found = first.or_else(|| self.first_lists.iter().find(|(of, _)| pattern::matches(of, path)));
-        found.map(|(_, list)| list)
+        let first = || {
+            let exact = self.first_lists.iter().find(|(of, _)| of == path);
+            exact.or_else(|| self.first_lists.iter().find(|(of, _)| pattern::matches(of, path))).map(|(_, list)| list)
+        };
+        self.kept(path).map(|kept| &kept.list).or_else(first)
+    }
+
+    fn kept(&self, path: &str) -> Option<&Kept> {
+        self.kept_lists.iter().find(|kept| kept.path == path)
+    }
+
+    /// Who put the provider there that was taken out and whose list is kept.
+    pub fn registrar_before(&self, place: &Place) -> Option<&str> {
+        self.kept(&place.path).map(|kept| &*kept.registrar)
     }
 
     /// The list that decides about a name which is not there yet, if it will have one of its own; otherwise that of the
@@ -302,19 +319,19 @@ impl<P: Clone> Tree<P> {
         if matches!(&self.node(node)?.body, Body::Folder(names) if !names.is_empty()) {
             return Err(NameError::IsADirectory);
         }
-        let is_provider = matches!(&self.node(node)?.body, Body::Provider { .. });
+        let registrar = self.registrar_of(node).map(String::from);
         let path = self.path_of(node);
         if let Body::Folder(names) = &mut self.node_mut(folder)?.body {
             names.remove(name);
         }
         // Who may have a volume unmounted or a service stopped is not who may change its list.
         if let Some(list) = self.set_list(node, None)?
-            && is_provider
+            && let Some(registrar) = registrar
         {
             if self.kept_lists.len() >= KEPT_LISTS {
                 self.kept_lists.pop_front();
             }
-            self.kept_lists.push_back((path, list));
+            self.kept_lists.push_back(Kept { path, list, registrar });
         }
         let slot = &mut self.slots[node.index as usize];
         slot.generation = slot.generation.wrapping_add(1);
