@@ -6,7 +6,7 @@ use contracts::namespace::Namespace;
 use sip::process::create;
 use sip::{Deadline, principal};
 
-use crate::ground::{self, DIARY};
+use crate::ground::{self, DIARY, LETTER, VAULT};
 use crate::{Outcome, check, smuggling};
 
 /// One attack.
@@ -69,6 +69,36 @@ pub(crate) const ALL: &[Attack] = &[
     plain("the files of another program, to read", "read-a-file", DIARY, &[" on /fs/vault/own"]),
     plain("the files of another program, to change", "change-a-file", DIARY, &[" on /fs/vault/own"]),
     plain("the list of another program's files", "open-the-list", DIARY, &["refused set-acl on /fs/vault/own"]),
+    plain(
+        "a volume, to mount it where no list is",
+        "move-the-volume",
+        VAULT,
+        &[
+            "intruder.singularity refused register on /fs/vault (entry 1 of the list of /fs)",
+            "intruder.singularity refused register on /fs/mine (entry 1 of the list of /fs)",
+        ],
+    ),
+    plain(
+        "a volume, to format it",
+        "format-the-volume",
+        VAULT,
+        &["intruder.singularity refused connect on /dev/ram0 (entry 1 of the list of /dev)"],
+    ),
+    plain(
+        "a file with a list in a folder that it may write, to put its own there",
+        "replace-a-file",
+        LETTER,
+        &["intruder.singularity refused write on /fs/vault/open/letter "],
+    ),
+    plain(
+        "the list of a volume's root",
+        "shut-the-volume",
+        VAULT,
+        &[
+            "intruder.singularity refused set-acl on /fs/vault (the list of the mount point)",
+            "intruder.singularity refused set-acl on /fs/vault (no rule of the directory)",
+        ],
+    ),
     plain(
         "the port of another program",
         "listen",

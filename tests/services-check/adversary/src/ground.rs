@@ -27,7 +27,11 @@ const SECRET: &[u8] = b"nobody else reads this";
 /// Who may read it.
 const OWN_LIST: &str = "allow all adversary-check.singularity\n";
 const DISK: &str = "/dev/ram0";
-const VAULT: &str = "/fs/vault";
+/// Where its volume is.
+pub(crate) const VAULT: &str = "/fs/vault";
+/// What it has for all to read, in a folder for all to write.
+pub(crate) const LETTER: &str = "/fs/vault/open/letter";
+const LETTER_LIST: &str = "allow all adversary-check.singularity\nallow read **\n";
 /// What suits the disk.
 const OPTIONS: FormatOptions =
     FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
@@ -50,9 +54,12 @@ pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     manager.mount(DISK, VAULT, MountAccess::WriteIfPossible).map_err(|trouble| format!("{trouble}"))?;
     namespace.make_directory("/fs/vault/own").map_err(said("/fs/vault/own"))?;
     namespace.make_directory("/fs/vault/open").map_err(said("/fs/vault/open"))?;
-    let block = ExVec::from_slice(SECRET).map_err(|status| String::from(status.text()))?;
-    let mut diary = namespace.create_file(DIARY, 0o644, CreateMode::New).map_err(said(DIARY))?;
-    diary.write_at(block, 0, SECRET.len()).and_then(|written| written.all()).map_err(said(DIARY))?;
+    for path in [DIARY, LETTER] {
+        let block = ExVec::from_slice(SECRET).map_err(|status| String::from(status.text()))?;
+        let mut file = namespace.create_file(path, 0o644, CreateMode::New).map_err(said(path))?;
+        file.write_at(block, 0, SECRET.len()).and_then(|written| written.all()).map_err(said(path))?;
+    }
+    namespace.set_acl(LETTER, LETTER_LIST).map_err(said("the list of the letter"))?;
     namespace.set_acl("/fs/vault/own", OWN_LIST).map_err(said("the list of /fs/vault/own"))?;
     is_unharmed(namespace)
 }
@@ -79,6 +86,11 @@ pub(crate) fn is_unharmed(namespace: &mut Namespace) -> Outcome {
     let inside = namespace.names("/check/closed").map_err(said("/check/closed"))?;
     check!(inside.len() == 1, "{} names in /check/closed, where there was one", inside.len());
     check!(read(namespace, DIARY)? == SECRET, "the diary says something else");
+    check!(read(namespace, LETTER)? == SECRET, "the letter says something else");
+    let list = namespace.acl(LETTER).map_err(said("the list of the letter"))?.map(|found| found.text);
+    check!(list.as_deref() == Some(LETTER_LIST), "the letter's list is {list:?}");
+    let inside = namespace.names(VAULT).map_err(said(VAULT))?;
+    check!(inside.iter().any(|name| name.name == b"own"), "the volume is not what it was");
     let list = namespace.acl(DIARY).map_err(said("the list of the diary"))?.map(|found| found.text);
     check!(list.as_deref() == Some(OWN_LIST), "the diary's list is {list:?}");
     let here = SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);

@@ -1,7 +1,7 @@
 //! Tries what it may not, with the rights that most programs have. It ends with status 0 when everything that it tried
 //! was refused; what went through is its last words.
 //!
-//! Key modules: `names`, `files`, `network` (what services keep), `roles`, `growth` (what the kernel keeps). Neighbours:
+//! Key modules: `names`, `files`, `volumes`, `network` (what services keep), `roles`, `growth` (what the kernel keeps). Neighbours:
 //! `adversary-check`, which sends it and knows which lines of the audit ring it has to leave. Deliberately not here:
 //! unsafe code; what that could do is the conformance suite's.
 #![no_std]
@@ -14,6 +14,7 @@ mod growth;
 mod names;
 mod network;
 mod roles;
+mod volumes;
 
 use alloc::format;
 use alloc::string::String;
@@ -56,7 +57,7 @@ type Attack = fn(&mut Intruder) -> Outcome;
 
 /// Attacks by name.
 const ATTACKS: &[&[(&str, Attack)]] =
-    &[names::ATTACKS, files::ATTACKS, network::ATTACKS, roles::ATTACKS, growth::ATTACKS];
+    &[names::ATTACKS, files::ATTACKS, volumes::ATTACKS, network::ATTACKS, roles::ATTACKS, growth::ATTACKS];
 
 /// Its endpoints by the place in its manifest, for those that it starts as itself.
 pub(crate) const NAMESPACE_SLOT: usize = 0;
