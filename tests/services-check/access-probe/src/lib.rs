@@ -1,7 +1,7 @@
 //! Test SIP: tries each thing that access control lists speak of in one folder.
 //!
-//! The exit status has a bit for each that was permitted, by its place in [`OPERATIONS`]; it is negative where one of
-//! them failed for another reason. Deliberately not here: what should be permitted; the runner knows.
+//! The exit status has a bit for each that was permitted, by its place in [`OF_NAMES`], or [`OF_FILES`] in a volume; it is
+//! negative where one of them failed for another reason. Deliberately not here: what should be permitted; the runner knows.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -11,18 +11,39 @@ use alloc::format;
 
 use contracts::access::AccessError;
 use contracts::directory::{NameError, ProviderScope};
+use contracts::file::FileError;
 use contracts::namespace::Namespace;
 use contracts::service_provider;
 use knock_answer_contract::knock_answer;
 use sip::Status;
+use sip::exheap::ExVec;
 
 sip::startup!();
 
 /// One operation in a folder.
 type Operation = fn(&mut Namespace, &str) -> Result<(), AccessError>;
 
-/// Every operation, in the order of the runner's words for them.
-const OPERATIONS: &[Operation] = &[
+/// Every operation on a file or a folder of a volume, in the order of the runner's words for them.
+const OF_FILES: &[Operation] = &[
+    |namespace, folder| namespace.open_directory(&format!("{folder}/folder")).map(drop),
+    |namespace, folder| namespace.names(folder).map(drop),
+    |namespace, folder| namespace.attributes(&format!("{folder}/folder")).map(drop),
+    |namespace, folder| namespace.read_link(&format!("{folder}/link")).map(drop),
+    |namespace, folder| namespace.acl(&format!("{folder}/folder")).map(drop),
+    |namespace, folder| namespace.open_file(&format!("{folder}/file"))?.read_at(ExVec::new(1)?, 0).map(drop),
+    |namespace, folder| {
+        let written = namespace.open_file(&format!("{folder}/file"))?.write_at(ExVec::new(1)?, 0, 1)?;
+        written.all().map(drop)
+    },
+    |namespace, folder| namespace.make_directory(&format!("{folder}/made")),
+    |namespace, folder| namespace.make_link(&format!("{folder}/made-link"), "folder"),
+    |namespace, folder| namespace.remove_directory(&format!("{folder}/to-take-out")),
+    |namespace, folder| namespace.rename(&format!("{folder}/to-rename"), &format!("{folder}/renamed")),
+    |namespace, folder| namespace.set_acl(&format!("{folder}/folder"), "allow all **"),
+];
+
+/// Every operation on names, in the order of the runner's words for them.
+const OF_NAMES: &[Operation] = &[
     |namespace, folder| namespace.open_directory(&format!("{folder}/folder")).map(drop),
     |namespace, folder| namespace.names(folder).map(drop),
     |namespace, folder| namespace.attributes(&format!("{folder}/service")).map(drop),
@@ -53,10 +74,11 @@ const OPERATIONS: &[Operation] = &[
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mut permitted = 0;
-    for (bit, operation) in OPERATIONS.iter().enumerate() {
+    let operations = if startup.volume { OF_FILES } else { OF_NAMES };
+    for (bit, operation) in operations.iter().enumerate() {
         match operation(&mut namespace, &startup.folder) {
             Ok(()) => permitted |= 1 << bit,
-            Err(AccessError::Name(NameError::NotPermitted)) => {}
+            Err(AccessError::Name(NameError::NotPermitted) | AccessError::File(FileError::NotPermitted)) => {}
             Err(error) => {
                 contracts::report::error(format_args!("operation {bit} in {}: {error}", startup.folder));
                 return -1;

@@ -5,12 +5,15 @@ mod matrix;
 use alloc::format;
 use alloc::string::{String, ToString};
 
+use contracts::access::AccessError;
 use contracts::directory::{
-    ImpReadyAfterEnumerate, ImpReadyAfterGetAcl, ImpReadyAfterReadLink, NameError, ProviderScope,
+    CreateMode, ImpReadyAfterEnumerate, ImpReadyAfterGetAcl, ImpReadyAfterReadLink, NameError, ProviderScope,
 };
 use contracts::directory_page::PAGE_BYTES;
 use contracts::namespace::{NameAcl, Namespace, block};
 use contracts::namespace_events::Change;
+use contracts::volume_manager::{FormatOptions, MountAccess};
+use contracts::volume_managers::VolumeManager;
 use sip::exheap::ExVec;
 use sip::process::{Child, EpitaphKind, create};
 use sip::{Deadline, Status};
@@ -18,11 +21,13 @@ use sip::{Deadline, Status};
 use crate::client::{PATIENCE_MS, Provider, same};
 use crate::names::{change, said};
 use crate::{Outcome, Test, check};
-use matrix::{Case, OPERATIONS, Principal};
+use matrix::{Case, Principal, Table};
 
 /// The tests of this module.
 pub(crate) const TESTS: &[Test] = &[
     ("access: each principal may in each folder what the table says", matrix),
+    ("access: each principal may in each folder of a volume what the table says", volume_matrix),
+    ("access: a folder that is passed on gives nothing by the list of the mount point", passed_on),
     ("access: lists are inherited from the nearest folder above", inheritance),
     ("access: what is no list is refused", bad_lists),
     ("access: who has no rule sees nothing by way of a folder above", open_parent),
@@ -32,11 +37,14 @@ pub(crate) const TESTS: &[Test] = &[
 
 /// Where the folders of the matrix are.
 const HERE: &str = "/check/matrix";
+/// Where the volume is.
+const VOLUME: &str = "/fs/volume";
+const DISK: &str = "/dev/ram0";
 /// The suite's own right to set up and clean up.
 const OWN_ENTRY: &str = "allow all services-check.singularity\n";
 
 fn matrix(namespace: &mut Namespace) -> Outcome {
-    let cases = matrix::cases()?;
+    let cases = matrix::NAMES.cases()?;
     for case in &cases {
         let folder = format!("{HERE}/{}", case.folder);
         namespace.create_directory(&folder).map_err(said)?;
@@ -62,14 +70,57 @@ fn try_all(namespace: &mut Namespace, folder: &str, case: &Case, principal: Prin
         namespace.create_directory(&format!("{folder}/{name}")).map_err(said)?;
     }
     namespace.link(&format!("{folder}/link"), "folder").map_err(said)?;
-    let permitted = probe(namespace, principal, folder)?;
+    let permitted = probe(namespace, principal, folder, false)?;
     for name in ["folder", "to-take-out", "link", "made", "made-link", "registered"] {
-        match namespace.deregister(&format!("{folder}/{name}")) {
-            Ok(()) | Err(contracts::access::AccessError::Name(NameError::NotFound)) => {}
-            Err(error) => return Err(format!("{folder}/{name}: {error}")),
+        there_or_not(namespace.deregister(&format!("{folder}/{name}"))).map_err(said)?;
+    }
+    compare(&matrix::NAMES, case, principal, permitted, expected)
+}
+
+/// The same on the disk in memory.
+fn volume_matrix(namespace: &mut Namespace) -> Outcome {
+    let cases = matrix::FILES.cases()?;
+    for case in &cases {
+        let folder = format!("{VOLUME}/{}", case.folder);
+        namespace.make_directory(&folder).map_err(said)?;
+        if !case.list.is_empty() {
+            namespace.set_acl(&folder, &format!("{OWN_ENTRY}{}", case.list)).map_err(said)?;
+        }
+        for (principal, expected) in &case.may {
+            try_files(namespace, &folder, case, *principal, *expected)?;
         }
     }
-    for (bit, operation) in OPERATIONS.iter().enumerate() {
+    for case in cases.iter().rev() {
+        namespace.remove_directory(&format!("{VOLUME}/{}", case.folder)).map_err(said)?;
+    }
+    mount_anew(namespace)
+}
+
+fn try_files(namespace: &mut Namespace, folder: &str, case: &Case, principal: Principal, expected: u32) -> Outcome {
+    for name in ["folder", "to-take-out", "to-rename"] {
+        namespace.make_directory(&format!("{folder}/{name}")).map_err(said)?;
+    }
+    namespace.make_link(&format!("{folder}/link"), "folder").map_err(said)?;
+    drop(namespace.create_file(&format!("{folder}/file"), 0o644, CreateMode::New).map_err(said)?);
+    let permitted = probe(namespace, principal, folder, true)?;
+    for name in ["link", "made-link", "file"] {
+        there_or_not(namespace.remove_file(&format!("{folder}/{name}"))).map_err(said)?;
+    }
+    for name in ["folder", "to-take-out", "to-rename", "renamed", "made"] {
+        there_or_not(namespace.remove_directory(&format!("{folder}/{name}"))).map_err(said)?;
+    }
+    compare(&matrix::FILES, case, principal, permitted, expected)
+}
+
+fn there_or_not(taken_out: Result<(), AccessError>) -> Result<(), AccessError> {
+    match taken_out {
+        Err(AccessError::Name(NameError::NotFound)) => Ok(()),
+        other => other,
+    }
+}
+
+fn compare(table: &Table, case: &Case, principal: Principal, permitted: u32, expected: u32) -> Outcome {
+    for (bit, operation) in table.operations.iter().enumerate() {
         let (may, should) = (permitted & 1 << bit != 0, expected & 1 << bit != 0);
         let not = |is: bool| if is { "" } else { " not" };
         check!(
@@ -83,23 +134,66 @@ fn try_all(namespace: &mut Namespace, folder: &str, case: &Case, principal: Prin
     Ok(())
 }
 
-/// Has a principal try everything in a folder; gives a bit for each thing that was permitted.
-fn probe(namespace: &mut Namespace, principal: Principal, folder: &str) -> Result<u32, String> {
+/// Has a principal try everything in a folder, of a volume or not; gives a bit for each thing that was permitted.
+fn probe(namespace: &mut Namespace, principal: Principal, folder: &str, is_in_volume: bool) -> Result<u32, String> {
+    let view = namespace.open_directory("/").map_err(said)?;
+    probe_from(view, principal, folder, is_in_volume)
+}
+
+/// The same, seen from a folder that the suite has opened.
+fn probe_from(view: Namespace, principal: Principal, folder: &str, is_in_volume: bool) -> Result<u32, String> {
     let say = |status: Status| format!("a probe cannot be started: {}", status.text());
-    let view = namespace.open_directory("/").map_err(said)?.into_endpoint().ok_or("no view of the namespace")?;
+    let view = view.into_endpoint().ok_or("no view of the namespace")?;
     let child = create(principal.program()).map_err(|error| error.to_string())?;
     let child = match principal.invocation() {
         None => Ok(child),
         Some(None) => child.invoke(),
         Some(Some(role)) => child.invoke_in_role(role),
     };
-    let ready = |child: Child| child.parameter(0, folder)?.endpoint(0, view)?.start();
+    let volume = if is_in_volume { "true" } else { "false" };
+    let ready = |child: Child| child.parameter(0, folder)?.parameter(1, volume)?.endpoint(0, view)?.start();
     let child = child.and_then(ready).map_err(say)?;
     let end = child.wait_until(Deadline::after_ms(PATIENCE_MS)).map_err(say)?;
     if end.kind != EpitaphKind::Exited {
         return Err(format!("{principal:?} in {folder}: {end}"));
     }
     u32::try_from(end.status).map_err(|_| format!("{principal:?} in {folder}: it failed; its output says why"))
+}
+
+/// What a mount point's list gives one who came through it does not go along with the folders that they opened.
+fn passed_on(namespace: &mut Namespace) -> Outcome {
+    let folder = format!("{VOLUME}/passed");
+    namespace.make_directory(&folder).map_err(said)?;
+    namespace.set_acl(VOLUME, &format!("{OWN_ENTRY}allow traverse **\n")).map_err(said)?;
+    let view = namespace.open_directory(&folder).map_err(said)?;
+    let permitted = probe_from(view, Principal::Invoked, "", true)?;
+    check!(permitted == 0, "who was given an open folder may there: {permitted:#b}");
+    namespace.names(&folder).map_err(said)?;
+    namespace.set_acl(VOLUME, "").map_err(said)?;
+    namespace.remove_directory(&folder).map_err(said)?;
+    mount_anew(namespace)
+}
+
+/// Puts an empty volume onto the disk in memory, mounts it, and uses it once.
+pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
+    const OPTIONS: FormatOptions =
+        FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
+    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|trouble| trouble.to_string())?;
+    manager.format(DISK, OPTIONS).map_err(|trouble| trouble.to_string())?;
+    mount(namespace, &mut manager)?;
+    volume_matrix(namespace)
+}
+
+/// What a file system keeps of what it did is no loss; another one keeps nothing.
+fn mount_anew(namespace: &mut Namespace) -> Outcome {
+    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|trouble| trouble.to_string())?;
+    manager.unmount(VOLUME).map_err(|trouble| trouble.to_string())?;
+    mount(namespace, &mut manager)
+}
+
+fn mount(namespace: &mut Namespace, manager: &mut VolumeManager) -> Outcome {
+    manager.mount(DISK, VOLUME, MountAccess::WriteIfPossible).map_err(|trouble| trouble.to_string())?;
+    namespace.names(VOLUME).map(drop).map_err(said)
 }
 
 fn list(namespace: &mut Namespace, path: &str) -> Result<Option<(String, Option<String>)>, String> {

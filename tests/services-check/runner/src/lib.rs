@@ -44,7 +44,8 @@ pub fn main(startup: Startup) -> i32 {
     let (mut passed, mut failed) = (0, 0);
     // What a file system keeps after its first use is no loss. Without a disk there is none.
     let _ = namespace.names("/fs/disk0");
-    if let Err(why) = services::settle(&mut namespace) {
+    let settled = services::settle(&mut namespace).and_then(|()| access::prepare(&mut namespace));
+    if let Err(why) = settled {
         log!("test services: they settle ... FAILED: {why}");
         return 1;
     }

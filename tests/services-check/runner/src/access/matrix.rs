@@ -1,14 +1,34 @@
-//! The table of principals by operations, as the file `matrix.txt` has it.
+//! The tables of principals by operations, as the files `matrix.txt` and `volume.txt` have them.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-const TEXT: &str = include_str!("matrix.txt");
+/// Operations of the probe.
+const COUNT: usize = 12;
 
-/// What the probe tries, in its order.
-pub(super) const OPERATIONS: [&str; 12] =
-    ["pass", "list", "look", "follow", "get-acl", "connect", "make", "link", "take-out", "register", "hear", "set-acl"];
+/// A table, and what the probe tries for it, in the probe's order.
+pub(super) struct Table {
+    text: &'static str,
+    pub(super) operations: [&'static str; COUNT],
+}
+
+/// Names of the directory service.
+pub(super) const NAMES: Table = Table {
+    text: include_str!("matrix.txt"),
+    operations: [
+        "pass", "list", "look", "follow", "get-acl", "connect", "make", "link", "take-out", "register", "hear",
+        "set-acl",
+    ],
+};
+
+/// Files and folders of a volume.
+pub(super) const FILES: Table = Table {
+    text: include_str!("volume.txt"),
+    operations: [
+        "pass", "list", "look", "follow", "get-acl", "read", "change", "make", "link", "take-out", "rename", "set-acl",
+    ],
+};
 
 /// Who tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +43,8 @@ pub(super) enum Principal {
     Editor,
     /// Another program, invoked by the suite.
     Stranger,
+    /// One of which no rule of the system speaks, invoked by the suite.
+    Outsider,
 }
 
 /// One folder.
@@ -36,18 +58,20 @@ pub(super) struct Case {
 }
 
 impl Principal {
-    const ALL: [(Principal, &'static str); 5] = [
+    const ALL: [(Principal, &'static str); 6] = [
         (Principal::Plain, "plain"),
         (Principal::Invoked, "invoked"),
         (Principal::Reader, "reader"),
         (Principal::Editor, "editor"),
         (Principal::Stranger, "stranger"),
+        (Principal::Outsider, "outsider"),
     ];
 
     /// The program that tries.
     pub(super) fn program(self) -> &'static str {
         match self {
             Principal::Stranger => "access-stranger",
+            Principal::Outsider => "outsider",
             _ => "access-probe",
         }
     }
@@ -56,44 +80,46 @@ impl Principal {
     pub(super) fn invocation(self) -> Option<Option<&'static str>> {
         match self {
             Principal::Plain => None,
-            Principal::Invoked | Principal::Stranger => Some(None),
+            Principal::Invoked | Principal::Stranger | Principal::Outsider => Some(None),
             Principal::Reader => Some(Some("reader")),
             Principal::Editor => Some(Some("editor")),
         }
     }
 }
 
-/// The folders of the table, those in others after them.
-pub(super) fn cases() -> Result<Vec<Case>, String> {
-    let mut cases: Vec<Case> = Vec::new();
-    let lines = TEXT.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    for line in lines {
-        if let Some(entry) = line.strip_prefix('|') {
-            let case = cases.last_mut().ok_or("an entry before any folder")?;
-            case.list += &format!("{}\n", entry.trim());
-        } else if let Some((who, what)) = line.split_once(": ") {
-            let (principal, _) =
-                Principal::ALL.iter().find(|(_, word)| *word == who).ok_or_else(|| format!("`{who}` is nobody"))?;
-            let case = cases.last_mut().ok_or("a principal before any folder")?;
-            case.may.push((*principal, bits(what)?));
-        } else {
-            cases.push(Case { folder: line.to_string(), list: String::new(), may: Vec::new() });
+impl Table {
+    /// The folders of the table, those in others after them.
+    pub(super) fn cases(&self) -> Result<Vec<Case>, String> {
+        let mut cases: Vec<Case> = Vec::new();
+        let lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        for line in lines {
+            if let Some(entry) = line.strip_prefix('|') {
+                let case = cases.last_mut().ok_or("an entry before any folder")?;
+                case.list += &format!("{}\n", entry.trim());
+            } else if let Some((who, what)) = line.split_once(": ") {
+                let (principal, _) =
+                    Principal::ALL.iter().find(|(_, word)| *word == who).ok_or_else(|| format!("`{who}` is nobody"))?;
+                let case = cases.last_mut().ok_or("a principal before any folder")?;
+                case.may.push((*principal, self.bits(what)?));
+            } else {
+                cases.push(Case { folder: line.to_string(), list: String::new(), may: Vec::new() });
+            }
+        }
+        match cases.iter().find(|case| case.may.len() != Principal::ALL.len()) {
+            Some(case) => Err(format!("the table does not tell of everybody in {}", case.folder)),
+            None => Ok(cases),
         }
     }
-    match cases.iter().find(|case| case.may.len() != Principal::ALL.len()) {
-        Some(case) => Err(format!("the table does not tell of everybody in {}", case.folder)),
-        None => Ok(cases),
-    }
-}
 
-fn bits(words: &str) -> Result<u32, String> {
-    match words {
-        "everything" => Ok((1 << OPERATIONS.len()) - 1),
-        "nothing" => Ok(0),
-        words => words.split(' ').try_fold(0, |bits, word| {
-            let bit = OPERATIONS.iter().position(|operation| *operation == word);
-            bit.map(|bit| bits | 1 << bit).ok_or_else(|| format!("`{word}` is no operation"))
-        }),
+    fn bits(&self, words: &str) -> Result<u32, String> {
+        match words {
+            "everything" => Ok((1 << COUNT) - 1),
+            "nothing" => Ok(0),
+            words => words.split(' ').try_fold(0, |bits, word| {
+                let bit = self.operations.iter().position(|operation| *operation == word);
+                bit.map(|bit| bits | 1 << bit).ok_or_else(|| format!("`{word}` is no operation"))
+            }),
+        }
     }
 }
 
@@ -103,34 +129,41 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../../../docs/access-control.md");
 
-    fn cell(bits: u32) -> String {
-        let words: Vec<&str> =
-            OPERATIONS.iter().enumerate().filter(|(bit, _)| bits & 1 << bit != 0).map(|(_, word)| *word).collect();
+    fn cell(table: &Table, bits: u32) -> String {
+        let words: Vec<&str> = table
+            .operations
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| bits & 1 << bit != 0)
+            .map(|(_, word)| *word)
+            .collect();
         match words.len() {
             0 => "nothing".to_string(),
-            count if count == OPERATIONS.len() => "everything".to_string(),
+            count if count == COUNT => "everything".to_string(),
             _ => words.join(", "),
         }
     }
 
     /// The table as the page shows it. Principals with the same rights share a cell's text, not the cell.
-    fn table() -> String {
+    fn shown(table: &Table) -> String {
         let words: Vec<&str> = Principal::ALL.iter().map(|(_, word)| *word).collect();
         let mut text =
             format!("| folder and list | {} |\n| --- |{}\n", words.join(" | "), " --- |".repeat(words.len()));
-        for case in cases().unwrap() {
+        for case in table.cases().unwrap() {
             let entries: Vec<String> =
                 case.list.lines().map(|line| format!("`{}`", line.replace('|', "\\|"))).collect();
             let list = if entries.is_empty() { "no list".to_string() } else { entries.join("<br>") };
-            let cells: Vec<String> = case.may.iter().map(|(_, bits)| cell(*bits)).collect();
+            let cells: Vec<String> = case.may.iter().map(|(_, bits)| cell(table, *bits)).collect();
             text += &format!("| **{}**<br>{list} | {} |\n", case.folder, cells.join(" | "));
         }
         text
     }
 
     #[test]
-    fn the_page_shows_the_table() {
-        let table = table();
-        assert!(PAGE.contains(&table), "put this into docs/access-control.md:\n{table}");
+    fn the_page_shows_the_tables() {
+        for table in [NAMES, FILES] {
+            let table = shown(&table);
+            assert!(PAGE.contains(&table), "put this into docs/access-control.md:\n{table}");
+        }
     }
 }
