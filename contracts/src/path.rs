@@ -39,6 +39,12 @@ pub fn split_last(path: &str) -> Option<(&str, &str)> {
     })
 }
 
+/// Whether it names a folder as it is from inside, by `.` at its end: at a mount point that is the root of the volume,
+/// which has its own server, and not the name at which that is found.
+pub fn is_from_inside(path: &str) -> bool {
+    path.ends_with("/.")
+}
+
 /// `folder` and `name` as one path.
 pub fn join(folder: &str, name: &str) -> String {
     let mut path = String::from(folder);
@@ -74,6 +80,17 @@ mod tests {
     fn parts_skip_what_says_nothing() {
         assert_eq!(parts("//a/./b/").collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(parts("/").count(), 0);
+    }
+
+    #[test]
+    fn a_dot_at_the_end_is_the_inside_of_a_folder() {
+        assert!(is_from_inside("/fs/disk0/.") && is_from_inside("./."));
+        assert!(
+            !is_from_inside(".")
+                && !is_from_inside("/fs/disk0")
+                && !is_from_inside("/fs/disk0/.x")
+                && !is_from_inside("/fs/x.")
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
+use contracts::access::AccessError;
 use contracts::namespace::{NameAcl, Namespace};
 use contracts::pipe_io::Output;
 use contracts::text::printable;
@@ -42,7 +43,7 @@ pub fn main(startup: Startup) -> i32 {
     let mut status = 0;
     for asked in paths {
         let full = path::absolute(&startup.working_folder, asked);
-        match namespace.acl(&full) {
+        match deciding(&mut namespace, asked, &full) {
             Ok(found) => match text(&full, found.as_ref(), &show) {
                 Ok(text) if output.write(text.as_bytes()).is_ok() => {}
                 Ok(_) => return 1,
@@ -52,6 +53,16 @@ pub fn main(startup: Startup) -> i32 {
         }
     }
     output.finish_with(status)
+}
+
+/// The list of what is asked for; of a volume's root without one that of its mount point.
+fn deciding(namespace: &mut Namespace, asked: &str, full: &str) -> Result<Option<NameAcl>, AccessError> {
+    if path::is_from_inside(asked)
+        && let Some(found) = namespace.open_directory(full)?.acl("")?
+    {
+        return Ok(Some(found));
+    }
+    namespace.acl(full)
 }
 
 fn text(full: &str, found: Option<&NameAcl>, show: &Show<'_>) -> Result<String, AclError> {

@@ -38,7 +38,14 @@ pub fn main(startup: Startup) -> i32 {
         }
     };
     let mut namespace = Namespace::new(startup.namespace);
-    let full = path::absolute(&startup.working_folder, &startup.path);
+    let mut full = path::absolute(&startup.working_folder, &startup.path);
+    if path::is_from_inside(&startup.path) {
+        namespace = match namespace.open_directory(&full) {
+            Ok(inside) => inside,
+            Err(error) => return report::path_error(&startup.path, &error),
+        };
+        full.clear();
+    }
     let current = match change {
         Change::Replace(_) | Change::TakeAway => None,
         Change::PutBefore(_) | Change::Remove(_) => match namespace.acl(&full) {

@@ -98,7 +98,23 @@ pub(crate) struct Base {
     /// Its path from the namespace's root on, as it was asked for.
     pub(crate) path: String,
     /// What the list of the mount point lets who came through it do; `None` where none decides.
-    pub(crate) mount: Option<Rights>,
+    pub(crate) mount: Option<Pass>,
+}
+
+/// What the list of the mount point lets somebody do.
+#[derive(Clone)]
+pub(crate) struct Pass {
+    pub(crate) rights: Rights,
+    /// Who that is; `None` until who came through has opened something. An open folder that is passed on gives its next
+    /// owner nothing of this: what the list says of them, the directory service knows.
+    pub(crate) holder: Option<Rc<str>>,
+}
+
+impl Pass {
+    fn rights_of(&self, principal: &str) -> Rights {
+        let is_holder = self.holder.as_deref().is_none_or(|holder| holder == principal);
+        if is_holder { self.rights } else { Rights::NONE }
+    }
 }
 
 /// What a path led to.
@@ -302,6 +318,26 @@ impl Asker<'_> {
         self.check(self.shared.decider(found).await?.as_ref(), rights, path)
     }
 
+    /// Refuses to take a name out, or to put another node in its place, to who could not change what it stands for: if
+    /// that has a list of its own, it is asked for `write` or `set-acl`. Of others the folder alone decides.
+    pub(crate) async fn need_to_take(&self, folder: &Found, name: &[u8], path: &[u8]) -> Result<(), Trouble> {
+        // It may be the first that is seen with a list.
+        let node = match self.child(folder, name).await {
+            Ok(node) => node,
+            // Whoever is to take it out will find that nothing is there.
+            Err(Trouble::Volume(Error::NotFound)) => return Ok(()),
+            Err(trouble) => return Err(trouble),
+        };
+        if !node.inode.has_extended_attributes() {
+            return Ok(());
+        }
+        let own = self.shared.own_list(node.inode.number).await?;
+        if own.is_none() || self.may_mend_lists() {
+            return Ok(());
+        }
+        self.check(own.as_ref(), &[Right::Write, Right::SetAcl], path)
+    }
+
     /// Which rights there are to a node; all, if nothing decides.
     pub(crate) async fn rights(&self, found: &Found) -> Result<Rights, Trouble> {
         if !self.has_lists() {
@@ -334,14 +370,27 @@ impl Asker<'_> {
 
     /// Whether who asks has the right to change lists by that of the mount point, and so keeps it whatever lists below
     /// say: somebody has to be able to mend them.
-    fn may_mend_lists(&self) -> bool {
-        self.base.mount.is_some_and(|rights| rights.has(Right::SetAcl))
+    pub(crate) fn may_mend_lists(&self) -> bool {
+        let Some(mount) = &self.base.mount else { return false };
+        self.who.principal().is_some_and(|principal| mount.rights_of(&principal).has(Right::SetAcl))
+    }
+
+    /// Where a folder is opened: its requests have what this one has of the mount point, for who has it now.
+    pub(crate) fn base_of(&self, number: u32, path: &[u8]) -> Base {
+        let mut mount = self.base.mount.clone();
+        if let Some(pass) = &mut mount
+            && pass.holder.is_none()
+        {
+            // One that has gone already holds nothing.
+            pass.holder = Some(self.who.principal().unwrap_or_default().into());
+        }
+        Base { number, path: join(&self.base.path, path), mount }
     }
 
     fn rights_by(&self, list: Option<&Rc<List>>, principal: &str) -> Rights {
         match list {
             Some(list) => self.shared.access.rights(list, principal),
-            None => self.base.mount.unwrap_or(Rights::ALL),
+            None => self.base.mount.as_ref().map_or(Rights::ALL, |mount| mount.rights_of(principal)),
         }
     }
 

@@ -24,15 +24,18 @@ const LINK_PERMISSIONS: u32 = 0o777;
 
 /// Opens the folder that the path leads to from the folder `base`, and serves it until the client closes.
 pub(crate) async fn serve(shared: Rc<Shared>, base: Rc<Base>, path: Vec<u8>, client: directory::Exp<states::Start>) {
-    let opened = match open(&Asker { shared: &shared, base: &base, who: &client }, &path).await {
-        Ok(opened) => opened,
+    let asker = Asker { shared: &shared, base: &base, who: &client };
+    let (_opened, here) = match open(&asker, &path).await {
+        // A folder that is removed while a client has it keeps its number until the client closes.
+        Ok(opened) => {
+            let here = asker.base_of(opened.number(), &path);
+            (opened, here)
+        }
         Err(trouble) => {
             drop(client.refused(failed(&shared, trouble)));
             return;
         }
     };
-    // A folder that is removed while a client has it keeps its number until the client closes.
-    let here = Base { number: opened.number(), path: access::join(&base.path, &path), mount: base.mount };
     let (base, mut client) = (Rc::new(here), client.success());
     while let Some(next) = answer(&shared, &base, client).await {
         client = next;
@@ -142,7 +145,9 @@ async fn open(asker: &Asker<'_>, path: &[u8]) -> Result<OpenFile<DiskSource>, Tr
         return Err(Error::NotADirectory.into());
     }
     // What is asked for there is looked at then; somebody for whom nothing is there is told at once.
-    asker.need(&found, &[Right::Traverse, Right::Read, Right::SetAcl], path).await?;
+    if !asker.may_mend_lists() {
+        asker.need(&found, &[Right::Traverse, Right::Read, Right::SetAcl], path).await?;
+    }
     Ok(asker.shared.volume.open(found.inode.number).await?)
 }
 
@@ -183,11 +188,7 @@ async fn create_file(
     file: &dyn Speaks,
 ) -> Result<Opened, Trouble> {
     let (parent, name) = asker.place(path).await?;
-    let base = Base {
-        number: parent.inode.number,
-        path: access::join(&asker.base.path, path_of_folder(path)),
-        mount: asker.base.mount,
-    };
+    let base = asker.base_of(parent.inode.number, path_of_folder(path));
     let client = Asker { base: &base, who: file, ..*asker };
     let volume = &asker.shared.volume;
     if !asker.rights(&parent).await?.has(Right::Write) {
@@ -266,6 +267,8 @@ async fn rename(asker: &Asker<'_>, from: &[u8], to: &[u8]) -> Result<(), Trouble
     let (to_parent, to_name) = asker.place(to).await?;
     asker.need(&from_parent, &[Right::Write], from).await?;
     asker.need(&to_parent, &[Right::Write], to).await?;
+    asker.need_to_take(&from_parent, &from_name, from).await?;
+    asker.need_to_take(&to_parent, &to_name, to).await?;
     if from_parent.inode.number != to_parent.inode.number {
         let node = asker.child(&from_parent, &from_name).await?;
         asker.need_to_move(&node, &to_parent, from).await?;
@@ -279,6 +282,7 @@ async fn rename(asker: &Asker<'_>, from: &[u8], to: &[u8]) -> Result<(), Trouble
 async fn remove(asker: &Asker<'_>, path: &[u8], kind: NodeKind) -> Result<(), Trouble> {
     let (parent, name) = asker.place(path).await?;
     asker.need(&parent, &[Right::Write], path).await?;
+    asker.need_to_take(&parent, &name, path).await?;
     match kind {
         NodeKind::Directory => asker.shared.volume.remove_directory(parent.inode.number, &name).await?,
         _ => asker.shared.volume.unlink(parent.inode.number, &name).await?,

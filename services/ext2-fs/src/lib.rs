@@ -35,7 +35,7 @@ use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
-use crate::access::{Access, Base};
+use crate::access::{Access, Base, Pass};
 
 sip::startup!();
 
@@ -178,7 +178,7 @@ async fn accept(shared: Rc<Shared>, mut provider: service_provider::Exp<service_
     {
         let (point, rest) = path.split_at_checked(rest as usize).unwrap_or((&[], &[]));
         let point = format!("/{}", String::from_utf8_lossy(point).trim_matches('/'));
-        let mount = (rights != Rights::UNDECIDED).then_some(Rights::from_bits(rights));
+        let mount = (rights != Rights::UNDECIDED).then(|| Pass { rights: Rights::from_bits(rights), holder: None });
         let base = Rc::new(Base { number: ROOT_INODE, path: point, mount });
         provider = match open(&shared, &base, rest, endpoint) {
             Ok(()) => next.ack(),

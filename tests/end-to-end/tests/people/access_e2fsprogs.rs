@@ -154,3 +154,16 @@ fn what_is_refused_is_noted() {
         assert!(run.text().contains(line), "{line}\n{}", run.text());
     }
 }
+
+/// A list of its own keeps a file in its place also against who may write into the folder.
+#[test]
+fn what_has_a_list_of_its_own_is_replaced_by_who_may_write_it() {
+    let image = disk();
+    allowed(&image, "setacl --force open/x 'allow read **' 'allow all ..setacl.singularity'; cat open/x", "open/x");
+    for command in ["rm open/x", "mv open/x open/y", "mv open/allowed open/x"] {
+        refused(&image, command);
+    }
+    allowed(&image, "cat open/x", "this is open/x");
+    allowed(&image, "rm open/script; rm open/allowed; setacl open/x --none; rm open/x; ls open", "own");
+    image.check();
+}
