@@ -24,6 +24,9 @@ pub(crate) struct Permit {
     rights: Rights,
     /// Whether a list has decided that.
     is_decided: bool,
+    /// About whom it has, once a folder is open: one that is passed on gives its next owner nothing. What it says of
+    /// them, the directory service knows.
+    holder: Option<Rc<str>>,
 }
 
 /// A folder as a client has it.
@@ -40,7 +43,8 @@ impl Permit {
     pub(crate) fn new(point: &[u8], rights: u32) -> Permit {
         let path = format!("/{}", String::from_utf8_lossy(point).trim_matches('/'));
         let is_decided = rights != Rights::UNDECIDED;
-        Permit { path, rights: if is_decided { Rights::from_bits(rights) } else { Rights::ALL }, is_decided }
+        let rights = if is_decided { Rights::from_bits(rights) } else { Rights::ALL };
+        Permit { path, rights, is_decided, holder: None }
     }
 
     /// The same for what lies at a path below.
@@ -50,7 +54,22 @@ impl Permit {
             "" => self.path.clone(),
             below => format!("{}/{below}", self.path),
         };
-        Permit { path, ..*self }
+        Permit { path, holder: self.holder.clone(), ..*self }
+    }
+
+    /// The same for a folder that the client has open: nobody else has it.
+    pub(crate) fn held_by<E: TypedEndpoint>(mut self, client: &E) -> Permit {
+        if self.is_decided && self.holder.is_none() {
+            // One that has gone already holds nothing.
+            self.holder = Some(sip::principal::of_peer(client).unwrap_or_default().into());
+        }
+        self
+    }
+
+    /// The same for a file that is open: it is good for what it was opened for, whoever has it.
+    pub(crate) fn of_open_file(mut self) -> Permit {
+        self.holder = None;
+        self
     }
 
     /// Where the list is from that decides.
@@ -58,15 +77,20 @@ impl Permit {
         if self.is_decided { path::ABOVE_THE_ROOT } else { "" }
     }
 
-    /// Whether one of these rights is there; if not, it is noted that the client wanted the first.
+    /// Whether the client has one of these rights; if not, it is noted that it wanted the first.
     pub(crate) fn allows<E: TypedEndpoint>(&self, rights: &[Right], client: &E) -> bool {
-        let allowed = rights.iter().any(|&right| self.rights.has(right));
-        if !allowed
-            && let Some(right) = rights.first()
-            && let Ok(principal) = sip::principal::of_peer(client)
-        {
+        let has_one = rights.iter().any(|&right| self.rights.has(right));
+        if has_one && self.holder.is_none() {
+            return true;
+        }
+        let Ok(principal) = sip::principal::of_peer(client) else { return false };
+        let is_holder = self.holder.as_deref().is_none_or(|holder| holder == principal);
+        if has_one && is_holder {
+            return true;
+        }
+        if let Some(right) = rights.first() {
             sip::audit::refused(&principal, right.word(), &self.path, RULE);
         }
-        allowed
+        false
     }
 }

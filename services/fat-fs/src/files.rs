@@ -23,7 +23,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: Base, path: Vec<u8>, client:
         None => Err(Error::BadName),
     };
     match opened {
-        Ok(file) => serve_open(shared, file, permit, client).await,
+        Ok(file) => serve_open(shared, file, permit.of_open_file(), client).await,
         Err(error) => {
             shared.note(error);
             drop(client.refused(answers::file_error(error)));

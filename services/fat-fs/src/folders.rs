@@ -33,7 +33,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, base: Base, path: Vec<u8>, client:
     };
     drop(base);
     let folder = match opened {
-        Ok(folder) => Rc::new(Here { folder: Rc::new(folder), permit }),
+        Ok(folder) => Rc::new(Here { folder: Rc::new(folder), permit: permit.held_by(&client) }),
         Err(error) => {
             drop(client.refused(error));
             return;
@@ -183,7 +183,7 @@ async fn create_file(
         CreateMode::New => fat::CreateMode::New,
         CreateMode::OpenExisting => fat::CreateMode::OpenExisting,
     };
-    let permit = folder.permit.below(path);
+    let permit = folder.permit.below(path).of_open_file();
     let opened =
         folder.folder.create(checked(path)?, permissions, mode).await.map_err(|error| shared.name_error(error))?;
     sip::executor::spawn(files::serve_open(Rc::clone(shared), opened, permit, client));
