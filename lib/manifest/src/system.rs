@@ -408,6 +408,8 @@ impl<'a> Reader<'a> {
         match boot_order(system, |name| self.find(name)) {
             // Reported where it was read.
             Ok(_) | Err(OrderError::UnknownProgram { .. } | OrderError::UnknownRequirement { .. }) => {}
+            // Without a primary instance it is no system to be run, only what others are based on: they provide it.
+            Err(OrderError::NoProvider { .. }) if system.primary.is_none() => {}
             Err(OrderError::NoProvider { instance, slot, path }) => {
                 let entry = &entries[instance];
                 let slot = &entry.manifest.endpoints[slot];

@@ -160,13 +160,13 @@ fn a_wrong_signature() {
         }),
         &["echo", "signature"],
     );
-    // The public key of someone whom the system does not trust.
+    // The public key of somebody else: the signed head of the image stands for that, too.
     refused(
         Doctor::Raw(&|bytes| {
             let key = bytes.len() - 96;
             bytes[key] ^= 1;
         }),
-        &["echo", "key"],
+        &["echo", "is another than the head of the system image names", "build the system again"],
     );
 }
 
