@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use end_to_end::{Format, Image, WebClient, WebTrial};
 
@@ -13,6 +14,9 @@ const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
 /// Bytes of a file that no socket takes in at once; holes, nearly all of them.
 const HUGE_BYTES: u64 = 100 << 20;
+
+/// How long it may take until what was answered is counted.
+const COUNTED: Duration = Duration::from_secs(5);
 
 fn fill(root: &Path) -> std::io::Result<()> {
     fs::create_dir_all(root.join("strict"))?;
@@ -327,7 +331,12 @@ fn the_server_tells_what_it_did() {
     {
         assert_eq!(client.get(path, "").status, status, "{path}");
     }
-    let text = trial.shell("cat /status/web");
+    // The last request is counted a moment after its answer was sent.
+    let begin = Instant::now();
+    let mut text = trial.shell("cat /status/web");
+    while !text.contains("answers-5xx 1") && begin.elapsed() < COUNTED {
+        text = trial.shell("cat /status/web");
+    }
     for line in [
         "connections 1",
         "connections-at-most 1",
