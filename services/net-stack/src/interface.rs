@@ -258,8 +258,10 @@ async fn wait(shared: &Shared) {
             None => core::future::pending().await,
         }
     });
+    let mut has_waited = false;
     poll_fn(|context| {
-        if shared.bell.take(context.waker()) {
+        // Whoever wakes this task has a reason that `serve` knows, if only an earlier time than the one waited for.
+        if core::mem::replace(&mut has_waited, true) || shared.bell.take(context.waker()) {
             return Poll::Ready(());
         }
         let mut stack = shared.stack();

@@ -53,6 +53,11 @@ fn addresses_routes_and_names_come_from_the_network() {
         let told = live.ask(&format!("ping {host} --count 2"));
         assert!(told.contains("2 answered, 0 lost"), "{host}: {told}\n{}", live.errors());
     }
+    // A question goes out at once, though nothing else happens on the network.
+    for _ in 0..5 {
+        thread::sleep(Duration::from_millis(1200));
+        assert_eq!(live.ask(&format!("dns {NAME} --ipv6")), format!("{PEER_IPV6}\n"), "{}", live.errors());
+    }
     assert_eq!(live.ask(&format!("dns {NAME} --ipv4")), format!("{PEER}\n"));
     assert_eq!(live.ask(&format!("dns {NAME} --ipv6")), format!("{PEER_IPV6}\n"));
     assert_eq!(live.ask("dns nobody.test; echo $?"), "1\n", "{}", live.errors());
