@@ -14,6 +14,8 @@ const SAMPLES_PER_S: &str = "997";
 const LINUX_FROM: u64 = 1 << 63;
 const LINUX: &str = "Linux, with its TCP";
 const SIPS: &str = "the SIPs' own code";
+/// What `perf` says of code in memory of no file, as images of SIPs are; nothing is known by name there.
+const NO_FILES: [&str; 3] = ["[unknown] (/memfd:", "[unknown] (//anon", "[unknown] ([unknown])"];
 const REST: &str = "the hosted machine";
 
 /// What is in a function's name, and what it is then; the first that fits counts.
@@ -91,8 +93,7 @@ fn kind(line: &str) -> Option<&'static str> {
     if let Some((_, kind)) = KINDS.iter().find(|(parts, _)| parts.iter().any(|part| function.contains(part))) {
         return Some(kind);
     }
-    // Images of SIPs are memory of no file, so nothing is known by name there.
-    Some(if function == "[unknown]" && !file.starts_with('/') | file.starts_with("//") { SIPS } else { REST })
+    Some(if NO_FILES.iter().any(|no_file| rest.trim().starts_with(no_file)) { SIPS } else { REST })
 }
 
 #[cfg(test)]
@@ -111,6 +112,7 @@ mod tests {
       7f0000000000 __memmove_avx_unaligned_erms (/usr/lib/libc.so.6)
       200000000000 [unknown] ([unknown])
       200000000001 [unknown] (//anon)
+      200000000002 [unknown] (/memfd:images (deleted))
       7f0000000001 write (/usr/lib/libc.so.6)
 no sample
 ";
@@ -121,7 +123,7 @@ no sample
             ("exchange heap", 1.0),
             ("other work of the kernel", 1.0),
             ("copying outside SIPs", 1.0),
-            (SIPS, 2.0),
+            (SIPS, 3.0),
             (REST, 1.0),
         ];
         assert_eq!(parts, expected.map(|(name, used)| (name.to_string(), used)));
