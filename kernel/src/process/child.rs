@@ -188,18 +188,8 @@ mod tests {
     const PARAMETER: usize = 0;
 
     fn kid() -> &'static Program {
-        let parameter = Parameter {
-            name: "value".into(),
-            kind: ParameterKind::Text,
-            default: None,
-            required: false,
-            position: None,
-            repeated: false,
-            flag: None,
-            help: String::new(),
-        };
         let mut manifest = Manifest::plain("kid", "test", Category::Test, Code::Script { text: String::new() });
-        manifest.parameters.push(parameter);
+        manifest.parameters.push(Parameter::plain("value", ParameterKind::Text));
         manifest.devices.push(package::DeviceNeed::named("disk"));
         loaded(manifest)
     }

@@ -414,6 +414,22 @@ pub struct Parameter {
     pub help: String,
 }
 
+impl Parameter {
+    /// One that need not be given and has neither default, place, flag nor help. Whoever declares it fills in the rest.
+    pub fn plain(name: &str, kind: ParameterKind) -> Parameter {
+        Parameter {
+            name: name.into(),
+            kind,
+            default: None,
+            required: false,
+            position: None,
+            repeated: false,
+            flag: None,
+            help: String::new(),
+        }
+    }
+}
+
 /// What a program serves in the namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provide {

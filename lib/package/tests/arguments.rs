@@ -2,16 +2,16 @@
 
 mod common;
 
-use common::{manifest, parameter};
+use common::manifest;
 use package::arguments::{asks_for_help, assign, usage};
 use package::{Manifest, Parameter, ParameterKind};
 
 /// `list [-l] [--depth N] PATTERN [PATHS...]`
 fn list() -> Manifest {
-    let long = Parameter { flag: Some("-l".into()), ..parameter("long", ParameterKind::Boolean) };
-    let depth = Parameter { flag: Some("--depth".into()), ..parameter("depth", ParameterKind::Integer) };
-    let pattern = Parameter { position: Some(0), required: true, ..parameter("pattern", ParameterKind::Text) };
-    let paths = Parameter { position: Some(1), repeated: true, ..parameter("paths", ParameterKind::Text) };
+    let long = Parameter { flag: Some("-l".into()), ..Parameter::plain("long", ParameterKind::Boolean) };
+    let depth = Parameter { flag: Some("--depth".into()), ..Parameter::plain("depth", ParameterKind::Integer) };
+    let pattern = Parameter { position: Some(0), required: true, ..Parameter::plain("pattern", ParameterKind::Text) };
+    let paths = Parameter { position: Some(1), repeated: true, ..Parameter::plain("paths", ParameterKind::Text) };
     Manifest { name: "list".into(), parameters: vec![long, depth, pattern, paths], ..manifest() }
 }
 
@@ -77,7 +77,7 @@ fn every_program_can_be_asked_for_help() {
         assert!(asks_for_help(&list(), word), "{word}");
     }
     assert!(!asks_for_help(&list(), "-l") && !asks_for_help(&list(), "--helper"));
-    let human = Parameter { flag: Some("-h".into()), ..parameter("human", ParameterKind::Boolean) };
+    let human = Parameter { flag: Some("-h".into()), ..Parameter::plain("human", ParameterKind::Boolean) };
     let with_own = Manifest { parameters: vec![human], ..list() };
     assert!(!asks_for_help(&with_own, "-h") && asks_for_help(&with_own, "-?"));
 }

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{BILL, contract, elf::Elf, good_package, key, manifest, parameter, signer, trust, verify};
+use common::{BILL, contract, elf::Elf, good_package, key, manifest, signer, trust, verify};
 use package::{
-    Code, Manifest, Package, PackageError, ParameterKind, PublicKey, Root, SecretKey, SystemImage, SystemManifest,
-    Trust, TrustError, Value,
+    Code, Manifest, Package, PackageError, Parameter, ParameterKind, PublicKey, Root, SecretKey, SystemImage,
+    SystemManifest, Trust, TrustError, Value,
 };
 use proptest::prelude::*;
 
@@ -165,7 +165,7 @@ fn manifests_that_are_not_sound() {
     let changes: &[(&str, Change)] = &[
         ("name", |m| m.name = "../echo".into()),
         ("publisher", |m| m.publisher = String::new()),
-        ("256 entries", |m| m.parameters = vec![parameter("a", ParameterKind::Text); 300]),
+        ("256 entries", |m| m.parameters = vec![Parameter::plain("a", ParameterKind::Text); 300]),
         ("automaton", |m| m.contracts[0].automaton.truncate(9)),
         ("fingerprint", |m| m.contracts[0].fingerprint[0] ^= 1),
         ("listed twice", |m| m.contracts.push(contract("Echo"))),
@@ -319,10 +319,10 @@ proptest! {
     #[test]
     fn manifests_survive_encoding(name in "[a-z]{1,9}", number in any::<i64>(), position in any::<Option<u16>>()) {
         let mut before = manifest();
-        before.parameters[0] = package::Parameter {
+        before.parameters[0] = Parameter {
             default: Some(Value::Integer(number)),
             position,
-            ..parameter(&name, ParameterKind::Integer)
+            ..Parameter::plain(&name, ParameterKind::Integer)
         };
         prop_assert_eq!(Manifest::decode(&before.encode()), Ok(before));
     }

@@ -85,16 +85,7 @@ pub fn slot(manifest: &Manifest, name: &str, contract: &str, side: Side, source:
 }
 
 pub fn parameter(name: &str) -> Parameter {
-    Parameter {
-        name: name.into(),
-        kind: ParameterKind::Text,
-        default: None,
-        required: false,
-        position: None,
-        repeated: false,
-        flag: None,
-        help: "says something".into(),
-    }
+    Parameter { help: "says something".into(), ..Parameter::plain(name, ParameterKind::Text) }
 }
 
 /// A program that handles these contracts and is given nothing.

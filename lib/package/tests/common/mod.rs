@@ -38,21 +38,8 @@ pub fn contract(name: &str) -> ContractUse {
     ContractUse { name: name.into(), side: ContractSide::Both, fingerprint: sha256(&automaton), automaton }
 }
 
-pub fn parameter(name: &str, kind: ParameterKind) -> Parameter {
-    Parameter {
-        name: name.into(),
-        kind,
-        default: None,
-        required: false,
-        position: None,
-        repeated: false,
-        flag: None,
-        help: String::new(),
-    }
-}
-
 pub fn manifest() -> Manifest {
-    let path = Parameter { default: Some(Value::Text("/".into())), ..parameter("path", ParameterKind::Text) };
+    let path = Parameter { default: Some(Value::Text("/".into())), ..Parameter::plain("path", ParameterKind::Text) };
     Manifest {
         summary: "writes its arguments".into(),
         contracts: vec![contract("Echo")],

@@ -182,16 +182,7 @@ fn manifests() -> Vec<Bad> {
 }
 
 fn parameter(name: &str) -> Parameter {
-    Parameter {
-        name: name.into(),
-        kind: ParameterKind::Text,
-        default: None,
-        required: false,
-        position: None,
-        repeated: false,
-        flag: None,
-        help: "says something".into(),
-    }
+    Parameter { help: "says something".into(), ..Parameter::plain(name, ParameterKind::Text) }
 }
 
 fn parameters() -> Vec<Bad> {
