@@ -15,7 +15,7 @@ use crate::web::WebClient;
 /// How long the machine may take to serve.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long what was in use may take to be given back: what is kept for the next request is, after a while.
-const SETTLED: Duration = Duration::from_secs(20);
+const SETTLED: Duration = Duration::from_secs(40);
 /// What a system must have as much of as before, once nobody asks it anything.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
 
