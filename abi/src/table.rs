@@ -27,6 +27,8 @@ macro_rules! for_each_function {
                 fn channel_receive(endpoint, deadline) -> "message_word of its tag and shape";
                 #[doc = "Like channel_receive, but answers WouldBlock where that would wait."]
                 fn channel_try_receive(endpoint) -> "message_word of its tag and shape";
+                #[doc = "Like channel_try_receive; where that answers WouldBlock, the endpoint has been added to the set with the key, as by wait_set_add."]
+                fn channel_receive_or_add(endpoint, set, key) -> "message_word of its tag and shape";
                 #[doc = "Closes the caller's end. The peer receives what is queued, then Closed. Queued messages for the caller are dropped: their blocks freed or sent home, their endpoints closed."]
                 fn channel_close(endpoint) -> "0";
                 #[doc = "Tells of an endpoint: message word 0 the name_tag of its contract, word 1 whether it is the importer, word 2 its state, word 3 the index of the contract in the caller's manifest or u64::MAX."]
@@ -39,6 +41,8 @@ macro_rules! for_each_function {
                 fn wait_set_remove(set, endpoint) -> "0";
                 #[doc = "Waits until `deadline` for an endpoint of the set to have a message or to be closed, takes it out of the set and gives its key. The next channel_try_receive on it does not answer WouldBlock."]
                 fn wait_set_wait(set, deadline) -> "key";
+                #[doc = "Has one wait_set_wait on the set answer the key u64::MAX: for what is no endpoint. Alerts before that answer are one."]
+                fn wait_set_alert(set) -> "0";
                 #[doc = "Closes a wait set; the endpoints in it stay open."]
                 fn wait_set_close(set) -> "0";
             }

@@ -60,10 +60,11 @@ enum State {
         manual: bool,
         set: bool,
     },
-    /// Endpoints that are ready, by key and handle; how many are in the set.
+    /// Endpoints that are ready, by key and handle; how many are in the set; whether something else happened.
     WaitSet {
         ready: VecDeque<(u64, u64)>,
         members: usize,
+        alerted: bool,
     },
 }
 
@@ -98,7 +99,7 @@ pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
             Make::Mutex => State::Mutex { holder: None },
             Make::ManualEvent => State::Event { manual: true, set: false },
             Make::AutoEvent => State::Event { manual: false, set: false },
-            Make::WaitSet => State::WaitSet { ready: VecDeque::new(), members: 0 },
+            Make::WaitSet => State::WaitSet { ready: VecDeque::new(), members: 0, alerted: false },
         },
         waiters: Waiters::default(),
     };
@@ -240,7 +241,7 @@ fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
             *set &= *manual;
             Ok(was)
         }
-        State::WaitSet { ready, .. } => Ok(!ready.is_empty()),
+        State::WaitSet { ready, alerted, .. } => Ok(*alerted || !ready.is_empty()),
         _ => Err(Status::BadHandle),
     }
 }
@@ -261,7 +262,7 @@ pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
     inner.waiters.remove(thread);
     let unused = match &inner.state {
         State::Event { set, .. } => *set,
-        State::WaitSet { ready, .. } => !ready.is_empty(),
+        State::WaitSet { ready, alerted, .. } => *alerted || !ready.is_empty(),
         _ => false,
     };
     if unused {
@@ -281,15 +282,31 @@ pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(),
     })
 }
 
-/// Waits for an endpoint of the set; its key.
+/// The key that tells of an alert.
+const ALERT: u64 = u64::MAX;
+
+/// Waits for an endpoint of the set; its key. [`ALERT`] where something else happened.
 pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
     wait_until(sync, thread, deadline, |state| match state {
-        State::WaitSet { ready, members } => Ok(ready.pop_front().map(|(key, _)| {
-            *members = members.saturating_sub(1);
-            key
-        })),
+        State::WaitSet { ready, members, alerted } => Ok(match core::mem::take(alerted) {
+            true => Some(ALERT),
+            false => ready.pop_front().map(|(key, _)| {
+                *members = members.saturating_sub(1);
+                key
+            }),
+        }),
         _ => Err(Status::BadHandle),
     })
+}
+
+/// Has one wait for the set end with [`ALERT`].
+pub fn alert(sync: SyncRef) -> Result<(), Status> {
+    let mut inner = sync.lock()?;
+    let State::WaitSet { alerted, .. } = &mut inner.state else { return Err(Status::BadHandle) };
+    if !core::mem::replace(alerted, true) {
+        inner.waiters.wake_one();
+    }
+    Ok(())
 }
 
 /// Waits until `take` finds something.
@@ -324,7 +341,7 @@ fn wait_until<T>(
 pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
     let own = sync.slot.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
     match &mut sync.lock()?.state {
-        State::WaitSet { ready, members } if own => {
+        State::WaitSet { ready, members, .. } if own => {
             // An endpoint that has something may be added again and again, and is announced each time.
             if *members >= caller.handle_quota() {
                 return Err(Status::QuotaExceeded);
@@ -350,7 +367,7 @@ pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
 /// Forgets an endpoint that leaves the set.
 pub fn leave(sync: SyncRef, endpoint: u64, from: Membership) -> Result<(), Status> {
     let mut inner = sync.lock()?;
-    let State::WaitSet { ready, members } = &mut inner.state else { return Err(Status::BadHandle) };
+    let State::WaitSet { ready, members, .. } = &mut inner.state else { return Err(Status::BadHandle) };
     let before = ready.len();
     ready.retain(|&(_, ready)| ready != endpoint);
     let left = match from {

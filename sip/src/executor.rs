@@ -23,11 +23,11 @@ use core::task::{Context, Poll, Waker};
 
 use abi::Status;
 
-use crate::channel::{Receiver, try_receive};
+use crate::channel::{Receiver, receive_or_add};
 use crate::raw::value as kernel;
 use crate::slots::Slots;
+use crate::thread_block;
 use crate::time::{Deadline, monotonic};
-use crate::{sync::Event, thread_block};
 
 pub use gone::{Gone, gone};
 use ready::{MAIN_TASK, ReadyQueue, TaskWaker};
@@ -55,10 +55,6 @@ struct Executor {
 /// Runs a future to its end on this thread, and the tasks it spawns as far as they get until then.
 pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
     let set = kernel::wait_set_create()?;
-    let event = Event::auto().inspect_err(|_| {
-        // The set is this function's own.
-        let _ = kernel::wait_set_close(set);
-    })?;
     let executor = Rc::new(Executor {
         set,
         waiting: RefCell::new(Slots::new()),
@@ -66,7 +62,7 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
         timers: RefCell::new(BTreeMap::new()),
         next_timer: Cell::new(0),
         turns: Turns::default(),
-        ready: Arc::new(ReadyQueue::new(event)),
+        ready: Arc::new(ReadyQueue::new(set)),
     });
     let _entered = current::enter(&executor);
     let output = executor.run(future);
@@ -133,33 +129,39 @@ impl Executor {
     /// Waits for an endpoint, a device, a timer or a wake from another thread, and wakes whom it concerns.
     fn wait(&self) {
         let first_timer = self.timers.borrow().first_key_value().map(|((deadline, _), _)| *deadline);
-        let announced = match kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns()) {
-            Ok(key) => Ok(key),
-            Err(_) if self.turns.wake_idle() => Err(Status::WouldBlock),
-            Err(_) => {
-                thread_block::set_message_word(0, self.set);
-                thread_block::set_message_word(1, self.ready.event().handle());
-                let devices = self.turns.put_devices(2);
-                // Whatever else it answers, the state of things is looked at again.
-                let index = kernel::wait_any(2 + devices, first_timer.unwrap_or(Deadline::NEVER.as_ns()));
-                if let Ok(index @ 2..) = index {
-                    self.turns.wake_device(index as usize - 2);
-                }
-                kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns())
-            }
+        let announced = match self.turns.is_empty() {
+            true => kernel::wait_set_wait(self.set, first_timer.unwrap_or(Deadline::NEVER.as_ns())),
+            false => self.wait_with_turns(first_timer),
         };
         if let Ok(key) = announced {
+            // An alert has no waker: another thread has put a task into the queue.
             let waker = self.waiting.borrow_mut().remove(key);
             if let Some(waker) = waker {
                 waker.wake();
-            }
-            if self.turns.is_turn_of_devices() {
-                self.look_at_devices();
             }
         }
         if first_timer.is_some() {
             self.wake_timers();
         }
+    }
+
+    /// The same while some wait for a device or a quiet moment.
+    fn wait_with_turns(&self, first_timer: Option<u64>) -> Result<u64, Status> {
+        let mut announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
+        if announced.is_err() && !self.turns.wake_idle() {
+            thread_block::set_message_word(0, self.set);
+            let devices = self.turns.put_devices(1);
+            // Whatever else it answers, the state of things is looked at again.
+            let index = kernel::wait_any(1 + devices, first_timer.unwrap_or(Deadline::NEVER.as_ns()));
+            if let Ok(index @ 1..) = index {
+                self.turns.wake_device(index as usize - 1);
+            }
+            announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
+        }
+        if announced.is_ok() && self.turns.is_turn_of_devices() {
+            self.look_at_devices();
+        }
+        announced
     }
 
     /// Gives devices and those that wait for a quiet moment their turn, however many messages come.
@@ -239,13 +241,13 @@ impl<R: Receiver> Future for Receive<R> {
         let Some(endpoint) = self.endpoint.take() else {
             panic!("a future was polled after it was done");
         };
-        match try_receive(endpoint) {
-            Ok(event) => Poll::Ready(event),
+        let key = executor.waiting.borrow_mut().insert(context.waker().clone());
+        match receive_or_add(endpoint, executor.set, key) {
+            Ok(event) => {
+                executor.waiting.borrow_mut().remove(key);
+                Poll::Ready(event)
+            }
             Err(endpoint) => {
-                let key = executor.waiting.borrow_mut().insert(context.waker().clone());
-                if let Err(status) = kernel::wait_set_add(executor.set, endpoint.raw().handle(), key) {
-                    crate::channel::refused(status);
-                }
                 self.endpoint = Some(endpoint);
                 self.registered = Some((executor, key));
                 Poll::Pending

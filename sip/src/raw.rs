@@ -56,6 +56,7 @@ value_only! {
     wait_set_add(set, endpoint, key);
     wait_set_remove(set, endpoint);
     wait_set_wait(set, deadline);
+    wait_set_alert(set);
     wait_set_close(set);
     process_create(length);
     process_invoke(child, role_length);

@@ -57,6 +57,18 @@ pub fn channel_try_receive(endpoint: u64) -> Result<u64, Status> {
 }
 
 #[inline(always)]
+pub fn channel_receive_or_add(endpoint: u64, set: u64, key: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let source = claims::endpoint(endpoint)?;
+    let received = channel::try_receive(caller.process, source, caller.buffer)?;
+    if matches!(received, Received::Nothing) {
+        // What comes in between is announced to the set.
+        channel::join_set(caller.process, source, claims::sync(set, caller.process)?, key)?;
+    }
+    answer(caller, endpoint, received)
+}
+
+#[inline(always)]
 fn answer(caller: Caller, endpoint: u64, received: Received) -> Result<u64, Status> {
     match received {
         Received::Message(word) => {
@@ -124,6 +136,11 @@ pub fn wait_set_remove(set: u64, endpoint: u64) -> Result<u64, Status> {
 pub fn wait_set_wait(set: u64, deadline: u64) -> Result<u64, Status> {
     let caller = caller()?;
     sync::wait_set(claims::sync(set, caller.process)?, caller.thread, deadline)
+}
+
+pub fn wait_set_alert(set: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    sync::alert(claims::sync(set, caller.process)?).map(|()| 0)
 }
 
 pub fn wait_set_close(set: u64) -> Result<u64, Status> {

@@ -90,6 +90,16 @@ pub fn try_receive<R: Receiver>(endpoint: R) -> Result<R::Event, R> {
     finish(endpoint, answer)
 }
 
+/// Takes the next message if one is there; else the endpoint comes back and is in the wait set, which announces it by
+/// this key.
+#[inline]
+pub(crate) fn receive_or_add<R: Receiver>(endpoint: R, set: u64, key: u64) -> Result<R::Event, R> {
+    R::Contract::keep_record();
+    // SAFETY: blocks in the message become owned through the `Incoming` made from this answer, once.
+    let answer = unsafe { raw::channel_receive_or_add(endpoint.raw().handle(), set, key) };
+    finish(endpoint, answer)
+}
+
 /// Waits for the next message while other tasks of the thread's executor go on.
 pub async fn receive_async<R: Receiver>(endpoint: R) -> R::Event {
     executor::Receive::new(endpoint).await

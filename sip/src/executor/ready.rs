@@ -5,19 +5,21 @@ use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::task::Waker;
 
-use crate::sync::{Event, Mutex};
+use crate::raw::value as kernel;
+use crate::sync::Mutex;
 
 /// The key of the future that `block_on` was given.
 pub(super) const MAIN_TASK: u64 = u64::MAX;
 
 pub(super) struct ReadyQueue {
     keys: Mutex<VecDeque<u64>>,
-    event: Event,
+    /// The executor's wait set, which is told when another thread has put something in.
+    set: u64,
 }
 
 impl ReadyQueue {
-    pub(super) fn new(event: Event) -> ReadyQueue {
-        ReadyQueue { keys: Mutex::new(VecDeque::new()), event }
+    pub(super) fn new(set: u64) -> ReadyQueue {
+        ReadyQueue { keys: Mutex::new(VecDeque::new()), set }
     }
 
     pub(super) fn push(&self, key: u64) {
@@ -26,10 +28,6 @@ impl ReadyQueue {
 
     pub(super) fn pop(&self) -> Option<u64> {
         self.keys.lock().pop_front()
-    }
-
-    pub(super) fn event(&self) -> &Event {
-        &self.event
     }
 }
 
@@ -55,7 +53,8 @@ impl Wake for TaskWaker {
         self.ready.push(self.key);
         // The executor's own thread looks at the queue before it waits.
         if crate::thread::current_number() != self.thread {
-            self.ready.event.set();
+            // If it is closed, the executor has ended, and nobody waits.
+            let _ = kernel::wait_set_alert(self.ready.set);
         }
     }
 }

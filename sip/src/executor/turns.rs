@@ -41,6 +41,11 @@ impl Turns {
         }
     }
 
+    /// Whether nobody waits for a device or a quiet moment.
+    pub(super) fn is_empty(&self) -> bool {
+        self.devices.borrow().is_empty() && self.idle.borrow().is_empty()
+    }
+
     /// Wakes those that wait for a quiet moment; whether there were any.
     pub(super) fn wake_idle(&self) -> bool {
         let idle = self.idle.take();

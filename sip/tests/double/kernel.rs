@@ -13,6 +13,9 @@ use super::stack::{block, run_on};
 /// Tags of the messages whose blocks are lent.
 pub const LENT_TAGS: &[u64] = &[1];
 
+/// The member that stands for an alert in a wait set, and its key.
+const ALERT: u64 = u64::MAX;
+
 enum Object {
     Endpoint { channel: u64, side: usize },
     Set(HashMap<u64, u64>),
@@ -113,6 +116,7 @@ impl State {
 
     fn is_ready(&self, handle: u64) -> bool {
         match self.objects.get(&handle) {
+            _ if handle == ALERT => true,
             Some(&Object::Endpoint { channel, side }) => {
                 let channel = &self.channels[&channel];
                 !channel.queues[side].is_empty() || channel.closed[1 - side]
@@ -208,6 +212,16 @@ extern "C" fn channel_try_receive(endpoint: u64) -> AbiReturn {
     locked(|state| state.try_receive(endpoint).unwrap_or(AbiReturn::err(Status::WouldBlock)))
 }
 
+extern "C" fn channel_receive_or_add(endpoint: u64, set: u64, key: u64) -> AbiReturn {
+    match channel_try_receive(endpoint) {
+        answer if answer.status == Status::WouldBlock as u64 => match wait_set_add(set, endpoint, key) {
+            added if added.status == Status::Ok as u64 => answer,
+            refused => refused,
+        },
+        answer => answer,
+    }
+}
+
 extern "C" fn channel_close(endpoint: u64) -> AbiReturn {
     locked(|state| {
         let Some((channel, side)) = state.endpoint(endpoint) else { return AbiReturn::err(Status::BadHandle) };
@@ -268,6 +282,16 @@ extern "C" fn wait_set_wait(set: u64, deadline: u64) -> AbiReturn {
             Some(Object::Set(members)) => members.remove(&ready).map(AbiReturn::ok),
             _ => None,
         }
+    })
+}
+
+extern "C" fn wait_set_alert(set: u64) -> AbiReturn {
+    locked(|state| match state.objects.get_mut(&set) {
+        Some(Object::Set(members)) => {
+            members.insert(ALERT, ALERT);
+            AbiReturn::ok(0)
+        }
+        _ => AbiReturn::err(Status::BadHandle),
     })
 }
 
@@ -514,12 +538,14 @@ pub(super) fn table() -> &'static AbiTable {
         channel_send,
         channel_receive,
         channel_try_receive,
+        channel_receive_or_add,
         channel_close,
         channel_describe,
         wait_set_create,
         wait_set_add,
         wait_set_remove,
         wait_set_wait,
+        wait_set_alert,
         wait_set_close: close_object,
         wait_any,
         heap_allocate,

@@ -19,6 +19,8 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("mutex-of-dead-thread", |_| mutex_of_dead_thread()),
     ("wait-set-strangers", |_| wait_set_strangers()),
     ("wait-set-closed-full", |_| wait_set_closed_full()),
+    ("wait-set-alerts", |_| wait_set_alerts()),
+    ("receive-or-add", |_| receive_or_add()),
     ("lengths", |_| lengths()),
     ("child-claims", |_| children()),
 ];
@@ -196,6 +198,55 @@ fn wait_set_closed_full() -> i32 {
     let (carrier, _) = channel("Errand");
     set_words(&[importer]);
     send(carrier, crate::messages::PASS, (0, 0, 1), &[importer]).expect("its peer can move");
+    0
+}
+
+/// Alerts are one until they are told, and cost nothing however many there are.
+fn wait_set_alerts() -> i32 {
+    let set = must("wait_set_create", &[]);
+    let (importer, exporter) = channel("Errand");
+    must("wait_set_add", &[set, exporter, 4]);
+    for _ in 0..1000 {
+        must("wait_set_alert", &[set]);
+    }
+    send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
+    for key in [u64::MAX, 4] {
+        assert_eq!(abi("wait_set_wait", &[set, u64::MAX]), Ok(key));
+    }
+    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    must("wait_set_alert", &[set]);
+    set_words(&[set]);
+    assert_eq!(abi("wait_any", &[1, 0]), Ok(0), "an alert is something to wait for");
+    must("wait_set_close", &[set]);
+    for wrong in [set, exporter, must("event_create_auto", &[]), 0, u64::MAX] {
+        refused("wait_set_alert", &[wrong], &[Status::BadHandle]);
+    }
+    0
+}
+
+/// An endpoint is received from or added, never both and never neither.
+fn receive_or_add() -> i32 {
+    let set = must("wait_set_create", &[]);
+    let (importer, exporter) = channel("Errand");
+    for wrong in [exporter, must("event_create_auto", &[]), 0, u64::MAX] {
+        refused("channel_receive_or_add", &[exporter, wrong, 1], &[Status::BadHandle]);
+    }
+    send(importer, CALL, (1, 0, 0), &[9]).expect("a question is allowed");
+    assert_eq!(abi("channel_receive_or_add", &[exporter, set, 1]).map(|message| message as u16), Ok(CALL));
+    assert_eq!(word(0), 9);
+    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    let (importer, exporter) = channel("Errand");
+    refused("channel_receive_or_add", &[exporter, set, 2], &[Status::WouldBlock]);
+    refused("channel_receive_or_add", &[exporter, set, 3], &[Status::Busy]);
+    send(importer, CALL, (1, 0, 0), &[5]).expect("a question is allowed");
+    assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(2), "the second time it was not added");
+    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    assert_eq!(receive(exporter), Ok(CALL));
+    // The end of a channel is something to receive.
+    let (importer, exporter) = channel("Errand");
+    must("channel_close", &[importer]);
+    refused("channel_receive_or_add", &[exporter, set, 6], &[Status::Closed]);
+    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
     0
 }
 

@@ -145,6 +145,8 @@ const ENDINGS: &[Ending] = &[
     attacker("mutex: of a thread that ended", "mutex-of-dead-thread"),
     attacker("wait set: endpoints that are not in it", "wait-set-strangers"),
     attacker("wait set: closed with endpoints in it", "wait-set-closed-full"),
+    attacker("wait set: alerts", "wait-set-alerts"),
+    attacker("wait set: receive or be added", "receive-or-add"),
     attacker("text: lengths out of range", "lengths"),
     attacker("endpoint: moves in a message", "pass-well"),
     attacker("child: claims about children", "child-claims"),
