@@ -140,7 +140,12 @@ impl Executor {
                 waker.wake();
             }
         }
-        if first_timer.is_some() {
+        // What comes in a stream is not kept up by a look at the clock for each message.
+        let is_turn_of_others = announced.is_err() || self.turns.is_turn_of_others();
+        if announced.is_ok() && is_turn_of_others {
+            self.look_at_devices();
+        }
+        if first_timer.is_some() && is_turn_of_others {
             self.wake_timers();
         }
     }
@@ -157,9 +162,6 @@ impl Executor {
                 self.turns.wake_device(index as usize - 1);
             }
             announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
-        }
-        if announced.is_ok() && self.turns.is_turn_of_devices() {
-            self.look_at_devices();
         }
         announced
     }

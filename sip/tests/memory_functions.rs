@@ -10,7 +10,7 @@ unsafe extern "C" {
 
 const SIZES: &[usize] = &[
     0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 200, 511, 512, 513, 1023,
-    1024, 1025, 1031, 1500, 5000, 5003,
+    1024, 1025, 1031, 1500, 5000, 5003, 16_383, 16_384, 16_391,
 ];
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -20,10 +20,18 @@ fn pattern(length: usize) -> Vec<u8> {
 #[test]
 fn memmove_moves_whatever_the_overlap() {
     for &size in SIZES {
-        for (from, to) in
-            [(0, 6000), (6000, 0), (100, 100), (100, 101), (101, 100), (100, 116), (116, 100), (100, 133), (133, 100)]
-        {
-            let mut bytes = pattern(12_000);
+        for (from, to) in [
+            (0, 18_000),
+            (18_000, 0),
+            (100, 100),
+            (100, 101),
+            (101, 100),
+            (100, 116),
+            (116, 100),
+            (100, 133),
+            (133, 100),
+        ] {
+            let mut bytes = pattern(36_000);
             let mut expected = bytes.clone();
             let moved: Vec<u8> = (0..size).map(|index| bytes[from + index]).collect();
             for (index, byte) in moved.into_iter().enumerate() {
@@ -41,10 +49,10 @@ fn memmove_moves_whatever_the_overlap() {
 #[test]
 fn memset_sets_exactly_its_bytes() {
     for &size in SIZES {
-        let mut bytes = pattern(6000);
+        let mut bytes = pattern(18_000);
         // SAFETY: the range lies in the vector.
         unsafe { memset(bytes.as_mut_ptr().add(3), 0x1a5, size) };
-        let before = pattern(6000);
+        let before = pattern(18_000);
         for (index, &byte) in bytes.iter().enumerate() {
             let expected = if (3..3 + size).contains(&index) { 0xa5 } else { before[index] };
             assert_eq!(byte, expected, "byte {index} of a memset of {size}");

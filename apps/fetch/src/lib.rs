@@ -16,8 +16,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use contracts::access::AccessError;
 use contracts::dns::AddressFamily;
-use contracts::file_io::{OpenFile, read_all};
+use contracts::file_io::{OpenFile, new_block};
 use contracts::namespace::Namespace;
 use contracts::net::{self, NetError};
 use contracts::net_address::Target;
@@ -198,17 +199,21 @@ impl Plan {
     ) -> Result<(), Failure> {
         let mut progress = Progress::new(self.person(namespace));
         let mut sent = 0u64;
-        let outcome = read_all(file, |block, count| {
-            let left = usize::try_from(size - sent).unwrap_or(usize::MAX);
-            if left == 0 {
-                return Ok(block);
+        let mut send = || -> Result<(), Failure> {
+            let mut block = new_block().map_err(AccessError::from)?;
+            while sent < size {
+                let (filled, count) = file.read_at(block, sent)?;
+                let count = count.min(usize::try_from(size - sent).unwrap_or(usize::MAX));
+                if count == 0 {
+                    break;
+                }
+                block = conversation.send(filled, count)?;
+                sent += count as u64;
+                progress.note(sent, Some(size));
             }
-            let count = count.min(left);
-            let block = conversation.send(block, count)?;
-            sent += count as u64;
-            progress.note(sent, Some(size));
-            Ok(block)
-        });
+            Ok(())
+        };
+        let outcome = send();
         progress.clear();
         outcome.map_err(|failure| match failure {
             // The file system's errors do not know the path.

@@ -8,7 +8,7 @@ use contracts::access::AccessError;
 use contracts::console::{self, LineKind};
 use contracts::directory::NameError;
 use contracts::file::FileError;
-use contracts::file_io;
+use contracts::file_io::BLOCK_BYTES;
 use contracts::namespace::Namespace;
 use people_list::{LeftOut, People, Person};
 use sip::exheap::ExVec;
@@ -220,13 +220,13 @@ impl Door {
     fn read_file(&mut self, path: &str) -> Result<String, AccessError> {
         let mut file = self.namespace.open_file(path)?;
         let mut bytes = Vec::new();
-        file_io::read_all(&mut file, |block, count| -> Result<ExVec<u8>, AccessError> {
-            if bytes.len() + count > LIST_BYTES {
+        let mut pieces = file.pieces(BLOCK_BYTES);
+        while let Some(piece) = pieces.next()? {
+            if bytes.len() + piece.len() > LIST_BYTES {
                 return Err(NameError::NotSupported.into());
             }
-            bytes.extend_from_slice(&block[..count]);
-            Ok(block)
-        })?;
+            bytes.extend_from_slice(piece);
+        }
         // A line that is none for it is left out as other wrong lines are.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }

@@ -3,38 +3,25 @@
 use alloc::vec::Vec;
 
 use contracts::console::{self, LineKind};
-use contracts::file_io::{self, OpenFile};
-use contracts::pipe_io::{Output, PipeBroken};
+use contracts::file_io::{BLOCK_BYTES, OpenFile};
+use contracts::pipe_io::Output;
 use sip::exheap::ExVec;
 
 use crate::terminal::Endpoint;
 
 const READ_BYTES: usize = 16 * 1024;
 
-enum Stop {
-    File,
-    Pipe,
-}
-
-impl From<contracts::access::AccessError> for Stop {
-    fn from(_: contracts::access::AccessError) -> Stop {
-        Stop::File
-    }
-}
-
-impl From<PipeBroken> for Stop {
-    fn from(_: PipeBroken) -> Stop {
-        Stop::Pipe
-    }
-}
-
 /// Writes a file to a pipe. A file that cannot be read to its end cuts the pipe off, which its reader hears.
 pub fn from_file(mut file: OpenFile, mut output: Output) {
-    let copied = file_io::read_all(&mut file, |block, count| -> Result<ExVec<u8>, Stop> {
-        output.write(&block[..count])?;
-        Ok(block)
-    });
-    if copied.is_ok() {
+    let mut pieces = file.pieces(BLOCK_BYTES);
+    let copied = loop {
+        match pieces.next() {
+            Ok(Some(piece)) if output.write(piece).is_ok() => {}
+            Ok(None) => break true,
+            _ => break false,
+        }
+    };
+    if copied {
         // A reader that has ended needs no more.
         let _ = output.finish();
     }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use contracts::access::AccessError;
 use contracts::directory::NameError;
-use contracts::file_io;
+use contracts::file_io::BLOCK_BYTES;
 use contracts::namespace::Namespace;
 use principal::{Acl, Right};
 
@@ -22,11 +22,10 @@ pub fn read_script(namespace: &mut Namespace, full: &str) -> Result<String, Stri
         return Err(format!("it has {} bytes; a script has at most {SCRIPT_BYTES}", attributes.size_bytes));
     }
     let mut bytes = Vec::new();
-    file_io::read_all(&mut file, |block, count| -> Result<_, AccessError> {
-        bytes.extend_from_slice(&block[..count]);
-        Ok(block)
-    })
-    .map_err(|error| error.to_string())?;
+    let mut pieces = file.pieces(BLOCK_BYTES);
+    while let Some(piece) = pieces.next().map_err(|error| error.to_string())? {
+        bytes.extend_from_slice(piece);
+    }
     let text = String::from_utf8(bytes)
         .map_err(|error| format!("it is no text: the byte at {} is not UTF-8", error.utf8_error().valid_up_to()))?;
     if text.contains('\0') {

@@ -35,11 +35,18 @@ pub fn run(arguments: &[OsString]) -> i32 {
     }
 }
 
-/// Puts a file on the disk and has Linux give up what it holds of it in memory; gives the exit status.
+/// Memory that either system's caches take for the largest file, with what moves it.
+const MEMORY_BYTES: usize = 1 << 30;
+
+/// Puts a file on the disk and has Linux give up what it holds of it in memory, with as much memory at hand as its next
+/// reader needs; gives the exit status.
 pub fn forget(path: &std::ffi::OsStr) -> i32 {
     let synced = OpenOptions::new().read(true).write(true).open(path).and_then(|file| file.sync_all().map(|()| file));
     match synced {
-        Ok(file) if crate::linux::forget(&file) => 0,
+        Ok(file) if crate::linux::forget(&file) => {
+            crate::linux::have_memory_at_hand(MEMORY_BYTES);
+            0
+        }
         _ => 1,
     }
 }

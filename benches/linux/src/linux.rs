@@ -34,6 +34,28 @@ pub fn forget(file: &std::fs::File) -> bool {
     unsafe { libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED) == 0 }
 }
 
+/// Has Linux find so many bytes of memory and gives them back, so that the next who asks for memory finds some at hand.
+/// A virtual machine whose Linux tells its host what it does not use gets such memory slowly, a page fault of the host's
+/// for each piece.
+pub fn have_memory_at_hand(bytes: usize) {
+    const PAGE_BYTES: usize = 4096;
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new anonymous mapping at an address of Linux's choice touches nothing that exists; it is written inside
+    // its bounds alone, and unmapped whole, after which nobody has its address.
+    unsafe {
+        let start = libc::mmap(null_mut(), bytes, protection, flags, -1, 0);
+        if start == libc::MAP_FAILED {
+            return;
+        }
+        // In large pages, as the system has it; where there are none, in small ones.
+        libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+        for offset in (0..bytes).step_by(PAGE_BYTES) {
+            start.cast::<u8>().add(offset).write_volatile(1);
+        }
+        libc::munmap(start, bytes);
+    }
+}
+
 /// Keeps this thread, and those it creates, on the first processor it may use.
 pub fn pin_to_one_processor() -> Option<()> {
     let bytes = size_of::<libc::cpu_set_t>();

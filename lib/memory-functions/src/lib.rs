@@ -71,12 +71,17 @@ macro_rules! memory_functions {
             "    jb 41b",
             "    movups xmmword ptr [r8], xmm2",
             "    ret",
-            // In words: as fast as in bytes where strings are moved fast, and eight times as fast elsewhere.
-            "50: lea r8, [rdi + rdx - 16]",
-            "    mov rcx, rdx",
+            // In words: as fast as in bytes where strings are moved fast, and eight times as fast elsewhere. What is
+            // longer than a few pages comes from memory rather than from a cache, where bytes are a fifth faster.
+            "50: mov rcx, rdx",
+            "    cmp rdx, 16384",
+            "    jae 55f",
+            "    lea r8, [rdi + rdx - 16]",
             "    shr rcx, 3",
             "    rep movsq",
             "    movups xmmword ptr [r8], xmm2",
+            "    ret",
+            "55: rep movsb",
             "    ret",
             // Backward, for a destination inside the source; the first 16 were read before.
             "60: movups xmm2, xmmword ptr [rsi]",

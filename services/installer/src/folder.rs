@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use contracts::access::AccessError;
 use contracts::directory::{NameError, NodeKind};
 use contracts::file::FileError;
-use contracts::file_io;
+use contracts::file_io::BLOCK_BYTES;
 use contracts::file_writer::{Existing, FileWriter};
 use contracts::installer_client::PACKAGE_BYTES_MAX;
 use contracts::namespace::Namespace;
@@ -141,12 +141,12 @@ impl Shelf for Folder {
             other => other?,
         };
         let mut bytes = Vec::new();
-        file_io::read_all(&mut file, |block, count| {
+        let mut pieces = file.pieces(BLOCK_BYTES);
+        while let Some(piece) = pieces.next()? {
             // What is longer is no file of this store, and its digest tells so.
             let room = PACKAGE_BYTES_MAX.saturating_sub(bytes.len());
-            bytes.extend_from_slice(&block[..count.min(room)]);
-            Ok::<_, AccessError>(block)
-        })?;
+            bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+        }
         Ok(Some(bytes))
     }
 

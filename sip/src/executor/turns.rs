@@ -10,7 +10,7 @@ use super::current;
 use crate::device::Device;
 use crate::thread_block;
 
-/// After this many messages devices are looked at although there are more messages.
+/// After this many messages devices and timers are looked at although there are more messages.
 const MESSAGES_BEFORE_TURN: u32 = 32;
 
 #[derive(Default)]
@@ -54,8 +54,8 @@ impl Turns {
         any
     }
 
-    /// Counts messages; whether it is the devices' turn.
-    pub(super) fn is_turn_of_devices(&self) -> bool {
+    /// Counts messages; whether it is the turn of devices and timers.
+    pub(super) fn is_turn_of_others(&self) -> bool {
         let messages = self.messages.get() + 1;
         let is_turn = messages >= MESSAGES_BEFORE_TURN;
         self.messages.set(if is_turn { 0 } else { messages });

@@ -67,7 +67,7 @@ impl Drop for Mounted<'_> {
 }
 
 /// Has the host put the image on its disk and give up what it holds of it in memory, so that who reads it next
-/// finds it cold. Other files stay.
+/// finds it cold, and memory for it at hand. Other files stay.
 pub fn forget(program: &Path, image: &Path) -> Outcome<()> {
     let status = Command::new(program).arg("forget").arg(image).stdin(Stdio::null()).status();
     match status {

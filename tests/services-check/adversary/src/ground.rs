@@ -7,7 +7,7 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use contracts::access::AccessError;
 use contracts::directory::{CreateMode, NameError};
-use contracts::file_io::read_all;
+use contracts::file_io::BLOCK_BYTES;
 use contracts::namespace::Namespace;
 use contracts::tcp::{self, ImpReadyAfterListen, TcpError};
 use contracts::volume_manager::{FormatOptions, MountAccess};
@@ -68,12 +68,13 @@ pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
 pub(crate) fn read(namespace: &mut Namespace, path: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = namespace.open_file(path).and_then(|mut file| {
-        read_all(&mut file, |block, count| {
-            bytes.extend_from_slice(block.get(..count).unwrap_or_default());
-            Ok(block)
-        })
+        let mut pieces = file.pieces(BLOCK_BYTES);
+        while let Some(piece) = pieces.next()? {
+            bytes.extend_from_slice(piece);
+        }
+        Ok(bytes)
     });
-    read.map(|()| bytes).map_err(said(path))
+    read.map_err(said(path))
 }
 
 /// The network stack for this program.
