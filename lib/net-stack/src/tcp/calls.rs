@@ -2,7 +2,7 @@
 
 use core::task::{Poll, Waker};
 
-use smoltcp::socket::tcp::{RecvError, State};
+use smoltcp::socket::tcp::{RecvError, SendError, Socket, State};
 use smoltcp::time::Duration;
 
 use crate::addresses;
@@ -17,11 +17,27 @@ use super::{Connection, ConnectionId, Holder, Tcp};
 const FREE_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// Ports that are tried.
 const MOST_TRIES: usize = 64;
+/// Bytes that are copied at once: what moves of memory of some pages are fast at on every machine.
+const COPIED_BYTES: usize = 8 << 10;
 
 impl Connection {
     /// Why nothing can be read or written, once it ended.
     fn failure_or(&self, otherwise: Failure) -> Failure {
         self.failure.unwrap_or(otherwise)
+    }
+}
+
+/// Puts as much into the connection's buffer as there is room for.
+fn send(tcp: &mut Socket<'_>, data: &[u8]) -> Result<usize, SendError> {
+    let mut sent = 0;
+    // Also of nothing it is said whether it can be sent.
+    loop {
+        let part = &data[sent..data.len().min(sent + COPIED_BYTES)];
+        let taken = tcp.send_slice(part)?;
+        sent += taken;
+        if taken < COPIED_BYTES {
+            return Ok(sent);
+        }
     }
 }
 
@@ -131,7 +147,7 @@ impl Tcp {
             return Poll::Ready(Err(Failure::Closed));
         }
         let tcp = connection.socket.tcp();
-        match tcp.send_slice(data) {
+        match send(tcp, data) {
             Ok(0) if !data.is_empty() => {
                 tcp.register_send_waker(waker);
                 Poll::Pending
