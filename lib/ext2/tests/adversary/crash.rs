@@ -26,9 +26,8 @@ struct Effort {
 }
 
 const SHORT: Effort = Effort { subsets: 1, e2fsck_once_in: 60, again_once_in: 40 };
-const LONG: Effort = Effort { subsets: 4, e2fsck_once_in: 5, again_once_in: 20 };
-/// Tasks have thousands of moments each, on five formats.
-const LONG_TASKS: Effort = Effort { subsets: 2, e2fsck_once_in: 20, again_once_in: 100 };
+/// Stories have thousands of moments each, on five formats.
+const LONG: Effort = Effort { subsets: 2, e2fsck_once_in: 20, again_once_in: 100 };
 
 /// A disk's story, and what there should have been at each moment of it.
 pub struct Story {
@@ -386,5 +385,5 @@ fn crashes_of_common_tasks_lose_nothing() {
 #[test]
 #[ignore = "takes minutes"]
 fn crashes_of_common_tasks_lose_nothing_for_long() {
-    crash_scripts(&SMALL, LONG_TASKS);
+    crash_scripts(&SMALL, LONG);
 }

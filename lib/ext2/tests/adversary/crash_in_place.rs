@@ -57,8 +57,12 @@ fn after(story: &Story, moment: usize, image: &Image, with_e2fsck: bool) -> Resu
     mended(story, moment, &mended_here).map_err(|error| format!("after our check: {error}"))?;
     if with_e2fsck {
         tools::check_clean(&mended_here).map_err(|error| format!("after our check: {error}"))?;
-        let by_linux = if story.history.is_quiet(moment) { tools::preen(image) } else { tools::mend_all(image) };
-        mended(story, moment, &by_linux?).map_err(|error| format!("after e2fsck: {error}"))?;
+        let by_linux = match story.history.is_quiet(moment) {
+            true => tools::preen(image)?,
+            // A name that a split left in two blocks of a folder is nothing that e2fsck looks for.
+            false => check_here(false, &tools::mend_all(image)?).map_err(|error| format!("after e2fsck: {error}"))?,
+        };
+        mended(story, moment, &by_linux).map_err(|error| format!("after e2fsck: {error}"))?;
     }
     Ok(())
 }
@@ -126,5 +130,5 @@ fn crashes_without_a_journal_are_mended_and_lose_no_content() {
 #[test]
 #[ignore = "takes minutes"]
 fn crashes_without_a_journal_are_mended_and_lose_no_content_for_long() {
-    crash_at_random(&TINY, 100..104, 250, Effort { subsets: 4, e2fsck_once_in: 5 });
+    crash_at_random(&TINY, 100..102, 250, Effort { subsets: 2, e2fsck_once_in: 20 });
 }
