@@ -30,7 +30,7 @@ pub use live::{Live, Process, free_port};
 pub use load::{Answer, Load, Question, Server, ask_on, connect};
 pub use machine::Machine;
 pub use run::{LIMIT, Run, finish};
-pub use site::{Site, client};
+pub use site::{Site, client, slack};
 pub use terminal::Terminal;
 pub use tool::{built_system, machine_program, repository, sing, system_image, target};
 pub use web::{WebAnswer, WebClient, WebTrial, gunzip};

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use end_to_end::{Format, Image, Live, Machine, ask_on, built_system, connect, free_port};
+use end_to_end::{Format, Image, Live, Machine, ask_on, built_system, connect, free_port, slack};
 use rustix::net::sockopt::set_socket_linger;
 
 /// Requests of which each leaves server and application in another state until somebody ends.
@@ -37,7 +37,7 @@ const INTO: [Duration; 3] = [Duration::ZERO, Duration::from_millis(2), Duration:
 /// How long anything may take until it is noticed.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Of what there must not be more than there was.
-const STEADY: [&str; 5] = ["processes", "threads", "channels", "synchronization objects", "stacks"];
+const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
 /// Blocks that are kept for use again, more than before: as many as were needed at once.
 const MOST_KEPT_BLOCKS: u64 = 8;
 
@@ -107,16 +107,13 @@ impl Trial {
         loop {
             let now = self.live.counters();
             // A thread of the system's start may have ended since.
-            let differs = |name: &&str| now.get(*name) > before.get(*name);
-            let mut told: Vec<String> = STEADY
+            let count = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
+            let is_more = |name: &&&str| count(&now, name) > count(before, name) + slack(name, MOST_KEPT_BLOCKS);
+            let told: Vec<String> = STEADY
                 .iter()
-                .filter(|name| differs(name))
+                .filter(is_more)
                 .map(|name| format!("{name}: {:?} -> {:?}", before.get(*name), now.get(*name)))
                 .collect();
-            let blocks = |counts: &BTreeMap<String, u64>| counts.get("blocks").copied().unwrap_or(0);
-            if blocks(&now) > blocks(before) + MOST_KEPT_BLOCKS {
-                told.push(format!("blocks: {} -> {}", blocks(before), blocks(&now)));
-            }
             if told.is_empty() {
                 return;
             }
