@@ -288,12 +288,16 @@ const ALERT: u64 = u64::MAX;
 /// Waits for an endpoint of the set; its key. [`ALERT`] where something else happened.
 pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
     wait_until(sync, thread, deadline, |state| match state {
-        State::WaitSet { ready, members, alerted } => Ok(match core::mem::take(alerted) {
-            true => Some(ALERT),
-            false => ready.pop_front().map(|(key, _)| {
+        State::WaitSet { ready, members, alerted } => Ok(match ready.pop_front() {
+            Some((key, _)) => {
                 *members = members.saturating_sub(1);
-                key
-            }),
+                Some(key)
+            }
+            None if *alerted => {
+                *alerted = false;
+                Some(ALERT)
+            }
+            None => None,
         }),
         _ => Err(Status::BadHandle),
     })

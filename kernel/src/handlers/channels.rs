@@ -56,7 +56,6 @@ pub fn channel_try_receive(endpoint: u64) -> Result<u64, Status> {
     answer(caller, endpoint, received)
 }
 
-#[inline(always)]
 pub fn channel_receive_or_add(endpoint: u64, set: u64, key: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let source = claims::endpoint(endpoint)?;

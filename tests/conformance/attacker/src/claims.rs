@@ -210,7 +210,7 @@ fn wait_set_alerts() -> i32 {
         must("wait_set_alert", &[set]);
     }
     send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
-    for key in [u64::MAX, 4] {
+    for key in [4, u64::MAX] {
         assert_eq!(abi("wait_set_wait", &[set, u64::MAX]), Ok(key));
     }
     refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
