@@ -2,9 +2,7 @@
 //!
 //! Key types: [`OpenFile`], [`Pieces`] for a program that wants every byte in order. The caller's block is lent to the
 //! file system and comes back with each answer, also when the file system dies in the middle. Deliberately not here:
-//! buffering of writes, which is [`file_writer`](crate::file_writer)'s.
-
-use core::ops::Range;
+//! buffering; callers of [`OpenFile::read_at`] pick the size of their block.
 
 use sip::Status;
 use sip::exheap::ExVec;
@@ -57,9 +55,9 @@ impl OpenFile {
         }
     }
 
-    /// The file from its start to its end, in pieces of at most so many bytes, and at least one.
-    pub fn pieces(&mut self, most_bytes: usize) -> Pieces<'_> {
-        Pieces { file: self, most_bytes: most_bytes.max(1), block: None, left: 0..0, offset: 0 }
+    /// The file from its start to its end, in pieces of at most [`BLOCK_BYTES`].
+    pub fn pieces(&mut self) -> Pieces<'_> {
+        Pieces { file: self, block: None, offset: 0 }
     }
 
     /// Writes the first `bytes` bytes of `block` at the byte `offset`. Gives the block back with how many of
@@ -157,15 +155,9 @@ fn count_of(block: &ExVec<u8>, bytes: usize) -> u32 {
 }
 
 /// A file's bytes from its start to its end, piece by piece. Made by [`OpenFile::pieces`].
-///
-/// Small pieces are parts of one block, for which the file system is asked at once: a message costs as much as the copy
-/// of several kilobytes.
 pub struct Pieces<'f> {
     file: &'f mut OpenFile,
-    most_bytes: usize,
     block: Option<ExVec<u8>>,
-    /// The part of the block that was read and not given out.
-    left: Range<usize>,
     offset: u64,
 }
 
@@ -176,19 +168,13 @@ impl Pieces<'_> {
     /// What [`OpenFile::read_at`] fails with, or that there is no memory for a block.
     #[expect(clippy::should_implement_trait, reason = "the piece is borrowed from this")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, AccessError> {
-        if self.left.is_empty() {
-            let block = match self.block.take() {
-                Some(block) => block,
-                None => ExVec::new((BLOCK_BYTES / self.most_bytes).max(1) * self.most_bytes)?,
-            };
-            let (block, bytes) = self.file.read_at(block, self.offset)?;
-            self.block = Some(block);
-            self.left = 0..bytes;
-            self.offset += bytes as u64;
-        }
-        let piece = self.left.start..self.left.end.min(self.left.start + self.most_bytes);
-        self.left.start = piece.end;
-        Ok(self.block.as_deref().and_then(|block| block.get(piece)).filter(|piece| !piece.is_empty()))
+        let block = match self.block.take() {
+            Some(block) => block,
+            None => new_block()?,
+        };
+        let (block, bytes) = self.file.read_at(block, self.offset)?;
+        self.offset += bytes as u64;
+        Ok(self.block.insert(block).get(..bytes).filter(|piece| !piece.is_empty()))
     }
 }
 

@@ -9,7 +9,6 @@ use sip::exheap::ExVec;
 
 use crate::access::AccessError;
 use crate::directory::NameError;
-use crate::file_io::BLOCK_BYTES;
 use crate::installer::{self, InstallOutcome, InstallerError, states};
 use crate::namespace::{Namespace, block};
 use crate::pipe_io::Output;
@@ -161,7 +160,7 @@ fn package_file(namespace: &mut Namespace, path: &str) -> Result<ExVec<u8>, Acce
     // What is longer is no package, which the installer says of its beginning.
     let mut package = ExVec::new(size.min(PACKAGE_BYTES_MAX))?;
     let mut filled = 0;
-    let mut pieces = file.pieces(BLOCK_BYTES);
+    let mut pieces = file.pieces();
     while let Some(piece) = pieces.next()? {
         let count = piece.len().min(package.len() - filled);
         package[filled..filled + count].copy_from_slice(&piece[..count]);

@@ -8,7 +8,6 @@ use contracts::access::AccessError;
 use contracts::console::{self, LineKind};
 use contracts::directory::NameError;
 use contracts::file::FileError;
-use contracts::file_io::BLOCK_BYTES;
 use contracts::namespace::Namespace;
 use people_list::{LeftOut, People, Person};
 use sip::exheap::ExVec;
@@ -220,7 +219,7 @@ impl Door {
     fn read_file(&mut self, path: &str) -> Result<String, AccessError> {
         let mut file = self.namespace.open_file(path)?;
         let mut bytes = Vec::new();
-        let mut pieces = file.pieces(BLOCK_BYTES);
+        let mut pieces = file.pieces();
         while let Some(piece) = pieces.next()? {
             if bytes.len() + piece.len() > LIST_BYTES {
                 return Err(NameError::NotSupported.into());

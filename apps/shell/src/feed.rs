@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use contracts::console::{self, LineKind};
-use contracts::file_io::{BLOCK_BYTES, OpenFile};
+use contracts::file_io::OpenFile;
 use contracts::pipe_io::Output;
 use sip::exheap::ExVec;
 
@@ -13,7 +13,7 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// Writes a file to a pipe. A file that cannot be read to its end cuts the pipe off, which its reader hears.
 pub fn from_file(mut file: OpenFile, mut output: Output) {
-    let mut pieces = file.pieces(BLOCK_BYTES);
+    let mut pieces = file.pieces();
     let copied = loop {
         match pieces.next() {
             Ok(Some(piece)) if output.write(piece).is_ok() => {}

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 
 use contracts::access::AccessError;
 use contracts::directory::NameError;
-use contracts::file_io::BLOCK_BYTES;
 use contracts::namespace::Namespace;
 use principal::{Acl, Right};
 
@@ -22,7 +21,7 @@ pub fn read_script(namespace: &mut Namespace, full: &str) -> Result<String, Stri
         return Err(format!("it has {} bytes; a script has at most {SCRIPT_BYTES}", attributes.size_bytes));
     }
     let mut bytes = Vec::new();
-    let mut pieces = file.pieces(BLOCK_BYTES);
+    let mut pieces = file.pieces();
     while let Some(piece) = pieces.next().map_err(|error| error.to_string())? {
         bytes.extend_from_slice(piece);
     }

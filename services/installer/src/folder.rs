@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 use contracts::access::AccessError;
 use contracts::directory::{NameError, NodeKind};
 use contracts::file::FileError;
-use contracts::file_io::BLOCK_BYTES;
 use contracts::file_writer::{Existing, FileWriter};
 use contracts::installer_client::PACKAGE_BYTES_MAX;
 use contracts::namespace::Namespace;
@@ -141,7 +140,7 @@ impl Shelf for Folder {
             other => other?,
         };
         let mut bytes = Vec::new();
-        let mut pieces = file.pieces(BLOCK_BYTES);
+        let mut pieces = file.pieces();
         while let Some(piece) = pieces.next()? {
             // What is longer is no file of this store, and its digest tells so.
             let room = PACKAGE_BYTES_MAX.saturating_sub(bytes.len());

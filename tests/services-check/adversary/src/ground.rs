@@ -7,7 +7,6 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use contracts::access::AccessError;
 use contracts::directory::{CreateMode, NameError};
-use contracts::file_io::BLOCK_BYTES;
 use contracts::namespace::Namespace;
 use contracts::tcp::{self, ImpReadyAfterListen, TcpError};
 use contracts::volume_manager::{FormatOptions, MountAccess};
@@ -68,7 +67,7 @@ pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
 pub(crate) fn read(namespace: &mut Namespace, path: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = namespace.open_file(path).and_then(|mut file| {
-        let mut pieces = file.pieces(BLOCK_BYTES);
+        let mut pieces = file.pieces();
         while let Some(piece) = pieces.next()? {
             bytes.extend_from_slice(piece);
         }
