@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod alarm;
 mod arch;
 mod audit;
 pub mod channel;

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use abi::Status;
 use abi::limits::{MESSAGE_WORDS, STACK_SLOT_BYTES};
 
+use crate::alarm::Alarm;
 use crate::claims::{self, Kind};
 use crate::lock::{AtomicRef, SpinLock};
 use crate::process::{self, Process};
@@ -37,6 +38,8 @@ pub struct Thread {
     pub state: AtomicU32,
     /// Why its last wait ended: a [`crate::wait::Woken`].
     pub woken: AtomicU32,
+    /// When it is to be woken.
+    pub alarm: Alarm,
     /// Its SIP.
     pub process: AtomicRef<Slot<Process>>,
     /// Low end of its stack slot.

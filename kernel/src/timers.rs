@@ -1,45 +1,60 @@
-//! Deadlines.
+//! Deadlines: a queue in which each thread has one place at most (see [`alarm`](crate::alarm)).
 
-use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::limits::NEVER;
 
+use crate::alarm::{self, Words as _};
 use crate::lock::SpinLock;
 use crate::machine::machine;
 use crate::sched;
 use crate::thread::THREADS;
 use crate::wait::{Ticket, Woken};
 
-/// Keyed by deadline, then thread; the value is the state word of the wait.
-static TIMERS: SpinLock<BTreeMap<(u64, u32), u32>> = SpinLock::new(BTreeMap::new());
+/// Places: their times, and the threads'.
+static PLACES: SpinLock<BTreeSet<(u64, u32)>> = SpinLock::new(BTreeSet::new());
 static NEXT: AtomicU64 = AtomicU64::new(NEVER);
 
-/// The earliest deadline, or NEVER.
+/// When the queue is to be looked at next, or NEVER.
 pub fn next() -> u64 {
     NEXT.load(Ordering::Acquire)
 }
 
-/// Adds the deadline of a wait.
-pub fn insert(deadline: u64, ticket: Ticket) {
-    let mut timers = TIMERS.lock();
-    timers.insert((deadline, ticket.thread.index()), ticket.state);
+/// Has the wait end at the deadline. Its thread calls this, and [`disarm`] when it goes on.
+#[inline(always)]
+pub fn arm(deadline: u64, ticket: Ticket) {
+    if alarm::set(&ticket.thread.alarm, deadline, ticket.state) {
+        insert(deadline, ticket);
+    }
+}
+
+/// The wait has ended.
+#[inline(always)]
+pub fn disarm(ticket: Ticket) {
+    alarm::clear(&ticket.thread.alarm);
+}
+
+/// Gives a thread an earlier place.
+fn insert(deadline: u64, ticket: Ticket) {
+    let (alarm, index) = (&ticket.thread.alarm, ticket.thread.index());
+    let mut places = PLACES.lock();
+    let before = alarm.place();
+    // It may have been given one meanwhile.
+    if before <= deadline {
+        return;
+    }
+    places.remove(&(before, index));
+    places.insert((deadline, index));
+    alarm.swap_place(deadline);
     let earlier = deadline < NEXT.load(Ordering::Relaxed);
     if earlier {
         NEXT.store(deadline, Ordering::Release);
     }
-    drop(timers);
+    drop(places);
     if earlier {
-        // An idle processor sleeps until the deadline that was the earliest when it went idle.
+        // An idle processor sleeps until what was to be looked at first when it went idle.
         sched::wake_idle_processor();
-    }
-}
-
-/// Removes what [`insert`] added, if it is there.
-pub fn remove(deadline: u64, ticket: Ticket) {
-    let mut timers = TIMERS.lock();
-    if timers.remove(&(deadline, ticket.thread.index())).is_some() && deadline == NEXT.load(Ordering::Relaxed) {
-        update_next(&timers);
     }
 }
 
@@ -50,20 +65,28 @@ pub fn expire() {
     }
     let now = machine().monotonic_ns();
     while NEXT.load(Ordering::Acquire) <= now {
-        let mut timers = TIMERS.lock();
-        let Some((&(deadline, index), &state)) = timers.first_key_value() else { return };
-        if deadline > now {
+        let mut places = PLACES.lock();
+        let Some(&(time, index)) = places.first() else { return };
+        if time > now {
             return;
         }
-        timers.remove(&(deadline, index));
-        update_next(&timers);
-        drop(timers);
-        if let Some(thread) = THREADS.slot(index) {
+        places.pop_first();
+        let thread = THREADS.slot(index);
+        let (deadline, state) = thread.map_or((NEVER, 0), |thread| alarm::wanted(&thread.alarm));
+        if let Some(thread) = thread
+            && deadline > now
+            && deadline != NEVER
+        {
+            // It waits for something later by now.
+            places.insert((deadline, index));
+            thread.alarm.swap_place(deadline);
+        }
+        NEXT.store(places.first().map_or(NEVER, |&(time, _)| time), Ordering::Release);
+        drop(places);
+        if let Some(thread) = thread
+            && deadline <= now
+        {
             Ticket { thread, state }.wake(Woken::TimedOut);
         }
     }
-}
-
-fn update_next(timers: &BTreeMap<(u64, u32), u32>) {
-    NEXT.store(timers.first_key_value().map_or(NEVER, |(&(deadline, _), _)| deadline), Ordering::Release);
 }

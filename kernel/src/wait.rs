@@ -87,9 +87,9 @@ pub fn block(ticket: Ticket, deadline: u64) -> Woken {
     if deadline == NEVER {
         sched::schedule();
     } else {
-        timers::insert(deadline, ticket);
+        timers::arm(deadline, ticket);
         sched::schedule();
-        timers::remove(deadline, ticket);
+        timers::disarm(ticket);
     }
     match ticket.thread.woken.load(Ordering::Relaxed) {
         0 => Woken::Signalled,

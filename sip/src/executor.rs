@@ -14,7 +14,6 @@ mod turns;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::future::Future;
@@ -30,7 +29,7 @@ use crate::thread_block;
 use crate::time::{Deadline, monotonic};
 
 pub use gone::{Gone, gone};
-use ready::{MAIN_TASK, ReadyQueue, TaskWaker};
+use ready::{MAIN_TASK, TaskWaker, Waiter};
 pub use task::Task;
 use turns::Turns;
 pub use turns::{Idle, Ready, idle, ready};
@@ -44,12 +43,12 @@ struct LocalTask {
 /// What the tasks of one `block_on` share.
 struct Executor {
     set: u64,
-    waiting: RefCell<Slots<Waker>>,
+    waiting: RefCell<Slots<Waiter>>,
     tasks: RefCell<Slots<Option<LocalTask>>>,
     timers: RefCell<BTreeMap<(u64, u64), Waker>>,
     next_timer: Cell<u64>,
     turns: Turns,
-    ready: Arc<ReadyQueue>,
+    ready: ready::Ready,
 }
 
 /// Runs a future to its end on this thread, and the tasks it spawns as far as they get until then.
@@ -62,7 +61,7 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
         timers: RefCell::new(BTreeMap::new()),
         next_timer: Cell::new(0),
         turns: Turns::default(),
-        ready: Arc::new(ReadyQueue::new(set)),
+        ready: ready::Ready::new(set),
     });
     let _entered = current::enter(&executor);
     let output = executor.run(future);
@@ -97,7 +96,7 @@ pub fn sleep_until(deadline: Deadline) -> Sleep {
 impl Executor {
     fn run<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let waker = TaskWaker::waker(MAIN_TASK, &self.ready);
+        let waker = TaskWaker::waker(MAIN_TASK, &self.ready.mail);
         self.ready.push(MAIN_TASK);
         loop {
             while let Some(key) = self.ready.pop() {
@@ -105,7 +104,10 @@ impl Executor {
                     self.poll_task(key);
                     continue;
                 }
-                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                self.ready.runs(key, &waker);
+                let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+                self.ready.stops();
+                if let Poll::Ready(output) = polled {
                     return output;
                 }
             }
@@ -118,8 +120,11 @@ impl Executor {
         let Some(mut task) = self.tasks.borrow_mut().get_mut(key).and_then(Option::take) else {
             return;
         };
-        let waker = task.waker.get_or_insert_with(|| TaskWaker::waker(key, &self.ready));
-        if task.future.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
+        let waker = task.waker.get_or_insert_with(|| TaskWaker::waker(key, &self.ready.mail));
+        self.ready.runs(key, waker);
+        let polled = task.future.as_mut().poll(&mut Context::from_waker(waker));
+        self.ready.stops();
+        if polled.is_ready() {
             self.tasks.borrow_mut().remove(key);
         } else if let Some(slot) = self.tasks.borrow_mut().get_mut(key) {
             *slot = Some(task);
@@ -134,10 +139,10 @@ impl Executor {
             false => self.wait_with_turns(first_timer),
         };
         if let Ok(key) = announced {
-            // An alert has no waker: another thread has put a task into the queue.
-            let waker = self.waiting.borrow_mut().remove(key);
-            if let Some(waker) = waker {
-                waker.wake();
+            // An alert concerns nobody: another thread has put a task into the queue.
+            let waiter = self.waiting.borrow_mut().remove(key);
+            if let Some(waiter) = waiter {
+                self.ready.wake(waiter);
             }
         }
         // What comes in a stream is not kept up by a look at the clock for each message.
@@ -233,9 +238,9 @@ impl<R: Receiver> Future for Receive<R> {
         let executor = current::get();
         if let Some((registered, key)) = &self.registered {
             let same = Rc::ptr_eq(registered, &executor);
-            if same && let Some(waker) = registered.waiting.borrow_mut().get_mut(*key) {
+            if same && let Some(waiter) = registered.waiting.borrow_mut().get_mut(*key) {
                 // It has not been announced yet.
-                waker.clone_from(context.waker());
+                *waiter = registered.ready.waiter(context);
                 return Poll::Pending;
             }
             self.leave_set();
@@ -243,13 +248,12 @@ impl<R: Receiver> Future for Receive<R> {
         let Some(endpoint) = self.endpoint.take() else {
             panic!("a future was polled after it was done");
         };
-        let key = executor.waiting.borrow_mut().insert(context.waker().clone());
+        let key = executor.waiting.borrow().next_key();
         match receive_or_add(endpoint, executor.set, key) {
-            Ok(event) => {
-                executor.waiting.borrow_mut().remove(key);
-                Poll::Ready(event)
-            }
+            Ok(event) => Poll::Ready(event),
             Err(endpoint) => {
+                // The key it was added under, since nobody else was waited for meanwhile.
+                executor.waiting.borrow_mut().insert(executor.ready.waiter(context));
                 self.endpoint = Some(endpoint);
                 self.registered = Some((executor, key));
                 Poll::Pending

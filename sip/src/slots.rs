@@ -18,6 +18,15 @@ impl<T> Slots<T> {
         Slots { entries: Vec::new(), free: Vec::new() }
     }
 
+    /// The key that the next value gets.
+    pub(crate) fn next_key(&self) -> u64 {
+        match self.free.last().and_then(|&place| Some((place, self.entries.get(place as usize)?))) {
+            Some((place, entry)) => key(place, entry.uses),
+            None => key(self.entries.len() as u32, 0),
+        }
+    }
+
+    /// Gives the value's key.
     pub(crate) fn insert(&mut self, value: T) -> u64 {
         if let Some(place) = self.free.pop()
             && let Some(entry) = self.entries.get_mut(place as usize)

@@ -14,7 +14,7 @@ mod receive;
 mod send;
 
 pub use close::{bring_home, close, close_all};
-pub use receive::{drop_wait, join_set, leave_set, receive, stop_waiting_at, try_receive, wait_at};
+pub use receive::{drop_wait, join_set, leave_set, receive, receive_or_join, stop_waiting_at, try_receive, wait_at};
 pub use send::{send, take_givable};
 
 use alloc::string::String;

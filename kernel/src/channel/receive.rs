@@ -22,6 +22,29 @@ pub fn try_receive(caller: ProcessRef, endpoint: EndpointRef, buffer: MessageBuf
     if inner.is_ready(endpoint.side) { take(caller, endpoint, inner, buffer) } else { Ok(Received::Nothing) }
 }
 
+/// The same; where there is nothing, puts the endpoint into a wait set. What comes next is announced there.
+#[inline(always)]
+pub fn receive_or_join(
+    caller: ProcessRef,
+    endpoint: EndpointRef,
+    set: impl FnOnce() -> Result<SyncRef, Status>,
+    key: u64,
+    buffer: MessageBuffer,
+) -> Result<Received, Status> {
+    let mut inner = endpoint.lock_owned(caller)?;
+    if inner.is_ready(endpoint.side) {
+        return take(caller, endpoint, inner, buffer);
+    }
+    let side = &mut inner.sides[endpoint.side as usize];
+    if !side.waiter.is_over() {
+        return Err(Status::Busy);
+    }
+    let set = set()?;
+    crate::sync::reserve(set, caller)?;
+    side.waiter = Waiter::Set { set, key };
+    Ok(Received::Nothing)
+}
+
 /// Takes what is there: the first message, or the end of the channel.
 #[inline(always)]
 fn take(

@@ -59,11 +59,8 @@ pub fn channel_try_receive(endpoint: u64) -> Result<u64, Status> {
 pub fn channel_receive_or_add(endpoint: u64, set: u64, key: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let source = claims::endpoint(endpoint)?;
-    let received = channel::try_receive(caller.process, source, caller.buffer)?;
-    if matches!(received, Received::Nothing) {
-        // What comes in between is announced to the set.
-        channel::join_set(caller.process, source, claims::sync(set, caller.process)?, key)?;
-    }
+    let set = || claims::sync(set, caller.process);
+    let received = channel::receive_or_join(caller.process, source, set, key, caller.buffer)?;
     answer(caller, endpoint, received)
 }
 

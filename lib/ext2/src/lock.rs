@@ -27,6 +27,8 @@ pub(crate) struct Lock(Rc<RefCell<State>>);
 struct State {
     readers: usize,
     is_written: bool,
+    /// How often it was held alone.
+    turns_alone: u64,
     next_ticket: u64,
     waiting: VecDeque<Waiting>,
 }
@@ -52,6 +54,11 @@ impl Lock {
         state.take(hold);
         Some(Guard { lock: self.clone(), hold })
     }
+
+    /// How often it was held alone: what was learned while it was held holds as long as this is the same.
+    pub(crate) fn turns_alone(&self) -> u64 {
+        self.0.borrow().turns_alone
+    }
 }
 
 impl State {
@@ -65,7 +72,10 @@ impl State {
     fn take(&mut self, hold: Hold) {
         match hold {
             Hold::Shared => self.readers += 1,
-            Hold::Exclusive => self.is_written = true,
+            Hold::Exclusive => {
+                self.is_written = true;
+                self.turns_alone += 1;
+            }
         }
     }
 
@@ -173,8 +183,10 @@ mod tests {
         assert!(poll(late.as_mut()).is_none());
         let written = poll(writer.as_mut()).unwrap();
         assert!(poll(late.as_mut()).is_none());
+        assert_eq!(lock.turns_alone(), 1);
         drop(written);
         assert!(poll(late.as_mut()).is_some());
+        assert_eq!(lock.turns_alone(), 1, "readers change nothing");
     }
 
     #[test]

@@ -15,6 +15,8 @@ use crate::wire::inode::{Inode, Kind};
 
 /// Bytes that are read ahead when sequential reading is first seen.
 const FIRST_WINDOW: u64 = 64 << 10;
+/// Blocks of a run that is remembered for the requests that come next, at most.
+const MOST_REMEMBERED: u64 = 256;
 /// Runs that one window of reading ahead has at most.
 const MOST_RUNS_AHEAD: usize = 32;
 
@@ -23,6 +25,7 @@ pub struct OpenFile<S: BlockSource> {
     core: Rc<Core<S>>,
     node: Rc<Node>,
     reading: Cell<Reading>,
+    remembered: Cell<Option<Remembered>>,
     is_closed: Cell<bool>,
 }
 
@@ -37,6 +40,18 @@ struct Reading {
     window: u64,
     /// Where the request ends that is read.
     request_end: u64,
+}
+
+/// What a file was found to be while its content was held, for requests that read on: it is so as long as nobody has held
+/// the content alone.
+#[derive(Clone, Copy)]
+struct Remembered {
+    turns_alone: u64,
+    /// Bytes of the file.
+    size: u64,
+    /// Bytes of the file that are one piece of the volume, which begins with block `first`.
+    bytes: (u64, u64),
+    first: u32,
 }
 
 /// A request to read, and the part of it that is being read.
@@ -134,7 +149,7 @@ impl<S: BlockSource> Core<S> {
 impl<S: BlockSource> OpenFile<S> {
     pub(crate) fn new(core: Rc<Core<S>>, node: Rc<Node>) -> OpenFile<S> {
         node.opens.set(node.opens.get() + 1);
-        OpenFile { core, node, reading: Cell::default(), is_closed: Cell::new(false) }
+        OpenFile { core, node, reading: Cell::default(), remembered: Cell::new(None), is_closed: Cell::new(false) }
     }
 
     /// The inode's number.
@@ -153,11 +168,22 @@ impl<S: BlockSource> OpenFile<S> {
     pub async fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.core.check_alive()?;
         let _content = self.node.content.acquire(Hold::Shared).await;
+        let most_ahead = self.core.store.limits().read_ahead_bytes;
+        let is_known = self.read_remembered(offset, buffer);
+        if is_known {
+            let part = offset..offset + buffer.len() as u64;
+            let request = Request { end: part.end, part };
+            let size = self.remembered.get().map_or(0, |known| known.size);
+            if let Some(ahead) = self.note_reading(size, request, most_ahead as u64) {
+                let inode = self.core.open_inode(&self.node).await?;
+                self.core.read_ahead(&self.node, &inode, ahead);
+            }
+            return Ok(buffer.len());
+        }
         let inode = self.core.open_inode(&self.node).await?;
         if inode.kind != Kind::File {
             return Err(Error::NotAFile);
         }
-        let most_ahead = self.core.store.limits().read_ahead_bytes;
         // The disk is at work on the next part of a large request while one is copied.
         let part_bytes = if most_ahead == 0 { buffer.len() } else { most_ahead.div_ceil(2) };
         let request_end = offset.saturating_add(buffer.len() as u64);
@@ -165,7 +191,7 @@ impl<S: BlockSource> OpenFile<S> {
         for part in buffer.chunks_mut(part_bytes.max(1)) {
             let start = offset.saturating_add(done as u64);
             let request = Request { part: start..start.saturating_add(part.len() as u64), end: request_end };
-            if let Some(ahead) = self.note_reading(&inode, request, most_ahead as u64) {
+            if let Some(ahead) = self.note_reading(inode.size, request, most_ahead as u64) {
                 self.core.read_ahead(&self.node, &inode, ahead);
             }
             let wanted = part.len();
@@ -175,11 +201,45 @@ impl<S: BlockSource> OpenFile<S> {
                 break;
             }
         }
+        if self.reading.get().window > 0 {
+            self.remember(&inode, offset);
+        }
         Ok(done)
     }
 
+    /// Reads what one line of the cache has of a piece that is remembered. False where it has not, or not all; then the
+    /// buffer may hold anything. The content is held.
+    fn read_remembered(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let Some(known) = self.remembered.get() else { return false };
+        let end = offset.saturating_add(buffer.len() as u64);
+        let is_inside = known.bytes.0 <= offset && end <= known.bytes.1 && end <= known.size;
+        if !is_inside || known.turns_alone != self.node.content.turns_alone() || self.node.is_gone.get() {
+            return false;
+        }
+        let (block_bytes, distance) = (self.core.block_bytes(), offset - known.bytes.0);
+        // Both fit: the run was checked to lie in the volume, and the rest is smaller than a block.
+        let first = known.first + (distance / block_bytes) as u32;
+        self.core.store.read_cached(first, (distance % block_bytes) as usize, buffer)
+    }
+
+    /// Remembers the piece of the volume from here on for requests that come next. The content is held.
+    fn remember(&self, inode: &Inode, offset: u64) {
+        let block_bytes = self.core.block_bytes();
+        let logical = offset / block_bytes;
+        let start = logical * block_bytes;
+        self.remembered.set(match self.core.known_run(inode, logical, MOST_REMEMBERED) {
+            Some(Ok(Run::Blocks { first, blocks })) => Some(Remembered {
+                turns_alone: self.node.content.turns_alone(),
+                size: inode.size,
+                bytes: (start, start.saturating_add(blocks * block_bytes)),
+                first,
+            }),
+            _ => None,
+        });
+    }
+
     /// Notes that a part of a request is read. Gives what to read ahead, if it is time.
-    fn note_reading(&self, inode: &Inode, request: Request, most: u64) -> Option<Range<u64>> {
+    fn note_reading(&self, file_bytes: u64, request: Request, most: u64) -> Option<Range<u64>> {
         let Request { part, end: request_end } = request;
         let mut reading = self.reading.get();
         let is_next = part.start == reading.next;
@@ -199,7 +259,7 @@ impl<S: BlockSource> OpenFile<S> {
         // The rest of the request is wanted in any case.
         reading.ahead = reading.ahead.max(start).max(request_end.min(part.end.saturating_add(most)));
         self.reading.set(reading);
-        (part.end < inode.size && start < reading.ahead && most > 0).then_some(start..reading.ahead)
+        (part.end < file_bytes && start < reading.ahead && most > 0).then_some(start..reading.ahead)
     }
 
     /// Writes bytes at an offset. What lies between the end of the file and there reads as zeros.

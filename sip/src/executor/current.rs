@@ -31,11 +31,21 @@ impl Drop for Entered<'_> {
 ///
 /// When none runs.
 pub(super) fn get() -> Rc<Executor> {
+    match try_get() {
+        Some(executor) => executor,
+        None => panic!("this waits for a message in a task, but no executor runs on this thread"),
+    }
+}
+
+/// The thread's executor, if one runs.
+pub(super) fn try_get() -> Option<Rc<Executor>> {
     let address = thread_block::runtime_word(EXECUTOR) as usize;
-    assert!(address != 0, "this waits for a message in a task, but no executor runs on this thread");
+    if address == 0 {
+        return None;
+    }
     let executor: *const Executor = core::ptr::with_exposed_provenance(address);
     // SAFETY: only `enter` sets the word, to an Rc that its guard borrows until the word is set back;
     // the word is this thread's own, so the count is touched by this thread alone.
     let borrowed = ManuallyDrop::new(unsafe { Rc::from_raw(executor) });
-    Rc::clone(&borrowed)
+    Some(Rc::clone(&borrowed))
 }

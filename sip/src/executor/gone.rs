@@ -30,8 +30,8 @@ impl<E: TypedEndpoint> Future for Gone<'_, E> {
             return Poll::Ready(());
         }
         if let Some((executor, key)) = &self.registered {
-            if let Some(waker) = executor.waiting.borrow_mut().get_mut(*key) {
-                waker.clone_from(context.waker());
+            if let Some(waiter) = executor.waiting.borrow_mut().get_mut(*key) {
+                *waiter = executor.ready.waiter(context);
                 return Poll::Pending;
             }
             // It was there and is no more: it was announced.
@@ -39,7 +39,7 @@ impl<E: TypedEndpoint> Future for Gone<'_, E> {
             return Poll::Ready(());
         }
         let executor = current::get();
-        let key = executor.waiting.borrow_mut().insert(context.waker().clone());
+        let key = executor.waiting.borrow_mut().insert(executor.ready.waiter(context));
         if let Err(status) = kernel::wait_set_add(executor.set, self.endpoint.raw().handle(), key) {
             crate::channel::refused(status);
         }

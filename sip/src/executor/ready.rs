@@ -1,46 +1,123 @@
-//! Which tasks have something to do. Wakers may be called from any thread.
+//! Which tasks have something to do, and who is woken for one. Wakers may be called from any thread.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::task::Wake;
-use core::task::Waker;
+use core::cell::{Cell, RefCell};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::{Context, RawWakerVTable, Waker};
 
+use super::current;
 use crate::raw::value as kernel;
 use crate::sync::Mutex;
 
 /// The key of the future that `block_on` was given.
 pub(super) const MAIN_TASK: u64 = u64::MAX;
 
-pub(super) struct ReadyQueue {
+/// The tasks of one executor that can go on, and the task that runs. Only its thread has it.
+pub(super) struct Ready {
+    keys: RefCell<VecDeque<u64>>,
+    running: Cell<Option<Running>>,
+    pub(super) mail: Arc<Mail>,
+}
+
+/// A task that is being polled, and the parts of its waker.
+#[derive(Clone, Copy)]
+struct Running {
+    key: u64,
+    data: *const (),
+    table: &'static RawWakerVTable,
+}
+
+/// Who goes on when something has happened.
+pub(super) enum Waiter {
+    /// A task of this executor, which is woken without its waker: that costs no atomic operation.
+    Task(u64),
+    /// Whoever has this waker.
+    Other(Waker),
+}
+
+impl Ready {
+    /// None yet, for the executor that waits at this set.
+    pub(super) fn new(set: u64) -> Ready {
+        let mail = Arc::new(Mail { keys: Mutex::new(VecDeque::new()), is_there: AtomicBool::new(false), set });
+        Ready { keys: RefCell::default(), running: Cell::new(None), mail }
+    }
+
+    pub(super) fn push(&self, key: u64) {
+        self.keys.borrow_mut().push_back(key);
+    }
+
+    pub(super) fn pop(&self) -> Option<u64> {
+        let mut keys = self.keys.borrow_mut();
+        if self.mail.is_there.load(Ordering::Acquire) {
+            self.mail.take(&mut keys);
+        }
+        keys.pop_front()
+    }
+
+    /// The task with this key and waker runs until [`Ready::stops`].
+    pub(super) fn runs(&self, key: u64, waker: &Waker) {
+        self.running.set(Some(Running { key, data: waker.data(), table: waker.vtable() }));
+    }
+
+    /// No task runs.
+    pub(super) fn stops(&self) {
+        self.running.set(None);
+    }
+
+    /// Whom the waker of this context wakes.
+    pub(super) fn waiter(&self, context: &Context<'_>) -> Waiter {
+        let waker = context.waker();
+        match self.running.get() {
+            Some(running) if waker.data() == running.data && ptr::eq(waker.vtable(), running.table) => {
+                Waiter::Task(running.key)
+            }
+            _ => Waiter::Other(waker.clone()),
+        }
+    }
+
+    pub(super) fn wake(&self, waiter: Waiter) {
+        match waiter {
+            Waiter::Task(key) => self.push(key),
+            Waiter::Other(waker) => waker.wake(),
+        }
+    }
+}
+
+/// What wakers that are not called by the executor's own tasks leave for it.
+pub(super) struct Mail {
     keys: Mutex<VecDeque<u64>>,
+    is_there: AtomicBool,
     /// The executor's wait set, which is told when another thread has put something in.
     set: u64,
 }
 
-impl ReadyQueue {
-    pub(super) fn new(set: u64) -> ReadyQueue {
-        ReadyQueue { keys: Mutex::new(VecDeque::new()), set }
+impl Mail {
+    fn put(&self, key: u64) {
+        let mut keys = self.keys.lock();
+        keys.push_back(key);
+        self.is_there.store(true, Ordering::Release);
     }
 
-    pub(super) fn push(&self, key: u64) {
-        self.keys.lock().push_back(key);
-    }
-
-    pub(super) fn pop(&self) -> Option<u64> {
-        self.keys.lock().pop_front()
+    fn take(&self, to: &mut VecDeque<u64>) {
+        let mut keys = self.keys.lock();
+        self.is_there.store(false, Ordering::Relaxed);
+        to.append(&mut keys);
     }
 }
 
 pub(super) struct TaskWaker {
     key: u64,
     thread: u64,
-    ready: Arc<ReadyQueue>,
+    mail: Arc<Mail>,
 }
 
 impl TaskWaker {
-    pub(super) fn waker(key: u64, ready: &Arc<ReadyQueue>) -> Waker {
+    pub(super) fn waker(key: u64, mail: &Arc<Mail>) -> Waker {
         let thread = crate::thread::current_number();
-        Waker::from(Arc::new(TaskWaker { key, thread, ready: Arc::clone(ready) }))
+        Waker::from(Arc::new(TaskWaker { key, thread, mail: Arc::clone(mail) }))
     }
 }
 
@@ -50,11 +127,19 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<TaskWaker>) {
-        self.ready.push(self.key);
-        // The executor's own thread looks at the queue before it waits.
-        if crate::thread::current_number() != self.thread {
+        let is_own_thread = crate::thread::current_number() == self.thread;
+        if is_own_thread
+            && let Some(executor) = current::try_get()
+            && Arc::ptr_eq(&executor.ready.mail, &self.mail)
+        {
+            executor.ready.push(self.key);
+            return;
+        }
+        self.mail.put(self.key);
+        // The executor's own thread looks at its mail before it waits.
+        if !is_own_thread {
             // If it is closed, the executor has ended, and nobody waits.
-            let _ = kernel::wait_set_alert(self.ready.set);
+            let _ = kernel::wait_set_alert(self.mail.set);
         }
     }
 }

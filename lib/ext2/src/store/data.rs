@@ -41,6 +41,14 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
+    /// Reads bytes as [`Store::read_data`] does, if all of them are in one line; false where they are not, and then the
+    /// target may be anything.
+    pub(crate) fn read_cached(&self, first: u32, within: usize, target: &mut [u8]) -> bool {
+        let Ok(offset) = self.checked_offset(first, within, target.len()) else { return false };
+        let (piece, bytes) = self.piece(offset, target.len());
+        bytes == target.len() && matches!(self.copy_out(&piece, target), Attempt::Done)
+    }
+
     /// Reads the rest of a request with several lines on their way at once.
     async fn read_missing(&self, mut offset: u64, target: &mut [u8]) -> Result<(), Error> {
         let mut rest = target;
