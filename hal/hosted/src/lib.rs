@@ -40,6 +40,7 @@ mod signal;
 mod simulated;
 #[allow(unsafe_code)]
 mod socket_calls;
+mod socket_watch;
 mod sockets;
 mod tap;
 #[allow(unsafe_code)]

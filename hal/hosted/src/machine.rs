@@ -147,6 +147,7 @@ impl Machine for Hosted {
     }
 
     fn idle(&self, processor: usize, deadline_ns: u64) {
+        self.sockets.processor_idles();
         self.processors.idle(processor, deadline_ns);
     }
 

@@ -3,11 +3,11 @@
 //! Key type: [`Sockets`]. No call on a socket waits, so all complete at once, under one lock; what waits is one request
 //! for events, and only for the set of watched sockets to have one, never with one taken out of it: so the events of
 //! whoever opens the device next are not lost to a predecessor. Neighbours: `socket_calls` (the host's calls),
-//! `commands` (what records ask for). Deliberately not here: channels, and any protocol.
+//! `socket_watch` (when that wait begins), `commands` (what records ask for). Deliberately not here: channels, protocols.
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use abi::sockets::{
@@ -17,6 +17,7 @@ use hal_api::{DeviceFailure, DeviceOperation, Submitted};
 
 use crate::faults::Faults;
 use crate::socket_calls::{self as calls, Name, number};
+use crate::socket_watch::Watch;
 use crate::transfer::Memory;
 use crate::{commands, entries};
 
@@ -126,7 +127,7 @@ struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     state: Mutex<State>,
-    begun: Condvar,
+    watch: Watch,
     /// Requests that fail on purpose.
     faults: Option<Faults>,
 }
@@ -314,7 +315,7 @@ impl Sockets {
             match self.prepare(&mut state) {
                 Ok(()) => {
                     state.request = Some(request);
-                    self.begun.notify_one();
+                    self.watch.ask();
                     Submitted::Queued
                 }
                 Err(failure) => complete(Err(failure)),
@@ -342,21 +343,27 @@ impl Sockets {
 
     /// The host thread that waits: until the set has an event, of which it takes none itself.
     fn wait(&self) {
-        let mut state = lock(&self.state);
         loop {
-            let files =
-                if state.request.is_some() { state.table.watcher.clone().zip(state.alarm.clone()) } else { None };
-            let Some((watcher, alarm)) = files else {
-                state = self.begun.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            drop(state);
-            calls::wait_for_any(&[number(&watcher), number(&alarm)]);
-            calls::silence(number(&alarm));
-            drop(watcher);
-            self.look();
-            state = lock(&self.state);
+            self.watch.begin();
+            while let Some((watcher, alarm)) = self.waited_for() {
+                calls::wait_for_any(&[number(&watcher), number(&alarm)]);
+                calls::silence(number(&alarm));
+                drop(watcher);
+                self.look();
+            }
         }
+    }
+
+    /// What is waited for, while a request waits.
+    fn waited_for(&self) -> Option<(Arc<OwnedFd>, Arc<OwnedFd>)> {
+        let state = lock(&self.state);
+        state.request?;
+        state.table.watcher.clone().zip(state.alarm.clone())
+    }
+
+    /// A processor has nothing to do.
+    pub(crate) fn processor_idles(&self) {
+        self.watch.processor_idles();
     }
 
     /// Looks for events for the request that waits, and completes it if there are any.

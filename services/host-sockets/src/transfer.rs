@@ -12,7 +12,7 @@ use crate::host::Socket;
 use contracts::waiting::{self, Waited};
 
 /// The smallest block that is read into, and the greatest.
-const LEAST_BLOCK_BYTES: usize = 4 << 10;
+const LEAST_BLOCK_BYTES: usize = 1 << 10;
 const MOST_BLOCK_BYTES: usize = 64 << 10;
 
 /// A connection as its two channels share it.
