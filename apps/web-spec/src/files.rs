@@ -1,13 +1,14 @@
 //! Files of the namespace, for many tasks at once.
 //!
-//! Files that were read a moment ago stay open, as most requests are for few of them. Where the process that serves
-//! them ends in the middle, they are opened again and the read is repeated.
+//! Files that were read a moment ago stay open, as most requests are for few of them, and blocks that were read into are
+//! used again. Where the process that serves the files ends in the middle, they are opened again and the read is repeated.
 //! Deliberately not here: what is in the files.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use contracts::access::AccessError;
 use contracts::directory::{self, NameError};
@@ -27,8 +28,17 @@ pub const PIECE_BYTES: usize = 64 * 1024;
 /// How long an open file is used: what has its name may have changed.
 const OPEN_NS: u64 = 1_000_000_000;
 
+/// How often those that are used no more are closed.
+const SWEEP_NS: u64 = OPEN_NS / 4;
+
 /// Files that stay open.
-const MOST_OPEN: usize = 128;
+const MOST_OPEN: usize = 512;
+
+/// Bytes of the shortest block that is read into; others are twice as long as the one before.
+const LEAST_BLOCK_BYTES: usize = 1024;
+
+/// Blocks that are kept for the next read.
+const MOST_BLOCKS: usize = 32;
 
 /// How long to wait before an ended server is looked for again, at first and at most.
 const RETRY_MS: (u64, u64) = (2, 50);
@@ -39,26 +49,44 @@ type Channel = file::Imp<file::states::Ready>;
 /// All files that the application reaches.
 pub struct Files {
     names: Turns<Option<Folder>>,
-    open: RefCell<Vec<Open>>,
+    /// By path; several of one that many read at a time.
+    open: RefCell<BTreeMap<String, Vec<Open>>>,
+    /// How many that are.
+    open_count: Cell<usize>,
+    swept_ns: Cell<u64>,
+    blocks: RefCell<Vec<ExVec<u8>>>,
 }
 
 struct Open {
-    path: String,
     channel: Channel,
     bytes: u64,
     since_ns: u64,
 }
 
+impl Open {
+    /// Whether it still can be used.
+    fn is_good(&self, now: u64) -> bool {
+        now.saturating_sub(self.since_ns) < OPEN_NS
+    }
+}
+
 /// A file that is read.
 pub struct OpenFile<'a> {
     files: &'a Files,
+    path: String,
     open: Open,
 }
 
 impl Files {
     /// The files below this folder; without one there are none.
     pub fn new(names: Option<Folder>) -> Files {
-        Files { names: Turns::new(names), open: RefCell::default() }
+        Files {
+            names: Turns::new(names),
+            open: RefCell::default(),
+            open_count: Cell::new(0),
+            swept_ns: Cell::new(0),
+            blocks: RefCell::default(),
+        }
     }
 
     /// Opens a file to be read.
@@ -67,21 +95,52 @@ impl Files {
             Some(open) => open,
             None => self.open_anew(path).await?,
         };
-        Ok(OpenFile { files: self, open })
+        Ok(OpenFile { files: self, path: path.to_string(), open })
     }
 
     /// Opens a file to be read as it is now.
     pub async fn open_now(&self, path: &str) -> Result<OpenFile<'_>, AccessError> {
         drop(self.take_open(path));
-        Ok(OpenFile { files: self, open: self.open_anew(path).await? })
+        Ok(OpenFile { files: self, path: path.to_string(), open: self.open_anew(path).await? })
     }
 
     fn take_open(&self, path: &str) -> Option<Open> {
-        let mut all = self.open.borrow_mut();
         let now = monotonic();
-        all.retain(|open| now.saturating_sub(open.since_ns) < OPEN_NS);
-        let index = all.iter().position(|open| open.path == path)?;
-        Some(all.swap_remove(index))
+        if now.saturating_sub(self.swept_ns.get()) >= SWEEP_NS {
+            self.sweep(now);
+        }
+        let open = self.open.borrow_mut().get_mut(path)?.pop()?;
+        self.open_count.set(self.open_count.get() - 1);
+        Some(open).filter(|open| open.is_good(now))
+    }
+
+    /// Closes the files that are used no more.
+    fn sweep(&self, now: u64) {
+        self.swept_ns.set(now);
+        let mut all = self.open.borrow_mut();
+        all.retain(|_, same| {
+            same.retain(|open| open.is_good(now));
+            !same.is_empty()
+        });
+        self.open_count.set(all.values().map(Vec::len).sum());
+    }
+
+    /// A block of at least so many bytes, with anything in it.
+    fn block(&self, bytes: usize) -> Result<ExVec<u8>, Status> {
+        let length = bytes.next_power_of_two().max(LEAST_BLOCK_BYTES);
+        let mut blocks = self.blocks.borrow_mut();
+        match blocks.iter().rposition(|block| block.len() == length) {
+            Some(index) => Ok(blocks.swap_remove(index)),
+            None => ExVec::new(length),
+        }
+    }
+
+    /// Takes a block of [`block`](Files::block) back.
+    pub fn give_block(&self, block: ExVec<u8>) {
+        let mut blocks = self.blocks.borrow_mut();
+        if blocks.len() < MOST_BLOCKS && block.len() <= PIECE_BYTES {
+            blocks.push(block);
+        }
     }
 
     /// Opens a file, waiting for a server that is just being started again.
@@ -105,7 +164,7 @@ impl Files {
         let channel = opened(importer).await?;
         match channel.get_attributes().receive_async().await {
             file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => {
-                Ok(Open { path: path.to_string(), channel: next, bytes: attributes.size_bytes, since_ns: monotonic() })
+                Ok(Open { channel: next, bytes: attributes.size_bytes, since_ns: monotonic() })
             }
             file::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
@@ -176,15 +235,15 @@ impl OpenFile<'_> {
 
     /// Reads from the byte `offset` on, at most `most` bytes: a block, and how many of its bytes were read.
     pub async fn read(self, offset: u64, most: usize) -> Result<(Self, ExVec<u8>, usize), AccessError> {
-        let OpenFile { files, open: Open { path, mut channel, mut bytes, mut since_ns } } = self;
+        let OpenFile { files, path, open: Open { mut channel, mut bytes, mut since_ns } } = self;
         let deadline = Deadline::after_ms(PATIENCE_MS);
         loop {
-            let room = ExVec::new(most)?;
+            let room = files.block(most)?;
             match channel.read(room, offset, u32::try_from(most).unwrap_or(u32::MAX)).receive_async().await {
                 file::ImpReadyAfterRead::ReadDone { data, count, next } => {
                     let count = (count as usize).min(data.len());
-                    let open = Open { path, channel: next, bytes, since_ns };
-                    return Ok((OpenFile { files, open }, data, count));
+                    let open = Open { channel: next, bytes, since_ns };
+                    return Ok((OpenFile { files, path, open }, data, count));
                 }
                 file::ImpReadyAfterRead::ReadFailed { error, .. } if error != FileError::Unavailable => {
                     return Err(error.into());
@@ -204,9 +263,10 @@ impl OpenFile<'_> {
 
     /// Keeps it open for the next request.
     pub fn keep(self) {
-        let mut all = self.files.open.borrow_mut();
-        if all.len() < MOST_OPEN {
-            all.push(self.open);
+        let OpenFile { files, path, open } = self;
+        if files.open_count.get() < MOST_OPEN {
+            files.open_count.set(files.open_count.get() + 1);
+            files.open.borrow_mut().entry(path).or_default().push(open);
         }
     }
 }

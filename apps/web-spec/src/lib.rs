@@ -222,7 +222,9 @@ async fn wrapped(
         let picture = picture.as_deref().unwrap_or("");
         let (before, after) = (&content[..place.start], &content[place.end..]);
         let parts = [beginning.as_bytes(), pages::BEFORE_FILE.as_bytes(), before, picture.as_bytes(), after];
-        return match gather(&parts, pages::AFTER_FILE.as_bytes()) {
+        let gathered = gather(&parts, pages::AFTER_FILE.as_bytes());
+        state.files.give_block(first);
+        return match gathered {
             Ok(page) => {
                 let bytes = page.len();
                 exchange.reply(with_cookie(Reply::block(HTML, page, bytes))).await

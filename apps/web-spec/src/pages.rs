@@ -10,10 +10,14 @@ use web_application::message::{Escaped, FAVICON, RequestHead};
 const AD_BEGINS: &[u8] = b"<!WEB99CAD>";
 const AD_ENDS: &[u8] = b"<!/WEB99CAD>";
 
+/// Bytes of most beginnings, and of a picture behind them.
+const BEGINNING_BYTES: usize = 512;
+
 /// What stands before a file: who serves and what was asked for.
 pub fn beginning(head: &RequestHead) -> String {
     let (peer, path, query) = (Escaped(&head.peer), Escaped(&head.path), Escaped(&head.query));
-    let mut page = String::from("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">");
+    let mut page = String::with_capacity(BEGINNING_BYTES);
+    page += "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">";
     // Writing to a string cannot fail.
     let _ = write!(
         page,

@@ -318,7 +318,7 @@ async fn open_and_send(
             Err(StoreError::NotFound) => return send_listing(server, wire, manner, path).await,
             Err(error) => return answers::send_trouble(server, wire, manner, error).await,
         };
-        let entry = Rc::new(Entry::new(path, opened, server.now_ns(), server.wall_s()));
+        let entry = Rc::new(Entry::new(path, opened, server.look_at_clock(), server.wall_s()));
         server.cache.insert(&entry);
         // The same head was read before.
         let plan = plan::make(server, input.bytes(), "", Some(entry)).ok().flatten();

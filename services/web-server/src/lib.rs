@@ -81,6 +81,10 @@ struct Server {
     /// Bytes of heads whose ends have not come.
     held_bytes: Cell<usize>,
     started_ns: u64,
+    /// What the time of day is ahead of the monotonic clock, as of the last housekeeping.
+    wall_ahead_ns: Cell<u64>,
+    /// The monotonic clock when a request was looked at last.
+    looked_ns: Cell<u64>,
     date: Cell<(i64, [u8; http::date::HEADER_BYTES])>,
 }
 
@@ -124,6 +128,8 @@ pub fn main(startup: Startup) -> i32 {
         counters: Counters::default(),
         held_bytes: Cell::new(0),
         started_ns: time::monotonic(),
+        wall_ahead_ns: Cell::new(wall_ahead_ns()),
+        looked_ns: Cell::new(time::monotonic()),
         date: Cell::new((-1, http::date::header(0))),
     });
     let served = executor::block_on(async {
@@ -155,18 +161,30 @@ fn milliseconds(duration: Duration) -> u32 {
 async fn keep_house(server: Rc<Server>) {
     loop {
         executor::sleep_until(Deadline::after_ms(HOUSEKEEPING_MS)).await;
-        server.cache.sweep(server.now_ns());
+        server.wall_ahead_ns.set(wall_ahead_ns());
+        server.cache.sweep(server.look_at_clock());
     }
 }
 
+fn wall_ahead_ns() -> u64 {
+    time::wall().saturating_sub(time::monotonic())
+}
+
 impl Server {
-    fn now_ns(&self) -> u64 {
-        time::monotonic()
+    /// Looks at the clock, of which all that follows until somebody waits is told then.
+    fn look_at_clock(&self) -> u64 {
+        self.looked_ns.set(time::monotonic());
+        self.looked_ns.get()
     }
 
-    /// Seconds since 1970-01-01 00:00 UTC.
+    /// The monotonic clock when it was looked at last.
+    fn now_ns(&self) -> u64 {
+        self.looked_ns.get()
+    }
+
+    /// Seconds since 1970-01-01 00:00 UTC at that time.
     fn wall_s(&self) -> i64 {
-        (time::wall() / 1_000_000_000) as i64
+        ((self.looked_ns.get() + self.wall_ahead_ns.get()) / 1_000_000_000) as i64
     }
 
     /// The date as a header field has it.

@@ -39,6 +39,8 @@ pub(crate) struct AccessLog {
     /// It could not have the name of the one before, which was said.
     cannot_begin_anew: Cell<bool>,
     waiting: RefCell<Vec<u8>>,
+    /// Memory for those that come while others are written.
+    spare: Cell<Vec<u8>>,
     /// Lines that were not kept, and were not told of yet.
     lost: Cell<u64>,
     /// Those that were told of.
@@ -54,6 +56,7 @@ impl AccessLog {
             most_bytes,
             cannot_begin_anew: Cell::new(false),
             waiting: RefCell::new(Vec::new()),
+            spare: Cell::new(Vec::new()),
             lost: Cell::new(0),
             told_lost: Cell::new(0),
             date: Cell::new((0, date::log(0))),
@@ -136,7 +139,7 @@ pub(crate) async fn write_regularly(server: Rc<Server>) {
 /// Appends what waits; the file if that was done. What was not written waits on, as far as there is room.
 async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
     let log = &server.log;
-    let lines = core::mem::take(&mut *log.waiting.borrow_mut());
+    let mut lines = log.waiting.replace(log.spare.take());
     let mut rest = lines.as_slice();
     let mut bytes = 0;
     while !rest.is_empty() {
@@ -166,11 +169,9 @@ async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
         report::error(format_args!("{}: {lost} lines had no room and are not in it", log.path));
     }
     keep(log, rest);
-    // The memory of the lines is used again.
-    if log.waiting.borrow().is_empty() && lines.capacity() <= MOST_WAITING_BYTES {
-        let mut lines = lines;
+    if lines.capacity() <= MOST_WAITING_BYTES {
         lines.clear();
-        *log.waiting.borrow_mut() = lines;
+        log.spare.set(lines);
     }
     if bytes >= log.most_bytes && !log.cannot_begin_anew.get() {
         drop(file);

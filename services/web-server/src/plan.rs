@@ -86,6 +86,7 @@ pub(crate) fn make(
     let Some(request) = request::parse(bytes, &mut space, server.limits.header_bytes)? else {
         return Ok(None);
     };
+    server.look_at_clock();
     let action = action(server, &request, address, opened);
     Ok(Some(Plan {
         noted: note(bytes, &request),

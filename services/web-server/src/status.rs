@@ -63,7 +63,7 @@ fn text(server: &Server) -> String {
     let mut line = |name: &str, value: u64| {
         text.push_str(&format!("{name} {value}\n"));
     };
-    line("uptime-s", server.now_ns().saturating_sub(server.started_ns) / 1_000_000_000);
+    line("uptime-s", server.look_at_clock().saturating_sub(server.started_ns) / 1_000_000_000);
     line("connections", server.connections.get() as u64);
     line("connections-at-most", counters.most.get() as u64);
     line("connections-allowed", server.limits.connections as u64);
@@ -90,6 +90,7 @@ fn text(server: &Server) -> String {
 /// Serves the file to one client.
 pub(crate) async fn serve(server: Rc<Server>, client: file::Exp<states::Start>) {
     let text = text(&server);
+    server.look_at_clock();
     let modified_s = server.wall_s();
     // The client may keep the file open for long.
     drop(server);
