@@ -181,14 +181,6 @@ pub fn name_at(bytes: &[u8], at: usize) -> SocketAddress {
     name.map_or(SocketAddress { address: [0; 16], port: 0, reserved: 0, scope: 0 }, SocketAddress::from)
 }
 
-/// Waits until those that were woken have done what they can, and the clients to which they said something, too: an
-/// answer is on its way before the next question is heard, from memory that the processor's cache still holds.
-async fn work_done() {
-    executor::idle().await;
-    sip::thread::yield_now();
-    executor::idle().await;
-}
-
 fn decoded(answer: u64) -> Result<usize, Failure> {
     if answer < FAILURE {
         return Ok(answer as usize);
@@ -219,10 +211,9 @@ impl Host {
         let mut block = None;
         loop {
             block = self.hear_once(block).await;
-            match block {
-                Some(_) => {}
+            if block.is_none() {
                 // No event is lost: each is told when the device, or memory for what it tells, is there again.
-                None => executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await,
+                executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
             }
         }
     }
@@ -243,13 +234,24 @@ impl Host {
         completion.result.ok()?;
         let bytes = decoded(completion.answer).ok()?;
         for events in completion.block.get(..bytes).unwrap_or(&[]).as_chunks().0.chunks(EVENTS_AT_ONCE) {
+            self.active.set(false);
             for event in events {
                 let EventRecord { token, ready } = EventRecord::from_bytes(event);
                 self.dispatch(token, ready);
             }
-            work_done().await;
+            self.work().await;
         }
         Some(completion.block)
+    }
+
+    /// Lets those that were woken do what they can, and then the clients to which they said something: an answer is on
+    /// its way before the next question is heard, from memory that the processor's cache still holds.
+    async fn work(&self) {
+        executor::idle().await;
+        if self.active.get() {
+            sip::thread::yield_now();
+            executor::idle().await;
+        }
     }
 
     /// Waits for the request that hears events.
@@ -386,10 +388,7 @@ impl Host {
         record.set(SECOND_AT, text.len() as u64);
         record.0[RECORD_BYTES..RECORD_BYTES + text.len()].copy_from_slice(text);
         let address = record.0.as_ptr() as usize;
-        match self.device.submit(DeviceOperation::Write, CONTROL, record.0, bytes) {
-            Ok(_) => {}
-            Err(_) => return Err(Failure::Exhausted),
-        }
+        self.device.submit(DeviceOperation::Write, CONTROL, record.0, bytes).map_err(|_| Failure::Exhausted)?;
         let completion = poll_fn(|context| match self.take(address) {
             Some(completion) => Poll::Ready(completion),
             None => {
