@@ -19,6 +19,11 @@ pub fn json(snapshot: &Snapshot) -> String {
         json.name("processes").list(|json| snapshot.processes.iter().for_each(|one| process(json, one)));
         json.name("links").list(|json| snapshot.links.iter().for_each(|one| link(json, one)));
         json.name("services").list(|json| snapshot.services.iter().for_each(|one| service(json, one)));
+        json.name("web").object(|json| {
+            for (name, value) in &snapshot.web {
+                json.name(name).number(*value);
+            }
+        });
     });
     json.finish()
 }
@@ -90,6 +95,12 @@ pub fn table(snapshot: &Snapshot) -> String {
             duration(one.age_ns)
         );
     }
+    if !snapshot.web.is_empty() {
+        page += "</table><h2>Web server</h2><table>";
+        for (name, value) in &snapshot.web {
+            let _ = writeln!(page, "<tr><td>{}<td>{}</tr>", Escaped(name), count(*value));
+        }
+    }
     page += "</table><h2>Services</h2><table><tr><th>Name<th>State<th>Process<th>Restarts<th>Path</tr>";
     for one in &snapshot.services {
         let (name, path) = (Escaped(&one.name), Escaped(&one.path));
@@ -129,6 +140,7 @@ mod tests {
             links: Vec::from([link]),
             channels: 3,
             services: Vec::new(),
+            web: Vec::from([("requests".into(), 12)]),
         }
     }
 
@@ -136,12 +148,14 @@ mod tests {
     fn a_look_is_json() {
         let expected = "{\"uptime_ns\":5,\"processors\":2,\"programs\":9,\"channels\":3,\"processes\":[],\
             \"links\":[{\"importer\":1,\"exporter\":2,\"contract\":\"File\",\"count\":3,\"waiting\":0,\"state\":\"READY\"}],\
-            \"services\":[]}";
+            \"services\":[],\"web\":{\"requests\":12}}";
         assert_eq!(json(&snapshot()), expected);
     }
 
     #[test]
     fn a_look_is_a_table() {
-        assert!(table(&snapshot()).contains("<tr><td>File<td>1<td>2<td>3<td>0<td>READY</tr>"));
+        let page = table(&snapshot());
+        assert!(page.contains("<tr><td>File<td>1<td>2<td>3<td>0<td>READY</tr>"), "{page}");
+        assert!(page.contains("<h2>Web server</h2><table><tr><td>requests<td>12</tr>"), "{page}");
     }
 }

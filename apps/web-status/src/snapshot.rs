@@ -9,12 +9,17 @@ use contracts::processes::state_word;
 use contracts::services;
 use sip::Status;
 use sip::diagnostics::{ChannelRecord, ProcessRecord, name};
+use sip::exheap::ExVec;
 
 /// How long a look is good for.
 const FRESH_NS: u64 = 250_000_000;
 
 /// Links between processes that are told of; those with most channels first.
 const MOST_LINKS: usize = 2_000;
+
+/// Where the web server tells of itself, and how long that is at most.
+const WEB_SERVER: &str = "/status/web";
+const MOST_WEB_BYTES: usize = 8 * 1024;
 
 /// A process.
 pub struct Process {
@@ -88,6 +93,8 @@ pub struct Snapshot {
     pub channels: u64,
     /// All services, where they could be asked for.
     pub services: Vec<Service>,
+    /// What the web server counts, by its names for that; nothing where it does not tell.
+    pub web: Vec<(String, u64)>,
 }
 
 /// Looks at the system, not too often.
@@ -129,6 +136,7 @@ impl Watch {
             restarts: record.restarts,
             path: services::text(&record.path),
         });
+        let web = self.namespace.as_mut().and_then(web_counters).unwrap_or_default();
         Ok(Snapshot {
             uptime_ns: now,
             processors: sip::thread::processor_count() as u64,
@@ -137,8 +145,21 @@ impl Watch {
             links: links(&channels),
             channels: channels.len() as u64,
             services: services.collect(),
+            web,
         })
     }
+}
+
+fn web_counters(namespace: &mut Namespace) -> Option<Vec<(String, u64)>> {
+    let mut file = namespace.open_file(WEB_SERVER).ok()?;
+    let (block, count) = file.read_at(ExVec::new(MOST_WEB_BYTES).ok()?, 0).ok()?;
+    Some(counters(core::str::from_utf8(block.get(..count)?).ok()?))
+}
+
+/// Lines of a name and a number; others tell of something else.
+fn counters(text: &str) -> Vec<(String, u64)> {
+    let line = |line: &str| line.split_once(' ').and_then(|(name, number)| Some((name.into(), number.parse().ok()?)));
+    text.lines().filter_map(line).collect()
 }
 
 fn process(record: &ProcessRecord, before: &BTreeMap<u64, u64>, elapsed: u64, now: u64) -> Process {
@@ -202,6 +223,12 @@ mod tests {
             .map(|link| (link.importer, link.exporter, link.contract.as_str(), link.count, link.waiting))
             .collect();
         assert_eq!(told, [(1, 2, "Disk", 1, 0), (1, 2, "File", 2, 3), (2, 1, "File", 1, 0)]);
+    }
+
+    #[test]
+    fn counters_are_lines_with_a_number() {
+        let text = "connections 3\napplication /hello web-hello running starts 1 failures 0\nrequests 12\nodd\n";
+        assert_eq!(counters(text), [("connections".into(), 3), ("requests".into(), 12)]);
     }
 
     #[test]
