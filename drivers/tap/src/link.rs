@@ -1,7 +1,8 @@
 //! The device, and the packets of its client.
 //!
 //! Key type: [`Link`]. A buffer to receive in goes to the device for one read; one to send comes back at once. While the
-//! client asks, reads do not wait; when nothing is left to do, one read waits. Deliberately not here: contracts.
+//! client asks, reads do not wait; one read waits while the client does, which is as long as it may be told of packets.
+//! Deliberately not here: contracts.
 
 use alloc::collections::VecDeque;
 use core::cell::{Cell, RefCell};
@@ -44,6 +45,8 @@ pub struct Link {
     clients: Cell<u64>,
     /// Whether packets were received since the client was told, or took them all.
     is_news: Cell<bool>,
+    /// Whether the client waits to be told.
+    may_tell: Cell<bool>,
     /// Whoever tells the client, and whoever receives.
     teller: RefCell<Option<Waker>>,
     receiver: RefCell<Option<Waker>>,
@@ -62,6 +65,7 @@ impl Link {
             client: Cell::new(None),
             clients: Cell::new(0),
             is_news: Cell::new(false),
+            may_tell: Cell::new(false),
             teller: RefCell::default(),
             receiver: RefCell::default(),
             is_gone: Cell::new(false),
@@ -90,6 +94,7 @@ impl Link {
     pub fn leave(&self) {
         self.client.set(None);
         self.is_news.set(false);
+        self.may_tell.set(false);
         drop(self.buffers.take());
         wake(&self.teller);
     }
@@ -152,9 +157,8 @@ impl Link {
         }
     }
 
-    /// Receives what there is, without waiting; whether there was anything.
-    pub fn receive(&self) -> bool {
-        let before = self.buffers.borrow().received.len();
+    /// Receives what there is, without waiting.
+    pub fn receive(&self) {
         loop {
             let Some(buffer) = self.buffers.borrow_mut().empty.pop_front() else { break };
             let Some((completion, is_done)) = self.read(NO_WAIT, buffer) else { break };
@@ -163,7 +167,6 @@ impl Link {
                 break;
             }
         }
-        self.buffers.borrow().received.len() > before
     }
 
     /// Reads into a buffer: its completion if it has completed, and whether it has. Nothing if the device refused.
@@ -237,19 +240,13 @@ impl Link {
         Some(own)
     }
 
-    /// Receives as long as the device works, and has the client told of what comes while it does not ask.
+    /// Receives while the client waits, as long as the device works, and has it told of what comes. A client that does
+    /// not wait asks by itself.
     pub async fn keep(&self) {
         while !self.is_gone.get() {
-            if self.receive() {
-                wake(&self.teller);
-            }
-            // The client takes and gives first, and then there may be more.
+            // The client takes and gives first.
             executor::idle().await;
-            if self.receive() {
-                wake(&self.teller);
-                continue;
-            }
-            if self.waiting.get().is_none() {
+            if self.waiting.get().is_none() && self.may_tell.get() {
                 let buffer = self.buffers.borrow_mut().empty.pop_front();
                 if let Some(buffer) = buffer
                     && let Some((Some(completion), _)) = self.read(0, buffer)
@@ -263,7 +260,7 @@ impl Link {
         }
     }
 
-    /// Waits for the read that waits, or, where there is none, for a buffer.
+    /// Waits for the read that waits, or, where there is none, for a buffer and a client that waits.
     async fn wait(&self) {
         let is_waiting = self.waiting.get().is_some();
         let mut ready = pin!(executor::ready(&self.device));
@@ -275,7 +272,7 @@ impl Link {
                 if ready.as_mut().poll(context).is_ready() {
                     return Poll::Ready(());
                 }
-            } else if !self.buffers.borrow().empty.is_empty() {
+            } else if self.may_tell.get() && !self.buffers.borrow().empty.is_empty() {
                 return Poll::Ready(());
             }
             *self.receiver.borrow_mut() = Some(context.waker().clone());
@@ -296,10 +293,13 @@ impl Link {
             if self.client.get() != Some(client) {
                 return Poll::Ready(false);
             }
-            if self.is_news.take() {
+            let is_news = self.is_news.take();
+            self.may_tell.set(!is_news);
+            if is_news {
                 return Poll::Ready(true);
             }
             *self.teller.borrow_mut() = Some(context.waker().clone());
+            wake(&self.receiver);
             Poll::Pending
         })
         .await

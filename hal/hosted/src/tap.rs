@@ -28,6 +28,8 @@ const TREATED: u64 = 1 | 1 << 1 | 1 << 2;
 /// What the host's end is given where this machine makes the interface.
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
 const HOST_MASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
+/// Most bytes of a packet there: nothing but memory lies between the two ends, as on the host's own loopback interface.
+const HOST_MTU: u16 = 16 * 1024;
 
 const THREAD_STACK_BYTES: usize = 128 * 1024;
 
@@ -116,7 +118,7 @@ impl Tap {
         let file = calls::open(name, treats).map_err(failed)?;
         let mut notice = None;
         if is_new {
-            calls::bring_up(name, HOST_ADDRESS, HOST_MASK).map_err(failed)?;
+            calls::bring_up(name, HOST_ADDRESS, HOST_MASK, HOST_MTU).map_err(failed)?;
         } else if !calls::is_up(name).map_err(failed)? {
             notice = Some(format!(
                 "TAP interface {name}: it is down, and no packet goes over it; type `sudo ip link set {name} up`"

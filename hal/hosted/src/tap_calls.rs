@@ -118,8 +118,11 @@ pub(crate) fn is_up(name: &str) -> io::Result<bool> {
     Ok(i32::from(flags) & libc::IFF_UP != 0)
 }
 
-/// Gives the host's end an address and brings it up.
-pub(crate) fn bring_up(name: &str, address: Ipv4Addr, mask: Ipv4Addr) -> io::Result<()> {
+/// Gives the host's end an address, lets packets be so long, and brings it up.
+pub(crate) fn bring_up(name: &str, address: Ipv4Addr, mask: Ipv4Addr, mtu: u16) -> io::Result<()> {
+    let mut longer = request(name)?;
+    longer.ifr_ifru.ifru_mtu = mtu.into();
+    perform(&mut longer, libc::SIOCSIFMTU)?;
     for (which, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
         let mut request = request(name)?;
         // As a sockaddr_in has it: the port, then the address.

@@ -57,6 +57,9 @@ pub struct Features {
 
 /// Packets on their way within this machine; with more, packets are lost.
 const MOST_LOOPED: usize = 1024;
+/// With so many bytes ready to be taken nobody sends more before they are: so packets are taken while they are still in
+/// the processor's caches, and their buffers come back so.
+const MOST_READY_BYTES: usize = 256 << 10;
 
 /// The way out.
 pub(crate) struct Output<B> {
@@ -73,6 +76,8 @@ pub(crate) struct Output<B> {
     pub(crate) now_ns: u64,
     free: Vec<B>,
     ready: VecDeque<Outgoing<B>>,
+    /// Bytes of all that are ready.
+    ready_bytes: usize,
     /// Packets from this machine to itself.
     looped: VecDeque<Vec<u8>>,
     neighbours: Neighbours<B>,
@@ -99,6 +104,7 @@ impl<B: Buffer> Output<B> {
             now_ns: 0,
             free: Vec::new(),
             ready: VecDeque::new(),
+            ready_bytes: 0,
             looped: VecDeque::new(),
             neighbours: Neighbours::new(),
             sent_to: None,
@@ -116,6 +122,7 @@ impl<B: Buffer> Output<B> {
     /// A filled buffer.
     pub(crate) fn take(&mut self) -> Option<Outgoing<B>> {
         let packet = self.ready.pop_front()?;
+        self.ready_bytes -= packet.length;
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += packet.length as u64;
         Some(packet)
@@ -136,7 +143,7 @@ impl<B: Buffer> Output<B> {
 
     /// Whether a packet can be sent now.
     pub(crate) fn has_room(&self) -> bool {
-        !self.free.is_empty() && self.looped.len() < MOST_LOOPED
+        !self.free.is_empty() && self.looped.len() < MOST_LOOPED && self.ready_bytes < MOST_READY_BYTES
     }
 
     /// Empty buffers that are here.
@@ -148,6 +155,7 @@ impl<B: Buffer> Output<B> {
     pub(crate) fn forget_link(&mut self) {
         self.free.clear();
         self.ready.clear();
+        self.ready_bytes = 0;
         drop(self.neighbours.forget_all());
         self.mtu_6 = None;
     }
@@ -346,6 +354,7 @@ impl<B: Buffer> Output<B> {
                 let result = fill(place);
                 let packet =
                     buffer.map(|buffer| Outgoing { buffer, length: bytes, needs_checksum: false, segment_bytes: 0 });
+                self.ready_bytes += bytes;
                 self.ready.extend(packet);
                 result
             }
@@ -363,6 +372,7 @@ impl<B: Buffer> Output<B> {
         header[..6].copy_from_slice(&to.0);
         header[6..12].copy_from_slice(&self.hardware.0);
         header[12..].copy_from_slice(&u16::from(protocol).to_be_bytes());
+        self.ready_bytes += packet.length;
         self.ready.push_back(packet);
     }
 

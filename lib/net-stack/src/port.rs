@@ -6,7 +6,9 @@ use smoltcp::time::Instant;
 use crate::output::{Buffer, Features, Output};
 
 /// Bytes of the longest packet that an interface cuts, without its Ethernet header.
-pub const LONGEST_CUT: usize = 61_440;
+pub const LONGEST_CUT: usize = 40 + LONGEST_CUT_PAYLOAD;
+/// Bytes of its payload where there are no options: whole segments of the usual links.
+pub(crate) const LONGEST_CUT_PAYLOAD: usize = 42 * 1460;
 
 /// What smoltcp is told of the interface. Checksums of TCP and UDP are not its matter: those of packets that come
 /// were looked at before, those of packets that go are made when all is known.
@@ -18,7 +20,7 @@ pub(crate) fn capabilities(mtu: usize, features: Features) -> DeviceCapabilities
     capabilities.checksum.tcp = Checksum::None;
     capabilities.checksum.udp = Checksum::None;
     if features.segmentation_version_4 && features.checksum {
-        capabilities.segmentation.tcpv4 = core::num::NonZeroUsize::new(LONGEST_CUT);
+        capabilities.segmentation.tcpv4 = core::num::NonZeroUsize::new(LONGEST_CUT.max(mtu));
     }
     capabilities
 }

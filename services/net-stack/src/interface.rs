@@ -7,10 +7,10 @@
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::pin::pin;
-use core::task::Poll;
+use core::task::{Poll, Waker};
 
 use contracts::access::AccessError;
 use contracts::namespace::{Namespace, PATIENCE_MS};
@@ -75,7 +75,7 @@ impl Interface {
                 },
                 sent_bytes: match features & packets::SEGMENTATION_VERSION_4 {
                     0 => mtu as usize + HEADER_BYTES + SENT_BYTES,
-                    _ => LONGEST_CUT + HEADER_BYTES + SENT_BYTES,
+                    _ => LONGEST_CUT.max(mtu as usize) + HEADER_BYTES + SENT_BYTES,
                 },
                 endpoint: next,
             }),
@@ -140,6 +140,7 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
         }
         if let Some(running) = interface.start().await {
             run(&shared, running).await;
+            shared.gate.leave_open();
         }
         interface = loop {
             match Interface::open(&mut namespace, &path).await {
@@ -159,6 +160,31 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
 struct News {
     received: Cell<bool>,
     has_ended: Cell<bool>,
+    /// Whether the task that moves packets waits to be told. While it does not it asks by itself, and a driver that is
+    /// not to tell anything has nothing to wait for.
+    is_wanted: Cell<bool>,
+    hearer: RefCell<Option<Waker>>,
+}
+
+impl News {
+    /// The driver may tell from now on.
+    fn want(&self) {
+        if !self.is_wanted.replace(true) {
+            self.hearer.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Waits until something is wanted.
+    async fn wanted(&self) {
+        poll_fn(|context| {
+            if self.is_wanted.get() {
+                return Poll::Ready(());
+            }
+            *self.hearer.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
 }
 
 /// Hears what the driver announces, until it ends.
@@ -169,6 +195,7 @@ async fn hear(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<ni
             news.received.set(true);
             shared.bell.ring();
         }
+        news.wanted().await;
         events = next.ack_event();
     }
     news.has_ended.set(true);
@@ -178,8 +205,14 @@ async fn hear(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<ni
 /// Moves packets until the driver ends.
 async fn run(shared: &Rc<Shared>, running: Running) {
     let news = Rc::new(News::default());
+    exchange(shared, &news, running).await;
+    // The task that hears is to hear that it has ended.
+    news.want();
+}
+
+async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) {
     let Running { endpoint, events, receive, transmit, frame_bytes, sent_bytes } = running;
-    drop(executor::spawn(hear(Rc::clone(shared), Rc::clone(&news), events)));
+    drop(executor::spawn(hear(Rc::clone(shared), Rc::clone(news), events)));
     let mut empty: Vec<Filled> = Vec::new();
     for _ in 0..receive {
         // With fewer buffers the interface loses more packets, that is all.
@@ -196,16 +229,18 @@ async fn run(shared: &Rc<Shared>, running: Running) {
     }
     let mut endpoint = endpoint;
     loop {
+        shared.gate.open();
         // What clients have asked meanwhile goes with this exchange, rather than each with one of its own.
         executor::idle().await;
         shared.stack().serve();
         let mut given = core::mem::take(&mut empty);
         collect(shared, &mut given);
-        if given.is_empty() && !news.received.take() {
+        // While readers wait, an exchange lets those who work for the last ones have the processor.
+        if given.is_empty() && !news.received.take() && !shared.gate.has_waiting() {
             if news.has_ended.get() {
                 return;
             }
-            wait(shared).await;
+            wait(shared, news).await;
             continue;
         }
         let Some(batch) = packets::pack(given.into_iter()) else { return };
@@ -250,7 +285,7 @@ fn collect(shared: &Shared, given: &mut Vec<Filled>) {
 }
 
 /// Waits until there is something to do.
-async fn wait(shared: &Shared) {
+async fn wait(shared: &Shared, news: &News) {
     let next_ns = shared.stack().next_time_ns();
     let mut sleep = pin!(async {
         match next_ns {
@@ -270,7 +305,12 @@ async fn wait(shared: &Shared) {
         }
         stack.set_worker(context.waker());
         drop(stack);
-        sleep.as_mut().poll(context)
+        let slept = sleep.as_mut().poll(context);
+        if slept.is_pending() {
+            news.want();
+        }
+        slept
     })
     .await;
+    news.is_wanted.set(false);
 }

@@ -12,6 +12,7 @@ mod configuration;
 mod connection;
 mod convert;
 mod dns;
+mod gate;
 mod interface;
 mod seed;
 mod shared;

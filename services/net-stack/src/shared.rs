@@ -7,6 +7,7 @@ use net_stack::{Buffer, Configuration, Limits, Stack};
 use network_guard::Guard;
 use sip::exheap::ExVec;
 
+use crate::gate::Gate;
 use crate::interface::Interface;
 
 /// A buffer that the interface's driver takes.
@@ -22,6 +23,8 @@ impl Buffer for Block {
 pub struct Shared {
     stack: RefCell<Stack<Block>>,
     pub bell: Bell,
+    /// Who may read, and when.
+    pub gate: Gate,
     /// Who may do what.
     pub guard: Guard,
     /// The interface as its driver described it last.
@@ -48,6 +51,7 @@ impl Shared {
         Shared {
             stack: RefCell::new(Stack::new(configuration)),
             bell: Bell::default(),
+            gate: Gate::default(),
             guard,
             link: Cell::new(interface.link),
         }

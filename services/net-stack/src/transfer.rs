@@ -1,12 +1,13 @@
 //! Reading from a connection into blocks, and writing from blocks that were lent.
 
 use core::future::poll_fn;
-use core::task::Poll;
+use core::task::{Poll, Waker};
 
 use net_stack::{ConnectionId, Failure};
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
+use crate::gate::{Entry, Place};
 use crate::shared::Shared;
 use contracts::waiting::{Waited, until, until_or_never, wait};
 
@@ -29,33 +30,54 @@ pub async fn read<E: TypedEndpoint>(shared: &Shared, id: ConnectionId, client: &
         return Read::Nothing;
     }
     let mut result = Read::Nothing;
+    let mut place = Place::default();
     let waited = wait(client, until(timeout_ms), async {
         result = poll_fn(|context| {
-            let mut stack = shared.stack();
-            let bytes = stack.readable(id).min(most as usize).min(MOST_READ);
-            let mut block = match bytes {
-                0 => None,
-                bytes => match ExVec::<u8>::new(bytes) {
-                    Ok(block) => Some(block),
-                    Err(_) => return Poll::Ready(Read::Failed(Failure::Exhausted)),
-                },
-            };
-            // With nothing there yet, the answer to reading one byte tells why, or wakes this task later.
-            let mut one = [0];
-            let into = block.as_mut().map_or(&mut one[..], |block| block.as_mut_slice());
-            match (stack.poll_read(id, into, context.waker()), block) {
-                (Poll::Pending, _) => Poll::Pending,
-                (Poll::Ready(Err(failure)), _) => Poll::Ready(Read::Failed(failure)),
-                (Poll::Ready(Ok(0)), _) => Poll::Ready(Read::End),
-                (Poll::Ready(Ok(count)), Some(block)) => Poll::Ready(Read::Data(block, count as u32)),
-                (Poll::Ready(Ok(_)), None) => Poll::Ready(Read::Failed(Failure::Closed)),
+            // Who does not wait for data is not made to wait for a turn.
+            if timeout_ms > 0 && shared.stack().readable(id) > 0 {
+                match shared.gate.enter(&mut place, context.waker()) {
+                    Entry::Open => {}
+                    Entry::Waits => return Poll::Pending,
+                    Entry::WaitsFirst => {
+                        shared.bell.ring();
+                        return Poll::Pending;
+                    }
+                }
             }
+            poll_read(shared, id, most, context.waker())
         })
         .await;
     });
     match waited.await {
         Waited::Gone => Read::Gone,
-        _ => result,
+        // What is there is not kept because its turn did not come in time.
+        Waited::TimedOut => match poll_read(shared, id, most, Waker::noop()) {
+            Poll::Ready(read) => read,
+            Poll::Pending => Read::Nothing,
+        },
+        Waited::Done => result,
+    }
+}
+
+fn poll_read(shared: &Shared, id: ConnectionId, most: u32, waker: &Waker) -> Poll<Read> {
+    let mut stack = shared.stack();
+    let bytes = stack.readable(id).min(most as usize).min(MOST_READ);
+    let mut block = match bytes {
+        0 => None,
+        bytes => match ExVec::<u8>::new(bytes) {
+            Ok(block) => Some(block),
+            Err(_) => return Poll::Ready(Read::Failed(Failure::Exhausted)),
+        },
+    };
+    // With nothing there yet, the answer to reading one byte tells why, or wakes this task later.
+    let mut one = [0];
+    let into = block.as_mut().map_or(&mut one[..], |block| block.as_mut_slice());
+    match (stack.poll_read(id, into, waker), block) {
+        (Poll::Pending, _) => Poll::Pending,
+        (Poll::Ready(Err(failure)), _) => Poll::Ready(Read::Failed(failure)),
+        (Poll::Ready(Ok(0)), _) => Poll::Ready(Read::End),
+        (Poll::Ready(Ok(count)), Some(block)) => Poll::Ready(Read::Data(block, count as u32)),
+        (Poll::Ready(Ok(_)), None) => Poll::Ready(Read::Failed(Failure::Closed)),
     }
 }
 

@@ -25,6 +25,8 @@ const MOST_PROBES: u8 = 2;
 pub(super) struct Recovery {
     /// The number that was acknowledged last, and how often since.
     acknowledged: Option<u32>,
+    /// The window that was said last: an acknowledgement that says another one tells of room, not of a loss.
+    window: u16,
     repeated: u8,
     /// All up to there was under way when the last loss was seen.
     to: Option<u32>,
@@ -60,13 +62,14 @@ impl Recovery {
     /// `sent_to` what was sent so far.
     pub(super) fn hear(&mut self, segment: &Segment, acknowledged: Option<u32>, sent_to: Option<u32>, now_ns: u64) {
         let (Some(acknowledged), Some(sent_to)) = (acknowledged, sent_to) else { return };
+        let says_room = core::mem::replace(&mut self.window, segment.window) != segment.window;
         if self.acknowledged != Some(acknowledged) {
             self.acknowledged = Some(acknowledged);
             self.advance(acknowledged, now_ns);
             return;
         }
         let says_nothing_new = segment.is_ack && segment.acknowledged == acknowledged && segment.sequence_bytes() == 0;
-        if says_nothing_new && is_before(acknowledged, sent_to) {
+        if says_nothing_new && !says_room && is_before(acknowledged, sent_to) {
             self.repeated = self.repeated.saturating_add(1);
             let enough = enough(sent_to.wrapping_sub(acknowledged));
             if self.repeated == enough && enough < REPEATED {
@@ -170,6 +173,18 @@ mod tests {
         assert!(!recovery.take_due(Some(9000), 21 * MS), "once");
         hear(&mut recovery, 9000, 31);
         assert!(!recovery.take_due(Some(9000), 31 * MS), "all is there");
+    }
+
+    #[test]
+    fn room_is_no_loss() {
+        let mut recovery = Recovery::default();
+        recovery.sent(Some(1000), Some(9000), true, 0);
+        hear(&mut recovery, 6200, 10);
+        for window in [100, 200, 300, 400] {
+            let update = Segment { window, ..acknowledgement(6200) };
+            recovery.hear(&update, Some(6200), Some(9000), 11 * MS);
+        }
+        assert!(!recovery.take_due(Some(9000), 11 * MS), "each said another window");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp::{self, SocketBuffer, State};
 
+use crate::port::LONGEST_CUT_PAYLOAD;
+
 use super::Limits;
 
 /// One socket, in a set of its own.
@@ -21,7 +23,7 @@ pub(crate) struct Socket {
 impl Socket {
     /// Makes a closed socket; nothing where memory ran out.
     fn new(window_bytes: usize) -> Option<Socket> {
-        let socket = tcp::Socket::new(buffer(window_bytes)?, buffer(window_bytes)?);
+        let socket = tcp::Socket::new(buffer(window_bytes)?, buffer(send_bytes(window_bytes))?);
         let mut set = SocketSet::new(Vec::with_capacity(1));
         let handle = set.add(socket);
         Some(Socket { set, handle, window_bytes })
@@ -56,7 +58,16 @@ impl Socket {
 
     /// Bytes of both buffers.
     pub(crate) fn buffer_bytes(&self) -> usize {
-        2 * self.window_bytes
+        self.window_bytes + send_bytes(self.window_bytes)
+    }
+}
+
+/// Bytes of the buffer to send from: as many as long packets carry where there is room for one, or each time the buffer is
+/// full a short packet would follow the long one.
+fn send_bytes(window_bytes: usize) -> usize {
+    match window_bytes / LONGEST_CUT_PAYLOAD {
+        0 => window_bytes,
+        packets => packets * LONGEST_CUT_PAYLOAD,
     }
 }
 
