@@ -90,3 +90,53 @@ pub enum Entry {
     /// So it is, and nobody waited before.
     WaitsFirst,
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn enter(gate: &Gate, place: &mut Place) -> Entry {
+        gate.enter(place, Waker::noop())
+    }
+
+    #[test]
+    fn a_few_go_through_in_each_turn_in_their_order() {
+        let gate = Gate::default();
+        gate.open();
+        let mut places: Vec<Place> = (0..20).map(|_| Place::default()).collect();
+        let entries: Vec<Entry> = places.iter_mut().map(|place| enter(&gate, place)).collect();
+        assert!(entries[..8].iter().all(|entry| *entry == Entry::Open));
+        assert_eq!(entries[8], Entry::WaitsFirst);
+        assert!(entries[9..].iter().all(|entry| *entry == Entry::Waits) && gate.has_waiting());
+        gate.open();
+        // Who comes now does not overtake those that wait.
+        assert_eq!(enter(&gate, &mut Place::default()), Entry::Waits);
+        let through =
+            places[8..].iter_mut().map(|place| enter(&gate, place)).filter(|entry| *entry == Entry::Open).count();
+        assert_eq!(through, 8);
+        gate.open();
+        assert!(places.iter_mut().all(|place| enter(&gate, place) == Entry::Open));
+        assert!(!gate.has_waiting());
+        assert_eq!(enter(&gate, &mut Place::default()), Entry::Open, "there are places left");
+    }
+
+    #[test]
+    fn turns_that_nobody_used_are_not_saved_up() {
+        let gate = Gate::default();
+        (0..10).for_each(|_| gate.open());
+        let through = (0..20).filter(|_| enter(&gate, &mut Place::default()) == Entry::Open).count();
+        assert_eq!(through, 8);
+    }
+
+    #[test]
+    fn without_turns_everybody_goes_through() {
+        let gate = Gate::default();
+        let mut place = Place::default();
+        assert_eq!(enter(&gate, &mut place), Entry::WaitsFirst);
+        gate.leave_open();
+        assert_eq!((enter(&gate, &mut place), enter(&gate, &mut Place::default())), (Entry::Open, Entry::Open));
+        assert!(!gate.has_waiting());
+    }
+}
