@@ -65,7 +65,7 @@ fn change([file, other]: &[OpenFile<MemoryDisk>; 2], content: &mut Vec<u8>, read
         // Another file takes the blocks that this one gave up.
         4 => match seed & 16 {
             0 => complete(other.set_size(0)).unwrap(),
-            _ => drop(complete(other.write(0, &noise(seed.into(), 200_000))).unwrap()),
+            _ => complete(other.write(0, &noise(seed.into(), 200_000))).unwrap(),
         },
         // Most requests follow one another without a change.
         _ => {}
