@@ -281,7 +281,8 @@ pub struct BenchArguments {
     /// The system whose web server is measured, or that is installed into: a file, or the name of one in systems/
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
-    /// Measure the web server over this TAP interface of the host, with a network stack of the system's own
+    /// Measure the web server over a TAP interface of this name, with a network stack of the system's own, in a
+    /// network namespace that ends with the measurement
     #[arg(long, value_name = "NAME")]
     pub tap: Option<String>,
     /// Tell, too, by which functions the web server's processor time is used, as `perf` of the host sees it

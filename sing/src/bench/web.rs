@@ -12,6 +12,7 @@ mod files;
 mod functions;
 mod guest;
 mod here;
+mod namespace;
 mod nginx;
 mod processes;
 mod report;
@@ -90,6 +91,15 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     }
     if arguments.functions && arguments.machine != MachineName::Hosted {
         return Err(Failure::new("functions can be told apart on the hosted machine alone"));
+    }
+    if arguments.tap.is_some() {
+        if arguments.machine != MachineName::Hosted {
+            return Err(Failure::new("a TAP interface is measured on the hosted machine").remedy("leave --machine out"));
+        }
+        linux_program(repository)?;
+        if let Some(status) = namespace::enter(repository, arguments.system.as_deref())? {
+            return Ok(status);
+        }
     }
     let folder = repository.output("bench/web");
     let served = folder.join("files");

@@ -1,0 +1,40 @@
+//! `sing bench web --tap` in a network of its own: nothing that the client sends can leave the host, not even if the
+//! interface that it is meant for is not there yet or not any more.
+//!
+//! Deliberately not here: what runs in it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::builder::UnsafeTests;
+use crate::failure::{Failure, Outcome};
+use crate::repository::Repository;
+use crate::systems::{self, Platform};
+
+/// Says to the same command that it runs in a network of its own.
+const INSIDE: &str = "SING_BENCH_NETWORK";
+/// What `sing run --web --tap` starts.
+const SYSTEM: &str = "web-tap";
+
+/// Runs this very command in a network namespace that ends with it: its exit status. Nothing where this is it.
+///
+/// # Errors
+/// What it runs cannot be built, or this user may make no namespace.
+pub fn enter(repository: &Repository, system: Option<&Path>) -> Outcome<Option<u8>> {
+    if std::env::var_os(INSIDE).is_some() {
+        return Ok(None);
+    }
+    // A namespace has no way to what a build may have to fetch.
+    let manifest = repository.system_manifest(system.unwrap_or(SYSTEM.as_ref()))?;
+    systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
+    let sing = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find sing: {error}")))?;
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""]).arg(sing);
+    command.args(std::env::args_os().skip(1)).env(INSIDE, "1");
+    let status = command.status().map_err(|error| Failure::file("start", Path::new("unshare"), &error))?;
+    match status.code().and_then(|code| u8::try_from(code).ok()) {
+        Some(code) => Ok(Some(code)),
+        None => Err(Failure::new(format!("the bench in a network of its own ended: {status}"))
+            .remedy("run it as root, with `unshare` of util-linux and `ip` of iproute2")),
+    }
+}
