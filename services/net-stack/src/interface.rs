@@ -133,6 +133,8 @@ struct Running {
 pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, first: Interface) {
     let mut interface = first;
     loop {
+        // Connections within this machine need no driver.
+        shared.gate.leave_open();
         {
             shared.link.set(interface.link);
             let mut stack = shared.stack();
@@ -140,7 +142,6 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
         }
         if let Some(running) = interface.start().await {
             run(&shared, running).await;
-            shared.gate.leave_open();
         }
         interface = loop {
             match Interface::open(&mut namespace, &path).await {
