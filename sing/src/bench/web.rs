@@ -96,7 +96,6 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         if arguments.machine != MachineName::Hosted {
             return Err(Failure::new("a TAP interface is measured on the hosted machine").remedy("leave --machine out"));
         }
-        linux_program(repository)?;
         if let Some(status) = namespace::enter(repository, arguments.system.as_deref())? {
             return Ok(status);
         }

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::bench::linux_program;
 use crate::builder::UnsafeTests;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
@@ -24,9 +25,17 @@ pub fn enter(repository: &Repository, system: Option<&Path>) -> Outcome<Option<u
     if std::env::var_os(INSIDE).is_some() {
         return Ok(None);
     }
+    let remedy = "run it as root, with `unshare` of util-linux and `ip` of iproute2";
+    // Before anything is built for it.
+    let can = Command::new("unshare").args(["--net", "ip", "link", "set", "lo", "up"]).output();
+    if !can.as_ref().is_ok_and(|output| output.status.success()) {
+        let said = can.map_or_else(|error| error.to_string(), |output| String::from_utf8_lossy(&output.stderr).into());
+        return Err(Failure::new("this user can make no network namespace for the bench").details(said).remedy(remedy));
+    }
     // A namespace has no way to what a build may have to fetch.
     let manifest = repository.system_manifest(system.unwrap_or(SYSTEM.as_ref()))?;
     systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
+    linux_program(repository)?;
     let sing = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find sing: {error}")))?;
     let mut command = Command::new("unshare");
     command.args(["--net", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""]).arg(sing);
@@ -34,7 +43,6 @@ pub fn enter(repository: &Repository, system: Option<&Path>) -> Outcome<Option<u
     let status = command.status().map_err(|error| Failure::file("start", Path::new("unshare"), &error))?;
     match status.code().and_then(|code| u8::try_from(code).ok()) {
         Some(code) => Ok(Some(code)),
-        None => Err(Failure::new(format!("the bench in a network of its own ended: {status}"))
-            .remedy("run it as root, with `unshare` of util-linux and `ip` of iproute2")),
+        None => Err(Failure::new(format!("the bench in a network of its own ended: {status}")).remedy(remedy)),
     }
 }
