@@ -18,8 +18,9 @@ const FRESH_NS: u64 = 60_000_000_000;
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// Questions without an answer after which a neighbour is taken to be gone.
 const MOST_QUESTIONS: u32 = 3;
-/// Packets that wait for one neighbour; with more, the oldest is lost.
-const MOST_WAITING: usize = 4;
+/// Packets that wait for one neighbour; with more, the oldest is lost. After a restart the first to come may be many at
+/// once behind one neighbour, and what is lost of their beginnings they say again only after a second.
+const MOST_WAITING: usize = 64;
 /// Neighbours known at once; with more, the one known longest is forgotten.
 const MOST_KNOWN: usize = 4096;
 /// Neighbours asked for at once; with more, the one asked for longest is forgotten with its packets.
@@ -30,7 +31,7 @@ struct Neighbour<B> {
     confirmed_ns: u64,
     asked_ns: u64,
     questions: u32,
-    waiting: Vec<Outgoing<B>>,
+    waiting: VecDeque<Outgoing<B>>,
 }
 
 /// What to do with a packet for a neighbour.
@@ -52,54 +53,84 @@ pub(crate) struct Neighbours<B> {
     known: VecDeque<IpAddress>,
     /// Those that are asked for, the one asked first in front.
     asked: VecDeque<IpAddress>,
+    /// Packets that wait, for all of them.
+    waiting: usize,
 }
 
 impl<B> Neighbours<B> {
     pub(crate) fn new() -> Neighbours<B> {
-        Neighbours { table: BTreeMap::new(), known: VecDeque::new(), asked: VecDeque::new() }
+        Neighbours { table: BTreeMap::new(), known: VecDeque::new(), asked: VecDeque::new(), waiting: 0 }
     }
 
     /// What to do with a packet for a neighbour. Of one that is to be asked, it is noted that it is being asked;
     /// packets of neighbours that are forgotten for it come back.
-    pub(crate) fn look_up(&mut self, address: &IpAddress, now_ns: u64) -> (Answer, Vec<Outgoing<B>>) {
+    pub(crate) fn look_up(&mut self, address: &IpAddress, now_ns: u64) -> (Answer, VecDeque<Outgoing<B>>) {
         if let Some(neighbour) = self.table.get_mut(address) {
             let may_ask = now_ns >= neighbour.asked_ns + PATIENCE_NS;
             match neighbour.hardware {
                 Some(hardware) if now_ns < neighbour.confirmed_ns + FRESH_NS => {
-                    return (Answer::Send(hardware), Vec::new());
+                    return (Answer::Send(hardware), VecDeque::new());
                 }
                 Some(hardware) if now_ns < neighbour.confirmed_ns + BELIEVED_NS => {
                     if may_ask {
                         neighbour.asked_ns = now_ns;
                     }
                     let answer = if may_ask { Answer::SendAndAsk(hardware) } else { Answer::Send(hardware) };
-                    return (answer, Vec::new());
+                    return (answer, VecDeque::new());
                 }
                 Some(_) => {
                     self.table.remove(address);
                     self.known.retain(|known| known != address);
                 }
-                None => return (Answer::Keep, Vec::new()),
+                None => return (Answer::Keep, VecDeque::new()),
             }
         }
-        let lost = if self.asked.len() >= MOST_ASKED { self.forget_oldest_asked() } else { Vec::new() };
-        let new = Neighbour { hardware: None, confirmed_ns: 0, asked_ns: now_ns, questions: 1, waiting: Vec::new() };
+        let lost = if self.asked.len() >= MOST_ASKED { self.forget_oldest_asked() } else { VecDeque::new() };
+        let new =
+            Neighbour { hardware: None, confirmed_ns: 0, asked_ns: now_ns, questions: 1, waiting: VecDeque::new() };
         self.table.insert(*address, new);
         self.asked.push_back(*address);
         (Answer::Ask, lost)
     }
 
-    fn forget_oldest_asked(&mut self) -> Vec<Outgoing<B>> {
+    fn forget_oldest_asked(&mut self) -> VecDeque<Outgoing<B>> {
         let oldest = self.asked.pop_front().and_then(|address| self.table.remove(&address));
-        oldest.map(|neighbour| neighbour.waiting).unwrap_or_default()
+        let lost = oldest.map(|neighbour| neighbour.waiting).unwrap_or_default();
+        self.waiting -= lost.len();
+        lost
     }
 
-    /// Keeps a packet until the neighbour answers. A packet that is lost for it comes back.
-    pub(crate) fn keep(&mut self, address: &IpAddress, packet: Outgoing<B>) -> Option<Outgoing<B>> {
-        let Some(neighbour) = self.table.get_mut(address) else { return Some(packet) };
-        let lost = (neighbour.waiting.len() >= MOST_WAITING).then(|| neighbour.waiting.remove(0));
-        neighbour.waiting.push(packet);
+    /// Keeps a packet until the neighbour answers, of all neighbours so many at most. Those that are lost for it come
+    /// back: the neighbour's own oldest one, or those of the neighbours that have not answered for longest.
+    pub(crate) fn keep(&mut self, address: &IpAddress, packet: Outgoing<B>, most: usize) -> Vec<Outgoing<B>> {
+        let mut lost = Vec::new();
+        if self.table.get(address).is_some_and(|neighbour| neighbour.waiting.len() >= MOST_WAITING) {
+            lost.extend(self.lose_oldest_of(address));
+        }
+        while self.waiting >= most.max(1) {
+            let Some(oldest) = self.lose_oldest() else { break };
+            lost.push(oldest);
+        }
+        match self.table.get_mut(address) {
+            Some(neighbour) => {
+                neighbour.waiting.push_back(packet);
+                self.waiting += 1;
+            }
+            None => lost.push(packet),
+        }
         lost
+    }
+
+    fn lose_oldest(&mut self) -> Option<Outgoing<B>> {
+        let waits = |address: &&IpAddress| self.table.get(address).is_some_and(|asked| !asked.waiting.is_empty());
+        let longest = *self.asked.iter().find(waits)?;
+        self.lose_oldest_of(&longest)
+    }
+
+    fn lose_oldest_of(&mut self, address: &IpAddress) -> Option<Outgoing<B>> {
+        let lost = self.table.get_mut(address)?.waiting.pop_front()?;
+        self.waiting -= 1;
+        Some(lost)
     }
 
     /// Notes a neighbour's hardware address; what waited for it can be sent there. Of those nobody asked for, only
@@ -110,9 +141,9 @@ impl<B> Neighbours<B> {
         hardware: EthernetAddress,
         now_ns: u64,
         note_new: bool,
-    ) -> Vec<Outgoing<B>> {
+    ) -> VecDeque<Outgoing<B>> {
         if !hardware.is_unicast() {
-            return Vec::new();
+            return VecDeque::new();
         }
         match self.table.get_mut(&address) {
             Some(neighbour) => {
@@ -120,6 +151,7 @@ impl<B> Neighbours<B> {
                 neighbour.hardware = Some(hardware);
                 neighbour.confirmed_ns = now_ns;
                 let waiting = core::mem::take(&mut neighbour.waiting);
+                self.waiting -= waiting.len();
                 if is_new {
                     self.asked.retain(|asked| *asked != address);
                     self.note_known(address);
@@ -132,13 +164,13 @@ impl<B> Neighbours<B> {
                     confirmed_ns: now_ns,
                     asked_ns: 0,
                     questions: 0,
-                    waiting: Vec::new(),
+                    waiting: VecDeque::new(),
                 };
                 self.table.insert(address, new);
                 self.note_known(address);
-                Vec::new()
+                VecDeque::new()
             }
-            None => Vec::new(),
+            None => VecDeque::new(),
         }
     }
 
@@ -170,7 +202,8 @@ impl<B> Neighbours<B> {
             }
             self.asked.pop_front();
             if neighbour.questions >= MOST_QUESTIONS {
-                lost.append(&mut neighbour.waiting);
+                self.waiting -= neighbour.waiting.len();
+                lost.extend(neighbour.waiting.drain(..));
                 self.table.remove(&address);
             } else {
                 neighbour.questions += 1;
@@ -192,6 +225,7 @@ impl<B> Neighbours<B> {
     pub(crate) fn forget_all(&mut self) -> Vec<Outgoing<B>> {
         self.known.clear();
         self.asked.clear();
+        self.waiting = 0;
         core::mem::take(&mut self.table).into_values().flat_map(|neighbour| neighbour.waiting).collect()
     }
 }

@@ -57,6 +57,8 @@ pub struct Features {
 
 /// Packets on their way within this machine; with more, packets are lost.
 const MOST_LOOPED: usize = 1024;
+/// Packets that may wait for the answers of neighbours, however few buffers are left.
+const LEAST_WAITING: usize = 8;
 /// With so many bytes ready to be taken nobody sends more before they are: so packets are taken while they are still in
 /// the processor's caches, and their buffers come back so.
 const MOST_READY_BYTES: usize = 256 << 10;
@@ -321,7 +323,8 @@ impl<B: Buffer> Output<B> {
     }
 
     fn keep(&mut self, next: &IpAddress, packet: Outgoing<B>) {
-        let lost = self.neighbours.keep(next, packet);
+        // Not more wait than are left for the others: neighbours that never answer do not hold all buffers.
+        let lost = self.neighbours.keep(next, packet, self.free.len().max(LEAST_WAITING));
         self.take_back(lost);
     }
 

@@ -4,7 +4,7 @@ mod wire;
 
 use std::task::{Poll, Waker};
 
-use net_stack::{End, Failure, Limits};
+use net_stack::{ConnectionId, End, Failure, IpAddress, Limits};
 use wire::{Network, address, bytes};
 
 #[test]
@@ -34,13 +34,13 @@ fn nobody_at_a_port_is_said_at_once() {
 fn a_host_that_is_not_there_is_given_up() {
     let mut network = Network::with(2, Limits { patience_ms: 10_000, ..Limits::default() });
     assert_eq!(network.connect(1, End::new(address(77), 80)), Err(Failure::TimedOut));
-    assert_eq!(network.connect(1, End::new(net_stack::IpAddress::v4(8, 8, 8, 8), 80)), Err(Failure::Unreachable));
+    assert_eq!(network.connect(1, End::new(IpAddress::v4(8, 8, 8, 8), 80)), Err(Failure::Unreachable));
 }
 
 #[test]
 fn a_connection_to_this_machine_itself_stays_in_it() {
     let mut network = Network::new(1);
-    for own in [address(0), net_stack::IpAddress::v4(127, 0, 0, 1), "::1".parse().expect("an address")] {
+    for own in [address(0), IpAddress::v4(127, 0, 0, 1), "::1".parse().expect("an address")] {
         let listener = network.listen(0, 8080, 4);
         let client = network.connect(0, End::new(own, 8080)).expect("a connection");
         let server = network.accept(0, listener);
@@ -52,6 +52,61 @@ fn a_connection_to_this_machine_itself_stays_in_it() {
     }
     network.pass_ms(100_000);
     assert_eq!(network.stacks[0].tcp_sockets(), 0);
+}
+
+/// So many wait for the answer of one neighbour without a loss; and more at a listener.
+const AT_ONCE: usize = 60;
+
+#[test]
+fn many_that_come_before_their_neighbour_is_known_are_all_answered() {
+    let mut network = Network::new(2);
+    let listener = network.listen(0, 80, AT_ONCE);
+    let first = network.connect(1, End::new(address(0), 80)).expect("a connection");
+    network.accept(0, listener);
+    // As after a restart: this side knows nobody, and the other one does.
+    network.stacks[0].renew_link(wire::hardware(0), 1500, net_stack::Features::default());
+    for _ in 0..wire::BUFFERS {
+        network.stacks[0].give(vec![0; 1514]);
+    }
+    let begun: Vec<ConnectionId> = (0..AT_ONCE).map(|_| begin(&mut network, address(0))).collect();
+    network.pass_ms(5);
+    for connection in begun {
+        let connected = network.stacks[1].poll_connected(connection, Waker::noop());
+        assert_eq!(connected, Poll::Ready(Ok(())), "nothing is said again within 5 ms");
+        network.accept(0, listener);
+    }
+    network.stacks[1].release(first);
+}
+
+#[test]
+fn neighbours_that_never_answer_do_not_hold_all_buffers() {
+    let mut network = Network::new(2);
+    let listener = network.listen(0, 80, 4);
+    let mut vain: Vec<ConnectionId> = Vec::new();
+    for host in 10..110 {
+        vain.extend((0..AT_ONCE).map(|_| begin(&mut network, address(host))));
+        network.serve();
+        let free = network.stacks[1].free_buffers();
+        assert!(free >= wire::BUFFERS / 2 - 1, "{free} buffers are left");
+    }
+    // One that answers gets what waits for it, though it was the last to be asked.
+    let begin_ns = network.now_ns;
+    let client = network.connect(1, End::new(address(0), 80)).expect("a connection");
+    assert!(network.now_ns - begin_ns < 5_000_000);
+    let server = network.accept(0, listener);
+    let data = bytes(300_000);
+    assert!(network.carry((1, client), (0, server), &data) == data);
+    for connection in vain.into_iter().chain([client]) {
+        network.stacks[1].release(connection);
+    }
+    network.stacks[0].release(server);
+    network.pass_ms(200_000);
+    assert_eq!(network.stacks[1].free_buffers(), wire::BUFFERS);
+}
+
+/// Begins a connection of the second host, and does not wait for it.
+fn begin(network: &mut Network, to: IpAddress) -> ConnectionId {
+    network.stacks[1].connect(End::new(to, 80)).expect("a connection that begins")
 }
 
 #[test]
