@@ -1,6 +1,7 @@
 //! `sing check`: contracts, manifests and system manifests, without building anything.
 //!
-//! Deliberately not here: the rules; `lang` holds those of contracts, `manifest` those of manifests.
+//! Deliberately not here: the rules; `lang` holds those of contracts, `manifest` those of manifests, and `install`
+//! those of what systems promise.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use crate::command_line::CheckArguments;
 use crate::contracts::{ContractUnits, compile_files, contract_files};
 use crate::failure::{Failure, Outcome};
 use crate::programs::Programs;
+use crate::promises;
 use crate::repository::{Repository, read_text};
 use crate::systems::{Catalogue, check_manifest};
 use crate::terminal;
@@ -160,5 +162,6 @@ fn contracts_finding(file: String, compiled: &lang::Compiled) -> Finding {
 }
 
 fn system_finding(repository: &Repository, catalogue: &Catalogue, path: &Path) -> Finding {
-    Finding::of("system", repository.shown(path).to_string(), &catalogue.system(repository, path))
+    let outcome = catalogue.system(repository, path).and_then(|system| promises::hold(catalogue, &system));
+    Finding::of("system", repository.shown(path).to_string(), &outcome)
 }

@@ -35,6 +35,7 @@ pub mod measure;
 pub mod new;
 pub mod programs;
 pub mod progress;
+pub mod promises;
 pub mod repository;
 pub mod run;
 pub mod schema;

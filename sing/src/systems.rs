@@ -19,7 +19,7 @@ use crate::fingerprint::Fingerprint;
 use crate::keys::store::Store;
 use crate::programs::{Program, Programs};
 use crate::repository::{Repository, read_text, write_if_changed};
-use crate::{keys, terminal};
+use crate::{keys, promises, terminal};
 
 /// Every program of the repository with its manifest, checked.
 pub struct Catalogue {
@@ -241,6 +241,7 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
 fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_tests: UnsafeTests) -> Outcome<()> {
     let catalogue = Catalogue::read(repository)?;
     let mut system = catalogue.system(repository, path)?;
+    promises::hold(&catalogue, &system)?;
     let names = system.programs();
     let selected: Outcome<Vec<&Program>> = names.iter().map(|name| catalogue.programs.get(name)).collect();
     let built = builder::build_programs(repository, &catalogue.programs, &selected?, unsafe_tests)?;

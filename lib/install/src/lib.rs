@@ -23,7 +23,7 @@ mod report;
 #[cfg(feature = "verify")]
 mod verify;
 
-pub use check::{check, verify};
+pub use check::{check, promises, verify};
 pub use code::{Code, Topic};
 pub use explain::explanation;
 #[cfg(feature = "image")]

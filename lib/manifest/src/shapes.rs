@@ -538,7 +538,7 @@ static BIND: Shape = shape(
 
 static DENY: Shape = shape(
     "[[deny]]",
-    "a promise that whoever matches can never reach a path, by whatever way; a change of the system that would break it is refused",
+    "a promise that whoever matches can never reach a path, by whatever way; a system that breaks it is not built, and a change that would break it is refused",
     &[
         required(
             "who",

@@ -347,11 +347,11 @@ fn opened<'a>(bytes: &'a [u8], image: &Image) -> Outcome<(SystemImage<'a>, Insta
 
 #[cfg(test)]
 mod tests {
-    use install::Program;
     use package::{PublicKey, SecretKey, Signer, SystemManifest, Trust};
 
     use super::*;
     use crate::bench::install::package;
+    use crate::promises;
     use crate::systems::Catalogue;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -507,12 +507,9 @@ mod tests {
             if system.primary.is_none() {
                 continue;
             }
-            let program = |name: &&str| {
-                let manifest = catalogue.manifest(name).expect("a manifest").clone();
-                Program { manifest, key: PublicKey([1; 32]) }
-            };
-            let programs = system.programs().iter().map(program).collect();
-            let report = install::verify(&Installed { system, programs });
+            let installed =
+                promises::as_built(&catalogue, system, PublicKey([1; 32])).expect("the manifests are right");
+            let report = install::verify(&installed);
             assert!(report.is_accepted(), "{name}:\n{report}");
             judged += 1;
         }

@@ -73,6 +73,11 @@ pub fn verify(installed: &Installed) -> Report {
     report
 }
 
+/// What of a system's promises of who reaches what, its `[[deny]]`, is not kept.
+pub fn promises(installed: &Installed) -> Vec<Finding> {
+    policy::findings(installed, &Map::of(installed))
+}
+
 /// A report that says nothing but why not.
 pub(crate) fn refused(findings: Vec<Finding>) -> Report {
     let mut report = Report { lines: findings.into_iter().map(Line::refused).collect(), reach: None };

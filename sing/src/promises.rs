@@ -1,0 +1,107 @@
+//! Judges what a system promises of who reaches what, its `[[deny]]`, before anything of it is built.
+//!
+//! Manifests say all that this takes, so that a system that breaks a promise costs nobody a build. The rules are those of
+//! the crate `install`, by which changes of the built image are judged too. Deliberately not here: what else
+//! `sing verify` asks of a system.
+
+use install::{Finding, Installed, Line, Program};
+use package::{PublicKey, SystemManifest};
+
+use crate::failure::{Failure, Outcome};
+use crate::systems::Catalogue;
+
+/// The system with the manifests of its programs, as if it were built and this key had signed them.
+///
+/// # Errors
+/// A program's manifest is broken.
+pub fn as_built(catalogue: &Catalogue, system: SystemManifest, key: PublicKey) -> Outcome<Installed> {
+    let program = |name: &&str| Ok(Program { manifest: catalogue.manifest(name)?.clone(), key });
+    let programs = system.programs().iter().map(program).collect::<Outcome<_>>()?;
+    Ok(Installed { system, programs })
+}
+
+/// Refuses a system that does not keep what it promises. Without a primary instance it is no system to be run but what
+/// others are based on, and those are judged.
+///
+/// # Errors
+/// It breaks a promise, one of them cannot be read, or a program's manifest is broken.
+pub fn hold(catalogue: &Catalogue, system: &SystemManifest) -> Outcome<()> {
+    if system.denies.is_empty() || system.primary.is_none() {
+        return Ok(());
+    }
+    // Who signed a program says nothing of what it reaches.
+    let findings = install::promises(&as_built(catalogue, system.clone(), PublicKey::NONE)?);
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = findings.into_iter().map(told).collect();
+    Err(Failure::new(format!("the system `{}` does not keep what it promises of who reaches what", system.name))
+        .details(lines.join("\n"))
+        .remedy("mend what is shown above"))
+}
+
+/// A finding as `sing verify` shows it.
+fn told(finding: Finding) -> String {
+    Line::refused(finding).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::builder::UnsafeTests;
+    use crate::check::check;
+    use crate::command_line::CheckArguments;
+    use crate::repository::Repository;
+    use crate::systems::{self, Platform};
+
+    const PROMISE: &str = "[[deny]]\nwho = \"..fetch.singularity\"\nreach = \"/service/tcp\"\n";
+
+    /// A system manifest among copies of those of the repository, based on `hosted` and with a promise that this breaks.
+    fn mine(repository: &Repository, folder: &Path) -> PathBuf {
+        for name in repository.system_names() {
+            let file = repository.system_manifest(name.as_ref()).expect("there is one");
+            std::fs::copy(file, folder.join(name).with_extension("toml")).expect("a copy");
+        }
+        let path = folder.join("mine.toml");
+        std::fs::write(&path, format!("[system]\nname = \"mine\"\nbase = \"hosted\"\n\n{PROMISE}")).expect("a file");
+        path
+    }
+
+    #[test]
+    fn a_system_that_breaks_a_promise_is_not_built_and_told_how_it_does() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mine = mine(&repository, folder.path());
+        let told = systems::prepare(&repository, &mine, Platform::Hosted, UnsafeTests::Refused)
+            .expect_err("`fetch` is there to come to the network")
+            .to_string();
+        for part in [
+            "refused I230 `fetch.singularity` must not reach /service/tcp",
+            "promised for `..fetch.singularity`), and could: ",
+            "take one of these steps from it, or the promise out of the system manifest",
+            "the system `mine` does not keep what it promises of who reaches what; mend what is shown above.",
+        ] {
+            assert!(told.contains(part), "{part}:\n{told}");
+        }
+        let image = repository.output(&format!("systems/{}.system", repository.system_outputs(&mine)));
+        assert!(!image.exists(), "{}", image.display());
+        // Who asks before building hears of it, too.
+        let status = check(&repository, &CheckArguments { file: Some(mine), json: true }).expect("a system manifest");
+        assert_eq!(status, 1);
+    }
+
+    #[test]
+    fn what_others_are_based_on_is_judged_with_those() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let catalogue = Catalogue::read(&repository).expect("the manifests are right");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mine = mine(&repository, folder.path());
+        let mut system = catalogue.system(&repository, &mine).expect("it is right");
+        assert!(hold(&catalogue, &system).is_err());
+        // Nothing of it is run by itself.
+        system.primary = None;
+        assert_eq!(hold(&catalogue, &system), Ok(()));
+    }
+}
