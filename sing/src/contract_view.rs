@@ -6,6 +6,7 @@ use crate::command_line::{ContractArguments, ContractFormat};
 use crate::contracts::ContractUnits;
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
+use crate::spelling;
 
 /// `sing contract`.
 ///
@@ -15,8 +16,13 @@ pub fn show(repository: &Repository, arguments: &ContractArguments) -> Outcome<u
     let units = ContractUnits::compile(repository)?;
     units.refuse_errors()?;
     let contract = units.find(&arguments.name).ok_or_else(|| {
-        Failure::new(format!("there is no contract `{}`", arguments.name))
-            .remedy(format!("give one of: {}", units.names().join(", ")))
+        let known = units.names();
+        let otherwise = format!("give one of: {}", known.join(", "));
+        Failure::new(format!("there is no contract `{}`", arguments.name)).remedy(spelling::meant(
+            &arguments.name,
+            known.iter().map(String::as_str),
+            otherwise,
+        ))
     })?;
     let text = match arguments.format {
         ContractFormat::Svg => lang::emit_svg(contract),

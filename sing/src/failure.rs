@@ -35,7 +35,7 @@ impl Failure {
         Failure::new(format!("cannot {doing} {}: {}", path.display(), plain_reason(error))).remedy(remedy)
     }
 
-    /// Adds what the reader can do about it; without a full stop.
+    /// Adds what the reader can do about it, without a full stop; or what they are asked, with a question mark.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Failure {
         self.remedy = Some(remedy.into());
         self
@@ -51,6 +51,15 @@ impl Failure {
     pub fn with_status(mut self, status: u8) -> Failure {
         self.status = status.max(1);
         self
+    }
+
+    /// What a person reads: details, then the sentence after the name of who says it.
+    pub fn told_by(&self, name: &str) -> String {
+        let sentence = Failure { details: None, ..self.clone() };
+        match &self.details {
+            Some(details) => format!("{}\n\n{name}: {sentence}", details.trim_end()),
+            None => format!("{name}: {sentence}"),
+        }
     }
 
     /// The exit status; never 0.
@@ -75,6 +84,7 @@ impl fmt::Display for Failure {
         }
         write!(out, "{}", self.what)?;
         match &self.remedy {
+            Some(question) if question.ends_with('?') => write!(out, "; {question}"),
             Some(remedy) => write!(out, "; {remedy}."),
             None => write!(out, "."),
         }
@@ -98,6 +108,19 @@ mod tests {
         let error = std::io::Error::from_raw_os_error(2);
         let text = Failure::file("read", Path::new("/none"), &error).to_string();
         assert_eq!(text, "cannot read /none: no such file or directory; check the spelling of the path.");
+    }
+
+    #[test]
+    fn a_question_ends_as_one() {
+        let failure = Failure::new("there is no key `mien`").remedy("did you mean `mine`?");
+        assert_eq!(failure.to_string(), "there is no key `mien`; did you mean `mine`?");
+    }
+
+    #[test]
+    fn who_fails_is_told_where_the_sentence_begins() {
+        let failure = Failure::new("the manifest x has errors").details("error[M002]\n").remedy("mend it");
+        assert_eq!(failure.told_by("sing"), "error[M002]\n\nsing: the manifest x has errors; mend it.");
+        assert_eq!(Failure::new("no").told_by("sing"), "sing: no.");
     }
 
     #[test]

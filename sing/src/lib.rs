@@ -41,6 +41,7 @@ pub mod run;
 pub mod schema;
 pub mod site;
 pub mod source_words;
+pub mod spelling;
 pub mod systems;
 pub mod tap;
 pub mod terminal;

@@ -11,11 +11,17 @@ fn main() -> ExitCode {
         eprintln!("sing: {failure}");
         return ExitCode::from(failure.status());
     }
-    let command_line = sing::command_line::CommandLine::parse();
+    let command_line = match sing::command_line::CommandLine::try_parse() {
+        Ok(command_line) => command_line,
+        Err(error) => {
+            let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            sing::spelling::with_what_was_meant(error, words).exit()
+        }
+    };
     match sing::execute(command_line) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("sing: {failure}");
+            eprintln!("{}", failure.told_by("sing"));
             ExitCode::from(failure.status())
         }
     }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
 use crate::repository::{PROGRAM_FOLDERS, Repository, read_text};
+use crate::spelling;
 
 /// A program of the repository.
 #[derive(Debug, Clone)]
@@ -148,8 +149,12 @@ impl Programs {
         if let Some((_, failure)) = broken {
             return Err(failure.clone());
         }
-        Err(Failure::new(format!("there is no program `{name}` in the repository"))
-            .remedy("see `cargo sing build --json` for their names, or add a crate with a manifest.toml"))
+        let otherwise = format!("name one whose manifest.toml is in {}, or add it there", PROGRAM_FOLDERS.join(", "));
+        Err(Failure::new(format!("there is no program `{name}` in the repository")).remedy(spelling::meant(
+            name,
+            self.found.keys().map(String::as_str),
+            otherwise,
+        )))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome};
+use crate::spelling;
 
 /// Folders whose sub-folders with a `manifest.toml` are SIP crates.
 pub const PROGRAM_FOLDERS: [&str; 7] =
@@ -74,9 +75,15 @@ impl Repository {
         if given.is_file() {
             return Ok(given.to_path_buf());
         }
-        let known = self.system_names().join(", ");
-        Err(Failure::new(format!("there is no system manifest {}", given.display()))
-            .remedy(format!("give a file or one of: {known}")))
+        let known = self.system_names();
+        let otherwise = format!("give a file or one of: {}", known.join(", "));
+        // Nothing is known of what other folders have.
+        let near = if is_bare_name { known.as_slice() } else { &[] };
+        Err(Failure::new(format!("there is no system manifest {}", given.display())).remedy(spelling::meant(
+            &given.to_string_lossy(),
+            near.iter().map(String::as_str),
+            otherwise,
+        )))
     }
 
     /// What the files that are made of a system manifest are called. Of those that lie elsewhere than in `systems/`
@@ -181,5 +188,7 @@ mod tests {
         let repository = Repository::find().expect("tests run inside the repository");
         let failure = repository.system_manifest(Path::new("no-such-system")).expect_err("there is none");
         assert!(failure.to_string().starts_with("there is no system manifest no-such-system; give a file or one of: "));
+        let failure = repository.system_manifest(Path::new("hostde")).expect_err("there is none");
+        assert_eq!(failure.to_string(), "there is no system manifest hostde; did you mean `hosted`?");
     }
 }

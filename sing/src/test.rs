@@ -20,6 +20,7 @@ use crate::fuzz;
 use crate::host_tools::{self, Tool};
 use crate::long;
 use crate::repository::Repository;
+use crate::spelling;
 use crate::systems::{self, Platform};
 use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
 
@@ -96,6 +97,7 @@ impl Selection<'_> {
 pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let filter = arguments.filter.as_deref();
     let (tier, name) = filter.map_or((None, None), tier_and_name);
+    refuse_unknown_tier(name)?;
     let selection = Selection { tier, name, long: arguments.long };
     let mut total = Counts::default();
     let present = Present {
@@ -121,14 +123,41 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     Ok(u8::from(total.failed > 0))
 }
 
+/// Whoever misspells a tier before a name is told so before anything is built; and whoever misspells a tier alone, that
+/// it is taken for a part of names.
+fn refuse_unknown_tier(name: Option<&str>) -> Outcome<()> {
+    let Some(filter) = name else { return Ok(()) };
+    // Paths of tests have two colons.
+    let before_name = filter.split_once(':').filter(|(_, name)| !name.starts_with(':')).map(|(tier, _)| tier);
+    let Some(meant) = manifest::nearest(before_name.unwrap_or(filter), TIERS) else { return Ok(()) };
+    match before_name {
+        Some(tier) => Err(Failure::new(format!("there is no tier `{tier}` of tests")).remedy(spelling::meant(
+            tier,
+            TIERS,
+            String::new(),
+        ))),
+        None => {
+            eprintln!(
+                "sing: `{filter}` is no tier, so tests with it in their names are looked for; did you mean `{meant}`?"
+            );
+            Ok(())
+        }
+    }
+}
+
 /// Whoever misspells a name is not told that all is well.
 fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()> {
     let Some(name) = selection.name.filter(|_| total.is_of_no_test()) else { return Ok(()) };
     let (what, remedy) = match selection.tier {
         Some(FUZZING) => {
-            ("fuzz target", format!("give a part of one of: {}", fuzz::targets().collect::<Vec<_>>().join(", ")))
+            let targets: Vec<&str> = fuzz::targets().collect();
+            let otherwise = format!("give a part of one of: {}", targets.join(", "));
+            ("fuzz target", spelling::part_meant(name, targets, otherwise))
         }
-        _ => ("test that can run here", format!("check the spelling, or name a tier: {}", TIERS.join(", "))),
+        _ => {
+            let otherwise = format!("check the spelling, or name a tier: {}", TIERS.join(", "));
+            ("test that can run here", spelling::meant(name, TIERS, otherwise))
+        }
     };
     Err(Failure::new(format!("no {what} has `{name}` in its name")).remedy(remedy))
 }
@@ -503,6 +532,24 @@ mod tests {
     }
 
     #[test]
+    fn a_mistyped_tier_is_told_before_anything_is_built() {
+        for (filter, told) in [
+            ("unti:manifest", Some("there is no tier `unti` of tests; did you mean `unit`?")),
+            ("fuzzign:package", Some("there is no tier `fuzzign` of tests; did you mean `fuzzing`?")),
+            // These may be names.
+            ("unti", None),
+            ("units::tests", None),
+            ("web_curl::ranges", None),
+            ("hole: in a file", None),
+        ] {
+            let (tier, name) = tier_and_name(filter);
+            assert_eq!(tier, None, "{filter}");
+            assert_eq!(refuse_unknown_tier(name).err().map(|failure| failure.to_string()).as_deref(), told, "{filter}");
+        }
+        assert_eq!(refuse_unknown_tier(None), Ok(()));
+    }
+
+    #[test]
     fn a_name_that_no_test_has_is_no_success() {
         let none = Counts { skipped: 2, groups: 2, ..Counts::default() };
         let selection = |tier, name| Selection { tier, name, long: false };
@@ -511,7 +558,9 @@ mod tests {
         assert_ne!(refused.status(), 0);
         let refused = refuse_unknown_name(&selection(Some(FUZZING), Some("pakage")), &none).expect_err("it has none");
         let text = refused.to_string();
-        assert!(text.contains("no fuzz target has `pakage`") && text.contains("package, "), "{text}");
+        assert_eq!(text, "no fuzz target has `pakage` in its name; did you mean `package`?");
+        let refused = refuse_unknown_name(&selection(Some(FUZZING), Some("x")), &none).expect_err("it has none");
+        assert!(refused.to_string().contains("give a part of one of: automaton, "), "{refused}");
         // All of a tier, and tests that there are.
         assert_eq!(refuse_unknown_name(&selection(Some(FUZZING), None), &none), Ok(()));
         for found in [Counts { passed: 1, ..none }, Counts { skipped: 3, ..none }] {

@@ -17,6 +17,7 @@ mod reader;
 mod resources;
 pub mod schema;
 pub mod shapes;
+mod spelling;
 mod system;
 mod trust;
 
@@ -24,6 +25,7 @@ pub use bases::SystemFile;
 pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label, Source};
 pub use objects::{DeviceObject, RangeObject};
 pub use program::{Contract, Contracts, Program, program};
+pub use spelling::nearest;
 pub use system::system;
 
 use reader::Report;

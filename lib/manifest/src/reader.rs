@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Code, Diagnostic, Label};
 use crate::shapes::{Key, Kind, LIST_MAX, Presence, SYSTEM, Shape};
+use crate::spelling::nearest;
 
 /// A place in the file.
 pub(crate) type Span = Range<usize>;
@@ -408,9 +409,8 @@ pub(crate) fn integer(value: &DeValue<'_>) -> Option<i64> {
 
 /// A remedy: the word that was probably meant, or all there are.
 pub(crate) fn one_of(word: &str, words: &[&str]) -> String {
-    let nearest = words.iter().map(|known| (distance(word, known), known)).min();
-    match nearest {
-        Some((distance, known)) if distance <= 2 && distance < known.len() => format!("did you mean `{known}`?"),
+    match nearest(word, words.iter().copied()) {
+        Some(known) => format!("did you mean `{known}`?"),
         _ if words.is_empty() => "there are none; remove it".into(),
         _ if words.len() == 1 => format!("write {}", list(words)),
         _ => format!("write one of {}", list(words)),
@@ -425,20 +425,4 @@ pub(crate) fn list(words: &[impl AsRef<str>]) -> String {
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
         None => "none".into(),
     }
-}
-
-/// How many characters must be changed, put in or taken out to make one of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (line, character) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, other) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(character != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }

@@ -23,6 +23,7 @@ use crate::builder::UnsafeTests;
 use crate::command_line::{BenchArguments, MachineName};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
+use crate::spelling;
 use crate::systems::{self, Platform, Ready};
 use crate::test::run_machine;
 
@@ -148,8 +149,13 @@ fn tasks_named(part: &str) -> Outcome<Vec<Task>> {
     let (named, others): (Vec<Task>, Vec<Task>) = tasks().into_iter().partition(|task| task.label().contains(part));
     if named.is_empty() {
         let labels: Vec<String> = others.iter().map(Task::label).collect();
-        return Err(Failure::new(format!("no measurement of the disk has `{part}` in its name"))
-            .remedy(format!("give a part of one of: {}", labels.join(", "))));
+        return Err(Failure::new(format!("no measurement of the disk has `{part}` in its name")).remedy(
+            spelling::part_meant(
+                part,
+                labels.iter().map(String::as_str),
+                format!("give a part of one of: {}", labels.join(", ")),
+            ),
+        ));
     }
     Ok(named)
 }
@@ -273,7 +279,9 @@ mod tests {
     #[test]
     fn a_name_that_no_task_has_measures_nothing() {
         let refused = tasks_named("raed").expect_err("there is none").to_string();
-        assert!(refused.contains("`raed`") && refused.contains("read 4 KiB, "), "{refused}");
+        assert_eq!(refused, "no measurement of the disk has `raed` in its name; did you mean `read`?");
+        let refused = tasks_named("x").expect_err("there is none").to_string();
+        assert!(refused.contains("`x`") && refused.contains("read 4 KiB, "), "{refused}");
         assert!(tasks_named("read").is_ok_and(|named| !named.is_empty() && named.len() < tasks().len()));
         assert!(tasks_named("").is_ok_and(|named| named.len() == tasks().len()));
     }

@@ -25,6 +25,7 @@ use crate::command_line::{BenchArguments, MachineName};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
 use crate::site::GUEST_PORT;
+use crate::spelling;
 use crate::tap;
 
 use clap::ValueEnum as _;
@@ -156,8 +157,11 @@ fn mixes_named(part: &str) -> Outcome<Vec<Mix>> {
     let named: Vec<Mix> = Mix::ALL.into_iter().filter(|mix| mix.name().contains(part)).collect();
     if named.is_empty() {
         let names: Vec<&str> = Mix::ALL.iter().map(|mix| mix.name()).collect();
-        return Err(Failure::new(format!("no mix of requests has `{part}` in its name"))
-            .remedy(format!("give a part of one of: {}", names.join(", "))));
+        return Err(Failure::new(format!("no mix of requests has `{part}` in its name")).remedy(spelling::part_meant(
+            part,
+            names.iter().copied(),
+            format!("give a part of one of: {}", names.join(", ")),
+        )));
     }
     Ok(named)
 }
@@ -255,7 +259,9 @@ mod tests {
     #[test]
     fn a_name_that_no_mix_has_measures_nothing() {
         let refused = mixes_named("flies").expect_err("there is none").to_string();
-        assert!(refused.contains("`flies`") && refused.contains("files of SPECweb99"), "{refused}");
+        assert_eq!(refused, "no mix of requests has `flies` in its name; did you mean `files`?");
+        let refused = mixes_named("x-y").expect_err("there is none").to_string();
+        assert!(refused.contains("`x-y`") && refused.contains("files of SPECweb99"), "{refused}");
         assert!(mixes_named("files of").is_ok_and(|named| named.contains(&Mix::Static)));
         assert!(mixes_named("").is_ok_and(|named| named == Mix::ALL));
     }

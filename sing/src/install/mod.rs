@@ -25,6 +25,7 @@ use crate::command_line::{
 };
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
+use crate::spelling;
 use crate::systems::{self, Platform};
 
 pub use folder::Folder;
@@ -111,7 +112,11 @@ pub fn explain(repository: &Repository, arguments: &ExplainArguments) -> Outcome
         let mut names: Vec<&str> = installed.programs.iter().map(|program| program.manifest.name.as_str()).collect();
         names.sort_unstable();
         return Err(Failure::new(format!("no program `{}` is installed in {}", arguments.name, path.display()))
-            .remedy(format!("name one of: {}", names.join(", "))));
+            .remedy(spelling::meant(
+                &arguments.name,
+                names.iter().copied(),
+                format!("name one of: {}", names.join(", ")),
+            )));
     };
     let map = Map::of(&installed);
     let rows = install::explanation(&installed, program, &map);

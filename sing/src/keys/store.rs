@@ -17,6 +17,7 @@ use package::{CHAIN_MAX, Certificate, May, PublicKey, Revoked, Root, SecretKey, 
 use super::secret::{self, Remedy, SEED_BYTES};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{read_text, write_whole};
+use crate::spelling;
 
 /// The environment variable that names the folder.
 const VARIABLE: &str = "SING_KEYS";
@@ -104,8 +105,12 @@ impl Store {
         let path = self.file(name, "key")?;
         match secret::read(&path, Remedy::Restore)? {
             Some(seed) => Ok(SecretKey::from_bytes(&seed)),
-            None => Err(Failure::new(format!("there is no key `{name}` in {}", self.folder()?.display()))
-                .remedy(format!("make it with cargo sing key new {name}, or see cargo sing key list"))),
+            None => {
+                let known = self.names()?;
+                let otherwise = format!("make it with cargo sing key new {name}, or see cargo sing key list");
+                Err(Failure::new(format!("there is no key `{name}` in {}", self.folder()?.display()))
+                    .remedy(spelling::meant(name, known.iter().map(String::as_str), otherwise)))
+            }
         }
     }
 
