@@ -28,52 +28,65 @@ pub enum Verdict {
 pub fn judge(request: &Request<'_, '_>, there: Validators<'_>, now: i64) -> Verdict {
     let mut conditions = Conditions::default();
     for (name, value) in request.headers() {
-        let wanted = match name.len() {
-            8 if name.eq_ignore_ascii_case("if-match") => &mut conditions.matches,
-            13 if name.eq_ignore_ascii_case("if-none-match") => &mut conditions.none_match,
-            17 if name.eq_ignore_ascii_case("if-modified-since") => &mut conditions.modified_since,
-            19 if name.eq_ignore_ascii_case("if-unmodified-since") => &mut conditions.unmodified_since,
-            _ => continue,
-        };
-        match wanted {
-            None => *wanted = Some(value),
-            // Several fields are one list (section 5.3); this one is read as not matching whatever is asked.
-            Some(_) => conditions.repeated = true,
+        match name.len() {
+            8 if name.eq_ignore_ascii_case(IF_MATCH) => conditions.matches = true,
+            13 if name.eq_ignore_ascii_case(IF_NONE_MATCH) => conditions.none_match = true,
+            17 if name.eq_ignore_ascii_case("if-modified-since") => conditions.modified_since.take(value),
+            19 if name.eq_ignore_ascii_case("if-unmodified-since") => conditions.unmodified_since.take(value),
+            _ => {}
         }
     }
-    if conditions.repeated { Verdict::Serve } else { conditions.judge(request.method, there, now) }
+    conditions.judge(request, there, now)
 }
 
+const IF_MATCH: &str = "if-match";
+const IF_NONE_MATCH: &str = "if-none-match";
+
+/// The conditions that a request has.
 #[derive(Default)]
 struct Conditions<'b> {
-    matches: Option<&'b [u8]>,
-    none_match: Option<&'b [u8]>,
-    modified_since: Option<&'b [u8]>,
-    unmodified_since: Option<&'b [u8]>,
-    repeated: bool,
+    matches: bool,
+    none_match: bool,
+    modified_since: Since<'b>,
+    unmodified_since: Since<'b>,
+}
+
+/// A date that a condition names.
+#[derive(Default)]
+enum Since<'b> {
+    #[default]
+    None,
+    One(&'b [u8]),
+    /// Several are no date (sections 13.1.3 and 13.1.4).
+    Several,
+}
+
+impl<'b> Since<'b> {
+    fn take(&mut self, value: &'b [u8]) {
+        *self = if matches!(self, Since::None) { Since::One(value) } else { Since::Several };
+    }
+
+    fn moment(&self, now: i64) -> Option<i64> {
+        if let Since::One(value) = self { moment(value, now) } else { None }
+    }
 }
 
 impl Conditions<'_> {
     /// The order of section 13.2.2.
-    fn judge(&self, method: Method, there: Validators<'_>, now: i64) -> Verdict {
-        if let Some(tags) = self.matches {
-            if !any_tag(tags, |tag| strong_equal(tag, there.etag)) {
+    fn judge(&self, request: &Request<'_, '_>, there: Validators<'_>, now: i64) -> Verdict {
+        if self.matches {
+            if !any_tag(request, IF_MATCH, |tag| strong_equal(tag, there.etag)) {
                 return Verdict::Failed;
             }
-        } else if let Some(since) = self.unmodified_since
-            && moment(since, now).is_some_and(|since| there.modified_s > since)
-        {
+        } else if self.unmodified_since.moment(now).is_some_and(|since| there.modified_s > since) {
             return Verdict::Failed;
         }
-        let only_reads = matches!(method, Method::Get | Method::Head);
-        if let Some(tags) = self.none_match {
-            if any_tag(tags, |tag| opaque(tag) == opaque(there.etag)) {
+        let only_reads = matches!(request.method, Method::Get | Method::Head);
+        if self.none_match {
+            if any_tag(request, IF_NONE_MATCH, |tag| opaque(tag) == opaque(there.etag)) {
                 return if only_reads { Verdict::NotModified } else { Verdict::Failed };
             }
-        } else if let Some(since) = self.modified_since
-            && only_reads
-            && moment(since, now).is_some_and(|since| there.modified_s <= since)
-        {
+        } else if only_reads && self.modified_since.moment(now).is_some_and(|since| there.modified_s <= since) {
             return Verdict::NotModified;
         }
         Verdict::Serve
@@ -91,9 +104,11 @@ pub fn range_applies(request: &Request<'_, '_>, there: Validators<'_>, now: i64)
     moment(condition, now) == Some(there.modified_s) && now > there.modified_s + 60
 }
 
-fn any_tag(tags: &[u8], equals: impl Fn(&[u8]) -> bool) -> bool {
+/// Whether a tag of the fields with this name, which together are one list (section 5.3), is as wanted.
+fn any_tag(request: &Request<'_, '_>, name: &str, equals: impl Fn(&[u8]) -> bool) -> bool {
+    let mut values = request.headers().filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value);
     // No tag made here has a comma in it.
-    tags == b"*" || list_members(tags).any(equals)
+    values.any(|value| value == b"*" || list_members(value).any(&equals))
 }
 
 fn strong_equal(left: &[u8], right: &[u8]) -> bool {

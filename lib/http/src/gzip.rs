@@ -22,14 +22,16 @@ pub fn compress(content: &[u8]) -> Vec<u8> {
     coded
 }
 
-/// Whether a client takes content in the coding `gzip` (RFC 9110, section 12.5.3).
+/// Whether a client takes content in the coding `gzip` (RFC 9110, section 12.5.3). Several fields are one list.
 pub fn is_accepted(request: &Request<'_, '_>) -> bool {
-    request.header("accept-encoding").is_some_and(accepts_gzip)
+    accepts_gzip(
+        request.headers().filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")).map(|(_, value)| value),
+    )
 }
 
-fn accepts_gzip(value: &[u8]) -> bool {
+fn accepts_gzip<'b>(values: impl Iterator<Item = &'b [u8]>) -> bool {
     let mut any = false;
-    for member in list_members(value) {
+    for member in values.flat_map(list_members) {
         let mut parts = member.split(|byte| *byte == b';').map(trim);
         let coding = parts.next().unwrap_or(&[]);
         let is_zero = parts.any(is_zero_weight);

@@ -138,6 +138,36 @@ fn conditions_are_judged_in_their_order() {
 }
 
 #[test]
+fn several_fields_of_a_condition_are_one_list() {
+    let before = "Sun, 06 Nov 1994 08:49:36 GMT";
+    for (fields, wanted) in [
+        ("If-None-Match: \"y\"\r\nIf-None-Match: \"x\"\r\n".into(), Verdict::NotModified),
+        ("If-None-Match: \"y\"\r\nIf-None-Match: \"z\"\r\n".into(), Verdict::Serve),
+        ("If-Match: \"y\"\r\nIf-Match: \"x\"\r\n".into(), Verdict::Serve),
+        ("If-Match: \"y\"\r\nIf-Match: \"z\"\r\n".into(), Verdict::Failed),
+        // Several dates are none.
+        (format!("If-Unmodified-Since: {before}\r\nIf-Unmodified-Since: {before}\r\n"), Verdict::Serve),
+    ] {
+        assert_eq!(verdict("GET", &fields).0, wanted, "{fields:?}");
+    }
+}
+
+#[test]
+fn several_fields_of_accepted_codings_are_one_list() {
+    for (fields, wanted) in [
+        ("Accept-Encoding: br\r\nAccept-Encoding: gzip\r\n", true),
+        ("Accept-Encoding: *\r\nAccept-Encoding: gzip;q=0\r\n", false),
+        ("Accept-Encoding: br\r\nAccept-Encoding: deflate\r\n", false),
+        ("", false),
+    ] {
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let mut space = header_space();
+        let request = parse(head.as_bytes(), &mut space, 4096).unwrap().unwrap();
+        assert_eq!(gzip::is_accepted(&request), wanted, "{fields:?}");
+    }
+}
+
+#[test]
 fn heads_of_applications_cannot_break_the_answer() {
     let checked = |head: &[u8]| {
         let mut fields = Vec::new();
