@@ -124,8 +124,9 @@ impl Plan {
     fn carry_out(&self, namespace: &mut Namespace, url: &mut Url, output: &mut Output) -> Result<(), Failure> {
         let mut request = self.request.clone();
         let mut redirects = 0;
+        let first = url.authority.clone();
         loop {
-            let (mut conversation, answer) = self.ask(namespace, url, &request)?;
+            let (mut conversation, answer) = self.ask(namespace, url, &request, &first)?;
             match self.next_url(url, &answer, redirects)? {
                 Some(next) => {
                     *url = next;
@@ -153,7 +154,14 @@ impl Plan {
         url.join(location).map(Some).map_err(|error| Failure::BadRedirect(location.clone(), error))
     }
 
-    fn ask(&self, namespace: &mut Namespace, url: &Url, request: &Request) -> Result<(Conversation, Answer), Failure> {
+    /// Asks once. `named` is the host that the person named.
+    fn ask(
+        &self,
+        namespace: &mut Namespace,
+        url: &Url,
+        request: &Request,
+        named: &str,
+    ) -> Result<(Conversation, Answer), Failure> {
         let Target { host, port } = Target::parse(&url.authority).map_err(NetError::from)?;
         let mut file = match request {
             Request::Post(path) => Some(self.file_to_send(namespace, path)?),
@@ -164,7 +172,7 @@ impl Plan {
         let connected = net::connect(namespace, &addresses, port.unwrap_or(PORT), timeout_ms);
         let connection = connected.map_err(|error| self.patience.explain(error))?;
         let mut conversation = Conversation::new(connection, self.patience);
-        conversation.send_bytes(&self.head(url, request, file.as_ref().map(|(_, size)| *size)))?;
+        conversation.send_bytes(&self.head(url, request, file.as_ref().map(|(_, size)| *size), named))?;
         let sent = match (&mut file, request) {
             (Some((file, size)), Request::Post(path)) => {
                 self.send_file(namespace, &mut conversation, file, *size, path)
@@ -223,14 +231,17 @@ impl Plan {
         if sent < size { Err(Failure::Shrunk(path.into())) } else { Ok(()) }
     }
 
-    fn head(&self, url: &Url, request: &Request, size: Option<u64>) -> Vec<u8> {
+    fn head(&self, url: &Url, request: &Request, size: Option<u64>, named: &str) -> Vec<u8> {
         let method = match request {
             Request::Get => "GET",
             Request::Head => "HEAD",
             Request::Post(_) => "POST",
         };
         let mut head = format!("{method} {} HTTP/1.1\r\n", url.target);
-        let given = |name: &str| self.headers.iter().any(|field| is_named(field, name));
+        // What is for the host that the person named is told to no other, wherever that one points to.
+        let headers: Vec<&String> =
+            self.headers.iter().filter(|field| url.authority == named || !is_for_one_host(field)).collect();
+        let given = |name: &str| headers.iter().any(|field| is_named(field, name));
         for (name, value) in [
             ("Host", Some(url.authority.clone())),
             ("User-Agent", Some("fetch/0.1".into())),
@@ -243,7 +254,7 @@ impl Plan {
                 head += &format!("{name}: {value}\r\n");
             }
         }
-        for field in &self.headers {
+        for field in headers {
             head += field;
             head += "\r\n";
         }
@@ -320,6 +331,11 @@ fn is_field(field: &str) -> bool {
     field.split_once(':').is_some_and(|(name, value)| {
         !name.is_empty() && name.bytes().all(is_letter) && !value.chars().any(char::is_control)
     })
+}
+
+/// Whether a header field names the host, or shows it who asks.
+fn is_for_one_host(field: &str) -> bool {
+    ["Host", "Authorization", "Cookie"].iter().any(|name| is_named(field, name))
 }
 
 /// Whether a header field has this name.

@@ -135,6 +135,27 @@ fn it_goes_where_the_server_points_to() {
 }
 
 #[test]
+fn what_is_for_one_host_is_told_to_no_other() {
+    let there = Server::new(vec![with_length(b"there")]);
+    let same = b"HTTP/1.1 302 Found\r\nLocation: /same\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let other = format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", there.url("/")).into_bytes();
+    let here = Server::new(vec![same, other]);
+    let fields = "--header 'Authorization: secret' --header 'cookie: a=b' --header 'Host: here' --header 'X-More: c'";
+    assert_eq!(run(&format!("fetch {} {fields}", here.url("/"))).succeeded(), "there");
+    for request in here.end() {
+        for field in ["Authorization: secret", "cookie: a=b", "Host: here", "X-More: c"] {
+            assert!(request.contains(field), "{field} is missing:\n{request}");
+        }
+    }
+    let host = format!("Host: 127.0.0.1:{}\r\n", there.port);
+    let request = there.end().concat();
+    assert!(request.contains(&host) && request.contains("X-More: c"), "{request}");
+    for field in ["secret", "a=b", "Host: here"] {
+        assert!(!request.contains(field), "{field} was told to another host:\n{request}");
+    }
+}
+
+#[test]
 fn what_goes_wrong_is_said_in_words() {
     for (arguments, parts) in [
         ("https://localhost/", &["fetch: https://localhost/", "https needs encryption"][..]),
