@@ -5,7 +5,7 @@
 extern crate alloc;
 
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 
 use contracts::dns::AddressFamily;
 use contracts::namespace::Namespace;
@@ -28,11 +28,14 @@ pub fn main(startup: Startup) -> i32 {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut status = 0;
     for name in &startup.names {
-        if let Some(error) = not_a_name(name) {
-            status = report::path_error(&format!("`{name}`"), &error);
-            continue;
-        }
-        match resolve(&mut namespace, name, family) {
+        let host = match host(name) {
+            Ok(host) => host,
+            Err(error) => {
+                status = report::path_error(&format!("`{name}`"), &error);
+                continue;
+            }
+        };
+        match resolve(&mut namespace, &host, family) {
             Ok(addresses) if startup.names.len() == 1 => addresses.iter().for_each(|one| table.row([one.to_string()])),
             Ok(addresses) => addresses.iter().for_each(|one| table.row([name.clone(), one.to_string()])),
             Err(error) => status = report::path_error(name, &error),
@@ -42,11 +45,10 @@ pub fn main(startup: Startup) -> i32 {
     output.write(table.body().as_bytes()).map_or(1, |()| output.finish_with(status))
 }
 
-/// Why nobody need be asked for this.
-fn not_a_name(text: &str) -> Option<AddressError> {
-    match Target::parse(text) {
-        Ok(Target { port: Some(_), .. }) => Some(AddressError::NotAHost),
-        Ok(_) => None,
-        Err(error) => Some(error),
+/// The host that a person wrote; for what is none, nobody need be asked.
+fn host(text: &str) -> Result<String, AddressError> {
+    match Target::parse(text)? {
+        Target { port: Some(_), .. } => Err(AddressError::NotAHost),
+        Target { host, .. } => Ok(host),
     }
 }

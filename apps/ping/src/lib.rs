@@ -18,7 +18,7 @@ use contracts::ip_client::IpStack;
 use contracts::ip_configuration::IpError;
 use contracts::namespace::Namespace;
 use contracts::net::{NetError, resolve};
-use contracts::net_address::Target;
+use contracts::net_address::{AddressError, Target};
 use contracts::pipe_io::{Output, PipeBroken};
 use contracts::report;
 use contracts::text::duration;
@@ -50,10 +50,11 @@ pub fn main(startup: Startup) -> i32 {
         (false, true) => AddressFamily::Version6,
         _ => AddressFamily::Any,
     };
-    if let Err(error) = Target::parse(&startup.host) {
-        return report::path_error(&format!("`{}`", startup.host), &error);
-    }
-    let found = resolve(&mut namespace, &startup.host, family);
+    let host = match host(&startup.host) {
+        Ok(host) => host,
+        Err(error) => return report::path_error(&format!("`{}`", startup.host), &error),
+    };
+    let found = resolve(&mut namespace, &host, family);
     let address = match found.map(|addresses| addresses.first().copied()) {
         Ok(Some(address)) => address,
         Ok(None) => return report::path_error(&startup.host, &NetError::Dns(contracts::dns::DnsError::NotFound)),
@@ -80,6 +81,14 @@ pub fn main(startup: Startup) -> i32 {
             }
         }
         Err(Ending::Output) => 1,
+    }
+}
+
+/// The host that a person wrote. One with a port is none: nobody's port is asked here.
+fn host(text: &str) -> Result<String, AddressError> {
+    match Target::parse(text)? {
+        Target { port: Some(_), .. } => Err(AddressError::NotAHost),
+        Target { host, .. } => Ok(host),
     }
 }
 

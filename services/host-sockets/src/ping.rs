@@ -16,7 +16,7 @@ use contracts::waiting::{self, Waited};
 
 const HEADER_BYTES: usize = 8;
 /// Most bytes that are sent after the header.
-const MOST_BYTES: u32 = 65_000;
+const MOST_BYTES: u32 = 65_535 - 40 - 8;
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 /// An answer.

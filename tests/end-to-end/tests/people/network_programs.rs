@@ -41,12 +41,15 @@ fn what_makes_no_sense_is_refused_in_words() {
         ("dns a:80", ["`a:80`", "neither an address nor a name"]),
         ("dns no-such-name.invalid", ["no-such-name.invalid", "name"]),
         ("ping 'a b'", ["`a b`", "neither an address nor a name"]),
+        ("ping localhost:80", ["`localhost:80`", "neither an address nor a name"]),
         ("ping localhost --count -1", ["--count -1", "from 0 on"]),
         ("ping localhost --size 99999", ["--size 99999", "65487"]),
         ("ping ::1 --ipv4", ["::1", "no such address"]),
     ] {
         run(commands).refused(&parts);
     }
+    // Brackets, which an address with a port needs, are in nobody's way.
+    assert_eq!(run("dns '[::1]'").succeeded(), "::1\n");
     // One name that cannot be resolved keeps no other from it.
     let both = run("dns nope.invalid 127.0.0.1; echo $?");
     assert_eq!(both.text(), "127.0.0.1  127.0.0.1\n1\n", "{both}");
