@@ -41,6 +41,8 @@ async fn answer(exchange: Exchange, watch: Rc<RefCell<Watch>>) -> Result<Answere
         return exchange.reply(Reply::wrong_method("GET, HEAD")).await;
     }
     let reply = match exchange.head().path.as_str() {
+        // The page is found with and without a slash at its end, so what it refers to is told by the query.
+        "/" if exchange.head().query == "table" => looked(&watch, |snapshot| Reply::html(render::table(snapshot))),
         "/" => Reply::html(String::from(PAGE)),
         "/status.json" => looked(&watch, |snapshot| Reply::json(render::json(snapshot))),
         "/table" => looked(&watch, |snapshot| Reply::html(render::table(snapshot))),

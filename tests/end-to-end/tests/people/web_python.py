@@ -1,7 +1,9 @@
 """A session of requests on a site: what a person's script would do. Arguments: the address, the folder served."""
 
 import pathlib
+import re
 import sys
+import urllib.parse
 
 import requests
 
@@ -58,4 +60,12 @@ check(session.post(site + "/spec/post", data=pieces, headers=kind, timeout=20).s
 
 status = get("/status/status.json").json()
 check(isinstance(status, dict) and status, status)
+
+# The page leads to its table, with a slash at the end of its address and without.
+for page in "/status", "/status/":
+    found = re.findall(r'(?:href="|url=)([^"]*table)"', get(page).text)
+    check(len(found) == 2, found)
+    for reference in found:
+        answer = get(urllib.parse.urljoin(page, reference))
+        check(answer.status_code == 200 and "<h2>Processes</h2>" in answer.text, page, reference)
 print("all is so")
