@@ -26,7 +26,10 @@ pub fn page(path: &str, mut names: Vec<Name>, left_out: bool) -> String {
     let mut page = String::with_capacity(512 + names.len() * 128);
     page.push_str("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
     push_escaped(&mut page, path);
-    page.push_str("</title>\n<style>td{padding:0 1em 0 0}td:nth-child(2){text-align:right}</style></head>\n<body><h1>");
+    page.push_str(
+        "</title>\n<style>td{padding:0 1em 0 0;vertical-align:top}\
+         td:first-child{overflow-wrap:anywhere}td+td{white-space:nowrap;text-align:right}</style></head>\n<body><h1>",
+    );
     push_escaped(&mut page, path);
     page.push_str("</h1>\n<table>\n");
     if path != "/" {

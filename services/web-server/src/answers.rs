@@ -186,6 +186,7 @@ async fn send_coded(server: &Server, wire: &mut Wire, manner: Manner, entry: &Rc
         }
     };
     if coded.is_empty() {
+        entry.note_no_shorter();
         return send_part(server, wire, manner, entry, None).await;
     }
     let content: &[u8] = if manner.is_head { &[] } else { &coded };

@@ -47,6 +47,8 @@ pub(crate) struct Entry {
     etag: Box<[u8]>,
     /// The same content in the coding `gzip`, where it is sent so.
     coded: Option<CodedForm>,
+    /// Whether that coding was found to make it no shorter, so that it is sent as it is to all.
+    is_no_shorter: Cell<bool>,
     /// Whether it cannot change any more without its time telling it.
     is_settled: bool,
     opened_ns: u64,
@@ -91,6 +93,7 @@ impl Entry {
             content_type,
             etag: etag.into_bytes().into(),
             coded,
+            is_no_shorter: Cell::new(false),
             is_settled,
             opened_ns: now_ns,
             is_cached: Cell::new(false),
@@ -106,8 +109,13 @@ impl Entry {
 
     /// What a conditional request for the content in the coding `gzip` is judged by; none if it is not sent so.
     pub(crate) fn coded_validators(&self) -> Option<Validators<'_>> {
-        let CodedForm { etag, .. } = self.coded.as_ref()?;
+        let CodedForm { etag, .. } = self.coded.as_ref().filter(|_| !self.is_no_shorter.get())?;
         Some(Validators { etag, modified_s: self.attributes.modified_s })
+    }
+
+    /// The coding `gzip` makes the content no shorter: nobody is told of that form, and its tag is nobody's.
+    pub(crate) fn note_no_shorter(&self) {
+        self.is_no_shorter.set(true);
     }
 
     /// The fields of an answer with the content in the coding `gzip`.

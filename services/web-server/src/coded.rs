@@ -54,6 +54,11 @@ impl Coded {
         Some(found.content.clone())
     }
 
+    /// Whether it is known that the coding makes the content of a file in this state no shorter.
+    pub(crate) fn is_no_shorter(&self, attributes: &FileAttributes) -> bool {
+        self.kept.borrow().get(&state(attributes)).is_some_and(|kept| kept.content.is_empty())
+    }
+
     /// Codes the content of a file in this state, and keeps that. Empty if that is no shorter.
     pub(crate) fn make(&self, attributes: &FileAttributes, content: &[u8]) -> Rc<[u8]> {
         let coded = gzip::compress(content);

@@ -133,8 +133,14 @@ async fn next_head(
             (false, true) => limits.keep_alive_time_ms.min(1000),
             (false, false) => limits.keep_alive_time_ms,
         };
-        if input.read(wire, idle_ms).await? != More::Data {
-            return Ok(Head::None);
+        match input.read(wire, idle_ms).await? {
+            More::Data => {}
+            // Nothing is amiss: the client sees the end of the connection, and no reset.
+            More::Nothing => {
+                wire.finish().await?;
+                return Ok(Head::None);
+            }
+            More::End => return Ok(Head::None),
         }
     }
     match plan::make(server, input.bytes(), address.as_str(), None) {
@@ -319,6 +325,9 @@ async fn open_and_send(
             Err(error) => return answers::send_trouble(server, wire, manner, error).await,
         };
         let entry = Rc::new(Entry::new(path, opened, server.look_at_clock(), server.wall_s()));
+        if server.coded.is_no_shorter(&entry.attributes) {
+            entry.note_no_shorter();
+        }
         server.cache.insert(&entry);
         // The same head was read before.
         let plan = plan::make(server, input.bytes(), "", Some(entry)).ok().flatten();

@@ -15,6 +15,7 @@ use http::{gzip, target};
 
 use crate::Server;
 use crate::cache::Entry;
+use crate::store::is_file_systems_own;
 
 /// The name of the file that is served for a folder.
 pub(crate) const INDEX: &str = "index.html";
@@ -130,6 +131,7 @@ fn action(server: &Server, request: &Request<'_, '_>, address: &str, opened: Opt
     }
     match server.cache.find(&path, server.now_ns()) {
         Some(entry) => select(server, request, entry),
+        None if is_file_systems_own(&path) => Action::Page(404, ""),
         None => Action::Open(path.clone()),
     }
 }

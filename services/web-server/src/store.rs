@@ -24,7 +24,7 @@ const PATIENCE_MS: u64 = 500;
 const RETRY_MS: u64 = 2;
 /// Names that a listing shows at most.
 const MOST_NAMES: usize = 2000;
-/// A folder that ext2 keeps for its own checks.
+/// A folder that ext2 keeps for its own checks, and what it finds in them.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// One of the channels to a file.
@@ -262,11 +262,18 @@ fn new_page() -> Result<ExVec<u8>, StoreError> {
     ExVec::new(directory_page::PAGE_BYTES).map_err(|_| StoreError::Unavailable)
 }
 
+/// Whether a path leads to what the file system keeps for itself, which is not served.
+pub(crate) fn is_file_systems_own(path: &str) -> bool {
+    path.split('/').any(|part| part == LOST_AND_FOUND)
+}
+
 /// Takes a name into a listing, unless it is not served; false if there is no room for it.
 fn add_name(names: &mut Vec<(Name, NodeKind)>, entry: &directory_page::Entry<'_>) -> bool {
     let Ok(name) = core::str::from_utf8(entry.name) else { return true };
     if name.is_empty()
         || name.starts_with('.')
+        // Paths with such bytes are refused: a link to it would lead nowhere.
+        || name.bytes().any(|byte| byte.is_ascii_control())
         || name == LOST_AND_FOUND
         || !matches!(entry.kind, NodeKind::Directory | NodeKind::File | NodeKind::Link | NodeKind::Mount)
     {
@@ -331,9 +338,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_or_the_file_systems_own_is_in_no_listing() {
+    fn what_is_hidden_or_the_file_systems_own_or_cannot_be_asked_for_is_in_no_listing() {
         let mut names = Vec::new();
-        for name in ["a.txt", ".hidden", LOST_AND_FOUND, "lost"] {
+        for name in ["a.txt", ".hidden", LOST_AND_FOUND, "lost", "tab\there", "line\nhere", "delete\x7fhere"] {
             let entry = directory_page::Entry { name: name.as_bytes(), kind: NodeKind::File, node: 1 };
             assert!(add_name(&mut names, &entry));
         }

@@ -91,6 +91,7 @@ impl WebTrial {
 pub struct WebClient {
     stream: TcpStream,
     waiting: Vec<u8>,
+    was_reset: bool,
 }
 
 /// What a server answered.
@@ -136,7 +137,7 @@ impl WebClient {
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
         stream.set_nodelay(true).expect("an option can be set");
-        WebClient { stream, waiting: Vec::new() }
+        WebClient { stream, waiting: Vec::new(), was_reset: false }
     }
 
     /// Sends bytes. What a server does not take any more is no fault of the client's: its answer tells.
@@ -267,8 +268,16 @@ impl WebClient {
                 self.waiting.extend_from_slice(&bytes[..count]);
                 false
             }
-            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+            Err(error) => {
+                self.was_reset |= error.kind() == ErrorKind::ConnectionReset;
+                !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+            }
         }
+    }
+
+    /// Whether the connection was found to have ended by a reset.
+    pub fn was_reset(&self) -> bool {
+        self.was_reset
     }
 
     /// Takes in what comes next; false at the end.

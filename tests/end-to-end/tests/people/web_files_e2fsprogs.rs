@@ -27,12 +27,22 @@ fn fill(root: &Path) -> std::io::Result<()> {
     fs::write(root.join("empty.txt"), "")?;
     fs::write(root.join("long.txt"), long_text())?;
     fs::write(root.join("large.bin"), large())?;
+    fs::write(root.join("noise.txt"), noise())?;
     fs::File::create(root.join("huge.bin"))?.set_len(HUGE_BYTES)?;
     fs::write(root.join("with index/index.html"), "<p>the index")?;
     fs::write(root.join(".hidden/secret"), "secret")?;
     fs::write(root.join("secret"), "outside of what is served")?;
-    for name in ["<script>alert(1)<", "a\"b'c&d", "per%41cent", "scheme:x", "ünïcode", "ques?tion#mark", "back\\slash"]
-    {
+    for name in [
+        "<script>alert(1)<",
+        "a\"b'c&d",
+        "per%41cent",
+        "scheme:x",
+        "ünïcode",
+        "ques?tion#mark",
+        "back\\slash",
+        "line\nfeed",
+        "tab\tstop",
+    ] {
         fs::write(root.join("names").join(name), name)?;
     }
     fs::write(root.join("names").join(std::ffi::OsStr::from_bytes(b"not\xffutf-8")), "bytes")?;
@@ -45,6 +55,16 @@ fn fill(root: &Path) -> std::io::Result<()> {
 
 fn large() -> Vec<u8> {
     (0..1_000_000u32).flat_map(|number| [number as u8, (number >> 8) as u8, (number >> 16) as u8]).collect()
+}
+
+/// Bytes of chance, which no coding makes shorter.
+fn noise() -> Vec<u8> {
+    let mut state = 1u64;
+    let step = |state: &mut u64| {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 56) as u8
+    };
+    (0..5000).map(|_| step(&mut state)).collect()
 }
 
 fn long_text() -> String {
@@ -246,6 +266,9 @@ fn folders_and_names_are_served_as_they_are_and_no_others() {
         ("/names/.hidden", 404),
         ("/%2ehidden/secret", 404),
         ("/circle", 404),
+        ("/lost+found", 404),
+        ("/lost+found/", 404),
+        ("/names/line%0afeed", 400),
         ("/letters.txt/", 404),
         ("/letters.txt/x", 404),
         ("/lost", 404),
@@ -317,6 +340,36 @@ fn texts_are_sent_compressed_to_whom_takes_it() {
     }
     let text = trial.shell("cat /status/web");
     assert!(text.contains(&format!("kept-gzip-bytes {}", coded.content.len())), "{text}");
+    trial.end();
+}
+
+/// Texts that the coding makes no shorter are sent as they are also to whom takes it, and whoever has one need not get
+/// it again.
+#[test]
+fn texts_that_cannot_be_compressed_are_not_sent_again() {
+    let disk = disk();
+    let trial = WebTrial::start(&disk.path());
+    let mut client = WebClient::connect(trial.ordinary);
+    let asks = "Accept-Encoding: gzip\r\n";
+    let tag = loop {
+        let answer = client.get("/noise.txt", asks);
+        assert_eq!(
+            (answer.content, answer.fields.iter().any(|(name, _)| name == "content-encoding")),
+            (noise(), false)
+        );
+        let tag = answer.fields.iter().find(|(name, _)| name == "etag").map(|(_, tag)| tag.clone()).expect("a tag");
+        // A file that was written just now may still change.
+        if !tag.starts_with("W/") {
+            break tag;
+        }
+        thread::sleep(Duration::from_millis(100));
+    };
+    for pause in [Duration::ZERO, Duration::from_millis(1500)] {
+        // The file is opened anew after a second.
+        thread::sleep(pause);
+        assert_eq!(client.get("/noise.txt", &format!("{asks}If-None-Match: {tag}\r\n")).status, 304, "after {pause:?}");
+        assert_eq!(client.get("/noise.txt", &format!("{asks}If-Match: {tag}\r\n")).status, 200, "after {pause:?}");
+    }
     trial.end();
 }
 

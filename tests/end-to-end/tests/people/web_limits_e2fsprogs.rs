@@ -113,6 +113,7 @@ fn slow_clients_are_let_go() {
     let mut idle = WebClient::connect(port);
     assert_eq!(idle.get("/", "").status, 200);
     assert!(idle.has_ended_within(KEEP_ALIVE_TIME + GRACE), "an idle connection is kept");
+    assert!(!idle.was_reset(), "a connection that only was idle is reset");
     thread::sleep(WRITE_TIME);
     wait_for_rest(&mut trial, "web-strict");
     assert!(counter(&mut trial, "web-strict", "answers-cut") >= 1, "the answer that nobody took was cut");
