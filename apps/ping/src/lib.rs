@@ -77,6 +77,15 @@ pub fn main(startup: Startup) -> i32 {
             output.finish_with(1);
             match error {
                 NetError::Ip(IpError::NotSupported) => report::path_error(&startup.host, &NO_ECHOES),
+                NetError::Ip(IpError::BadAddress) => {
+                    let bytes = plan.bytes;
+                    report::path_error(
+                        &startup.host,
+                        &format_args!(
+                            "{bytes} bytes do not go there in one packet; --size sends fewer, and `ipconfig` shows how many go (mtu)"
+                        ),
+                    )
+                }
                 error => report::path_error(&startup.host, &error),
             }
         }

@@ -34,7 +34,7 @@ pub fn main(startup: Startup) -> i32 {
         ));
         return 2;
     };
-    let stack = IpStack::open(&mut namespace).map_err(|error| (IP.to_string(), error));
+    let stack = IpStack::open(&mut namespace).map_err(about(IP));
     let done = stack.and_then(|mut stack| match action {
         Action::List => list(&mut stack),
         Action::Add(network) => wanted.add(&mut stack, network).map(|()| String::new()),
@@ -67,7 +67,12 @@ impl<'a> Action<'a> {
 }
 
 /// What could not be done, and why.
-type Trouble = (String, NetError);
+type Trouble = (String, String);
+
+/// Says of which thing an error speaks.
+fn about<E: ToString>(what: &str) -> impl Fn(E) -> Trouble + use<'_, E> {
+    move |error| (what.into(), error.to_string())
+}
 
 /// A route as a person names it.
 struct Wanted<'a> {
@@ -85,7 +90,7 @@ impl Wanted<'_> {
         let is_version_6 = gateway.unwrap_or(network.address).is_ipv6();
         let is_default = network.prefix_bits == 0;
         if !is_default && gateway.is_some_and(|gateway| gateway.is_ipv6() != network.address.is_ipv6()) {
-            return Err((network_text.into(), IpError::BadAddress.into()));
+            return Err((network_text.into(), "it and its gateway are of different versions of IP".into()));
         }
         let interface = self.interface_number(stack)?;
         let route = RouteRecord {
@@ -96,38 +101,46 @@ impl Wanted<'_> {
             flags: if is_version_6 { route_flags::VERSION_6 } else { 0 },
             reserved: 0,
         };
-        stack.add_route(route).map_err(|error| (network_text.into(), error))
+        stack.add_route(route).map_err(|error| match (error, self.gateway) {
+            (NetError::Ip(IpError::BadAddress), None) => {
+                (network_text.into(), "say the next host on the way, too: `route add NETWORK GATEWAY`".into())
+            }
+            (NetError::Ip(IpError::BadAddress), Some(gateway)) => {
+                (gateway.into(), "it is in no network of this machine's addresses; `ipconfig` shows them".into())
+            }
+            (error, _) => about(network_text)(error),
+        })
     }
 
     fn remove(&self, stack: &mut IpStack, network: &str) -> Result<(), Trouble> {
         let wanted = parse_network(network)?;
         let gateway = self.gateway.map(parse_gateway).transpose()?;
         let number = self.interface.map(|_| self.interface_number(stack)).transpose()?;
-        let routes = stack.routes().map_err(|error| (String::from("the routes"), error))?;
+        let routes = stack.routes().map_err(about("the routes"))?;
         let mut matching = routes.into_iter().filter(|route| {
             network_of(route) == wanted
                 && gateway.is_none_or(|gateway| from_bytes(route.gateway) == gateway)
                 && number.is_none_or(|number| route.interface == number)
         });
-        let route = matching.next().ok_or_else(|| (network.to_string(), IpError::NotFound.into()))?;
-        stack.remove_route(route).map_err(|error| (network.into(), error))
+        let route = matching.next().ok_or_else(|| about(network)(NetError::from(IpError::NotFound)))?;
+        stack.remove_route(route).map_err(about(network))
     }
 
     /// The number of the interface that was named; 0 where none was.
     fn interface_number(&self, stack: &mut IpStack) -> Result<u32, Trouble> {
         let Some(name) = self.interface else { return Ok(0) };
-        let interfaces = stack.interfaces().map_err(|error| (name.to_string(), error))?;
+        let interfaces = stack.interfaces().map_err(about(name))?;
         let found = interfaces.iter().find(|record| padded(&record.name) == name);
-        found.map(|record| record.number).ok_or_else(|| (name.into(), IpError::NotFound.into()))
+        found.map(|record| record.number).ok_or_else(|| about(name)(NetError::from(IpError::NotFound)))
     }
 }
 
 fn parse_network(text: &str) -> Result<Network, Trouble> {
-    Network::parse(text).map(Network::masked).map_err(|error| (text.into(), error.into()))
+    Network::parse(text).map(Network::masked).map_err(about(text))
 }
 
 fn parse_gateway(text: &str) -> Result<core::net::IpAddr, Trouble> {
-    parse_address(text).map_err(|error| (text.into(), error.into()))
+    parse_address(text).map_err(about(text))
 }
 
 /// The network of a route. All zero stands for all networks, of the kind that the flags tell.
@@ -141,8 +154,8 @@ fn network_of(route: &RouteRecord) -> Network {
 }
 
 fn list(stack: &mut IpStack) -> Result<String, Trouble> {
-    let routes = stack.routes().map_err(|error| (String::from("the routes"), error))?;
-    let interfaces = stack.interfaces().map_err(|error| (String::from("the interfaces"), error))?;
+    let routes = stack.routes().map_err(about("the routes"))?;
+    let interfaces = stack.interfaces().map_err(about("the interfaces"))?;
     Ok(render(&routes, &interfaces))
 }
 

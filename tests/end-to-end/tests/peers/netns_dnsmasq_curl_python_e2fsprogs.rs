@@ -48,6 +48,15 @@ fn addresses_routes_and_names_come_from_the_network() {
     assert!(!shown.contains(MACHINE) && shown.contains(PEER), "addresses, and the name server:\n{shown}");
     let routes = live.ask("route");
     assert!(routes.contains(PEER), "the way to everywhere:\n{routes}");
+    for (command, words) in [
+        ("route add 10.9.0.0/16".to_string(), "`route add NETWORK GATEWAY`"),
+        ("route add 10.9.0.0/16 203.0.113.1".into(), "203.0.113.1: it is in no network of this machine's addresses"),
+        ("route add 10.9.0.0/16 2001:db8::1".into(), "different versions of IP"),
+        (format!("ping {PEER} --size 60000"), "60000 bytes do not go there in one packet"),
+    ] {
+        live.ask(&command);
+        assert!(live.errors().contains(words), "{command}: {}", live.errors());
+    }
 
     for host in [PEER, PEER_IPV6, NAME, &format!("{NAME} --ipv6")] {
         let told = live.ask(&format!("ping {host} --count 2"));
