@@ -29,7 +29,10 @@ pub(crate) async fn run(server: Rc<Server>, address: SocketAddress) {
         match listen(&server, address).await {
             // The stack's channel is kept: it may end what belongs to it.
             Ok((_stack, listener, local)) => {
-                report::error(format_args!("serving {} at port {}", server.root_path, local.port));
+                // Who asked for a port knows it, and may have a prompt already that words would fall into.
+                if address.port == 0 || told.is_some() {
+                    report::error(format_args!("serving {} at port {}", server.root_path, local.port));
+                }
                 (pause_ms, tries, told) = (FIRST_PAUSE_MS, 0, None);
                 accept(&server, listener).await;
             }
