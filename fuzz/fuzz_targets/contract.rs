@@ -1,23 +1,7 @@
 //! Contract text: compiled, rendered, printed, emitted.
 #![no_main]
 
-use lang::{Colours, SourceFile};
+#[path = "../../lang/tests/fuzzed/body.rs"]
+mod body;
 
-libfuzzer_sys::fuzz_target!(|text: &str| {
-    let compiled = lang::compile(&[SourceFile::new("fuzz.contract", text)]);
-    compiled.render(Colours::Never);
-    let mut diagnostics = Vec::new();
-    let first = lang::syntax::print(&lang::syntax::parse(0, text, &mut diagnostics));
-    if diagnostics.is_empty() {
-        let second = lang::syntax::print(&lang::syntax::parse(0, &first, &mut diagnostics));
-        assert_eq!(first, second, "what is printed reads the same");
-    }
-    let Some(unit) = compiled.unit else { return };
-    lang::emit_rust(&unit);
-    for contract in &unit.contracts {
-        lang::emit_svg(contract);
-        lang::emit_promela(contract);
-        let automaton = abi::Automaton::decode(&contract.automaton.encode());
-        assert_eq!(automaton.as_ref(), Ok(&contract.automaton), "the kernel reads what the compiler writes");
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| body::run(bytes));

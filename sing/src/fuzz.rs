@@ -18,28 +18,29 @@ use crate::test_output::Counts;
 /// A target, and what its fuzzer begins with.
 struct Target {
     name: &'static str,
-    /// The folder of inputs, if there is one. What a fuzzer found is kept there too, and unit tests replay it.
-    inputs: Option<&'static str>,
+    /// The folder of inputs. What a fuzzer found is kept there too, and unit tests replay it.
+    inputs: &'static str,
     /// The longest input: longer ones only repeat themselves.
     most_bytes: u32,
 }
 
-const TARGETS: [Target; 14] = [
-    target("automaton", None),
-    target("boot_image", None),
-    target("certificates", Some("lib/package/tests/fuzzed/inputs")),
-    target("contract", None),
-    target("ext2_check", Some("lib/ext2/tests/fuzzed/inputs/check")),
-    target("ext2_volume", Some("lib/ext2/tests/fuzzed/inputs/volume")),
-    target("fat_volume", Some("lib/fat/tests/volumes/inputs")),
-    target("http_requests", Some("lib/http/tests/conformance/inputs")),
-    target("manifest", Some("lib/manifest/tests/fuzzed/inputs")),
-    target("net_stack", None),
+const TARGETS: [Target; 15] = [
+    target("automaton", "lib/contract-diagram/tests/fuzzed/inputs"),
+    target("boot_image", "lib/package/tests/fuzzed/inputs/boot_image"),
+    target("certificates", "lib/package/tests/fuzzed/inputs/certificates"),
+    Target { most_bytes: 2048, ..target("contract", "lang/tests/fuzzed/inputs") },
+    target("ext2_check", "lib/ext2/tests/fuzzed/inputs/check"),
+    target("ext2_volume", "lib/ext2/tests/fuzzed/inputs/volume"),
+    target("fat_volume", "lib/fat/tests/volumes/inputs"),
+    target("http_requests", "lib/http/tests/conformance/inputs"),
+    target("manifest", "lib/manifest/tests/fuzzed/inputs"),
+    target("net_stack", "lib/net-stack/tests/fuzzed/inputs"),
     // An image with a head, code, data and a table of relocations takes some.
-    Target { most_bytes: 4096, ..target("package", Some("lib/install/tests/fuzzed/inputs/package")) },
-    target("principal", Some("lib/principal/tests/fuzzed/inputs")),
-    Target { most_bytes: 2048, ..target("system_image", Some("lib/install/tests/fuzzed/inputs/system_image")) },
-    target("virtio_device", None),
+    Target { most_bytes: 4096, ..target("package", "lib/install/tests/fuzzed/inputs/package") },
+    target("principal", "lib/principal/tests/fuzzed/inputs"),
+    Target { most_bytes: 2048, ..target("system_image", "lib/install/tests/fuzzed/inputs/system_image") },
+    target("virtio_blk", "drivers/virtio-blk/tests/fuzzed/inputs"),
+    target("virtio_net", "drivers/virtio-net/tests/fuzzed/inputs"),
 ];
 /// How long each target is driven.
 const SHORT: Duration = Duration::from_secs(10);
@@ -69,7 +70,7 @@ const ALLOCATOR: [(&str, &str); 2] =
     [("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "4294967296")];
 
 /// A target that needs no long inputs.
-const fn target(name: &'static str, inputs: Option<&'static str>) -> Target {
+const fn target(name: &'static str, inputs: &'static str) -> Target {
     Target { name, inputs, most_bytes: MOST_BYTES }
 }
 
@@ -127,27 +128,21 @@ fn drive(repository: &Repository, program: &Path, target: &Target, time: Duratio
     for folder in [&learned, &findings] {
         std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
     }
-    let inputs = target.inputs.map(|inputs| repository.root().join(inputs));
-    let command = command(program, target.most_bytes, time, [learned.as_path(), findings.as_path()], inputs.as_deref());
+    let inputs = repository.root().join(target.inputs);
+    let command = command(program, target.most_bytes, time, [&learned, &findings, &inputs]);
     let output = run_machine(command, time + GRACE)?;
     let runs = output.text.lines().rev().find(|line| line.starts_with("Done "));
     let Some(problem) = output.problem else {
         println!("  {}: {}", target.name, runs.unwrap_or("done"));
         return Ok(None);
     };
-    let kept = target.inputs.map_or("in a unit test".into(), |inputs| format!("in {inputs}, which unit tests replay"));
-    Ok(Some(format!("{}\n    when it is mended, keep the input {kept}", account(&output.text, &problem))))
+    let kept = format!("when it is mended, keep the input in {}, which unit tests replay", target.inputs);
+    Ok(Some(format!("{}\n    {kept}", account(&output.text, &problem))))
 }
 
 /// How a fuzzer is run: what it learns goes to the first folder; what it found before is tried again, so that nothing
 /// is forgotten before it is mended.
-fn command(
-    program: &Path,
-    most_bytes: u32,
-    time: Duration,
-    [learned, findings]: [&Path; 2],
-    inputs: Option<&Path>,
-) -> Command {
+fn command(program: &Path, most_bytes: u32, time: Duration, [learned, findings, inputs]: [&Path; 3]) -> Command {
     let mut command = Command::new(program);
     command.arg(format!("-max_total_time={}", time.as_secs()));
     command.args([
@@ -156,7 +151,7 @@ fn command(
         format!("-len_control={GROWTH}"),
     ]);
     command.arg(format!("-artifact_prefix={}/", findings.display()));
-    command.args([learned, findings]).args(inputs).envs(ALLOCATOR).stdin(Stdio::null());
+    command.args([learned, findings, inputs]).envs(ALLOCATOR).stdin(Stdio::null());
     command
 }
 
@@ -195,10 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn bodies_are_those_of_unit_tests() {
+        let repository = Repository::find().expect("this is one");
+        for target in TARGETS {
+            let path = repository.root().join("fuzz/fuzz_targets").join(target.name).with_extension("rs");
+            let text = std::fs::read_to_string(path).expect("a target");
+            // Only what a fuzzer needs stands in the target; the rest is in the crate where the inputs are.
+            let tests = target.inputs.split_once("/tests/").expect("a folder of tests").0;
+            assert!(text.contains(&format!("#[path = \"../../{tests}/tests/")), "{} of {tests}", target.name);
+            assert!(!text.contains("fn ") && text.contains("::run(bytes)"), "{}", target.name);
+        }
+    }
+
+    #[test]
     fn no_input_is_cut_off() {
         let repository = Repository::find().expect("this is one");
         for target in TARGETS {
-            let Some(inputs) = target.inputs else { continue };
+            let inputs = target.inputs;
             let folder = std::fs::read_dir(repository.root().join(inputs)).expect("a folder of inputs");
             let lengths: Vec<u64> =
                 folder.map(|entry| entry.and_then(|entry| entry.metadata()).expect("an input").len()).collect();
@@ -210,8 +218,8 @@ mod tests {
 
     #[test]
     fn what_was_found_is_tried_again() {
-        let folders = [Path::new("learned"), Path::new("findings")];
-        let command = command(Path::new("target"), MOST_BYTES, SHORT, folders, Some(Path::new("inputs")));
+        let folders = ["learned", "findings", "inputs"].map(Path::new);
+        let command = command(Path::new("target"), MOST_BYTES, SHORT, folders);
         let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         assert!(words.contains(&"-artifact_prefix=findings/".to_string()), "{words:?}");
         // The first folder is the one that is written to.

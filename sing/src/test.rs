@@ -47,7 +47,7 @@ const CLIENTS: [(&str, Tool); 8] = [
 const NEEDS_NETNS: &str = "netns";
 /// Likewise those that need QEMU.
 const NEEDS_QEMU: &str = "qemu";
-/// Fuzz targets; unit tests replay what most of them begin with and found, so that they are left out of short runs.
+/// Fuzz targets; unit tests replay what they begin with and found, so that they are left out of short runs.
 const FUZZING: &str = "fuzzing";
 const TIERS: [&str; 4] = ["unit", "conformance", END_TO_END, FUZZING];
 /// A conformance run that takes longer has hung.

@@ -1,9 +1,14 @@
-//! What a fuzzer does to a stack, for a while with bytes of chance.
+//! What the fuzz target `net_stack` does, without a fuzzer: with the inputs that it begins with, and for a while with
+//! bytes of chance.
 
 mod wire;
 
 #[path = "fuzzed/frames.rs"]
 mod frames;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+use std::path::Path;
 
 use wire::{Numbers, raw};
 
@@ -15,6 +20,11 @@ fn run_some(first: u64, count: u64) {
         println!("seed {seed}");
         frames::run(&bytes);
     }
+}
+
+#[test]
+fn damaged_inputs_do_no_harm() {
+    replay::replay(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs"), 100, frames::run);
 }
 
 #[test]

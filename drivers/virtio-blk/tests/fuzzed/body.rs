@@ -1,0 +1,35 @@
+//! What the fuzz target `virtio_blk` does with its bytes: the disk driver over a device that answers nonsense.
+
+use sip_virtio::model::kinds::Disk;
+use sip_virtio::model::{Machine, Memory};
+use sip_virtio::{Core, Direction, Platform, TIME_LIMIT_MS, Trouble};
+use virtio_blk::blk::Blk;
+
+use crate::life;
+
+const SECTORS: usize = 16;
+
+/// Does it.
+pub fn run(bytes: &[u8]) {
+    life::run(bytes, |way, faults| Machine::new(Disk::new(SECTORS), way, faults), live);
+}
+
+fn live(machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
+    let mut driver = Blk::<Machine, Memory>::start(machine.clone())?;
+    for &choice in choices {
+        let (sector, count) = (u64::from(choice >> 4), 1 + usize::from(choice >> 2 & 3));
+        let data = machine.allocate(count * 512).expect("memory");
+        match choice & 3 {
+            0 => drop(driver.transfer(Direction::FromDevice, sector * 512, data, count * 512)),
+            1 => drop(driver.transfer(Direction::ToDevice, sector * 512, data, count * 512)),
+            2 => machine.run(),
+            _ => driver.serve()?,
+        }
+    }
+    machine.run();
+    driver.serve()?;
+    machine.pass_ms(TIME_LIMIT_MS);
+    let served = driver.serve();
+    assert!(served.is_err() || driver.under_way() == 0, "a request is waited for without end");
+    served
+}

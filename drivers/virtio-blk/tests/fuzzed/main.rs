@@ -1,0 +1,15 @@
+//! What the fuzz target `virtio_blk` does, without a fuzzer.
+
+mod body;
+#[path = "../../../../sip/virtio/tests/fuzzed/life.rs"]
+mod life;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+
+use std::path::Path;
+
+#[test]
+fn whatever_the_device_answers_the_driver_lives_on() {
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs");
+    replay::replay(&inputs, 200, body::run);
+}

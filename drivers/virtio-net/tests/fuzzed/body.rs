@@ -1,0 +1,37 @@
+//! What the fuzz target `virtio_net` does with its bytes: the driver of network cards over a device that answers
+//! nonsense.
+
+use sip_virtio::model::kinds::Network;
+use sip_virtio::model::{Machine, Memory};
+use sip_virtio::{Core, Platform, TIME_LIMIT_MS, Trouble};
+use virtio_net::net::Net;
+
+use crate::life;
+
+/// Does it.
+pub fn run(bytes: &[u8]) {
+    life::run(bytes, |way, faults| Machine::new(Network::default(), way, faults), live);
+}
+
+fn live(machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
+    let mut driver = Net::<Machine, Memory>::start(machine.clone())?;
+    for &choice in choices {
+        let bytes = 1 + 4 * usize::from(choice);
+        let buffer = machine.allocate(bytes).expect("memory");
+        match choice & 3 {
+            0 => drop(driver.give(buffer, bytes)),
+            1 => drop(driver.send(buffer, bytes, &[choice; 12])),
+            2 => machine.run(),
+            _ => driver.serve()?,
+        }
+        while let Some(packet) = driver.take_received() {
+            assert!(packet.bytes <= packet.memory.to_vec().len(), "a packet longer than its buffer");
+        }
+        while driver.take_sent().is_some() {}
+    }
+    machine.run();
+    driver.serve()?;
+    while driver.take_sent().is_some() {}
+    machine.pass_ms(TIME_LIMIT_MS);
+    driver.serve()
+}
