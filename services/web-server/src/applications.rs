@@ -44,6 +44,10 @@ pub(crate) struct Progress {
     pub(crate) child: Cell<u64>,
     /// Whether the child took it.
     pub(crate) is_taken: Cell<bool>,
+    /// When it did, by the monotonic clock.
+    pub(crate) taken_ns: Cell<u64>,
+    /// Nobody waits for its answer any more.
+    has_ended: Cell<bool>,
 }
 
 struct Waiting {
@@ -72,6 +76,8 @@ pub(crate) struct Application {
     number: Cell<u64>,
     /// That child was ended because it took too long.
     was_stopped: Cell<bool>,
+    /// Requests that were taken and are not answered yet.
+    under_way: Cell<usize>,
     has_answered: Cell<bool>,
     failures: Cell<u32>,
     paused_until: Cell<Deadline>,
@@ -96,6 +102,7 @@ impl Application {
             child: RefCell::new(None),
             number: Cell::new(0),
             was_stopped: Cell::new(false),
+            under_way: Cell::new(0),
             has_answered: Cell::new(false),
             failures: Cell::new(0),
             paused_until: Cell::new(Deadline::PASSED),
@@ -155,6 +162,27 @@ impl Application {
     pub(crate) fn note_answer(&self) {
         self.has_answered.set(true);
         self.failures.set(0);
+    }
+
+    /// Nobody waits for the answer of a request any more.
+    pub(crate) fn note_end(&self, progress: &Progress) {
+        progress.has_ended.set(true);
+        if progress.is_taken.get() {
+            self.under_way.set(self.under_way.get() - 1);
+        }
+    }
+
+    fn note_taken(&self, progress: &Progress) {
+        if !progress.has_ended.get() {
+            progress.is_taken.set(true);
+            progress.taken_ns.set(sip::time::monotonic());
+            self.under_way.set(self.under_way.get() + 1);
+        }
+    }
+
+    /// Whether a request waits only because others are under way, each of which has a time of its own.
+    pub(crate) fn is_busy_with_others(&self, progress: &Progress) -> bool {
+        !progress.is_taken.get() && self.under_way.get() > 0
     }
 
     /// A request took too long: ends the child that has it, or keeps it waiting.
@@ -229,12 +257,15 @@ async fn hand_over(application: &Application, mut endpoint: Endpoint) {
         let Some(Waiting { head, exchange, progress }) = application.waiting.borrow_mut().pop_front() else {
             continue;
         };
+        if progress.has_ended.get() {
+            continue;
+        }
         progress.child.set(application.number.get());
         endpoint = match endpoint.serve(head, exchange).receive_async().await {
             ImpReadyAfterServe::Taken { next } => next,
             ImpReadyAfterServe::ChannelClosed(_) => return,
         };
-        progress.is_taken.set(true);
+        application.note_taken(&progress);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::future::Future;
+use core::pin::pin;
 
 use contracts::http_exchange::{Exp, ExpAnswering, ExpReady, states};
 use http::answer::{self, HeadWriter};
@@ -116,7 +118,9 @@ pub(crate) async fn answer(
             }
         };
         let mut talk = Talk { server, wire: &mut *wire, manner, application, progress, content: &mut *content };
-        match talk.until_answer(exchange).await {
+        let answer = talk.until_answer(exchange).await;
+        application.note_end(&talk.progress);
+        match answer {
             Ok(sent) => {
                 application.note_answer();
                 return Ok(sent);
@@ -124,6 +128,10 @@ pub(crate) async fn answer(
             Err(Failure::NotTaken) if tries < MOST_TRIES => {}
             Err(Failure::NotTaken | Failure::Broken) => {
                 return answers::send_page(server, wire, manner, 502, "the application failed", "").await;
+            }
+            Err(Failure::Crowded) => {
+                let explanation = "the application has too much to do; try again soon";
+                return answers::send_page(server, wire, manner, 503, explanation, "retry-after: 1\r\n").await;
             }
             Err(Failure::TooSlow) => {
                 return answers::send_page(server, wire, manner, 504, "the application took too long", "").await;
@@ -145,6 +153,8 @@ enum Failure {
     Broken,
     /// The time was over.
     TooSlow,
+    /// The time was over before the application took the request, as it had others to answer.
+    Crowded,
     /// The client sends more than it may.
     TooLarge,
     /// A part of the answer was sent, and no more will be; or the client is gone.
@@ -165,9 +175,30 @@ impl Talk<'_, '_> {
         Deadline::after_ms(self.server.limits.application_time_ms.into())
     }
 
+    /// What comes of waiting for the application, if it comes in time. A request that waited to be taken has all of
+    /// its time from then on.
+    async fn in_time<F: Future>(&self, waiting: F) -> Option<F::Output> {
+        let mut waiting = pin!(waiting);
+        let mut deadline = self.deadline();
+        loop {
+            if let Some(event) = limited(deadline, waiting.as_mut()).await {
+                return Some(event);
+            }
+            let time_ns = u64::from(self.server.limits.application_time_ms) * 1_000_000;
+            let later = Deadline::at(self.progress.taken_ns.get().saturating_add(time_ns));
+            if later <= deadline {
+                return None;
+            }
+            deadline = later;
+        }
+    }
+
     async fn until_answer(&mut self, mut exchange: Exp<states::Ready>) -> Result<Sent, Failure> {
         loop {
-            let Some(event) = limited(self.deadline(), exchange.receive_async()).await else {
+            let Some(event) = self.in_time(exchange.receive_async()).await else {
+                if self.application.is_busy_with_others(&self.progress) {
+                    return Err(Failure::Crowded);
+                }
                 self.application.stop(&self.progress);
                 return Err(Failure::TooSlow);
             };

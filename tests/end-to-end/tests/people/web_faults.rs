@@ -1,6 +1,7 @@
 //! Web applications that fail in every way: each failure costs one answer, the next request is served, others notice
 //! nothing, and nothing is kept of what failed.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use end_to_end::{Load, Machine, Question, Site, WebClient, built_system, free_port};
@@ -55,7 +56,7 @@ fn is_back(site: &Site, after: &str) {
         }
         // Only one that fails again and again is waited for.
         assert!(answer.status == 503 && begin.elapsed() < PATIENCE, "after {after}: {answer:?}");
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -166,7 +167,7 @@ fn answers_that_are_odd_and_allowed_arrive() {
     for _ in 0..3 {
         let mut leaver = WebClient::connect(site.port);
         leaver.send("GET /fault/endless HTTP/1.1\r\nHost: test\r\n\r\n");
-        std::thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100));
     }
     is_back(&site, "answers without end");
     drop(client);
@@ -195,6 +196,29 @@ fn an_application_that_only_fails_is_let_rest() {
     assert!(rests.is_some_and(|seconds| (1..=60).contains(&seconds)), "60 crashes in a row were all tried: {rests:?}");
     assert_eq!(WebClient::connect(site.port).get("/hello", "").status, 200);
     is_back(&site, "a rest");
+    site.end();
+}
+
+/// One that has more to do than it can in the time of a request is let do it: those that wait too long to be taken are
+/// told so, and those under way are answered.
+#[test]
+fn an_application_with_much_to_do_is_not_ended() {
+    let site = site();
+    is_back(&site, "the start");
+    let ends = |site: &Site| site.live.errors().matches("took too long").count();
+    let before = ends(&site);
+    let port = site.port;
+    let asked: Vec<_> = (0..300)
+        .map(|_| {
+            thread::spawn(move || WebClient::connect(port).get("/fault/slow?ms=300", "Connection: close\r\n").status)
+        })
+        .collect();
+    let statuses: Vec<u16> = asked.into_iter().map(|client| client.join().expect("an answer")).collect();
+    let answered = statuses.iter().filter(|status| **status == 200).count();
+    assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+    assert!(answered >= 128, "only {answered} of 300 were answered");
+    assert_eq!(ends(&site), before, "it was ended: {}", site.live.errors());
+    is_back(&site, "much to do");
     site.end();
 }
 
