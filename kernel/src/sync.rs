@@ -252,6 +252,8 @@ pub fn wait_at(sync: SyncRef, ticket: Ticket) -> Result<bool, Status> {
     if poll_inner(&mut inner)? {
         return Ok(true);
     }
+    // What is ready stays so until somebody takes it.
+    ticket.thread.handed.refuse();
     inner.waiters.add(ticket);
     Ok(false)
 }
@@ -272,61 +274,14 @@ pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
 
 /// Waits for an event to be set.
 pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), Status> {
-    wait_until(sync, thread, deadline, |state| match state {
-        State::Event { manual, set } => {
-            let was = *set;
-            *set &= *manual;
-            Ok(was.then_some(()))
-        }
-        _ => Err(Status::BadHandle),
-    })
-}
-
-/// The key that tells of an alert.
-const ALERT: u64 = u64::MAX;
-
-/// Waits for an endpoint of the set; its key. [`ALERT`] where something else happened.
-pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
-    wait_until(sync, thread, deadline, |state| match state {
-        State::WaitSet { ready, members, alerted } => Ok(match ready.pop_front() {
-            Some((key, _)) => {
-                *members = members.saturating_sub(1);
-                Some(key)
-            }
-            None if *alerted => {
-                *alerted = false;
-                Some(ALERT)
-            }
-            None => None,
-        }),
-        _ => Err(Status::BadHandle),
-    })
-}
-
-/// Has one wait for the set end with [`ALERT`].
-pub fn alert(sync: SyncRef) -> Result<(), Status> {
-    let mut inner = sync.lock()?;
-    let State::WaitSet { alerted, .. } = &mut inner.state else { return Err(Status::BadHandle) };
-    if !core::mem::replace(alerted, true) {
-        inner.waiters.wake_one();
-    }
-    Ok(())
-}
-
-/// Waits until `take` finds something.
-#[inline(always)]
-fn wait_until<T>(
-    sync: SyncRef,
-    thread: ThreadRef,
-    deadline: u64,
-    take: impl Fn(&mut State) -> Result<Option<T>, Status>,
-) -> Result<T, Status> {
     loop {
         let mut inner = sync.lock()?;
-        if let Some(taken) = take(&mut inner.state)? {
-            return Ok(taken);
+        let State::Event { manual, set } = &mut inner.state else { return Err(Status::BadHandle) };
+        if *set {
+            *set = *manual;
+            return Ok(());
         }
-        // Begun with the lock held: whoever makes it ready next sees the ticket or has done so already.
+        // Begun with the lock held: whoever sets it next sees the ticket or has done so already.
         let ticket = wait::begin();
         inner.waiters.add(ticket);
         drop(inner);
@@ -341,6 +296,48 @@ fn wait_until<T>(
     }
 }
 
+/// The key that tells of an alert.
+const ALERT: u64 = u64::MAX;
+
+/// Waits for an endpoint of the set; its key. [`ALERT`] where something else happened.
+pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
+    loop {
+        let mut inner = sync.lock()?;
+        let State::WaitSet { ready, members, alerted } = &mut inner.state else { return Err(Status::BadHandle) };
+        if let Some((key, _)) = ready.pop_front() {
+            *members = members.saturating_sub(1);
+            return Ok(key);
+        }
+        if core::mem::take(alerted) {
+            return Ok(ALERT);
+        }
+        // Begun with the lock held: whoever makes it ready next sees the ticket or has done so already.
+        let ticket = wait::begin();
+        thread.handed.want();
+        inner.waiters.add(ticket);
+        drop(inner);
+        match (wait::block(ticket, deadline), thread.handed.take()) {
+            (Woken::Signalled, Some(key)) => return Ok(key),
+            (Woken::Signalled, None) => {}
+            (Woken::Killed, _) => return Err(Status::Closed),
+            (Woken::TimedOut, _) => {
+                stop_waiting_at(sync, thread);
+                return Err(Status::TimedOut);
+            }
+        }
+    }
+}
+
+/// Has one wait for the set end with [`ALERT`].
+pub fn alert(sync: SyncRef) -> Result<(), Status> {
+    let mut inner = sync.lock()?;
+    let State::WaitSet { alerted, .. } = &mut inner.state else { return Err(Status::BadHandle) };
+    if !core::mem::replace(alerted, true) {
+        inner.waiters.wake_one();
+    }
+    Ok(())
+}
+
 /// Makes room in a wait set for one more endpoint, so that no send needs memory.
 pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
     let own = sync.slot.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
@@ -351,7 +348,10 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
                 return Err(Status::QuotaExceeded);
             }
             *members += 1;
-            ready.reserve(members.saturating_sub(ready.len()) + 1);
+            // Not more are ready than are members.
+            if ready.capacity() < *members {
+                ready.reserve(members.saturating_sub(ready.len()));
+            }
             Ok(())
         }
         _ => Err(Status::BadHandle),
@@ -362,9 +362,16 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
 #[inline(always)]
 pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
     let Ok(mut inner) = sync.lock() else { return };
-    if let State::WaitSet { ready, .. } = &mut inner.state {
+    let Inner { state, waiters } = &mut *inner;
+    let State::WaitSet { ready, members, .. } = state else { return };
+    if !ready.is_empty() {
+        // Who waits is being woken for what was ready before.
         ready.push_back((key, endpoint));
-        inner.waiters.wake_one();
+        waiters.wake_one();
+    } else if waiters.hand_to_one(key) {
+        *members = members.saturating_sub(1);
+    } else {
+        ready.push_back((key, endpoint));
     }
 }
 

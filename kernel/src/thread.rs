@@ -15,7 +15,7 @@ use crate::claims::{self, Kind};
 use crate::lock::{AtomicRef, SpinLock};
 use crate::process::{self, Process};
 use crate::slab::{Links, Listed, Slab, Slot};
-use crate::wait::Waiters;
+use crate::wait::{HandOver, Waiters};
 use crate::wait_word::{self, RUNNABLE};
 use crate::{arch, memory, sched};
 
@@ -38,6 +38,8 @@ pub struct Thread {
     pub state: AtomicU32,
     /// Why its last wait ended: a [`crate::wait::Woken`].
     pub woken: AtomicU32,
+    /// What it was handed with that.
+    pub handed: HandOver,
     /// When it is to be woken.
     pub alarm: Alarm,
     /// Its SIP.

@@ -2,10 +2,11 @@
 //!
 //! A thread begins a wait ([`begin`]), leaves tickets at the objects it waits for, and blocks
 //! ([`block`]). A ticket names the thread and the number of the wait, so a ticket that is used late
-//! does nothing. The first to use one wakes the thread; nobody can be woken twice for one wait.
+//! does nothing. The first to use one wakes the thread; nobody can be woken twice for one wait. Who uses one may
+//! hand the thread what it waits for with that ([`HandOver`]).
 
 use alloc::collections::VecDeque;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use abi::limits::NEVER;
 
@@ -44,6 +45,18 @@ impl Ticket {
         true
     }
 
+    /// Ends the wait and hands the thread this, if it takes what it is handed: whether it does; nothing where the wait is
+    /// over already.
+    #[inline(always)]
+    fn hand(self, what: u64) -> Option<bool> {
+        if !self.claim(Woken::Signalled) {
+            return None;
+        }
+        let taken = self.thread.handed.give(what);
+        sched::make_runnable(self.thread);
+        Some(taken)
+    }
+
     /// Like [`wake`](Ticket::wake), for a caller that is no processor of the machine.
     pub fn wake_from_outside(self, why: Woken) -> bool {
         if !self.claim(why) {
@@ -60,6 +73,52 @@ impl Ticket {
         }
         self.thread.woken.store(why as u32, Ordering::Relaxed);
         true
+    }
+}
+
+/// What a thread was handed by the one who woke it, so that it need not look for it where it waited.
+///
+/// The thread says before it leaves its ticket whether it takes something, with the lock of what it waits for held; who
+/// has claimed the ticket is the only one to write until the thread runs again.
+#[derive(Default)]
+pub struct HandOver {
+    state: AtomicU8,
+    what: AtomicU64,
+}
+
+const NOTHING: u8 = 0;
+const WANTED: u8 = 1;
+const GIVEN: u8 = 2;
+
+impl HandOver {
+    /// The thread takes what it is handed in the wait it begins.
+    #[inline(always)]
+    pub fn want(&self) {
+        self.state.store(WANTED, Ordering::Relaxed);
+    }
+
+    /// The thread looks by itself.
+    #[inline(always)]
+    pub fn refuse(&self) {
+        self.state.store(NOTHING, Ordering::Relaxed);
+    }
+
+    /// What the thread was handed, once.
+    #[inline(always)]
+    pub fn take(&self) -> Option<u64> {
+        let given = self.state.load(Ordering::Relaxed) == GIVEN;
+        self.refuse();
+        given.then(|| self.what.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn give(&self, what: u64) -> bool {
+        let wanted = self.state.load(Ordering::Relaxed) == WANTED;
+        if wanted {
+            self.what.store(what, Ordering::Relaxed);
+            self.state.store(GIVEN, Ordering::Relaxed);
+        }
+        wanted
     }
 }
 
@@ -123,6 +182,18 @@ impl Waiters {
             }
         }
         None
+    }
+
+    /// Wakes the first that still waits, and hands it this: whether it was taken. False if nobody waits, or who does looks
+    /// by itself.
+    #[inline(always)]
+    pub fn hand_to_one(&mut self, what: u64) -> bool {
+        while let Some(ticket) = self.queue.pop_front() {
+            if let Some(taken) = ticket.hand(what) {
+                return taken;
+            }
+        }
+        false
     }
 
     /// Takes the first ticket that is still good, without using it.

@@ -2,6 +2,9 @@
 
 use alloc::vec::Vec;
 
+/// What a place's count of uses goes up to before it begins again: never [`u32::MAX`], so that no key is [`u64::MAX`].
+const MOST_USES: u32 = u32::MAX - 1;
+
 /// Values by key. A key is a place and how often the place has been used.
 pub(crate) struct Slots<T> {
     entries: Vec<Entry<T>>,
@@ -50,8 +53,7 @@ impl<T> Slots<T> {
             return None;
         }
         let value = entry.value.take()?;
-        // Wraps before it can be u32::MAX, so that no key is u64::MAX.
-        entry.uses = (entry.uses + 1) % (u32::MAX - 1);
+        entry.uses = if entry.uses == MOST_USES { 0 } else { entry.uses + 1 };
         self.free.push(place_of(wanted) as u32);
         Some(value)
     }

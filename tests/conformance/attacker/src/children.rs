@@ -20,6 +20,8 @@ const BEYOND: u64 = 3;
 const OVER: u64 = u64::MAX;
 /// Children that are given up under the writer's hands.
 const ROUNDS: usize = 4_000;
+/// How often the writer tries before it lets others run.
+const ATTEMPTS: usize = 50;
 
 fn child() -> u64 {
     must("process_create", &[put_text("conformance-attacker")])
@@ -51,10 +53,16 @@ fn give_to_what_is_given_up() -> i32 {
     let writer = thread::spawn(move || {
         let mut given = 0u64;
         loop {
-            match shared.load(Ordering::Acquire) {
-                OVER => return given,
-                handle => given += u64::from(abi("process_give_parameter", &[handle, ACT, put_text("-not")]).is_ok()),
+            for _ in 0..ATTEMPTS {
+                match shared.load(Ordering::Acquire) {
+                    OVER => return given,
+                    handle => {
+                        given += u64::from(abi("process_give_parameter", &[handle, ACT, put_text("-not")]).is_ok())
+                    }
+                }
             }
+            // With one processor the others would get theirs only when it is taken away.
+            thread::yield_now();
         }
     });
     let writer = writer.expect("a thread");

@@ -7,7 +7,7 @@ use sip::abi::type_tag;
 use sip::{Deadline, Status, thread};
 
 use crate::Act;
-use crate::messages::{CALL, receive, send};
+use crate::messages::{ANSWER, CALL, receive, send};
 use crate::objects::{block, channel, child, end_thread, sleep_thread, thread_at};
 use crate::raw::{abi, entry_address, must, put_text, refused, set_words, slot, word};
 
@@ -20,6 +20,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("wait-set-strangers", |_| wait_set_strangers()),
     ("wait-set-closed-full", |_| wait_set_closed_full()),
     ("wait-set-alerts", |_| wait_set_alerts()),
+    ("wait-set-many-waiters", |_| wait_set_many_waiters()),
     ("receive-or-add", |_| receive_or_add()),
     ("lengths", |_| lengths()),
     ("child-claims", |_| children()),
@@ -222,6 +223,81 @@ fn wait_set_alerts() -> i32 {
         refused("wait_set_alert", &[wrong], &[Status::BadHandle]);
     }
     0
+}
+
+/// Of several threads that wait for one set, with deadlines and beside other things, each key comes to one.
+fn wait_set_many_waiters() -> i32 {
+    const CHANNELS: usize = 6;
+    const ROUNDS: usize = 400;
+    let set = must("wait_set_create", &[]);
+    let channels: [(u64, u64); CHANNELS] = core::array::from_fn(|_| channel("Errand"));
+    let done = Arc::new(AtomicBool::new(false));
+    let taken = Arc::new(AtomicU64::new(0));
+    for (key, (_, exporter)) in channels.iter().enumerate() {
+        must("wait_set_add", &[set, *exporter, key as u64]);
+    }
+    let waiter = |number: u64| {
+        let (done, taken) = (Arc::clone(&done), Arc::clone(&taken));
+        move || {
+            let mut turn = number;
+            while !done.load(Ordering::SeqCst) {
+                turn += 1;
+                let deadline = || Deadline::at(sip::time::monotonic() + turn * 7_919 % 300_000).as_ns();
+                set_words(&[set]);
+                // Who waits for several things finds it ready, and takes it if nobody was faster.
+                let until = match turn % 3 {
+                    0 if abi("wait_any", &[1, deadline()]).is_ok() => 0,
+                    _ => deadline(),
+                };
+                match abi("wait_set_wait", &[set, until]) {
+                    Ok(key) => {
+                        let exporter = channels[key as usize].1;
+                        assert_eq!(abi("channel_try_receive", &[exporter]).map(|tag| tag as u16), Ok(CALL));
+                        send(exporter, ANSWER, (1, 0, 0), &[word(0)]).expect("an answer is allowed");
+                        taken.fetch_add(1, Ordering::SeqCst);
+                        must("wait_set_add", &[set, exporter, key]);
+                    }
+                    Err(status) => assert_eq!(status, Status::TimedOut),
+                }
+            }
+        }
+    };
+    let waiters: [_; 4] = core::array::from_fn(|number| thread::spawn(waiter(number as u64 * 11)).expect("a thread"));
+    for round in 0..ROUNDS {
+        for (importer, _) in channels {
+            send(importer, CALL, (1, 0, 0), &[round as u64]).expect("a question is allowed");
+            if round % 5 == 0 {
+                thread::yield_now();
+            }
+        }
+        for (importer, _) in channels {
+            let answer = abi("channel_receive", &[importer, Deadline::after_ms(2000).as_ns()]);
+            assert_eq!(answer.map(|tag| tag as u16), Ok(ANSWER), "no key is lost");
+            assert_eq!(word(0), round as u64);
+        }
+    }
+    done.store(true, Ordering::SeqCst);
+    for waiter in waiters {
+        waiter.join().expect("it ends");
+    }
+    assert_eq!(taken.load(Ordering::SeqCst), (CHANNELS * ROUNDS) as u64);
+    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    for (_, exporter) in channels {
+        must("wait_set_remove", &[set, exporter]);
+    }
+    assert_eq!(room(set), room(must("wait_set_create", &[])), "nothing is counted as in it for ever");
+    must("wait_set_close", &[set]);
+    0
+}
+
+/// How often an endpoint that has something can be added to a set.
+fn room(set: u64) -> u64 {
+    let (importer, exporter) = channel("Errand");
+    send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
+    let added = (0..).take_while(|_| abi("wait_set_add", &[set, exporter, 7]).is_ok()).count();
+    must("channel_close", &[importer]);
+    must("channel_close", &[exporter]);
+    added as u64
 }
 
 /// An endpoint is received from or added, never both and never neither.

@@ -146,6 +146,7 @@ const ENDINGS: &[Ending] = &[
     attacker("wait set: endpoints that are not in it", "wait-set-strangers"),
     attacker("wait set: closed with endpoints in it", "wait-set-closed-full"),
     attacker("wait set: alerts", "wait-set-alerts"),
+    attacker("wait set: many threads wait for it", "wait-set-many-waiters"),
     attacker("wait set: receive or be added", "receive-or-add"),
     attacker("text: lengths out of range", "lengths"),
     attacker("endpoint: moves in a message", "pass-well"),
