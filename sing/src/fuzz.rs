@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cargo;
 use crate::failure::{Failure, Outcome};
@@ -22,6 +22,9 @@ struct Target {
     inputs: &'static str,
     /// The longest input: longer ones only repeat themselves.
     most_bytes: u32,
+    /// How many inputs a process of the fuzzer is given at most, where what is tried keeps memory on purpose; then
+    /// another goes on.
+    most_runs: Option<u32>,
 }
 
 const TARGETS: [Target; 15] = [
@@ -39,13 +42,16 @@ const TARGETS: [Target; 15] = [
     Target { most_bytes: 4096, ..target("package", "lib/install/tests/fuzzed/inputs/package") },
     target("principal", "lib/principal/tests/fuzzed/inputs"),
     Target { most_bytes: 2048, ..target("system_image", "lib/install/tests/fuzzed/inputs/system_image") },
-    target("virtio_blk", "drivers/virtio-blk/tests/fuzzed/inputs"),
-    target("virtio_net", "drivers/virtio-net/tests/fuzzed/inputs"),
+    // What a device may still write to is never freed, as long as the process lives.
+    Target { most_runs: Some(50_000), ..target("virtio_blk", "drivers/virtio-blk/tests/fuzzed/inputs") },
+    Target { most_runs: Some(50_000), ..target("virtio_net", "drivers/virtio-net/tests/fuzzed/inputs") },
 ];
 /// How long each target is driven.
 const SHORT: Duration = Duration::from_secs(10);
 /// How long with `--long`.
 const LONG: Duration = Duration::from_secs(600);
+/// No process of a fuzzer is driven for less: none at all would be without end.
+const SHORTEST: Duration = Duration::from_secs(1);
 /// One input that takes longer is a finding.
 const PATIENCE_S: u32 = 20;
 /// The longest input of most targets.
@@ -71,7 +77,7 @@ const ALLOCATOR: [(&str, &str); 2] =
 
 /// A target that needs no long inputs.
 const fn target(name: &'static str, inputs: &'static str) -> Target {
-    Target { name, inputs, most_bytes: MOST_BYTES }
+    Target { name, inputs, most_bytes: MOST_BYTES, most_runs: None }
 }
 
 /// The names of all targets.
@@ -129,25 +135,39 @@ fn drive(repository: &Repository, program: &Path, target: &Target, time: Duratio
         std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
     }
     let inputs = repository.root().join(target.inputs);
-    let command = command(program, target.most_bytes, time, [&learned, &findings, &inputs]);
-    let output = run_machine(command, time + GRACE)?;
-    let runs = output.text.lines().rev().find(|line| line.starts_with("Done "));
+    let started = Instant::now();
+    let mut runs = 0;
+    let output = loop {
+        let left = time.saturating_sub(started.elapsed()).max(SHORTEST);
+        let output = run_machine(command(program, target, left, [&learned, &findings, &inputs]), left + GRACE)?;
+        runs += done(&output.text);
+        if output.problem.is_some() || target.most_runs.is_none() || started.elapsed() >= time {
+            break output;
+        }
+    };
     let Some(problem) = output.problem else {
-        println!("  {}: {}", target.name, runs.unwrap_or("done"));
+        println!("  {}: {runs} runs in {} s", target.name, started.elapsed().as_secs());
         return Ok(None);
     };
     let kept = format!("when it is mended, keep the input in {}, which unit tests replay", target.inputs);
     Ok(Some(format!("{}\n    {kept}", account(&output.text, &problem))))
 }
 
+/// How many inputs a fuzzer says that it has tried.
+fn done(text: &str) -> u64 {
+    let last = text.lines().rev().find_map(|line| line.strip_prefix("Done "));
+    last.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
 /// How a fuzzer is run: what it learns goes to the first folder; what it found before is tried again, so that nothing
 /// is forgotten before it is mended.
-fn command(program: &Path, most_bytes: u32, time: Duration, [learned, findings, inputs]: [&Path; 3]) -> Command {
+fn command(program: &Path, target: &Target, time: Duration, [learned, findings, inputs]: [&Path; 3]) -> Command {
     let mut command = Command::new(program);
     command.arg(format!("-max_total_time={}", time.as_secs()));
+    command.args(target.most_runs.map(|runs| format!("-runs={runs}")));
     command.args([
         format!("-timeout={PATIENCE_S}"),
-        format!("-max_len={most_bytes}"),
+        format!("-max_len={}", target.most_bytes),
         format!("-len_control={GROWTH}"),
     ]);
     command.arg(format!("-artifact_prefix={}/", findings.display()));
@@ -219,12 +239,22 @@ mod tests {
     #[test]
     fn what_was_found_is_tried_again() {
         let folders = ["learned", "findings", "inputs"].map(Path::new);
-        let command = command(Path::new("target"), MOST_BYTES, SHORT, folders);
+        let command = command(Path::new("target"), &target("some", "inputs"), SHORT, folders);
         let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         assert!(words.contains(&"-artifact_prefix=findings/".to_string()), "{words:?}");
         // The first folder is the one that is written to.
         let read: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
         assert_eq!(read, ["learned", "findings", "inputs"]);
+        assert!(!words.iter().any(|word| word.starts_with("-runs")), "{words:?}");
+        let limited = Target { most_runs: Some(7), ..target("some", "inputs") };
+        let limited = super::command(Path::new("target"), &limited, SHORT, folders);
+        assert!(limited.get_args().any(|word| word == "-runs=7"));
+    }
+
+    #[test]
+    fn what_a_fuzzer_has_done_is_counted() {
+        assert_eq!(done("#1 INITED\nDone 50000 runs in 7 second(s)\n"), 50_000);
+        assert_eq!(done("==7== ERROR: libFuzzer: timeout\n"), 0);
     }
 
     #[test]

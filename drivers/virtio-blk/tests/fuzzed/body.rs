@@ -7,15 +7,16 @@ use virtio_blk::blk::Blk;
 
 use crate::life;
 
+type Driver = Blk<Machine, Memory>;
+
 const SECTORS: usize = 16;
 
 /// Does it.
 pub fn run(bytes: &[u8]) {
-    life::run(bytes, |way, faults| Machine::new(Disk::new(SECTORS), way, faults), live);
+    life::run(bytes, |way, faults| Machine::new(Disk::new(SECTORS), way, faults), Driver::start, live);
 }
 
-fn live(machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
-    let mut driver = Blk::<Machine, Memory>::start(machine.clone())?;
+fn live(driver: &mut Driver, machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
     for &choice in choices {
         let (sector, count) = (u64::from(choice >> 4), 1 + usize::from(choice >> 2 & 3));
         let data = machine.allocate(count * 512).expect("memory");

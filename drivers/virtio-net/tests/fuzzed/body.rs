@@ -8,13 +8,14 @@ use virtio_net::net::Net;
 
 use crate::life;
 
+type Driver = Net<Machine, Memory>;
+
 /// Does it.
 pub fn run(bytes: &[u8]) {
-    life::run(bytes, |way, faults| Machine::new(Network::default(), way, faults), live);
+    life::run(bytes, |way, faults| Machine::new(Network::default(), way, faults), Driver::start, live);
 }
 
-fn live(machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
-    let mut driver = Net::<Machine, Memory>::start(machine.clone())?;
+fn live(driver: &mut Driver, machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
     for &choice in choices {
         let bytes = 1 + 4 * usize::from(choice);
         let buffer = machine.allocate(bytes).expect("memory");

@@ -12,6 +12,8 @@ const CONTINUES: u16 = 1;
 const WRITABLE: u16 = 2;
 /// Requests that the device answers in one go at most: a driver that misleads it does not hang the test.
 const MOST_AT_ONCE: usize = 256;
+/// Bytes of a request that the device takes for one at most.
+const MOST_CHAIN_BYTES: usize = 1 << 24;
 
 /// A queue as the device sees it.
 #[derive(Clone, Default)]
@@ -90,6 +92,7 @@ impl Ring {
 
     fn chain(&self, head: u16, arena: &Arena) -> Option<Chain> {
         let mut chain = Chain { readable: Vec::new(), writable: Vec::new() };
+        let mut room = MOST_CHAIN_BYTES;
         let mut next = head;
         for _ in 0..self.size {
             let mut bytes = [0; DESCRIPTOR_BYTES as usize];
@@ -99,6 +102,8 @@ impl Ring {
             let descriptor = u128::from_le_bytes(bytes);
             let (address, length) = (descriptor as u64, (descriptor >> 64) as u32 as usize);
             let flags = (descriptor >> 96) as u16;
+            // What the device has scribbled over is no length; memory for it would be the test's own.
+            room = room.checked_sub(length)?;
             if flags & WRITABLE != 0 {
                 chain.writable.push((address, length));
             } else {
