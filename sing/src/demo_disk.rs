@@ -18,7 +18,7 @@ const VOLUME_BYTES: u64 = 32 << 20;
 /// 2007-04-01, when the Singularity paper appeared.
 const MADE: u32 = 1_175_385_600;
 /// Changes when the content does, so that an old disk is made anew.
-const EDITION: &str = "2";
+const EDITION: &str = "3";
 
 /// The demo disk, made now if it is not there.
 ///
@@ -90,7 +90,7 @@ Things to try:
     channels                       who talks to whom, under which contract
     contract Directory             how a client and a directory converse
     ps                             the processes there are
-    kill ext2-fs; cat README       what happens when the file system dies
+    kill ext2-fs; ls /fs/disk0     what happens when the file system dies
     help                           all commands
 ";
 

@@ -27,7 +27,7 @@ impl Failure {
     /// The failure of an operation on a file: `doing` is such as "read" or "write".
     pub fn file(doing: &str, path: &Path, error: &std::io::Error) -> Failure {
         let remedy = match error.kind() {
-            std::io::ErrorKind::NotFound => "check the spelling of the path",
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => "check the spelling of the path",
             std::io::ErrorKind::PermissionDenied => "ask for permission on it, or give another file",
             std::io::ErrorKind::IsADirectory => "give a file instead of a folder",
             _ => "see whether the disk is full or the file is in use",
