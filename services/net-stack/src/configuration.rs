@@ -83,7 +83,7 @@ pub async fn serve(shared: Rc<Shared>, client: ip_configuration::Exp<states::Sta
                     false => next.failed(IpError::NotFound),
                 }
             }
-            ExpReady::AddRoute { route, next } => match route_of(&shared, &route) {
+            ExpReady::AddRoute { route, next } => match new_route(&shared, &route) {
                 Ok(route) if shared.stack().add_route(route) => next.done(),
                 Ok(_) => next.failed(IpError::Exhausted),
                 Err(error) => next.failed(error),
@@ -231,7 +231,7 @@ fn add_address(shared: &Shared, record: &AddressRecord) -> Result<(), IpError> {
     shared.stack().add_address(Address { network, origin: Origin::Set }).map_err(error)
 }
 
-fn route_of(shared: &Shared, record: &RouteRecord) -> Result<Route, IpError> {
+fn route_of(record: &RouteRecord) -> Result<Route, IpError> {
     if record.interface > INTERFACE {
         return Err(IpError::NotFound);
     }
@@ -242,18 +242,22 @@ fn route_of(shared: &Shared, record: &RouteRecord) -> Result<Route, IpError> {
         network_of(record.network, record.prefix_bits)?
     };
     let gateway: net_stack::IpAddress = from_bytes(record.gateway).into();
-    let is_near = shared.stack().addresses().iter().any(|own| own.network.contains_addr(&gateway));
-    if is_unspecified(record.gateway) || !is_near || network.address().version() != gateway.version() {
+    if is_unspecified(record.gateway) || network.address().version() != gateway.version() {
         return Err(IpError::BadAddress);
     }
     Ok(Route { network, gateway, learnt: false, until_ns: None })
 }
 
+/// The route that a client wants: its gateway is a neighbour.
+fn new_route(shared: &Shared, record: &RouteRecord) -> Result<Route, IpError> {
+    let route = route_of(record)?;
+    let is_near = shared.stack().addresses().iter().any(|own| own.network.contains_addr(&route.gateway));
+    if is_near { Ok(route) } else { Err(IpError::BadAddress) }
+}
+
+/// Also a route whose gateway is no neighbour any more can be taken away.
 fn remove_route(shared: &Shared, record: &RouteRecord) -> bool {
-    match route_of(shared, record) {
-        Ok(route) => shared.stack().remove_route(&route),
-        Err(_) => false,
-    }
+    route_of(record).is_ok_and(|route| shared.stack().remove_route(&route))
 }
 
 /// Nothing where the client is gone.

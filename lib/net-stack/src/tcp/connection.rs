@@ -48,7 +48,7 @@ pub(super) struct Connection {
     /// The number of the other end's first byte, and how many were read.
     pub(super) first_there: Option<u32>,
     pub(super) read: u32,
-    /// The window that the other end said last, as it said it.
+    /// The window that the other end said last in a segment that counts, as it said it.
     pub(super) heard_window: u16,
     /// Since when nothing is done about data that nobody acknowledged.
     pub(super) stuck_since_ns: Option<u64>,
@@ -120,6 +120,18 @@ impl Connection {
         let is_new = matches!(self.socket.state(), State::Listen | State::SynSent | State::SynReceived | State::Closed);
         let Some(next) = self.expected().filter(|_| !is_new) else { return false };
         segment.is_syn || segment.is_reset && segment.sequence != next
+    }
+
+    /// Whether smoltcp looks at what a segment says beside its data. One that lies before what is expected it only
+    /// answers (RFC 9293, 3.10.7.4), as one with data where there is no room: the window such a segment tells of is not
+    /// the one that counts.
+    pub(super) fn is_acceptable(&self, segment: &Segment) -> bool {
+        let Some(expected) = self.expected().filter(|_| !segment.is_syn) else { return true };
+        let behind = segment.sequence.wrapping_add(segment.data_bytes as u32).wrapping_sub(expected) as i32;
+        match segment.data_bytes {
+            0 => behind >= 0,
+            _ => behind > 0 && self.said.is_none_or(|(_, window)| window > 0),
+        }
     }
 
     /// The number that comes next from the other end.

@@ -319,13 +319,14 @@ impl Tcp {
             return;
         }
         connection.heard_ns = output.now_ns;
+        let is_taken = connection.is_acceptable(&segment);
         let mtu = output.mtu;
         let mut port = Port { output, input: Some(packet), mtu };
         port.output.watch(connection.sent_to, true);
         interface.poll_ingress_single(now, &mut port, connection.socket.set());
         connection.sent_to = output.watched();
         connection.said = output.take_said().or(connection.said);
-        if segment.is_ack && connection.acknowledged() == Some(segment.acknowledged) {
+        if is_taken && segment.is_ack && connection.acknowledged() == Some(segment.acknowledged) {
             connection.heard_window = segment.window;
         }
         connection.recovery.hear(&segment, connection.acknowledged(), connection.sent_to, output.now_ns);

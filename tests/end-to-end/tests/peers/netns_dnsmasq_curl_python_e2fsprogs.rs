@@ -57,6 +57,13 @@ fn addresses_routes_and_names_come_from_the_network() {
         live.ask(&command);
         assert!(live.errors().contains(words), "{command}: {}", live.errors());
     }
+    // A way can be taken away though its gateway is no neighbour any more.
+    for command in ["ipconfig --add 10.5.5.5/24", "route add 10.7.0.0/16 10.5.5.1", "ipconfig --remove 10.5.5.5"] {
+        live.ask(command);
+    }
+    assert!(live.ask("route").contains("10.7.0.0/16"), "{}", live.errors());
+    live.ask("route remove 10.7.0.0/16");
+    assert!(!live.ask("route").contains("10.7.0.0/16"), "{}", live.errors());
 
     for host in [PEER, PEER_IPV6, NAME, &format!("{NAME} --ipv6")] {
         let told = live.ask(&format!("ping {host} --count 2"));
