@@ -212,6 +212,27 @@ fn both_may_begin_and_end_at_once() {
 }
 
 #[test]
+fn an_end_behind_more_data_than_there_is_room_for_loses_none_of_it() {
+    const WINDOW: usize = 8 << 10;
+    let mut peer = Peer::with(Network::with(1, Limits { window_bytes: WINDOW, ..Limits::default() }));
+    let listener = peer.network.listen(0, 80, 4);
+    let (ports, sequence) = ((50_000, 80), 1000u32);
+    let first = peer.connect(ports, sequence);
+    let server = peer.network.accept(0, listener);
+    let data = bytes(WINDOW + 400);
+    let at = |from: usize| sequence.wrapping_add(1 + from as u32);
+    for from in (0..7000).step_by(1000) {
+        peer.send(ports, at(from), first, ACK, &data[from..from + 1000]);
+    }
+    peer.send(ports, at(7000), first, ACK | FIN, &data[7000..]);
+    let mut found = Vec::new();
+    assert!(!read_all(&mut peer.network, 0, server, &mut found), "the end is not there yet");
+    assert_eq!(found.len(), WINDOW, "as much as there was room for");
+    peer.send(ports, at(WINDOW), first, ACK | FIN, &data[WINDOW..]);
+    assert!(read_all(&mut peer.network, 0, server, &mut found) && found == data);
+}
+
+#[test]
 fn an_abort_ends_a_connection_in_every_state() {
     for what in ["being made", "whole", "finished here", "finished there", "finished at both ends"] {
         let mut network = Network::new(2);

@@ -45,6 +45,8 @@ pub(super) struct Connection {
     pub(super) written: u32,
     /// What this end said last: what it expects, and the window.
     pub(super) said: Option<(u32, u16)>,
+    /// By so many bits the windows that this end says are scaled.
+    pub(super) window_shift: u32,
     /// The number of the other end's first byte, and how many were read.
     pub(super) first_there: Option<u32>,
     pub(super) read: u32,
@@ -132,6 +134,23 @@ impl Connection {
             0 => behind >= 0,
             _ => behind > 0 && self.said.is_none_or(|(_, window)| window > 0),
         }
+    }
+
+    /// Notes whether windows are scaled, as smoltcp does it: where the other end scales, too.
+    pub(super) fn note_scale(&mut self, is_scaled_there: bool) {
+        let bits = usize::BITS - self.socket.tcp_ref().recv_capacity().leading_zeros();
+        self.window_shift = if is_scaled_there { bits.saturating_sub(u16::BITS) } else { 0 };
+    }
+
+    /// Whether a segment says the end behind data for which there is no room. smoltcp takes the data there is room for and
+    /// the end as if it came next; without the end, the other end says the rest and the end once more.
+    pub(super) fn ends_beyond_room(&self, segment: &Segment) -> bool {
+        let Some((expected, window)) = self.said.filter(|_| segment.is_fin && segment.data_bytes > 0) else {
+            return false;
+        };
+        let end = segment.sequence.wrapping_add(segment.data_bytes as u32);
+        let room_to = expected.wrapping_add(u32::from(window) << self.window_shift);
+        end.wrapping_sub(room_to) as i32 > 0
     }
 
     /// The number that comes next from the other end.

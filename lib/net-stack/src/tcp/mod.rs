@@ -27,7 +27,7 @@ use crate::addresses;
 use crate::ends::{End, Failure};
 use crate::icmp::ErrorLimit;
 use crate::output::{Buffer, Output};
-use crate::packet::{IpHeader, Segment};
+use crate::packet::{self, IpHeader, Segment};
 use crate::port::Port;
 use crate::random::Random;
 
@@ -146,6 +146,18 @@ fn interface<B: Buffer>(output: &mut Output<B>, mtu: usize, seed: u64) -> Interf
     made
 }
 
+/// The same packet, whose sender has not finished.
+fn without_finish(header: &IpHeader, packet: &[u8]) -> Vec<u8> {
+    /// Where the flags are in a segment, and the one that says the end (RFC 9293, 3.1).
+    const FLAGS: usize = 13;
+    const FINISH: u8 = 1;
+    let mut packet = packet.to_vec();
+    if let Some(flags) = packet.get_mut(header.header_bytes + FLAGS) {
+        *flags &= !FINISH;
+    }
+    packet
+}
+
 impl Tcp {
     pub(crate) fn new<B: Buffer>(limits: Limits, output: &mut Output<B>, seed: [u8; 32]) -> Tcp {
         let mut random = Random::new(seed);
@@ -221,6 +233,7 @@ impl Tcp {
             said: None,
             first_there: None,
             read: 0,
+            window_shift: 0,
             heard_window: 0,
             stuck_since_ns: None,
             recovery: Default::default(),
@@ -313,6 +326,7 @@ impl Tcp {
         output.counters.tcp_looked_at += 1;
         if segment.is_syn && connection.first_there.is_none() {
             connection.first_there = Some(segment.sequence.wrapping_add(1));
+            connection.note_scale(packet::says_scale(header.payload(packet)));
         }
         if connection.is_doubtful(&segment) {
             connection.challenge(output, &mut self.challenges);
@@ -321,7 +335,8 @@ impl Tcp {
         connection.heard_ns = output.now_ns;
         let is_taken = connection.is_acceptable(&segment);
         let mtu = output.mtu;
-        let mut port = Port { output, input: Some(packet), mtu };
+        let shortened = connection.ends_beyond_room(&segment).then(|| without_finish(header, packet));
+        let mut port = Port { output, input: Some(shortened.as_deref().unwrap_or(packet)), mtu };
         port.output.watch(connection.sent_to, true);
         interface.poll_ingress_single(now, &mut port, connection.socket.set());
         connection.sent_to = output.watched();
