@@ -246,6 +246,8 @@ impl<B: Buffer> Output<B> {
     /// Where nothing is unacknowledged, what is sent once more only asks whether the other end is there.
     pub(crate) fn watch(&mut self, sent_to: Option<u32>, is_unanswered: bool) {
         (self.sent_to, self.is_unanswered) = (sent_to, is_unanswered);
+        // What others said last is nothing of this connection's.
+        self.said = None;
     }
 
     /// Up to where the connection has sent now.

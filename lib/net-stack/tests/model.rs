@@ -312,6 +312,8 @@ fn clients_of_chance_get_what_was_written() {
     run(1_001_909, 1);
     // An end that came behind more data than there was room for was taken to come right behind what was taken.
     run(2_002_507, 1);
+    // What one connection had said was taken for another's, and said again there.
+    run(2_019_681, 1);
 }
 
 #[test]

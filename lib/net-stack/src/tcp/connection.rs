@@ -227,6 +227,8 @@ impl Connection {
             return;
         }
         let now = instant(output.now_ns);
+        // What others said last is nothing of this connection's.
+        output.take_said();
         // A window that differs, for once, makes it count from the beginning.
         for differs in [1, 0, 0, 0, 0] {
             let packet = segment(self.remote, self.local, expected, acknowledged, self.heard_window ^ differs);
