@@ -154,6 +154,17 @@ impl Target {
         check_host(host)?;
         Ok(Target { host: host.to_string(), port })
     }
+
+    /// Reads a host alone: an address, which may be in brackets, or a name.
+    ///
+    /// # Errors
+    /// It is none, or a port is there too.
+    pub fn parse_host(text: &str) -> Result<String, AddressError> {
+        match Target::parse(text)? {
+            Target { port: Some(_), .. } => Err(AddressError::NotAHost),
+            Target { host, .. } => Ok(host),
+        }
+    }
 }
 
 /// As a person writes it.

@@ -274,26 +274,15 @@ pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
 
 /// Waits for an event to be set.
 pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), Status> {
-    loop {
-        let mut inner = sync.lock()?;
-        let State::Event { manual, set } = &mut inner.state else { return Err(Status::BadHandle) };
-        if *set {
-            *set = *manual;
-            return Ok(());
+    let taken = wait_until(sync, thread, deadline, |state| match state {
+        State::Event { manual, set } => {
+            let was = *set;
+            *set &= *manual;
+            Ok(was.then_some(0))
         }
-        // Begun with the lock held: whoever sets it next sees the ticket or has done so already.
-        let ticket = wait::begin();
-        inner.waiters.add(ticket);
-        drop(inner);
-        match wait::block(ticket, deadline) {
-            Woken::Signalled => {}
-            Woken::Killed => return Err(Status::Closed),
-            Woken::TimedOut => {
-                stop_waiting_at(sync, thread);
-                return Err(Status::TimedOut);
-            }
-        }
-    }
+        _ => Err(Status::BadHandle),
+    });
+    taken.map(|_| ())
 }
 
 /// The key that tells of an alert.
@@ -301,31 +290,20 @@ const ALERT: u64 = u64::MAX;
 
 /// Waits for an endpoint of the set; its key. [`ALERT`] where something else happened.
 pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
-    loop {
-        let mut inner = sync.lock()?;
-        let State::WaitSet { ready, members, alerted } = &mut inner.state else { return Err(Status::BadHandle) };
-        if let Some((key, _)) = ready.pop_front() {
-            *members = members.saturating_sub(1);
-            return Ok(key);
-        }
-        if core::mem::take(alerted) {
-            return Ok(ALERT);
-        }
-        // Begun with the lock held: whoever makes it ready next sees the ticket or has done so already.
-        let ticket = wait::begin();
-        thread.handed.want();
-        inner.waiters.add(ticket);
-        drop(inner);
-        match (wait::block(ticket, deadline), thread.handed.take()) {
-            (Woken::Signalled, Some(key)) => return Ok(key),
-            (Woken::Signalled, None) => {}
-            (Woken::Killed, _) => return Err(Status::Closed),
-            (Woken::TimedOut, _) => {
-                stop_waiting_at(sync, thread);
-                return Err(Status::TimedOut);
+    wait_until(sync, thread, deadline, |state| match state {
+        State::WaitSet { ready, members, alerted } => Ok(match ready.pop_front() {
+            Some((key, _)) => {
+                *members = members.saturating_sub(1);
+                Some(key)
             }
-        }
-    }
+            None if *alerted => {
+                *alerted = false;
+                Some(ALERT)
+            }
+            None => None,
+        }),
+        _ => Err(Status::BadHandle),
+    })
 }
 
 /// Has one wait for the set end with [`ALERT`].
@@ -336,6 +314,36 @@ pub fn alert(sync: SyncRef) -> Result<(), Status> {
         inner.waiters.wake_one();
     }
     Ok(())
+}
+
+/// Waits until `take` finds something, or somebody hands it over.
+#[inline(always)]
+fn wait_until(
+    sync: SyncRef,
+    thread: ThreadRef,
+    deadline: u64,
+    take: impl Fn(&mut State) -> Result<Option<u64>, Status>,
+) -> Result<u64, Status> {
+    loop {
+        let mut inner = sync.lock()?;
+        if let Some(taken) = take(&mut inner.state)? {
+            return Ok(taken);
+        }
+        // Begun with the lock held: whoever makes it ready next sees the ticket or has done so already.
+        let ticket = wait::begin();
+        thread.handed.want();
+        inner.waiters.add(ticket);
+        drop(inner);
+        match (wait::block(ticket, deadline), thread.handed.take()) {
+            (Woken::Signalled, Some(handed)) => return Ok(handed),
+            (Woken::Signalled, None) => {}
+            (Woken::Killed, _) => return Err(Status::Closed),
+            (Woken::TimedOut, _) => {
+                stop_waiting_at(sync, thread);
+                return Err(Status::TimedOut);
+            }
+        }
+    }
 }
 
 /// Makes room in a wait set for one more endpoint, so that no send needs memory.

@@ -5,12 +5,12 @@
 extern crate alloc;
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 
 use contracts::dns::AddressFamily;
 use contracts::namespace::Namespace;
 use contracts::net::resolve;
-use contracts::net_address::{AddressError, Target};
+use contracts::net_address::Target;
 use contracts::pipe_io::Output;
 use contracts::report;
 use contracts::text::{Align, Table};
@@ -28,7 +28,8 @@ pub fn main(startup: Startup) -> i32 {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut status = 0;
     for name in &startup.names {
-        let host = match host(name) {
+        // For what is no host, nobody need be asked.
+        let host = match Target::parse_host(name) {
             Ok(host) => host,
             Err(error) => {
                 status = report::path_error(&format!("`{name}`"), &error);
@@ -43,12 +44,4 @@ pub fn main(startup: Startup) -> i32 {
     }
     let mut output = Output::new(startup.output);
     output.write(table.body().as_bytes()).map_or(1, |()| output.finish_with(status))
-}
-
-/// The host that a person wrote; for what is none, nobody need be asked.
-fn host(text: &str) -> Result<String, AddressError> {
-    match Target::parse(text)? {
-        Target { port: Some(_), .. } => Err(AddressError::NotAHost),
-        Target { host, .. } => Ok(host),
-    }
 }

@@ -18,7 +18,7 @@ use contracts::ip_client::IpStack;
 use contracts::ip_configuration::IpError;
 use contracts::namespace::Namespace;
 use contracts::net::{NetError, resolve};
-use contracts::net_address::{AddressError, Target};
+use contracts::net_address::Target;
 use contracts::pipe_io::{Output, PipeBroken};
 use contracts::report;
 use contracts::text::duration;
@@ -50,7 +50,7 @@ pub fn main(startup: Startup) -> i32 {
         (false, true) => AddressFamily::Version6,
         _ => AddressFamily::Any,
     };
-    let host = match host(&startup.host) {
+    let host = match Target::parse_host(&startup.host) {
         Ok(host) => host,
         Err(error) => return report::path_error(&format!("`{}`", startup.host), &error),
     };
@@ -90,14 +90,6 @@ pub fn main(startup: Startup) -> i32 {
             }
         }
         Err(Ending::Output) => 1,
-    }
-}
-
-/// The host that a person wrote. One with a port is none: nobody's port is asked here.
-fn host(text: &str) -> Result<String, AddressError> {
-    match Target::parse(text)? {
-        Target { port: Some(_), .. } => Err(AddressError::NotAHost),
-        Target { host, .. } => Ok(host),
     }
 }
 

@@ -21,7 +21,7 @@ use core::task::Waker;
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::socket::tcp::State;
 use smoltcp::time::Instant;
-use smoltcp::wire::HardwareAddress;
+use smoltcp::wire::{HardwareAddress, TcpPacket};
 
 use crate::addresses;
 use crate::ends::{End, Failure};
@@ -148,12 +148,9 @@ fn interface<B: Buffer>(output: &mut Output<B>, mtu: usize, seed: u64) -> Interf
 
 /// The same packet, whose sender has not finished.
 fn without_finish(header: &IpHeader, packet: &[u8]) -> Vec<u8> {
-    /// Where the flags are in a segment, and the one that says the end (RFC 9293, 3.1).
-    const FLAGS: usize = 13;
-    const FINISH: u8 = 1;
     let mut packet = packet.to_vec();
-    if let Some(flags) = packet.get_mut(header.header_bytes + FLAGS) {
-        *flags &= !FINISH;
+    if let Ok(mut segment) = TcpPacket::new_checked(&mut packet[header.header_bytes..]) {
+        segment.set_fin(false);
     }
     packet
 }
