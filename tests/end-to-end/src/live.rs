@@ -92,6 +92,24 @@ impl Live {
         }
     }
 
+    /// Runs a command that has something to say on standard error, `words` among it; gives what it prints.
+    ///
+    /// What is said there comes by a way of its own and is read a little later than the answer.
+    #[track_caller]
+    pub fn ask_what_says(&mut self, command: &str, words: &str) -> String {
+        let before = self.errors().len();
+        let answer = self.ask(command);
+        let begin = Instant::now();
+        loop {
+            let said = self.errors().split_off(before);
+            if said.contains(words) {
+                return answer;
+            }
+            assert!(begin.elapsed() < PATIENCE, "`{command}` does not say `{words}`, but:\n{said}");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// The processes that run, without the one that tells.
     #[track_caller]
     pub fn processes(&mut self) -> Vec<Process> {
