@@ -1,5 +1,6 @@
 //! The command line, as clap reads it. The help texts are these definitions.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -99,6 +100,9 @@ pub struct RunArguments {
     /// Port of this host that is served [default: 8080]
     #[arg(long, value_name = "N", requires = "web", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
+    /// Address of this host that is served at: 0.0.0.0 for all, :: for those of IPv6 as well [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", requires = "web", conflicts_with = "tap")]
+    pub listen: Option<IpAddr>,
     /// Connect the machine's network card to this TAP interface of the host; with `:plain` at its end the host does
     /// nothing to packets. The machine has the address 192.168.77.2/24; `--parameter address=...` or `--parameter
     /// dhcp=true` gives it another

@@ -1,18 +1,20 @@
 //! `sing run --web`: what is served, as disks of a machine, and how the machine is reached.
 //!
-//! A folder becomes an image (`site::image`); an image is used as it is. The access log lies on a disk of its own.
+//! A folder becomes an image (`site::image`); an image is used as it is, once it is known that it can be mounted
+//! (`site::volume`). The access log lies on a disk of its own.
 //! Deliberately not here: starting the machine (`run`).
 
 mod image;
 mod tree;
+mod volume;
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::bare::qemu::Network;
 use crate::command_line::{MachineName, RunArguments};
 use crate::failure::{Failure, Outcome, plain_reason};
 use crate::repository::Repository;
@@ -30,8 +32,8 @@ pub struct Site {
     pub arguments: RunArguments,
     /// What is said to a person before the machine starts.
     pub announcement: String,
-    /// The host's port that it is served at, where it is one.
-    port: Option<u16>,
+    /// The host's address and port that it is served at, where it is one.
+    place: Option<(IpAddr, u16)>,
 }
 
 impl Site {
@@ -40,7 +42,7 @@ impl Site {
     /// # Errors
     /// It cannot.
     pub fn check_port(&self) -> Outcome<()> {
-        self.port.map_or(Ok(()), check_port)
+        self.place.map_or(Ok(()), |(address, port)| check_port(address, port))
     }
 }
 
@@ -53,8 +55,12 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
     let is_hosted = matches!(arguments.machine, None | Some(MachineName::Hosted));
     // Over TAP a machine has an address of its own, and none of the host's ports is used.
     let has_own_address = arguments.tap.is_some();
+    let address = host_address(arguments);
     if !has_own_address {
-        check_port(port)?;
+        check_port(address, port)?;
+    }
+    if !is_hosted && !has_own_address {
+        forwarded(arguments, port)?;
     }
     let disk = disk(repository, given)?;
     let log = image::log(repository, port)?;
@@ -75,14 +81,49 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
         (false, false) => GUEST_PORT,
     };
     arguments.parameter.push(format!("web-port={served_at}"));
+    if is_hosted && !has_own_address {
+        arguments.parameter.push(format!("web-address={address}"));
+    }
     arguments.port = Some(port);
     let announcement = match (has_own_address, tap::address(&arguments)) {
-        (false, _) => format!("serving http://localhost:{port}/"),
+        (false, _) => served_at_host(address, port),
         (true, None) => format!("serving port {served_at} of the machine's own address, which `ipconfig` shows"),
         (true, Some(address)) if served_at == GUEST_PORT => format!("serving http://{address}/"),
         (true, Some(address)) => format!("serving http://{address}:{served_at}/"),
     };
-    Ok(Site { arguments, announcement, port: (!has_own_address).then_some(port) })
+    Ok(Site { arguments, announcement, place: (!has_own_address).then_some((address, port)) })
+}
+
+/// The address of the host that a site is served at: its own programs' alone, unless another is asked for.
+fn host_address(arguments: &RunArguments) -> IpAddr {
+    arguments.listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+/// The network of a bare machine to which a port of this host leads.
+///
+/// # Errors
+/// QEMU cannot forward from the address that is asked for.
+pub fn forwarded(arguments: &RunArguments, port: u16) -> Outcome<Network> {
+    match host_address(arguments) {
+        IpAddr::V4(address) => {
+            Ok(Network::Forwarded { host: SocketAddrV4::new(address, port), guest_port: GUEST_PORT })
+        }
+        IpAddr::V6(address) => {
+            Err(Failure::new(format!("--listen {address}: QEMU forwards ports of IPv4 addresses only"))
+                .remedy("give one of IPv4, or serve from the hosted machine"))
+        }
+    }
+}
+
+/// What is said of a site at an address of the host.
+fn served_at_host(address: IpAddr, port: u16) -> String {
+    if address.is_unspecified() {
+        format!("serving http://localhost:{port}/, and to other hosts at every address of this one")
+    } else if address == Ipv4Addr::LOCALHOST {
+        format!("serving http://localhost:{port}/")
+    } else {
+        format!("serving http://{}/", SocketAddr::new(address, port))
+    }
 }
 
 /// The disk for what is served.
@@ -99,40 +140,20 @@ fn disk(repository: &Repository, given: &Path) -> Outcome<PathBuf> {
         disk.push(":ro");
         return Ok(disk.into());
     }
-    if !has_file_system(path)? {
-        return Err(Failure::new(format!("{} is neither a folder nor a disk image with ext2 or FAT", path.display()))
-            .remedy("give the folder that is to be served"));
-    }
+    volume::check(path)?;
     Ok(given.to_path_buf())
 }
 
-/// Whether the image begins as a volume does that the system mounts.
-fn has_file_system(path: &Path) -> Outcome<bool> {
-    let file = std::fs::File::open(path).map_err(|error| Failure::file("open", path, &error))?;
-    let is_at = |offset: u64, expected: &[u8]| {
-        let mut found = vec![0; expected.len()];
-        file.read_exact_at(&mut found, offset).is_ok() && found == expected
-    };
-    let is_ext2 = is_at(1080, &[0x53, 0xef]);
-    let is_fat = is_at(510, &[0x55, 0xaa]) && (is_at(54, b"FAT") || is_at(82, b"FAT"));
-    Ok(is_ext2 || is_fat)
-}
-
 /// Looks whether the port can be had before anything is built for it.
-fn check_port(port: u16) -> Outcome<()> {
-    let tried = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).map(drop);
-    // A host without IPv6 is no reason against it.
-    let also = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse => Err(error),
-        _ => Ok(()),
-    };
-    let error = match tried.and(also) {
-        Ok(()) => return Ok(()),
-        Err(error) => error,
-    };
+fn check_port(address: IpAddr, port: u16) -> Outcome<()> {
+    let Err(error) = TcpListener::bind((address, port)) else { return Ok(()) };
     let what = match error.kind() {
         ErrorKind::AddrInUse => format!("port {port} is in use by another program"),
         ErrorKind::PermissionDenied => format!("port {port} is not for this user"),
+        ErrorKind::AddrNotAvailable => {
+            return Err(Failure::new(format!("{address} is no address of this host"))
+                .remedy("give one that `ip address` shows to --listen, or 0.0.0.0 for all"));
+        }
         _ => format!("port {port} cannot be used: {}", plain_reason(&error)),
     };
     Err(Failure::new(what).remedy(match port {
@@ -145,26 +166,32 @@ fn check_port(port: u16) -> Outcome<()> {
 mod tests {
     use super::*;
 
+    const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
     #[test]
     fn a_port_in_use_is_one_sentence() {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let refused = check_port(port).expect_err("it is taken").to_string();
+        let refused = check_port(LOCAL, port).expect_err("it is taken").to_string();
         let expected = format!("port {port} is in use by another program; choose another port, as with --port 8080.");
         assert_eq!(refused, expected);
         drop(listener);
-        check_port(port).expect("it is free again");
+        check_port(LOCAL, port).expect("it is free again");
     }
 
     #[test]
-    fn what_holds_no_volume_is_told_from_what_does() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("file");
-        std::fs::write(&path, "text").expect("a file");
-        assert_eq!(has_file_system(&path), Ok(false));
-        let mut bytes = vec![0; 4096];
-        bytes[1080..1082].copy_from_slice(&[0x53, 0xef]);
-        std::fs::write(&path, &bytes).expect("a file");
-        assert_eq!(has_file_system(&path), Ok(true));
+    fn an_address_of_another_host_is_one_sentence() {
+        let foreign = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        let refused = check_port(foreign, 8080).expect_err("it is for documents").to_string();
+        assert!(refused.starts_with("192.0.2.1 is no address of this host; give one"), "{refused}");
+    }
+
+    #[test]
+    fn where_it_is_served_is_said_as_it_is() {
+        let said = |address: &str| served_at_host(address.parse().expect("an address"), 8080);
+        assert_eq!(said("127.0.0.1"), "serving http://localhost:8080/");
+        assert_eq!(said("192.0.2.1"), "serving http://192.0.2.1:8080/");
+        assert_eq!(said("::1"), "serving http://[::1]:8080/");
+        assert!(said("0.0.0.0").ends_with("/, and to other hosts at every address of this one"));
     }
 }

@@ -91,6 +91,12 @@ impl Changes {
             Some("off") => Some(false),
             Some(other) => return Err((other.into(), "write `--dhcp on` or `--dhcp off`".into())),
         };
+        if let Some(text) = add.as_deref().filter(|text| !text.contains('/')) {
+            return Err((
+                text.into(),
+                "say how many of its first bits the network has in common, as in 192.0.2.5/24".into(),
+            ));
+        }
         let mut found = Vec::new();
         for text in servers {
             found.push(parse_address(text).map_err(|error| said(text, error))?.into());

@@ -264,6 +264,11 @@ impl<'a> Parser<'a> {
                 Some(">>") if output.is_none() => output = Some((OutputMode::Append, self.redirect_path()?)),
                 Some("<" | ">" | ">>") => return Err(self.unexpected("one of them is there already; leave one out")),
                 _ => match &self.token.kind {
+                    TokenKind::Word(_) if self.is_number_of_a_stream() => {
+                        let remedy = "only what a program writes to its output can go to a file; what it says of \
+                                      errors goes to the console. If it is a word, put a blank behind it";
+                        return Err(self.unexpected(remedy));
+                    }
                     TokenKind::Word(word) => {
                         words.push(word.clone());
                         end = word.span.end;
@@ -279,6 +284,12 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected("write a command there"));
         }
         Ok(SimpleCommand { words, input, output, span: start..end })
+    }
+
+    /// Whether the token is a number right before `<` or `>`, by which other shells mean a stream.
+    fn is_number_of_a_stream(&self) -> bool {
+        let is_number = self.source_of(&self.token).bytes().all(|byte| byte.is_ascii_digit());
+        is_number && self.lexer.source[self.token.span.end..].starts_with(['<', '>'])
     }
 
     /// The path behind `<`, `>` or `>>`.

@@ -200,6 +200,10 @@ fn mistakes_say_what_where_and_what_to_do() {
         ("a >", "script:1:4: the script ends too early; write the path of a file there\n"),
         ("a > | b", "script:1:5: `|` cannot stand there; write the path of a file there\n"),
         ("> f", "script:1:1: `>` cannot stand there; write a command there\n"),
+        (
+            "a 2>&1",
+            "script:1:3: `2` cannot stand there; only what a program writes to its output can go to a file; what it says of errors goes to the console. If it is a word, put a blank behind it\n",
+        ),
         ("a > f >> g", "script:1:7: `>>` cannot stand there; one of them is there already; leave one out\n"),
         ("a > f | b", "script:1:5: its output goes to the `|` behind it; put `>` behind the last command"),
         ("a | b < f", "script:1:9: its input comes from the `|` before it; put `<` behind the first command"),

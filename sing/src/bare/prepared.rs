@@ -92,7 +92,7 @@ fn cannot_write(error: std::io::Error) -> Failure {
 fn network(arguments: &RunArguments) -> Outcome<Option<Network>> {
     Ok(match (&arguments.tap, arguments.port) {
         (Some(name), _) => Some(Network::Tap(tap::existing(name)?.into())),
-        (None, Some(host_port)) => Some(Network::Forwarded { host_port, guest_port: site::GUEST_PORT }),
+        (None, Some(port)) => Some(site::forwarded(arguments, port)?),
         (None, None) => arguments.net.then_some(Network::User),
     })
 }

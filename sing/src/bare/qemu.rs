@@ -4,6 +4,7 @@
 //! Deliberately not here: running it, and what the machine does.
 
 use std::ffi::OsString;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 
 use crate::bare::disk::Disk;
@@ -36,8 +37,8 @@ pub enum Network {
     User,
     /// The same; a port of this host leads to one of the machine.
     Forwarded {
-        /// The port of this host, at its loopback address.
-        host_port: u16,
+        /// The address of this host and the port there.
+        host: SocketAddrV4,
         /// The port of the machine.
         guest_port: u16,
     },
@@ -50,9 +51,7 @@ impl Network {
     fn backend(&self) -> String {
         match self {
             Network::User => "user,id=net0".into(),
-            Network::Forwarded { host_port, guest_port } => {
-                format!("user,id=net0,hostfwd=tcp:127.0.0.1:{host_port}-:{guest_port}")
-            }
+            Network::Forwarded { host, guest_port } => format!("user,id=net0,hostfwd=tcp:{host}-:{guest_port}"),
             Network::Tap(name) => format!("tap,id=net0,ifname={name},script=no,downscript=no"),
         }
     }
@@ -172,6 +171,8 @@ pub fn with_path(before: &str, path: &Path, after: &str) -> Outcome<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn line(kind: Kind, network: Option<Network>) -> String {
@@ -206,7 +207,10 @@ mod tests {
         assert!(!line(Kind::Microvm, None).contains("net"));
         assert!(line(Kind::Microvm, Some(Network::User)).contains("-device virtio-net-device,netdev=net0"));
         assert!(line(Kind::Q35, Some(Network::User)).contains("-device virtio-net-pci,netdev=net0,disable-legacy=on"));
-        let forwarded = line(Kind::Q35, Some(Network::Forwarded { host_port: 8080, guest_port: 80 }));
+        let forwarded = line(
+            Kind::Q35,
+            Some(Network::Forwarded { host: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080), guest_port: 80 }),
+        );
         assert!(forwarded.contains("-netdev user,id=net0,hostfwd=tcp:127.0.0.1:8080-:80 -device"), "{forwarded}");
         let tap = line(Kind::Microvm, Some(Network::Tap("tap7".into())));
         assert!(tap.contains("-netdev tap,id=net0,ifname=tap7,script=no,downscript=no -device"), "{tap}");

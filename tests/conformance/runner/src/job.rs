@@ -24,7 +24,7 @@ const SERVER: usize = 1;
 const DRIVERS_DEVICE: usize = 1;
 
 /// How long a program may take for anything that it does not do for ever.
-const PATIENCE_MS: u64 = 60_000;
+const PATIENCE_MS: u64 = 180_000;
 
 /// A program with its act.
 pub(crate) struct Job {

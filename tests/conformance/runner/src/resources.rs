@@ -21,7 +21,7 @@ const COUNTED: [&str; 10] = [
 ];
 
 /// How long the last thread of a test may take to be buried.
-const PATIENCE_MS: u64 = 3000;
+const PATIENCE_MS: u64 = 20_000;
 
 /// One count.
 #[derive(PartialEq, Eq)]

@@ -26,7 +26,8 @@ fn what_there_is_is_shown() {
 fn what_makes_no_sense_is_refused_in_words() {
     for (commands, parts) in [
         ("ipconfig nope", ["ipconfig: nope", "no interface of that name"]),
-        ("ipconfig lo --add x", ["ipconfig: x", "this is no address"]),
+        ("ipconfig lo --add x/8", ["ipconfig: x/8", "this is no address"]),
+        ("ipconfig lo --add 192.0.2.9", ["192.0.2.9: say how many", "as in 192.0.2.5/24"]),
         ("ipconfig lo --add 1.2.3.4/33", ["1.2.3.4/33", "at most 32"]),
         ("ipconfig lo --dhcp maybe", ["maybe", "--dhcp on"]),
         ("ipconfig --dns 1.1.1", ["1.1.1", "this is no address"]),
