@@ -71,11 +71,18 @@ impl Site {
     /// Serves a folder or an image.
     #[track_caller]
     pub fn serve(what: &Path) -> Site {
+        Site::serve_with(what, &[])
+    }
+
+    /// The same with further words on the command line.
+    #[track_caller]
+    pub fn serve_with(what: &Path, words: &[&str]) -> Site {
         // What the tool would build first is built now, so that it has no part in the limit.
         built_system("web");
         let port = free_port();
         let mut command = Command::new(sing());
-        command.args(["run", "--web"]).arg(what).args(["--port", &port.to_string()]).current_dir(repository());
+        command.args(["run", "--web"]).arg(what).args(["--port", &port.to_string()]);
+        command.args(words).current_dir(repository());
         Site::start(command, port)
     }
 

@@ -39,6 +39,7 @@ mod storms_e2fsprogs;
 mod terminals;
 mod trust;
 mod unreliable_file_systems;
+mod web_addresses;
 mod web_curl;
 mod web_deaths_e2fsprogs;
 mod web_faults;
