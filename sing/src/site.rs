@@ -49,49 +49,44 @@ impl Site {
 /// Makes the disks of what `--web` names, and the arguments of the run.
 ///
 /// # Errors
-/// It is neither a folder nor an image, the port is taken, or an image cannot be written.
+/// It is neither a folder nor an image that can be mounted, address or port cannot be had, or an image cannot be
+/// written.
 pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) -> Outcome<Site> {
     let port = arguments.port.unwrap_or(PORT);
     let is_hosted = matches!(arguments.machine, None | Some(MachineName::Hosted));
     // Over TAP a machine has an address of its own, and none of the host's ports is used.
-    let has_own_address = arguments.tap.is_some();
-    let address = host_address(arguments);
-    if !has_own_address {
+    let place = arguments.tap.is_none().then(|| (host_address(arguments), port));
+    if let Some((address, port)) = place {
         check_port(address, port)?;
-    }
-    if !is_hosted && !has_own_address {
-        forwarded(arguments, port)?;
+        if !is_hosted {
+            forwarded(arguments, port)?;
+        }
     }
     let disk = disk(repository, given)?;
     let log = image::log(repository, port)?;
     let mut arguments = arguments.clone();
     let own_disks = std::mem::take(&mut arguments.disk);
     arguments.disk = [disk, log].into_iter().chain(own_disks).collect();
-    if arguments.system.is_none() {
-        let name = match (is_hosted, has_own_address) {
-            (true, false) => "web",
-            (true, true) => "web-tap",
-            (false, _) => "web-bare",
-        };
-        arguments.system = Some(name.into());
-    }
-    let served_at = match (is_hosted, has_own_address) {
-        (_, true) => arguments.port.unwrap_or(GUEST_PORT),
-        (true, false) => port,
-        (false, false) => GUEST_PORT,
+    let own_port = arguments.port.unwrap_or(GUEST_PORT);
+    let (system, served_at) = match (is_hosted, place) {
+        (true, Some(_)) => ("web", port),
+        (true, None) => ("web-tap", own_port),
+        (false, Some(_)) => ("web-bare", GUEST_PORT),
+        (false, None) => ("web-bare", own_port),
     };
+    arguments.system.get_or_insert_with(|| system.into());
     arguments.parameter.push(format!("web-port={served_at}"));
-    if is_hosted && !has_own_address {
+    if let (true, Some((address, _))) = (is_hosted, place) {
         arguments.parameter.push(format!("web-address={address}"));
     }
     arguments.port = Some(port);
-    let announcement = match (has_own_address, tap::address(&arguments)) {
-        (false, _) => served_at_host(address, port),
-        (true, None) => format!("serving port {served_at} of the machine's own address, which `ipconfig` shows"),
-        (true, Some(address)) if served_at == GUEST_PORT => format!("serving http://{address}/"),
-        (true, Some(address)) => format!("serving http://{address}:{served_at}/"),
+    let announcement = match (place, tap::address(&arguments)) {
+        (Some((address, port)), _) => served_at_host(address, port),
+        (None, None) => format!("serving port {served_at} of the machine's own address, which `ipconfig` shows"),
+        (None, Some(address)) if served_at == GUEST_PORT => format!("serving http://{address}/"),
+        (None, Some(address)) => format!("serving http://{address}:{served_at}/"),
     };
-    Ok(Site { arguments, announcement, place: (!has_own_address).then_some((address, port)) })
+    Ok(Site { arguments, announcement, place })
 }
 
 /// The address of the host that a site is served at: its own programs' alone, unless another is asked for.
