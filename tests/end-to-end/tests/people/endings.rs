@@ -1,6 +1,7 @@
 //! How things end: services that crash again and again, readers that go away, signals from the host.
 
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use end_to_end::{Doctor, Machine, Run, finish, reseal};
@@ -93,9 +94,11 @@ fn a_reader_that_goes_away_ends_who_writes_for_it() {
 
 /// Starts a machine that sleeps, sends it the signal, and gives its exit status.
 fn after_signal(signal: Signal) -> Option<i32> {
-    let mut machine = Machine::new().command(Some("sleep 100"));
-    let mut child = machine.spawn().expect("the machine starts");
-    std::thread::sleep(Duration::from_millis(300));
+    let mut machine = Machine::new().command(Some("echo begun; sleep 100"));
+    let mut child = machine.stdout(Stdio::piped()).spawn().expect("the machine starts");
+    let mut word = [0; 5];
+    child.stdout.as_mut().expect("it is a pipe").read_exact(&mut word).expect("the machine says a word");
+    assert_eq!(&word, b"begun");
     kill_process(Pid::from_child(&child), signal).expect("the machine runs");
     for _ in 0..5000 {
         if let Some(status) = child.try_wait().expect("a child can be waited for") {
