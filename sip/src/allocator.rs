@@ -9,6 +9,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use abi::Status;
 use abi::limits::PAGE_BYTES;
 use talc::base::Talc;
 use talc::base::binning::Binning;
@@ -31,13 +32,13 @@ struct Shared {
     heap: TalcLock<SpinThenYield, PagedMemory, SmallBinning>,
 }
 
-/// Gives a process its heap. Called once, by the first thread, before anything allocates; answers
-/// false if the quota does not even allow the first pages.
-pub(crate) fn start() -> bool {
+/// Gives a process its heap. Called once, by the first thread, before anything allocates.
+///
+/// # Errors
+/// Quota or machine have not even the first pages for it.
+pub(crate) fn start() -> Result<(), Status> {
     // SAFETY: the pages are new and belong to nobody else.
-    let Ok(address) = unsafe { raw::memory_allocate(FIRST_PAGES as u64) }.into_result() else {
-        return false;
-    };
+    let address = unsafe { raw::memory_allocate(FIRST_PAGES as u64) }.into_result()?;
     let shared: *mut Shared = core::ptr::with_exposed_provenance_mut(address as usize);
     let bytes = FIRST_PAGES * PAGE_BYTES;
     // SAFETY: `shared` is page-aligned, writable and larger than Shared; it is never freed. The rest
@@ -48,7 +49,7 @@ pub(crate) fn start() -> bool {
         (*shared).heap.lock().claim(rest, bytes - size_of::<Shared>());
     }
     thread_block::set_runtime_word(SHARED, address);
-    true
+    Ok(())
 }
 
 /// The word by which a new thread of the process finds the heap.

@@ -40,8 +40,8 @@ macro_rules! entry {
 
 /// Runs a program: heap, typed configuration, `main`, exit status. Does not return.
 pub fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
-    if !allocator::start() {
-        panic!("the memory quota does not allow the first pages");
+    if let Err(status) = allocator::start() {
+        end_as_panicked(format_args!("got no memory to begin with: {}", status.text()));
     }
     match Startup::from_configuration() {
         Ok(startup) => crate::process::exit(main(startup)),
