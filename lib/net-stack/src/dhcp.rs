@@ -8,9 +8,20 @@ use smoltcp::socket::dhcpv4;
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 
+use crate::checksum;
+use crate::input::Checked;
 use crate::output::{Buffer, Output};
-use crate::packet::ETHERNET_BYTES;
+use crate::packet::{ETHERNET_BYTES, IpHeader};
 use crate::tcp::{instant, nanoseconds};
+use crate::udp;
+
+/// Where the options of a message begin, behind its cookie (RFC 2131, 2).
+const OPTIONS_AT: usize = 240;
+/// Numbers of options (RFC 2132, 3).
+const PAD: u8 = 0;
+const ROUTERS: u8 = 3;
+const END: u8 = 255;
+const ADDRESS_BYTES: usize = 4;
 
 /// What a server lent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +112,14 @@ impl Dhcp {
         self.next_ns = Some(0);
     }
 
+    /// Takes a frame with an answer of a server.
+    pub(crate) fn receive_answer<B: Buffer>(&mut self, output: &mut Output<B>, frame: &[u8], checked: Checked) {
+        match readable(frame, checked) {
+            Some(frame) => self.receive(output, &frame),
+            None => output.counters.malformed += 1,
+        }
+    }
+
     /// Takes a frame that may be for the client.
     pub(crate) fn receive<B: Buffer>(&mut self, output: &mut Output<B>, frame: &[u8]) {
         let now = instant(output.now_ns);
@@ -142,5 +161,40 @@ impl Dhcp {
         let next = self.interface.poll_at(now, &self.set).map(nanoseconds);
         self.next_ns = next.map(|time_ns| time_ns.max(output.now_ns + 1_000_000));
         change
+    }
+}
+
+/// A server's answer as smoltcp reads it: without the checksum, which is looked at here because the interface may have
+/// done so before, and with one router, because smoltcp takes several for none. Nothing where the checksum is wrong.
+fn readable(frame: &[u8], checked: Checked) -> Option<Vec<u8>> {
+    let packet = frame.get(ETHERNET_BYTES..)?;
+    let header = IpHeader::read(packet)?;
+    if checked == Checked::No && !checksum::is_right(header.whole(packet), &header) {
+        return None;
+    }
+    let mut frame = frame.to_vec();
+    let datagram = frame.get_mut(ETHERNET_BYTES + header.header_bytes..)?;
+    datagram.get_mut(6..udp::HEADER_BYTES)?.fill(0);
+    keep_first_router(datagram.get_mut(udp::HEADER_BYTES + OPTIONS_AT..)?);
+    Some(frame)
+}
+
+/// Routers are told in the order in which they are to be taken (RFC 2132, 3.5).
+fn keep_first_router(options: &mut [u8]) {
+    let mut rest = options;
+    loop {
+        match rest {
+            [PAD, after @ ..] => rest = after,
+            [END, ..] | [_] | [] => return,
+            [kind, length, after @ ..] => {
+                let bytes = usize::from(*length);
+                let Some((data, following)) = after.split_at_mut_checked(bytes) else { return };
+                if *kind == ROUTERS && bytes > ADDRESS_BYTES {
+                    *length = ADDRESS_BYTES as u8;
+                    data[ADDRESS_BYTES..].fill(PAD);
+                }
+                rest = following;
+            }
+        }
     }
 }

@@ -114,9 +114,19 @@ pub(crate) fn read_error<'a>(header: &IpHeader, message: &'a [u8]) -> Option<Err
         (false, 4, 1) => Trouble::Refused,
         _ => return None,
     };
-    let (about, length) = IpHeader::read_quoted(quoted)?;
-    let payload = quoted.get(about.header_bytes..).filter(|payload| payload.len() >= 8)?;
-    (about.is_version_4() == header.is_version_4()).then_some(Error { trouble, header: about, payload, length })
+    about(trouble, quoted).filter(|error| error.header.is_version_4() == header.is_version_4())
+}
+
+/// The trouble with a packet of this machine's own, of which the beginning is quoted, that never left it: whoever would
+/// have passed it on did not say where it is.
+pub(crate) fn not_reached(quoted: &[u8]) -> Option<Error<'_>> {
+    about(Trouble::Unreachable, quoted)
+}
+
+fn about(trouble: Trouble, quoted: &[u8]) -> Option<Error<'_>> {
+    let (header, length) = IpHeader::read_quoted(quoted)?;
+    let payload = quoted.get(header.header_bytes..).filter(|payload| payload.len() >= 8)?;
+    Some(Error { trouble, header, payload, length })
 }
 
 /// How many errors may be sent now.

@@ -55,7 +55,7 @@ impl<B: Buffer> Stack<B> {
             }
             EthernetProtocol::Ipv4 if is_for_dhcp(packet) => {
                 if let Some(dhcp) = &mut self.dhcp {
-                    dhcp.receive(&mut self.output, frame);
+                    dhcp.receive_answer(&mut self.output, frame, checked);
                 }
             }
             EthernetProtocol::Ipv4 if packet.first().is_some_and(|byte| byte >> 4 == 4) => {
@@ -178,7 +178,7 @@ impl<B: Buffer> Stack<B> {
     }
 
     /// Lets an error be heard by whom it belongs to; false: it belongs to nobody.
-    fn hear_error(&mut self, error: &Error) -> bool {
+    pub(crate) fn hear_error(&mut self, error: &Error) -> bool {
         if !self.output.addresses.has(&error.header.source) {
             return false;
         }

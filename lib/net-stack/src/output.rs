@@ -59,6 +59,8 @@ pub struct Features {
 const MOST_LOOPED: usize = 1024;
 /// Packets that may wait for the answers of neighbours, however few buffers are left.
 const LEAST_WAITING: usize = 8;
+/// Bytes of a packet that tell whose it is: its header of IP and the first ones behind it.
+const MOST_QUOTED: usize = 64;
 /// With so many bytes ready to be taken nobody sends more before they are: so packets are taken while they are still in
 /// the processor's caches, and their buffers come back so.
 const MOST_READY_BYTES: usize = 256 << 10;
@@ -498,13 +500,19 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Asks again for neighbours that did not answer.
-    pub(crate) fn serve(&mut self) {
-        let (ask, lost) = self.neighbours.due(self.now_ns);
+    /// Asks again for neighbours that did not answer. The beginnings of packets for those that are given up.
+    pub(crate) fn serve(&mut self) -> Vec<Vec<u8>> {
+        let (ask, mut lost) = self.neighbours.due(self.now_ns);
+        let beginning = |packet: &mut Outgoing<B>| {
+            let end = packet.length.min(ETHERNET_BYTES + MOST_QUOTED);
+            packet.buffer.bytes().get(ETHERNET_BYTES..end).map(<[u8]>::to_vec)
+        };
+        let beginnings = lost.iter_mut().filter_map(beginning).collect();
         self.take_back(lost);
         for neighbour in ask {
             self.ask(&neighbour);
         }
+        beginnings
     }
 
     pub(crate) fn next_time_ns(&self) -> Option<u64> {

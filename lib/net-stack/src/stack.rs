@@ -14,7 +14,7 @@ use crate::discovery::{self, Discovery};
 use crate::echo::{Echo, EchoId, Echoes};
 use crate::ends::{End, Failure, NameFailure};
 use crate::fragments::Fragments;
-use crate::icmp::ErrorLimit;
+use crate::icmp::{self, ErrorLimit};
 use crate::input::Checked;
 use crate::names::{NameQuery, Names};
 use crate::output::{Buffer, Features, Outgoing, Output};
@@ -125,7 +125,12 @@ impl<B: Buffer> Stack<B> {
 
     /// Does what is due.
     pub fn serve(&mut self) {
-        self.output.serve();
+        for packet in self.output.serve() {
+            // Who waits for an answer to it need not wait any longer.
+            if let Some(error) = icmp::not_reached(&packet) {
+                self.hear_error(&error);
+            }
+        }
         if let Some(dhcp) = &mut self.dhcp
             && let Some(change) = dhcp.serve(&mut self.output)
         {
@@ -185,6 +190,10 @@ impl<B: Buffer> Stack<B> {
             self.output.routes.retain(|route| !is_of_lease(route));
             if !is_same {
                 self.remove_address(&old.network.address());
+            }
+            // Those of a network that this machine may have left are of no use, unless others were set meanwhile.
+            if self.names.servers() == old.name_servers {
+                self.names.set_servers(&[]);
             }
         }
         let Some(lease) = new else { return };
@@ -435,8 +444,8 @@ impl<B: Buffer> Stack<B> {
     /// the link is told where this machine's addresses are once there are buffers again.
     pub fn renew_link(&mut self, hardware: EthernetAddress, mtu: usize, features: Features) {
         self.output.forget_link();
-        let has_version_6 = self.discovery.is_on();
-        if has_version_6 && hardware != self.output.hardware {
+        let is_other = hardware != self.output.hardware;
+        if is_other && self.discovery.is_on() {
             // The addresses were made of the other one.
             self.forget_own_addresses();
             self.discovery.start(hardware);
@@ -446,7 +455,8 @@ impl<B: Buffer> Stack<B> {
         self.output.mtu = mtu;
         self.output.features = features;
         self.tcp.renew(&mut self.output);
-        if let Some(dhcp) = &mut self.dhcp {
+        // To the same interface an address stays lent for its time, and connections from it go on.
+        if let Some(dhcp) = self.dhcp.as_mut().filter(|_| is_other || self.lease.is_none()) {
             dhcp.begin_again(hardware);
         }
     }

@@ -52,6 +52,30 @@ fn option(message: &[u8], wanted: u8) -> Option<&[u8]> {
     None
 }
 
+/// An answer of the server.
+fn frame(to: &Asked, kind: u8, lent: [u8; 4], seconds: u32, options: &[u8]) -> Vec<u8> {
+    let mut message = vec![0; 236];
+    message[..4].copy_from_slice(&[2, 1, 6, 0]);
+    message[4..8].copy_from_slice(&to.number);
+    message[16..20].copy_from_slice(&lent);
+    message[28..34].copy_from_slice(&hardware(0).0);
+    message.extend([0x63, 0x82, 0x53, 0x63, 53, 1, kind, 54, 4]);
+    message.extend(SERVER);
+    if kind != NAK {
+        message.extend([51, 4]);
+        message.extend(seconds.to_be_bytes());
+        message.extend([1, 4, 255, 255, 255, 0]);
+        message.extend(options);
+    }
+    message.push(255);
+    let mut udp = vec![0, 67, 0, 68];
+    udp.extend((8 + message.len() as u16).to_be_bytes());
+    udp.extend([0, 0]);
+    udp.extend(message);
+    let (source, destination) = (IpAddress::Ipv4(SERVER.into()), IpAddress::v4(255, 255, 255, 255));
+    raw::ip([0xff; 6], SERVER_HARDWARE, source, destination, 17, &udp)
+}
+
 impl Server {
     fn new() -> Server {
         let mut network = Network::new(1);
@@ -77,28 +101,18 @@ impl Server {
     }
 
     fn answer(&mut self, to: &Asked, kind: u8, lent: [u8; 4], seconds: u32, more: &[u8]) {
-        let mut message = vec![0; 236];
-        message[..4].copy_from_slice(&[2, 1, 6, 0]);
-        message[4..8].copy_from_slice(&to.number);
-        message[16..20].copy_from_slice(&lent);
-        message[28..34].copy_from_slice(&hardware(0).0);
-        message.extend([0x63, 0x82, 0x53, 0x63, 53, 1, kind, 54, 4]);
-        message.extend(SERVER);
-        if kind != NAK {
-            message.extend([51, 4]);
-            message.extend(seconds.to_be_bytes());
-            message.extend([1, 4, 255, 255, 255, 0, 3, 4]);
-            message.extend(SERVER);
-            message.extend(more);
+        let options = [&[3, 4], &SERVER[..], more].concat();
+        self.network.put(0, frame(to, kind, lent, seconds, &options));
+    }
+
+    /// Lends an address for so long with these options and no others.
+    fn lend_with(&mut self, seconds: u32, options: &[u8]) {
+        for (asked, answered) in [(DISCOVER, OFFER), (REQUEST, ACK)] {
+            let asked_for = self.wait(30);
+            assert_eq!(asked_for.kind, asked);
+            self.network.put(0, frame(&asked_for, answered, LENT, seconds, options));
         }
-        message.push(255);
-        let mut udp = vec![0, 67, 0, 68];
-        udp.extend((8 + message.len() as u16).to_be_bytes());
-        udp.extend([0, 0]);
-        udp.extend(message);
-        let (source, destination) = (IpAddress::Ipv4(SERVER.into()), IpAddress::v4(255, 255, 255, 255));
-        let frame = raw::ip([0xff; 6], SERVER_HARDWARE, source, destination, 17, &udp);
-        self.network.put(0, frame);
+        self.network.pass_ms(10);
     }
 
     /// Lets a second pass; what was asked in it.
@@ -166,6 +180,82 @@ fn an_address_a_way_and_name_servers_are_lent() {
     server.network.stacks[0].set_dhcp(false);
     assert_eq!((server.lent(), server.ways()), (None, 0));
     assert_eq!(server.network.stacks[0].addresses().len(), 1, "what somebody set stays");
+    assert_eq!(server.network.stacks[0].name_servers(), [], "they are of the network that is left");
+}
+
+#[test]
+fn of_several_routers_the_first_is_taken() {
+    let mut server = Server::new();
+    server.lend_with(
+        600,
+        &[&[0, 3, 12], &SERVER[..], &[198, 51, 100, 2, 198, 51, 100, 3, 6, 4, 198, 51, 100, 53]].concat(),
+    );
+    let ways: Vec<IpAddress> = server.network.stacks[0].routes().iter().map(|route| route.gateway).collect();
+    assert_eq!(ways, [IpAddress::Ipv4(SERVER.into())]);
+    assert_eq!(server.network.stacks[0].name_servers(), [IpAddress::v4(198, 51, 100, 53)]);
+}
+
+#[test]
+fn options_that_make_no_sense_lend_what_is_left() {
+    for options in [&[3][..], &[3, 12, 1], &[3, 255], &[3, 0], &[3, 5, 1, 2, 3, 4], &[0, 0, 3], &[1, 0, 3, 200, 9]] {
+        let mut server = Server::new();
+        server.lend_with(600, options);
+        assert!(server.lent().is_none_or(|lent| Some(lent) == network_of(LENT)), "{options:?}");
+    }
+}
+
+#[test]
+fn checksums_are_looked_at_unless_the_interface_has_done_so() {
+    let mut server = Server::new();
+    let discover = server.wait(30);
+    let mut offer = frame(&discover, OFFER, LENT, 600, &[]);
+    offer[40] ^= 1;
+    server.network.put(0, offer.clone());
+    server.network.pass_ms(2000);
+    assert!(server.asked.take().iter().all(|asked| asked.kind == DISCOVER));
+    // An answer that never left the machine that this one is a guest of has only the sum of its pseudo header.
+    let discover = server.wait(30);
+    offer[46..50].copy_from_slice(&discover.number);
+    server.network.stacks[0].receive(&offer, true);
+    assert_eq!(server.wait(5).kind, REQUEST);
+}
+
+#[test]
+fn a_lease_and_its_connections_survive_a_restart_of_the_driver() {
+    let mut server = Server::new();
+    server.lend(LENT, 600);
+    let lent_s = *server.now_s.borrow();
+    let listener = server.network.stacks[0].listen(None, 80, 4).expect("a port").0;
+    let own = IpAddress::Ipv4(LENT.into());
+    let client = server.network.connect(0, End::new(own, 80)).expect("a connection");
+    let accepted = server.network.accept(0, listener);
+    let renew = |server: &mut Server, card: usize| {
+        server.network.stacks[0].renew_link(hardware(card), 1500, net_stack::Features::default());
+        for _ in 0..wire::BUFFERS {
+            server.network.stacks[0].give(vec![0; 1514]);
+        }
+        server.network.pass_ms(100);
+    };
+    renew(&mut server, 0);
+    assert_eq!((server.lent(), server.ways()), (network_of(LENT), 1));
+    assert!(server.network.carry((0, client), (0, accepted), &[7; 1000]) == [7; 1000]);
+    let renewal = server.wait(400);
+    assert_eq!((renewal.kind, renewal.source), (REQUEST, LENT));
+    assert!((290..=310).contains(&(renewal.at_s - lent_s)), "after {} s", renewal.at_s - lent_s);
+    // Another card may be on another network.
+    renew(&mut server, 7);
+    assert_eq!((server.lent(), server.ways()), (None, 0));
+    assert_eq!(server.wait(5).kind, DISCOVER);
+}
+
+#[test]
+fn name_servers_that_somebody_sets_stay_without_the_lease() {
+    let mut server = Server::new();
+    server.lend(LENT, 600);
+    let own = [IpAddress::v4(203, 0, 113, 53)];
+    server.network.stacks[0].set_name_servers(&own);
+    server.network.stacks[0].set_dhcp(false);
+    assert_eq!(server.network.stacks[0].name_servers(), own);
 }
 
 #[test]

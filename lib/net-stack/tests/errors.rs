@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use net_stack::{ConnectionId, End, Failure, IpAddress, Limits};
+use net_stack::{ConnectionId, End, Failure, IpAddress, IpCidr, Limits, Route};
 use wire::{Network, address, bytes, hardware, raw};
 
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
@@ -270,4 +270,35 @@ fn parts_of_packets_are_put_together() {
     network.pass_ms(40_000);
     assert_eq!(network.stacks[0].counters().parts_lost, 1);
     assert_eq!(network.stacks[0].next_time_ns(), None);
+}
+
+#[test]
+fn who_waits_for_a_neighbour_that_is_not_there_hears_it() {
+    let mut network = Network::new(2);
+    let gateway = IpAddress::v4(192, 0, 2, 99);
+    let everywhere = IpCidr::new(IpAddress::v4(0, 0, 0, 0), 0);
+    network.stacks[0].add_route(Route { network: everywhere, gateway, learnt: false, until_ns: None });
+    let listener = network.listen(1, 80, 4);
+    let standing = network.connect(0, End::new(address(1), 80)).expect("a connection");
+    let accepted = network.accept(1, listener);
+    for there in [IpAddress::v4(192, 0, 2, 77), IpAddress::v4(203, 0, 113, 1)] {
+        let id = network.stacks[0].connect(End::new(there, 80)).expect("begun");
+        let echo = network.stacks[0].echo(there, 10, 1).expect("it is sent");
+        network.pass_ms(2500);
+        assert!(network.stacks[0].poll_connected(id, Waker::noop()).is_pending(), "it is asked three times");
+        network.pass_ms(1000);
+        assert_eq!(network.stacks[0].poll_connected(id, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
+        assert_eq!(network.stacks[0].poll_echo(echo, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
+        network.stacks[0].forget_echo(echo);
+        network.stacks[0].release(id);
+    }
+    // One that stands goes on when its neighbour comes back in time.
+    network.filter = Some(Box::new(|_, _| false));
+    network.pass_ms(100_000);
+    assert!(network.try_write(0, standing, b"late").is_ready());
+    network.pass_ms(10_000);
+    network.filter = None;
+    network.pass_ms(20_000);
+    assert_eq!(network.try_read(1, accepted, 10), Poll::Ready(Ok(b"late".to_vec())));
+    assert_eq!(network.stacks[0].free_buffers(), wire::BUFFERS);
 }

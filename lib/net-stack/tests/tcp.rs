@@ -33,8 +33,11 @@ fn nobody_at_a_port_is_said_at_once() {
 #[test]
 fn a_host_that_is_not_there_is_given_up() {
     let mut network = Network::with(2, Limits { patience_ms: 10_000, ..Limits::default() });
-    assert_eq!(network.connect(1, End::new(address(77), 80)), Err(Failure::TimedOut));
+    assert_eq!(network.connect(1, End::new(address(77), 80)), Err(Failure::Unreachable));
     assert_eq!(network.connect(1, End::new(IpAddress::v4(8, 8, 8, 8), 80)), Err(Failure::Unreachable));
+    // One that says where it is, and nothing else.
+    network.filter = Some(Box::new(|_, frame| frame[12..14] == [8, 6]));
+    assert_eq!(network.connect(1, End::new(address(0), 80)), Err(Failure::TimedOut));
 }
 
 #[test]

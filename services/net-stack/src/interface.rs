@@ -140,9 +140,11 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
             let mut stack = shared.stack();
             stack.renew_link(interface.hardware, interface.mtu, interface.features);
         }
+        let link = interface.link;
         if let Some(running) = interface.start().await {
             run(&shared, running).await;
         }
+        shared.link.set(Link { bits_per_s: 0, ..link });
         interface = loop {
             match Interface::open(&mut namespace, &path).await {
                 Ok(interface) => break interface,

@@ -48,6 +48,10 @@ fn addresses_routes_and_names_come_from_the_network() {
     assert!(!shown.contains(MACHINE) && shown.contains(PEER), "addresses, and the name server:\n{shown}");
     let routes = live.ask("route");
     assert!(routes.contains(PEER), "the way to everywhere:\n{routes}");
+    // A driver that begins again does not cost the address, nor what goes on from it.
+    live.ask("kill tap");
+    let kept = live.ask("ipconfig");
+    assert!(kept.contains(&format!("{LEASES}.5")) && kept.contains(PEER), "after a restart of the driver:\n{kept}");
     for (command, words) in [
         ("route add 10.9.0.0/16".to_string(), "`route add NETWORK GATEWAY`"),
         ("route add 10.9.0.0/16 203.0.113.1".into(), "203.0.113.1: it is in no network of this machine's addresses"),

@@ -142,7 +142,10 @@ impl Network {
         let mut command = inside(&self.peer, "dnsmasq");
         command.args(["--keep-in-foreground", "--conf-file=/dev/null", "--no-hosts", "--no-resolv", "--user=root"]);
         command.args(["--pid-file=", "--leasefile-ro", "--interface=p0", "--bind-interfaces", "--except-interface=lo"]);
-        command.args([&format!("--dhcp-range={LEASES}.50,{LEASES}.59,2m"), &format!("--dhcp-option=3,{PEER}")]);
+        command.args([
+            &format!("--dhcp-range={LEASES}.50,{LEASES}.59,2m"),
+            &format!("--dhcp-option=3,{PEER},{LEASES}.200"),
+        ]);
         command.args([&format!("--dhcp-option=6,{PEER}"), "--dhcp-authoritative", "--no-ping", "--enable-ra"]);
         command.args([&format!("--dhcp-range={PREFIX},ra-only"), &format!("--host-record={NAME},{PEER},{PEER_IPV6}")]);
         command.arg(format!("--local=/{DOMAIN}/"));
