@@ -86,6 +86,8 @@ pub enum AddressError {
     BadPort,
     /// A bracket is missing, or something follows it that is no port.
     BadBrackets,
+    /// An interface is named behind an address.
+    Zone,
     /// What stands behind the stroke is no number of bits of such an address.
     BadPrefix,
 }
@@ -100,6 +102,9 @@ impl fmt::Display for AddressError {
             }
             AddressError::BadPort => "the port is no number from 1 to 65535",
             AddressError::BadBrackets => "an IPv6 address with a port is written in brackets, as [2001:db8::1]:80",
+            AddressError::Zone => {
+                "an address is written without the name of an interface: leave out `%` and what follows"
+            }
             AddressError::BadPrefix => {
                 "the bits of a network are written behind a stroke, as 192.0.2.0/24: at most 32 of IPv4, 128 of IPv6"
             }
@@ -114,6 +119,7 @@ impl fmt::Display for AddressError {
 pub fn parse_address(text: &str) -> Result<IpAddr, AddressError> {
     match text.trim() {
         "" => Err(AddressError::Empty),
+        text if has_zone(text) => Err(AddressError::Zone),
         text => text.parse::<IpAddr>().map(|address| address.to_canonical()).map_err(|_| AddressError::NotAnAddress),
     }
 }
@@ -136,7 +142,8 @@ impl Target {
         let text = text.trim();
         if let Some(rest) = text.strip_prefix('[') {
             let (host, rest) = rest.split_once(']').ok_or(AddressError::BadBrackets)?;
-            host.parse::<Ipv6Addr>().map_err(|_| AddressError::BadBrackets)?;
+            host.parse::<Ipv6Addr>()
+                .map_err(|_| if has_zone(host) { AddressError::Zone } else { AddressError::BadBrackets })?;
             let port = match rest {
                 "" => None,
                 rest => Some(parse_port(rest.strip_prefix(':').ok_or(AddressError::BadBrackets)?)?),
@@ -145,6 +152,9 @@ impl Target {
         }
         if text.parse::<Ipv6Addr>().is_ok() {
             return Ok(Target { host: text.to_string(), port: None });
+        }
+        if has_zone(text) {
+            return Err(AddressError::Zone);
         }
         let (host, port) = match text.split_once(':') {
             None => (text, None),
@@ -177,6 +187,11 @@ impl fmt::Display for Target {
         }
         self.port.map_or(Ok(()), |port| write!(formatter, ":{port}"))
     }
+}
+
+/// Whether an interface is named behind an address of IPv6 (RFC 4007, 11).
+fn has_zone(text: &str) -> bool {
+    text.split_once('%').is_some_and(|(address, _)| address.parse::<Ipv6Addr>().is_ok())
 }
 
 fn parse_port(text: &str) -> Result<u16, AddressError> {
@@ -339,6 +354,10 @@ mod tests {
         for wrong in ["[::1", "[::1]80", "[example.org]:80", "[]", "2001:db8::1::80", "1:2:3"] {
             assert_eq!(target(wrong), Err(AddressError::BadBrackets), "{wrong}");
         }
+        for wrong in ["fe80::1%net0", "[fe80::1%net0]", "[fe80::1%25net0]:80"] {
+            assert_eq!(target(wrong), Err(AddressError::Zone), "{wrong}");
+        }
+        assert_eq!(parse_address("fe80::1%1"), Err(AddressError::Zone));
         for wrong in ["a b", "a..b", ".a", "a/b", "1.2.3", "1.2.3.256", "a\nb", "@", &"a".repeat(64), &"a.".repeat(200)]
         {
             assert_eq!(target(wrong), Err(AddressError::NotAHost), "{wrong}");

@@ -139,3 +139,11 @@ pub(crate) fn is_one_host(address: &IpAddress) -> bool {
         IpAddress::Ipv6(address) => !address.is_multicast() && *address != Ipv6Address::UNSPECIFIED,
     }
 }
+
+/// Whether an address stands for its whole network, or for all hosts of it. Where there are only two, each is one host's
+/// (RFC 3021).
+pub(crate) fn is_whole_network(network: &IpCidr) -> bool {
+    let IpCidr::Ipv4(own) = network else { return false };
+    let address = own.address();
+    own.prefix_len() < 31 && (address == own.network().address() || Some(address) == own.broadcast())
+}

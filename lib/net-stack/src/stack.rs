@@ -379,7 +379,8 @@ impl<B: Buffer> Stack<B> {
     /// It is no address of one host, it is there already, or there are as many as there may be.
     pub fn add_address(&mut self, address: Address) -> Result<(), Failure> {
         let own = address.network.address();
-        if !addresses::is_one_host(&own) || addresses::is_loopback(&own) {
+        let is_of_many = !addresses::is_one_host(&own) || addresses::is_whole_network(&address.network);
+        if is_of_many || addresses::is_loopback(&own) {
             return Err(Failure::BadAddress);
         }
         if self.output.addresses.has(&own) || self.discovery.is_tried(&own) {

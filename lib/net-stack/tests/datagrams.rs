@@ -4,7 +4,7 @@ mod wire;
 
 use std::task::{Poll, Waker};
 
-use net_stack::{End, Failure};
+use net_stack::{Address, End, Failure, IpAddress, IpCidr, Origin};
 use wire::{Network, address, bytes};
 
 #[test]
@@ -77,4 +77,27 @@ fn sockets_are_few_and_each_has_its_own_address_and_port() {
     assert_eq!((take(&mut network, one), take(&mut network, other)), (b"to one".to_vec(), b"to other".to_vec()));
     assert!(network.stacks[0].poll_udp(one, Waker::noop()).is_pending());
     assert_eq!(network.stacks[1].udp_send(client, End::new(address(0), 0), b"x"), Err(Failure::BadAddress));
+}
+
+#[test]
+fn the_interface_has_no_address_of_many_hosts() {
+    let mut network = Network::new(1);
+    let mut add = |address: [u8; 4], bits: u8| {
+        let network_of = IpCidr::new(IpAddress::Ipv4(address.into()), bits);
+        network.stacks[0].add_address(Address { network: network_of, origin: Origin::Set })
+    };
+    for (wrong, bits) in [
+        ([10, 1, 2, 255], 24),
+        ([10, 1, 2, 0], 24),
+        ([10, 1, 3, 255], 23),
+        ([0, 0, 0, 0], 0),
+        ([255, 255, 255, 255], 32),
+        ([224, 0, 0, 1], 24),
+        ([127, 0, 0, 1], 8),
+    ] {
+        assert_eq!(add(wrong, bits), Err(Failure::BadAddress), "{wrong:?}/{bits}");
+    }
+    for (right, bits) in [([10, 1, 2, 255], 23), ([10, 2, 0, 0], 31), ([10, 3, 0, 255], 32)] {
+        assert_eq!(add(right, bits), Ok(()), "{right:?}/{bits}");
+    }
 }
