@@ -282,7 +282,7 @@ impl<B: Buffer> Stack<B> {
     /// # Errors
     /// The name cannot be one, or there are too many questions.
     pub fn resolve(&mut self, name: &str, is_version_6: bool) -> Result<NameQuery, Failure> {
-        let asked = self.names.ask(&mut self.tcp, self.output.now_ns, name, is_version_6);
+        let asked = self.names.ask(&mut self.tcp, &self.udp, self.output.now_ns, name, is_version_6);
         self.tcp.wake_worker();
         asked
     }
@@ -305,9 +305,9 @@ impl<B: Buffer> Stack<B> {
         if address.is_some_and(|address| !self.may_be_at(&address)) {
             return Err(Failure::BadAddress);
         }
-        let udp = &self.udp;
+        let (udp, names) = (&self.udp, &self.names);
         let port = match port {
-            0 => self.tcp.free_port(|_, port| !udp.is_taken(address, port))?,
+            0 => self.tcp.free_port(|_, port| !udp.is_taken(address, port) && !names.has_port(port))?,
             port => port,
         };
         Ok((self.udp.bind(address, port)?, port))

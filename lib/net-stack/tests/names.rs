@@ -415,3 +415,14 @@ fn questions_are_few_and_end() {
     }
     assert_eq!(resolver.ask("again.example", |_, question| one(question, 60)), expected());
 }
+
+#[test]
+fn answers_do_not_go_to_sockets_of_others() {
+    let mut resolver = Resolver::new(1);
+    // As many as there may be, which have a quarter of all ports.
+    let bound = |resolver: &mut Resolver| resolver.network.stacks[1].udp_bind(None, 0).is_ok();
+    while bound(&mut resolver) {}
+    for number in 0..40 {
+        assert_eq!(resolver.ask(&format!("{number}.example"), |_, question| one(question, 60)), expected());
+    }
+}

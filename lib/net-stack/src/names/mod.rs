@@ -19,7 +19,7 @@ use crate::icmp::{Error, Trouble};
 use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 use crate::tcp::Tcp;
-use crate::udp;
+use crate::udp::{self, Udp};
 
 use cache::Cache;
 use message::{Kind, Reply};
@@ -168,10 +168,16 @@ impl Names {
         }
     }
 
-    /// Begins a question.
+    /// Whether answers to a question come to this port.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        self.questions.values().any(|question| question.port == port)
+    }
+
+    /// Begins a question. Its answers come to a port that no socket has, which would take them.
     pub(crate) fn ask(
         &mut self,
         tcp: &mut Tcp,
+        udp: &Udp,
         now_ns: u64,
         name: &str,
         is_version_6: bool,
@@ -187,8 +193,7 @@ impl Names {
             None if self.servers.is_empty() => State::Done(Err(NameFailure::Failed)),
             None => State::Asking,
         };
-        let others = |port: u16| self.questions.values().any(|question| question.port == port);
-        let port = tcp.free_port(|_, port| !others(port))?;
+        let port = tcp.free_port(|_, port| !self.has_port(port) && !udp.is_taken(None, port))?;
         let number = self.next;
         self.next += 1;
         let question = Question {
