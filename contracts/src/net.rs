@@ -105,7 +105,7 @@ impl fmt::Display for NetError {
     }
 }
 
-const UNREACHABLE: &str = "there is no way to it; `route` shows the ways there are";
+const UNREACHABLE: &str = "there is no way to it, or it is not there; `route` shows the ways there are";
 
 fn tcp_text(error: TcpError) -> &'static str {
     match error {

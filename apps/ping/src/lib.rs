@@ -166,7 +166,7 @@ impl Plan {
             }
             Err(NetError::Ip(IpError::Unreachable)) => {
                 tally.note(None);
-                Ok(format!("{number}: there is no way to {address}\n"))
+                Ok(format!("{number}: there is no way to {address}, or it is not there\n"))
             }
             Err(error) => Err(Ending::Stack(error)),
         }
