@@ -149,7 +149,7 @@ impl Echoes {
         let Some(asked) = self.asked.get_mut(&id).filter(about).filter(|_| is_request) else { return false };
         asked.finish(Err(match error.trouble {
             Trouble::TooLong { .. } => Failure::TooLong,
-            Trouble::Refused | Trouble::Unreachable => Failure::Unreachable,
+            Trouble::Refused | Trouble::Unreachable | Trouble::Silent => Failure::Unreachable,
         }));
         true
     }

@@ -65,6 +65,8 @@ pub(crate) enum Trouble {
     Refused,
     /// There is no way there, or none is allowed.
     Unreachable,
+    /// The neighbour that would have passed it on did not say where it is, or what it said was lost.
+    Silent,
     /// The packet was longer than the way carries; so much it does. 0: it was not said.
     TooLong {
         /// The longest packet that gets through.
@@ -117,10 +119,9 @@ pub(crate) fn read_error<'a>(header: &IpHeader, message: &'a [u8]) -> Option<Err
     about(trouble, quoted).filter(|error| error.header.is_version_4() == header.is_version_4())
 }
 
-/// The trouble with a packet of this machine's own, of which the beginning is quoted, that never left it: whoever would
-/// have passed it on did not say where it is.
+/// The trouble with a packet of this machine's own, of which the beginning is quoted, that never left it.
 pub(crate) fn not_reached(quoted: &[u8]) -> Option<Error<'_>> {
-    about(Trouble::Unreachable, quoted)
+    about(Trouble::Silent, quoted)
 }
 
 fn about(trouble: Trouble, quoted: &[u8]) -> Option<Error<'_>> {

@@ -185,7 +185,7 @@ impl<B: Buffer> Output<B> {
     pub(crate) fn hear_path(&mut self, error: &Error) -> bool {
         match error.trouble {
             Trouble::TooLong { mtu } => self.paths.lower(error.header.destination, error.length, mtu, self.now_ns),
-            Trouble::Refused | Trouble::Unreachable => false,
+            Trouble::Refused | Trouble::Unreachable | Trouble::Silent => false,
         }
     }
 

@@ -274,7 +274,7 @@ fn parts_of_packets_are_put_together() {
 
 #[test]
 fn who_waits_for_a_neighbour_that_is_not_there_hears_it() {
-    let mut network = Network::new(2);
+    let mut network = Network::with(2, Limits { patience_ms: 10_000, ..Limits::default() });
     let gateway = IpAddress::v4(192, 0, 2, 99);
     let everywhere = IpCidr::new(IpAddress::v4(0, 0, 0, 0), 0);
     network.stacks[0].add_route(Route { network: everywhere, gateway, learnt: false, until_ns: None });
@@ -285,10 +285,13 @@ fn who_waits_for_a_neighbour_that_is_not_there_hears_it() {
         let id = network.stacks[0].connect(End::new(there, 80)).expect("begun");
         let echo = network.stacks[0].echo(there, 10, 1).expect("it is sent");
         network.pass_ms(2500);
-        assert!(network.stacks[0].poll_connected(id, Waker::noop()).is_pending(), "it is asked three times");
+        assert!(network.stacks[0].poll_echo(echo, Waker::noop()).is_pending(), "it is asked three times");
         network.pass_ms(1000);
-        assert_eq!(network.stacks[0].poll_connected(id, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
         assert_eq!(network.stacks[0].poll_echo(echo, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
+        // A connection tries on for its time, and knows then why.
+        assert!(network.stacks[0].poll_connected(id, Waker::noop()).is_pending());
+        network.pass_ms(8000);
+        assert_eq!(network.stacks[0].poll_connected(id, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
         network.stacks[0].forget_echo(echo);
         network.stacks[0].release(id);
     }
@@ -296,7 +299,7 @@ fn who_waits_for_a_neighbour_that_is_not_there_hears_it() {
     network.filter = Some(Box::new(|_, _| false));
     network.pass_ms(100_000);
     assert!(network.try_write(0, standing, b"late").is_ready());
-    network.pass_ms(10_000);
+    network.pass_ms(5_000);
     network.filter = None;
     network.pass_ms(20_000);
     assert_eq!(network.try_read(1, accepted, 10), Poll::Ready(Ok(b"late".to_vec())));

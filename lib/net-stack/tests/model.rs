@@ -314,6 +314,8 @@ fn clients_of_chance_get_what_was_written() {
     run(2_002_507, 1);
     // What one connection had said was taken for another's, and said again there.
     run(2_019_681, 1);
+    // All questions for a neighbour were lost while a connection was being made.
+    run(1_000_194, 1);
 }
 
 #[test]

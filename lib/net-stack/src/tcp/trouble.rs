@@ -41,9 +41,10 @@ impl Tcp {
                 return is_new;
             }
             Trouble::Refused => Failure::Refused,
-            Trouble::Unreachable => Failure::Unreachable,
+            Trouble::Unreachable | Trouble::Silent => Failure::Unreachable,
         };
-        if connection.socket.state() == State::SynSent {
+        // On a wire that loses much a neighbour's answers may be lost three times and the next one come.
+        if connection.socket.state() == State::SynSent && error.trouble != Trouble::Silent {
             // Nothing is lost by trying another address at once (RFC 5461).
             connection.failure = Some(failure);
             connection.socket.tcp().abort();
