@@ -103,10 +103,13 @@ fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
         CreateError::Refused(why) => why,
         CreateError::Status(status) => format!("program {name}: {}", status.text()),
     })?;
-    for (parameter, value) in parameters {
+    for (at, (parameter, value)) in parameters.iter().enumerate() {
         let Some((index, declared)) = program.manifest.parameter(parameter) else {
             return Err(format!("program {name} has no parameter {parameter}"));
         };
+        if !declared.repeated && parameters[..at].iter().any(|(before, _)| before == parameter) {
+            return Err(format!("parameter {parameter} of {name} is given twice; leave one out"));
+        }
         let end: &[u8] = if declared.repeated { b"\0" } else { b"" };
         let bytes = [value.as_bytes(), end].concat();
         root.give_parameter(None, index, &bytes)

@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn allocations_do_not_overlap_and_large_ones_go_back() {
         double::run(|| {
-            assert!(start());
+            assert_eq!(start(), Ok(()));
             assert_eq!(double::pages_alive(), 2, "a process begins with two pages");
             let mut numbers = Numbers(1);
             let mut pieces = std::vec::Vec::new();

@@ -126,6 +126,13 @@ fn no_system_image() {
     boot(&changed, "true").refused(&["doctored.system"]);
 }
 
+#[test]
+fn parameters_of_the_first_program_that_it_cannot_take() {
+    let twice = Machine::new().parameter("web-port=1").parameter("web-port=2");
+    twice.run("true").refused(&["web-port", "given twice"]);
+    Machine::new().parameter("web-pot=1").run("true").refused(&["has no parameter web-pot"]);
+}
+
 /// The program `echo` is doctored: running it is refused with a sentence, or the whole image is.
 #[track_caller]
 fn refused(doctor: Doctor<'_>, parts: &[&str]) {
