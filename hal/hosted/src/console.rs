@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use hal_api::{DeviceFailure, DeviceOperation, DeviceResult, Submitted};
 
@@ -84,11 +85,14 @@ impl Console {
         }
     }
 
-    /// Waits until all that was written has left, however slowly it is read at the other end.
-    pub(crate) fn drain(&self) {
+    /// Waits until all that was written has left: however slowly it is read at the other end, or up to the limit.
+    pub(crate) fn drain(&self, limit: Option<Duration>) {
         let queue = lock(&self.output);
         let busy = |queue: &mut OutputQueue| queue.writing || !queue.waiting.is_empty();
-        drop(self.drained.wait_while(queue, busy));
+        match limit {
+            Some(limit) => drop(self.drained.wait_timeout_while(queue, limit, busy)),
+            None => drop(self.drained.wait_while(queue, busy)),
+        }
     }
 
     fn submit_read(self: &Arc<Self>, request: Request) -> Submitted {

@@ -33,6 +33,7 @@ mod image;
 mod lookups;
 mod machine;
 mod pool;
+mod power_button;
 #[allow(unsafe_code)]
 mod processor;
 #[allow(unsafe_code)]

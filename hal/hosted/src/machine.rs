@@ -22,7 +22,7 @@ use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
 use crate::tap::{Tap, TapSpecification};
 use crate::transfer::{self, Memory};
-use crate::{StartError, host, host_text, terminal};
+use crate::{StartError, host, host_text, power_button, terminal};
 
 /// The console is the first device, always.
 const CONSOLE: usize = 0;
@@ -104,7 +104,13 @@ impl Hosted {
         if configuration.simulated_device {
             machine.simulated.get_or_init(|| Simulated::start(|| machine.processors.interrupt_and_wake_all()));
         }
+        power_button::connect(machine.simulated_lines(), || machine.processors.interrupt_and_wake_all());
         Ok(Started { machine, notices })
+    }
+
+    /// How many interrupt lines the simulated bus has; the power button's comes after them.
+    fn simulated_lines(&self) -> u32 {
+        self.simulated.get().map_or(0, |_| Simulated::lines())
     }
 
     /// The number of the device that comes after console and disks: the sockets, and then the TAP interface.
@@ -188,7 +194,8 @@ impl Machine for Hosted {
     }
 
     fn hardware(&self) -> Vec<Hardware> {
-        self.simulated.get().map(|_| Simulated::hardware()).into_iter().collect()
+        let simulated = self.simulated.get().map(|_| Simulated::hardware());
+        simulated.into_iter().chain(power_button::hardware()).collect()
     }
 
     fn may_claim(&self, range: Range) -> bool {
@@ -196,7 +203,7 @@ impl Machine for Hosted {
     }
 
     fn interrupt_lines(&self) -> u32 {
-        self.simulated.get().map_or(0, |_| Simulated::lines())
+        self.simulated_lines() + 1
     }
 
     fn register_read(&self, kind: RangeKind, address: u64, width: Width) -> u64 {
@@ -210,6 +217,9 @@ impl Machine for Hosted {
     }
 
     fn interrupt_mask(&self, line: u32, masked: bool) {
+        if power_button::mask(line, masked) {
+            return;
+        }
         if let Some(simulated) = self.simulated.get() {
             simulated.mask(line, masked);
         }
@@ -256,7 +266,8 @@ impl Machine for Hosted {
     }
 
     fn power_off(&self, exit_status: u8) -> ! {
-        self.console.drain();
+        host::system_ended();
+        self.console.drain(host::output_limit());
         host::end_process(exit_status)
     }
 
@@ -266,7 +277,8 @@ impl Machine for Hosted {
     }
 
     fn restart(&self) -> ! {
-        self.console.drain();
+        host::system_ended();
+        self.console.drain(host::output_limit());
         host::restart_process()
     }
 }

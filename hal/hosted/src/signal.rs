@@ -15,7 +15,7 @@ use hal_api::{Fault, FaultKind, KernelEntries};
 
 use crate::processor::Processors;
 use crate::trampoline::{self, RED_ZONE_BYTES};
-use crate::{entries, host_text, processor, simulated, terminal, transfer};
+use crate::{entries, host_text, power_button, processor, simulated, terminal, transfer};
 
 /// A processor's timer.
 pub(crate) const TIMER: libc::c_int = libc::SIGVTALRM;
@@ -84,7 +84,7 @@ impl Struck<'_> {
 extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let (Some(entries), true) = (entries::get(), processor::is_current_thread()) else { return };
     let _errno = KeptErrno::new();
-    if simulated::interrupt(entries) {
+    if simulated::interrupt(entries) | power_button::interrupt(entries) {
         Processors::wake_current();
     }
     let reschedule = (entries.tick)(signal == TIMER);

@@ -8,10 +8,11 @@ use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hal_api::{DeviceOperation, DeviceRequest, Fault, KernelEntries, Machine, Submitted};
 use hal_hosted::{Configuration, Hosted};
@@ -85,7 +86,12 @@ extern "C" fn no_fault(_fault: &Fault) -> ! {
     std::process::abort()
 }
 
-extern "C" fn nothing_fires(_line: u32) {}
+/// How often an interrupt line fired.
+static FIRED: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn fired(_line: u32) {
+    FIRED.fetch_add(1, Ordering::SeqCst);
+}
 
 extern "C" fn no_stack() -> usize {
     0
@@ -117,7 +123,7 @@ fn be_a_machine(program: Program) {
         interrupt: no_interrupt,
         fault: no_fault,
         stack_top: no_stack,
-        fired: nothing_fires,
+        fired,
         running: || None,
         device_complete,
     };
@@ -193,6 +199,49 @@ fn child_replaces_a_read() {
             Ok((4, false)) => 0,
             _ => 1,
         }
+    });
+}
+
+/// Lets the power button interrupt.
+fn listen_to_the_button(console: &Console) {
+    let hardware = console.machine.hardware();
+    let button = hardware.iter().find(|hardware| hardware.name == "power-button").expect("the machine has a button");
+    console.machine.interrupt_mask(button.interrupts[0], false);
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_hears_the_power_button() {
+    be_a_machine(|console| {
+        listen_to_the_button(console);
+        console.say(b"ready");
+        while FIRED.load(Ordering::SeqCst) == 0 {
+            console.machine.idle(0, u64::MAX);
+        }
+        console.say(b"<shut down>");
+        7
+    });
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_does_not_care_for_the_power_button() {
+    be_a_machine(|console| {
+        listen_to_the_button(console);
+        console.say(b"ready");
+        loop {
+            console.machine.idle(0, u64::MAX);
+        }
+    });
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_powers_off_with_output_that_nobody_reads() {
+    be_a_machine(|console| {
+        console.say(b"ready");
+        console.submit(DeviceOperation::Write, console.memory(), 1 << 20);
+        7
     });
 }
 
@@ -356,4 +405,62 @@ fn a_later_read_takes_the_place_of_an_earlier_one() {
     read_until(child.stdout.as_mut().expect("a pipe"), "replaced");
     child.stdin.as_mut().expect("a pipe").write_all(b"late").expect("the pipe takes it");
     assert_eq!(child.wait().expect("the child ends").code(), Some(0));
+}
+
+/// Waits for the child's end for so long.
+fn ends_within(child: &mut Child, limit: Duration) -> Option<i32> {
+    let begin = Instant::now();
+    while begin.elapsed() < limit {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return status.code();
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    None
+}
+
+#[test]
+fn a_request_to_end_is_an_interrupt_of_the_power_button() {
+    let mut child = with_pipes("child_hears_the_power_button");
+    read_until(child.stdout.as_mut().expect("a pipe"), "ready");
+    terminate(&child);
+    read_until(child.stdout.as_mut().expect("a pipe"), "<shut down>");
+    assert_eq!(child.wait().expect("the child ends").code(), Some(143), "the status is the signal's");
+}
+
+#[test]
+fn a_second_request_ends_a_machine_that_does_not_shut_down() {
+    let (mut child, mut terminal, found) = with_terminal("child_does_not_care_for_the_power_button");
+    read_until(&mut terminal, "ready");
+    terminate(&child);
+    // As timeout(1) does: the process first, and then its group.
+    terminate(&child);
+    assert_eq!(ends_within(&mut child, Duration::from_millis(800)), None, "the same request twice is one");
+    let said = read_until(&mut terminal, "ends it at once");
+    assert!(said.contains("singularity: the system is shutting down"), "{said}");
+    terminate(&child);
+    assert_eq!(ends_within(&mut child, Duration::from_secs(10)), Some(143));
+    assert_eq!(local_mode(&terminal), found);
+}
+
+#[test]
+#[ignore = "takes half a minute"]
+fn a_machine_that_does_not_shut_down_ends_at_the_deadline() {
+    let mut child = with_pipes("child_does_not_care_for_the_power_button");
+    read_until(child.stdout.as_mut().expect("a pipe"), "ready");
+    terminate(&child);
+    assert_eq!(ends_within(&mut child, Duration::from_secs(20)), None, "a volume manager may write for 20 s");
+    assert_eq!(ends_within(&mut child, Duration::from_secs(20)), Some(143));
+    let mut said = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(said.contains("did not shut down within 25s"), "{said}");
+}
+
+#[test]
+fn a_request_to_end_does_not_wait_for_a_reader() {
+    let mut child = with_pipes("child_powers_off_with_output_that_nobody_reads");
+    read_until(child.stdout.as_mut().expect("a pipe"), "ready");
+    assert_eq!(ends_within(&mut child, Duration::from_millis(300)), None, "without a request the reader is waited for");
+    terminate(&child);
+    assert_eq!(ends_within(&mut child, Duration::from_secs(10)), Some(143));
 }

@@ -27,6 +27,8 @@ use contracts::namespace::Namespace;
 use contracts::{report, service_provider};
 use package::Instance;
 use sip::Deadline;
+use sip::device::Declared;
+use sip::hardware::Hardware;
 use sip::process::{Child, StopReason};
 use sip::sync::Mutex;
 
@@ -34,6 +36,8 @@ use crate::machine::Machine;
 use crate::registry::Registry;
 
 sip::startup!();
+
+type PowerButton = Declared<Hardware>;
 
 /// What the threads of the service manager share.
 pub struct Manager {
@@ -131,8 +135,8 @@ impl Manager {
 }
 
 /// Runs the system. Does not return while it is healthy.
-pub fn main(_startup: Startup) -> i32 {
-    match boot() {
+pub fn main(startup: Startup) -> i32 {
+    match boot(&startup.power_button) {
         Ok(never) => never,
         Err(reason) => {
             report::error(format_args!("the system cannot start: {reason}"));
@@ -143,7 +147,7 @@ pub fn main(_startup: Startup) -> i32 {
     }
 }
 
-fn boot() -> Result<i32, String> {
+fn boot(power_button: &PowerButton) -> Result<i32, String> {
     let machine = Machine::read()?;
     let order = machine.boot_order()?;
     let (directory, others): (Vec<usize>, Vec<usize>) =
@@ -159,6 +163,7 @@ fn boot() -> Result<i32, String> {
         is_directory_told: AtomicBool::new(false),
         names: Mutex::new(None),
     });
+    watch_power_button(&manager, power_button)?;
     let mut namespace = start_directory(&manager, directory)?;
     *manager.names.lock() = namespace.open_directory("").ok();
     let provider = register_self(&mut namespace);
@@ -178,6 +183,23 @@ fn boot() -> Result<i32, String> {
     // The threads that watch services go on; whichever sees the end of the system ends the machine.
     sip::thread::sleep(sip::Deadline::NEVER);
     Ok(0)
+}
+
+/// Shuts the system down when the machine's power button is pressed, where it has one. Watched before anything else
+/// runs, so that nothing is cut off.
+fn watch_power_button(manager: &Arc<Manager>, power_button: &PowerButton) -> Result<(), String> {
+    let pressed = match power_button.open().and_then(|button| button.interrupt(0)) {
+        Ok(pressed) => pressed,
+        Err(sip::Status::NotFound) => return Ok(()),
+        Err(status) => return Err(format!("the power button: {}", status.text())),
+    };
+    let manager = manager.clone();
+    let watch = move || match pressed.wait(Deadline::NEVER) {
+        Ok(_) => manager.power_off(0),
+        Err(status) => report::error(format_args!("the power button is no longer watched: {}", status.text())),
+    };
+    let _watch = sip::thread::spawn(watch).map_err(said)?;
+    Ok(())
 }
 
 /// Starts the directory service. When it ends, all names are lost, and the machine ends.

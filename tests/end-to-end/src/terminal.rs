@@ -4,23 +4,29 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 /// How long a person waits for what should be shown.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Interval of looking whether the terminal is to go away.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 type Shown = Arc<(Mutex<Vec<u8>>, Condvar)>;
 
 /// A machine at a terminal of 100 columns and 40 lines.
 pub struct Terminal {
     child: Child,
-    keyboard: File,
+    keyboard: Option<File>,
+    /// The terminal is to go away.
+    hung_up: Arc<AtomicBool>,
     shown: Shown,
     /// Where the text ends that was waited for last, in what was shown without control sequences.
     looked_at: usize,
@@ -45,15 +51,21 @@ impl Terminal {
         let shown = Shown::default();
         let mut reader = end(&controller);
         let sink = Arc::clone(&shown);
+        let hung_up = Arc::new(AtomicBool::new(false));
+        let is_hung_up = Arc::clone(&hung_up);
         thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // A terminal whose program has ended answers with an error: that is its end.
-            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            while !is_hung_up.load(Ordering::Acquire) {
+                if !matches!(poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&LOOK)), Ok(1..)) {
+                    continue;
+                }
+                // A terminal whose program has ended answers with an error: that is its end.
+                let Ok(count @ 1..) = reader.read(&mut buffer) else { return };
                 lock(&sink.0).extend_from_slice(&buffer[..count]);
                 sink.1.notify_all();
             }
         });
-        Terminal { child, keyboard: File::from(controller), shown, looked_at: 0, started }
+        Terminal { child, keyboard: Some(File::from(controller)), hung_up, shown, looked_at: 0, started }
     }
 
     /// Since it was started.
@@ -68,7 +80,8 @@ impl Terminal {
 
     /// Presses keys: text, `\r` for Enter, `\x03` for Ctrl-C.
     pub fn press(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).expect("the terminal takes keys");
+        let keyboard = self.keyboard.as_mut().expect("the terminal has not gone away");
+        keyboard.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
     /// Waits until `text` is shown after what was waited for before; control sequences are left out.
@@ -99,6 +112,14 @@ impl Terminal {
     /// All that was shown, as the terminal got it.
     pub fn bytes(&self) -> Vec<u8> {
         lock(&self.shown.0).clone()
+    }
+
+    /// Takes the terminal away, as a window that is closed, and waits for the program's end; gives its exit status.
+    #[track_caller]
+    pub fn hang_up(mut self) -> Option<i32> {
+        self.hung_up.store(true, Ordering::Release);
+        self.keyboard = None;
+        self.end()
     }
 
     /// Waits for the program's end; gives its exit status.

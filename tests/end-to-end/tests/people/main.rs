@@ -35,6 +35,7 @@ mod partitions_sfdisk_e2fsprogs;
 mod programs;
 mod promises;
 mod roles_e2fsprogs;
+mod signals_e2fsprogs;
 mod storms_e2fsprogs;
 mod terminals;
 mod trust;
