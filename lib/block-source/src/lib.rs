@@ -40,8 +40,11 @@ impl core::error::Error for DiskError {}
 
 /// A disk, or a part of one, that holds a volume, and what else the surroundings supply.
 ///
-/// Transfers begin and end at multiples of [`BlockSource::sector_bytes`]. Several may be under way at once. A file
-/// system never drops one before its end unless the whole operation is dropped.
+/// Transfers begin and end at multiples of [`BlockSource::sector_bytes`]. Several may be under way at once; each then
+/// holds one of the few channels to the disk from the poll that asks for it to the poll that sees its answer, and the
+/// others wait for a channel. So the future of a transfer must be polled whenever it is woken, until it ends: the task
+/// that began it does nothing but drive it, or is one of [`BlockSource::spawn`] of which that is true. A future that is kept
+/// while its task waits for another transfer deadlocks.
 pub trait BlockSource: 'static {
     /// Memory that the source chooses, so that the disk can fill it and read from it, and caches can hold it,
     /// without a copy.
@@ -85,7 +88,8 @@ pub trait BlockSource: 'static {
     /// Makes every write that has ended before this call survive the loss of power.
     fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
 
-    /// Runs a task beside the caller. A source that is always ready may run it to its end at once.
+    /// Runs a task beside the caller, to its end: it goes on whatever becomes of the caller. A source that is always
+    /// ready may run it to its end at once.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 
     /// Seconds since 1970.

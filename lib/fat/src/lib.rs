@@ -15,7 +15,7 @@ mod device;
 mod error;
 mod file;
 mod format;
-mod join;
+mod latch;
 mod lock;
 mod mounted;
 mod recognise;

@@ -236,3 +236,39 @@ fn text(path: &[u8]) -> Option<&str> {
 fn kib(number: i64) -> usize {
     usize::try_from(number).ok().and_then(|number| number.checked_mul(1024)).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use fat::CacheLimits;
+
+    /// Clients that the quota must have room for beside the cache, with a channel and a block each.
+    const CLIENTS: usize = 10_000;
+
+    /// What stands behind this key of the manifest, after the line `after`.
+    fn number(after: &str, key: &str) -> usize {
+        let manifest = include_str!("../manifest.toml");
+        let prefix = format!("{key} = ");
+        let mut lines = manifest.lines().skip_while(|line| *line != after);
+        let value = lines.find_map(|line| line.strip_prefix(&prefix));
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no `{key}` after `{after}`"))
+    }
+
+    fn parameter(name: &str) -> usize {
+        number(&format!("name = \"{name}\""), "default")
+    }
+
+    #[test]
+    fn the_quota_allows_what_the_cache_may_hold() {
+        let data_bytes = parameter("data-cache-kib") * 1024;
+        // The smallest lines need the most handles, the largest the most bytes.
+        for line_bytes in [0, parameter("line-kib") * 1024, usize::MAX] {
+            let limits = CacheLimits { data_bytes, line_bytes };
+            let buffers = limits.max_buffers();
+            assert!(number("[quota]", "handles") >= buffers + parameter("requests") + 2 * CLIENTS);
+            assert!(number("[quota]", "block_kib") * 1024 >= 2 * buffers * limits.rounded_line_bytes());
+        }
+        assert!(number("[quota]", "channels") >= 2 * parameter("requests"));
+    }
+}

@@ -28,7 +28,7 @@ const STATUS_MENDED: i32 = 1;
 const STATUS_FAULTY: i32 = 4;
 /// The exit status where the machine gives nothing to work with.
 const STATUS_FAILED: i32 = 8;
-/// One transfer after the other, and those that are read ahead.
+/// Requests to the disk that are under way at once; the others wait for a channel.
 const CHANNELS: usize = 4;
 
 /// Formats or checks.
@@ -134,4 +134,33 @@ fn told(report: &CheckReport, disk: &str) -> alloc::string::String {
         "{disk}: {outcome}; FAT{}, {} files, {} folders, {} of {} clusters of {} bytes in use\n",
         report.bits, report.files, report.folders, report.used_clusters, report.clusters, report.cluster_bytes
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use fat::CacheLimits;
+
+    use super::CHANNELS;
+
+    /// What is not the cache's and not a channel to the disk: the namespace, the output and its block, the disk's
+    /// events, a block for its mark, the thread, a wait set, and those that are open for a moment.
+    const OTHER_HANDLES: usize = 16;
+
+    fn quota(name: &str) -> usize {
+        let manifest = include_str!("../manifest.toml");
+        let prefix = format!("{name} = ");
+        let line = manifest.lines().find_map(|line| line.strip_prefix(&prefix));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no quota `{name}` in the manifest"))
+    }
+
+    #[test]
+    fn the_quota_allows_what_the_cache_may_hold() {
+        let limits = CacheLimits::TOOLS;
+        let buffers = limits.max_buffers();
+        assert!(quota("handles") >= buffers + CHANNELS + OTHER_HANDLES);
+        assert!(quota("block_kib") * 1024 >= buffers * limits.rounded_line_bytes());
+        assert!(quota("channels") >= CHANNELS + OTHER_HANDLES);
+    }
 }

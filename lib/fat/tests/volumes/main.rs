@@ -3,11 +3,13 @@
 //! Tests that need Linux's own programs for FAT are in modules with `dosfstools` in their names.
 #![forbid(unsafe_code)]
 
+mod channels;
 mod check_dosfstools;
 mod damaged;
 mod disk;
 mod faults_dosfstools;
 mod fuzzed;
+mod machine;
 mod operations_dosfstools;
 mod random_dosfstools;
 mod support;

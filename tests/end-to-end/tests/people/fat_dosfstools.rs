@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Image, Machine, Run};
+use end_to_end::{Image, Machine, Run, Site, WebClient};
 
 /// A FAT disk with the file `Some folder/A long name.txt`, which says `content`.
 fn disk(mebibytes: usize, words: &[&str]) -> Image {
@@ -120,4 +120,89 @@ fn a_file_system_or_driver_that_is_killed_comes_back() {
     let checks = "umount /fs/disk0; check disk0 --mend; check disk0 && echo good";
     assert!(self::run(&image.path(), checks).text().ends_with("good\n"));
     expect_clean(&image);
+}
+
+/// Files of two lines of the cache each, so that reading one after the other reads ahead.
+const FILES: usize = 21;
+
+fn content(number: usize) -> Vec<u8> {
+    (0..60_000_usize).map(|index| (index * 31 + number * 7 + index / 251) as u8).collect()
+}
+
+/// A FAT32 disk with clusters of this many sectors and files `0.bin` to `20.bin`.
+fn disk_of_files(sectors: &str) -> Image {
+    let image = Image::with_bytes(&vec![0; 64 << 20]);
+    linux("mkfs.fat", |command| command.args(["-F", "32", "-s", sectors]).arg(image.path()));
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    for number in 0..FILES {
+        let file = folder.path().join(format!("{number}.bin"));
+        std::fs::write(&file, content(number)).expect("a file can be written");
+        mtools(&image, "mcopy", &[file.to_str().expect("a path"), "::"]);
+    }
+    image
+}
+
+#[test]
+fn file_after_file_is_read_to_the_end() {
+    let image = disk_of_files("1");
+    let text = run(&image.path(), "for f in /fs/disk0/*.bin; do hash $f; end").succeeded();
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    for number in 0..FILES {
+        let file = folder.path().join("file");
+        std::fs::write(&file, content(number)).expect("a file can be written");
+        let sum = linux("sha256sum", |command| command.arg(&file));
+        let sum = sum.split(' ').next().expect("a sum");
+        assert!(text.contains(&format!("{sum}  /fs/disk0/{number}.bin\n")), "{number}: {text}");
+    }
+    assert_eq!(text.lines().count(), FILES);
+}
+
+#[test]
+fn folders_are_copied_again_and_again() {
+    let image = disk_of_files("1");
+    let commands = "mkdir /fs/disk0/a; for f in /fs/disk0/*.bin; do cp $f /fs/disk0/a; end; \
+        cp -r /fs/disk0/a /fs/disk0/b; cp -r /fs/disk0/b /fs/disk0/c; umount /fs/disk0; check disk0 --mend";
+    let text = run(&image.path(), commands).succeeded();
+    assert!(text.contains("no fault"), "{text}");
+    expect_clean(&image);
+    for number in [0, FILES / 2, FILES - 1] {
+        let bytes = tempfile::NamedTempFile::new().expect("a file");
+        let to = bytes.path().to_str().expect("a path");
+        mtools(&image, "mcopy", &["-n", "-o", &format!("::c/{number}.bin"), to]);
+        assert!(std::fs::read(bytes.path()).expect("a copy") == content(number), "{number}");
+    }
+}
+
+#[test]
+fn volumes_with_clusters_of_every_size_are_checked_and_repaired() {
+    for sectors in ["1", "8", "128"] {
+        let image = Image::with_bytes(&vec![0; 64 << 20]);
+        let width = if sectors == "128" { "12" } else { "32" };
+        linux("mkfs.fat", |command| command.args(["-F", width, "-s", sectors]).arg(image.path()));
+        let commands = "mkdir /fs/disk0/a; cp -r /init /fs/disk0/a; umount /fs/disk0; \
+            check disk0 && check disk0 --mend && check disk0 --repair";
+        let text = run(&image.path(), commands).succeeded();
+        assert_eq!(text.matches("no fault").count(), 3, "{sectors}: {text}");
+        expect_clean(&image);
+    }
+}
+
+#[test]
+fn eight_requests_at_once_are_served_from_fat() {
+    let image = disk_of_files("1");
+    let site = Site::serve(&image.path());
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let port = site.port;
+            scope.spawn(move || {
+                for round in 0..12 {
+                    let number = (client * 5 + round * 2) % FILES;
+                    let answer = WebClient::connect(port).get(&format!("/{number}.bin"), "Connection: close\r\n");
+                    assert_eq!(answer.status, 200, "{number}");
+                    assert!(answer.is_whole && answer.content == content(number), "{number}");
+                }
+            });
+        }
+    });
+    site.end();
 }

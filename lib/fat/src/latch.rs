@@ -1,0 +1,101 @@
+//! The outcome of a request to the disk, for every task that waits for it.
+//!
+//! A [`Completion`] belongs to the task that drives the request, any number of [`Latch`]es to tasks that want to know
+//! how it ended. A completion that is dropped unused completes with [`DiskError::Gone`], so a waiter cannot be
+//! left behind by a task that was dropped before its end.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+
+use crate::DiskError;
+
+#[derive(Default)]
+struct State {
+    outcome: Cell<Option<Result<(), DiskError>>>,
+    waiters: RefCell<Vec<Waker>>,
+}
+
+/// Waits for an outcome.
+#[derive(Clone)]
+pub(crate) struct Latch(Rc<State>);
+
+/// Supplies the outcome, exactly once.
+pub(crate) struct Completion(Rc<State>);
+
+/// A latch and what opens it.
+pub(crate) fn latch() -> (Latch, Completion) {
+    let state = Rc::new(State::default());
+    (Latch(Rc::clone(&state)), Completion(state))
+}
+
+impl Latch {
+    /// Waits until the request has ended.
+    pub(crate) async fn wait(&self) -> Result<(), DiskError> {
+        poll_fn(|context| match self.0.outcome.get() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                let mut waiters = self.0.waiters.borrow_mut();
+                if !waiters.iter().any(|waiter| waiter.will_wake(context.waker())) {
+                    waiters.push(context.waker().clone());
+                }
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// Whether `completion` opens this latch.
+    pub(crate) fn is_opened_by(&self, completion: &Completion) -> bool {
+        Rc::ptr_eq(&self.0, &completion.0)
+    }
+}
+
+impl Completion {
+    /// Opens the latch.
+    pub(crate) fn complete(self, outcome: Result<(), DiskError>) {
+        self.0.outcome.set(Some(outcome));
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if self.0.outcome.get().is_none() {
+            self.0.outcome.set(Some(Err(DiskError::Gone)));
+        }
+        let waiters = core::mem::take(&mut *self.0.waiters.borrow_mut());
+        waiters.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::future::Future;
+    use core::pin::pin;
+    use core::task::Context;
+
+    use super::*;
+
+    fn poll(latch: &Latch) -> Poll<Result<(), DiskError>> {
+        pin!(latch.wait()).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn every_waiter_gets_the_outcome() {
+        let (first, completion) = latch();
+        let second = first.clone();
+        assert!(poll(&first).is_pending() && poll(&second).is_pending());
+        completion.complete(Err(DiskError::Short));
+        assert_eq!(poll(&first), Poll::Ready(Err(DiskError::Short)));
+        assert_eq!(poll(&second), Poll::Ready(Err(DiskError::Short)));
+    }
+
+    #[test]
+    fn a_dropped_completion_leaves_nobody_waiting() {
+        let (waiting, completion) = latch();
+        drop(completion);
+        assert_eq!(poll(&waiting), Poll::Ready(Err(DiskError::Gone)));
+    }
+}
