@@ -1,10 +1,15 @@
-//! Which kinds of file system a disk may hold, by its first bytes.
+//! What a disk may hold, by bytes at known places.
 //!
-//! One function, [`may_hold`], for whoever would otherwise start a file system only to hear that the disk is none of
-//! its own. A `false` is certain; a `true` is not: what is damaged or not supported is for the file system to tell.
-//! Deliberately not here: reading disks, and whatever else is in a volume.
+//! [`may_hold`] is for a caller that would otherwise start a file system only to learn that the disk is none of its
+//! own. A `false` is certain; a `true` is not: what is damaged or not supported is for the file system to report.
+//! [`probes`] finds signatures of file systems, partition tables and other uses, for a caller that must not take a
+//! disk in use for an empty or a damaged one. Deliberately not here: reading disks, and what is inside of a volume.
 #![no_std]
 #![forbid(unsafe_code)]
+
+mod signatures;
+
+pub use signatures::{FAT, MBR, Probe, SECTOR_BYTES, probes};
 
 /// How many of a disk's first bytes are looked at.
 pub const BYTES: usize = 2048;

@@ -78,7 +78,10 @@ fn reason(error: CheckError) -> VolumeError {
         CheckError::ReadOnly => VolumeError::ReadOnly,
         CheckError::Features(_) | CheckError::OtherFeatures(_) => VolumeError::NotSupported,
         CheckError::MemoryLimit { .. } | CheckError::NoMemory => VolumeError::Exhausted,
-        CheckError::Superblock { .. } => VolumeError::Damaged,
+        // The next kind of file system is asked.
+        CheckError::Foreign { kind: volume_kind::FAT } => VolumeError::NotRecognised,
+        CheckError::Foreign { .. } => VolumeError::NotSupported,
+        CheckError::Superblock { .. } | CheckError::Unproven { .. } => VolumeError::Damaged,
         CheckError::Volume(Error::NotExt2 { .. } | Error::TooSmall(_)) => VolumeError::NotRecognised,
         CheckError::Volume(Error::Truncated { .. } | Error::Journal(_)) => VolumeError::Damaged,
         CheckError::Volume(_) => VolumeError::NotSupported,

@@ -28,6 +28,18 @@ pub enum CheckError {
         /// What the disk says.
         says: u64,
     },
+    /// There is no superblock, but the signature of something else.
+    Foreign {
+        /// What it is of, with its article.
+        kind: &'static str,
+    },
+    /// There is no superblock, and it is not certain that a backup is of what is on the disk now.
+    Unproven {
+        /// The block of the backup.
+        backup: u64,
+        /// Why it is not certain.
+        reason: &'static str,
+    },
     /// The check of this volume takes more memory than is allowed.
     MemoryLimit {
         /// How much it takes, in bytes.
@@ -61,6 +73,14 @@ impl fmt::Display for CheckError {
             CheckError::Superblock { field, says } => write!(
                 formatter,
                 "the volume cannot be repaired: {field} in the superblock is {says}, and no backup is better"
+            ),
+            CheckError::Foreign { kind } => {
+                write!(formatter, "the disk holds {kind}, not an ext2 file system; nothing was changed")
+            }
+            CheckError::Unproven { backup, reason } => write!(
+                formatter,
+                "the superblock is gone, and the backup at block {backup} may be of an older volume: {reason}; \
+                 nothing was changed; if you know that it is the right one, run e2fsck -b {backup} on Linux"
             ),
             CheckError::MemoryLimit { needed, allowed } => {
                 write!(formatter, "to check this volume takes {needed} bytes of memory, but only {allowed} are allowed")

@@ -25,6 +25,7 @@ mod device;
 mod entries;
 mod error;
 mod fault;
+mod find;
 mod folders;
 mod groups;
 mod index;

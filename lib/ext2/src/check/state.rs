@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::bits::{Bits, filled};
 use super::device::{self, Device};
+use super::find;
 use super::node::Node;
 use super::superblock::{self, Volume};
 use super::{CheckError, CheckOptions, Cost, Done, Fault, Finding, Mode, Outcome, Summary};
@@ -89,6 +90,8 @@ pub(super) struct Checker<'a, S: BlockSource> {
     /// The faults of this round: mended so that another round has to look, and left.
     mended_here: u64,
     left_here: u64,
+    /// The fault that was left before the first round: no superblock.
+    left_before: u64,
     faults: u64,
     mended: u64,
     /// Whether the superblock says that the volume is faulty because of what is being mended.
@@ -103,7 +106,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         report: &'a mut dyn FnMut(&Finding),
     ) -> Result<Checker<'a, S>, CheckError> {
         let mut device = Device::new(source, options.mode != Mode::Look);
-        let found = superblock::find(&mut device).await?;
+        let found = find::find(&mut device).await?;
         let needed = needed_bytes(&found.volume);
         if needed > options.memory_bytes {
             return Err(CheckError::MemoryLimit { needed, allowed: options.memory_bytes });
@@ -132,6 +135,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
             round: 0,
             mended_here: 0,
             left_here: 0,
+            left_before: 0,
             faults: 0,
             mended: 0,
             marked: false,
@@ -145,7 +149,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
             if checker.may_fix(&fault) {
                 checker.mark().await?;
             }
-            checker.tell(fault).await?;
+            checker.left_before = u64::from(!checker.tell(fault).await?);
         }
         Ok(checker)
     }
@@ -201,7 +205,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
 
     /// Marks the volume as what it is, and sums up.
     pub(super) async fn finish(mut self) -> Result<Summary, CheckError> {
-        let left = self.left_here + self.mended_here;
+        let left = self.left_before + self.left_here + self.mended_here;
         let outcome = match (self.faults, left) {
             (0, 0) => Outcome::Clean,
             (_, 0) => Outcome::Mended,

@@ -1,8 +1,5 @@
 //! The superblock and its backups.
 
-use alloc::vec::Vec;
-
-use super::device::Device;
 use super::state::{Checker, STATE_CLEAN, STATE_ERRORS};
 use super::{CheckError, Fault};
 use crate::error::Error;
@@ -11,7 +8,7 @@ use crate::features::{
 };
 use crate::geometry::{Backups, FIRST_INODE, Geometry};
 use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, MAGIC, OFFSET, OLD_INODE_BYTES, field};
+use crate::wire::superblock::{BYTES, MAGIC, OLD_INODE_BYTES, field};
 use crate::wire::{group, inode, read_u16, read_u32, write_u16, write_u32};
 
 /// The kind of a folder in an entry.
@@ -38,7 +35,7 @@ const KNOWN_READ_ONLY: u32 =
     READ_ONLY_SPARSE_SUPER | READ_ONLY_LARGE_FILE | feature::OLD_TREE | feature::DIR_NLINK | feature::EXTRA_SIZE;
 
 /// Fields that only the checker looks at.
-mod own {
+pub(super) mod own {
     pub(crate) const SPARE_DESCRIPTORS: usize = 206;
     pub(crate) const DESCRIPTOR_BYTES: usize = 254;
     pub(crate) const LOG_GROUPS_PER_FLEX: usize = 372;
@@ -80,102 +77,6 @@ impl Volume {
         let numbers = u64::from(self.geometry.block_bytes / 4);
         (12 + numbers + numbers * numbers + numbers * numbers * numbers) * u64::from(self.geometry.block_bytes)
     }
-}
-
-/// A superblock to work with.
-pub(super) struct Found {
-    pub(super) bytes: Vec<u8>,
-    pub(super) volume: Volume,
-    /// The block that it was found in if the first one is of no use.
-    pub(super) backup: Option<u64>,
-}
-
-/// Finds a superblock: the first one, or else the best backup.
-pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Found, CheckError> {
-    let disk_bytes = device.bytes();
-    if disk_bytes < OFFSET + BYTES as u64 {
-        return Err(CheckError::Volume(Error::TooSmall(disk_bytes)));
-    }
-    let first = device.read(OFFSET, BYTES).await?;
-    let error = match examine(&first, disk_bytes) {
-        Ok(volume) => return outvoted(device, first, volume).await,
-        Err(error) => error,
-    };
-    let uuid = |bytes: &[u8]| -> [u8; 16] { core::array::from_fn(|index| bytes[field::UUID + index]) };
-    let mut best: Option<(bool, u32, Found)> = None;
-    for block_bytes in [1024u64, 2048, 4096] {
-        for group in [1u64, 3, 5, 7, 9, 25, 27, 49] {
-            let block = u64::from(block_bytes == 1024) + group * block_bytes * 8;
-            let offset = block * block_bytes;
-            if offset + BYTES as u64 > disk_bytes {
-                break;
-            }
-            let mut bytes = device.read(offset, BYTES).await?;
-            let Ok(volume) = examine(&bytes, disk_bytes) else { continue };
-            let is_here = volume.revision == 0 || u64::from(read_u16(&bytes, field::GROUP_NUMBER)) == group;
-            if u64::from(volume.geometry.block_bytes) != block_bytes || !is_here {
-                continue;
-            }
-            // A disk may have backups of volumes that were on it before; the newest is most likely the right one.
-            let same = uuid(&bytes) == uuid(&first);
-            let made = read_u32(&bytes, field::MADE_TIME);
-            if best.as_ref().is_none_or(|best| (best.0, best.1) < (same, made)) {
-                write_u16(&mut bytes, field::GROUP_NUMBER, 0);
-                best = Some((same, made, Found { bytes, volume, backup: Some(block) }));
-            }
-        }
-    }
-    best.map(|best| best.2).ok_or(error)
-}
-
-/// Features by which the parts of a volume are found and read. Whoever changes them changes the backups, too.
-const LAYOUT_FEATURES: [(usize, u32); 3] = [
-    (field::COMPATIBLE, feature::RESIZE_INODE | feature::SPARSE_SUPER_2),
-    (field::INCOMPATIBLE, INCOMPATIBLE_FILE_TYPE),
-    (field::READ_ONLY_COMPATIBLE, READ_ONLY_SPARSE_SUPER),
-];
-
-/// Compares a superblock that seems good with two backups: where both say the same of the volume's layout and the
-/// first one something else, they are right.
-async fn outvoted<S: BlockSource>(
-    device: &mut Device<'_, S>,
-    first: Vec<u8>,
-    volume: Volume,
-) -> Result<Found, CheckError> {
-    let layout = |bytes: &[u8], volume: &Volume| {
-        let features = LAYOUT_FEATURES.map(|(offset, mask)| read_u32(bytes, offset) & mask);
-        (volume.geometry, features)
-    };
-    let mine = layout(&first, &volume);
-    let geometry = volume.geometry;
-    let mut votes = Vec::new();
-    for group in [1, 3].into_iter().filter(|&group| group < geometry.groups) {
-        let block = u64::from(geometry.group_first(group));
-        let bytes = device.read(block * u64::from(geometry.block_bytes), BYTES).await?;
-        if let Ok(backup) = examine(&bytes, device.bytes()) {
-            votes.push((block, layout(&bytes, &backup), bytes));
-        }
-    }
-    let [(backup, theirs, bytes), (_, other, _)] = &votes[..] else {
-        return Ok(Found { bytes: first, volume, backup: None });
-    };
-    // Where only some groups have backups, those may be of a volume that was here before.
-    if theirs != other || *theirs == mine || matches!(geometry.backups, Backups::Two(_)) {
-        return Ok(Found { bytes: first, volume, backup: None });
-    }
-    let mut mended = first;
-    for offset in [field::INODES_COUNT, field::BLOCKS_COUNT, field::BLOCKS_PER_GROUP, field::INODES_PER_GROUP] {
-        write_u32(&mut mended, offset, read_u32(bytes, offset));
-    }
-    for offset in [field::INODE_SIZE, own::SPARE_DESCRIPTORS] {
-        write_u16(&mut mended, offset, read_u16(bytes, offset));
-    }
-    for (offset, mask) in LAYOUT_FEATURES {
-        let features = read_u32(&mended, offset) & !mask | read_u32(bytes, offset) & mask;
-        write_u32(&mut mended, offset, features);
-    }
-    let volume = examine(&mended, device.bytes())?;
-    Ok(Found { bytes: mended, volume, backup: Some(*backup) })
 }
 
 /// Checks a superblock's numbers against each other and the disk, those without which nothing can be found.

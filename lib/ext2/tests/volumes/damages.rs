@@ -50,10 +50,6 @@ pub const SUPERBLOCK_DAMAGES: &[Damage] = &[
     lossy("more blocks than the disk", DESTROYED, |image| set32(image, SUPER + 4, u32::MAX)),
     lossy("too many blocks a group", DESTROYED, |image| set32(image, SUPER + 32, 1 << 20)),
     lossy("no inodes in a group", DESTROYED, |image| set32(image, SUPER + 40, 0)),
-    lossy("a future revision", DESTROYED, |image| set32(image, SUPER + 76, 9)),
-    lossy("a feature nobody knows", DESTROYED, |image| {
-        image.has_feature(96, 2) && set32(image, SUPER + 96, 0x8000_0002)
-    }),
     lossless("count of inodes", "inodes_count is 5,", |image| set32(image, SUPER, 5)),
     lossless("too much is reserved", "r_blocks_count is 20000,", |image| set32(image, SUPER + 8, 20000)),
     lossless("fragments", "log_frag_size is 6,", |image| set32(image, SUPER + 28, 6)),

@@ -1,0 +1,259 @@
+//! Finding the superblock: the first one, or else a backup that is certain to be of the same volume.
+//!
+//! A repair from a wrong backup destroys what the disk holds now, so a backup needs proof. A first superblock that can
+//! be read names its volume by its UUID, and only a backup with that UUID counts. Where there is no first superblock,
+//! nothing else may have a signature on the disk, the backups must agree on one volume, and the descriptors at the
+//! volume's beginning must be those of the backup. Features that are not supported always end the check: they say
+//! that the volume is intact but for others.
+
+use alloc::vec::Vec;
+
+use super::CheckError;
+use super::device::Device;
+use super::superblock::{Volume, examine, feature, own};
+use crate::error::Error;
+use crate::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_SPARSE_SUPER};
+use crate::geometry::Backups;
+use crate::source::BlockSource;
+use crate::wire::group;
+use crate::wire::superblock::{BYTES, MAGIC, OFFSET, field};
+use crate::wire::{read_u16, read_u32, write_u16, write_u32};
+
+/// The groups whose backups are looked for: those that have one on every volume with more than one group.
+const BACKUP_GROUPS: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
+/// The largest `log_block_size` that a volume of Linux has: blocks of 64 KiB.
+const LARGEST_LOG_BLOCK_SIZE: u32 = 6;
+
+/// A superblock to work with.
+pub(super) struct Found {
+    pub(super) bytes: Vec<u8>,
+    pub(super) volume: Volume,
+    /// The block of the backup by which it was restored, if the first one is of no use.
+    pub(super) backup: Option<u64>,
+}
+
+/// A superblock that lies where a backup of its volume would.
+struct Candidate {
+    block: u64,
+    bytes: Vec<u8>,
+    examined: Result<Volume, CheckError>,
+}
+
+impl Candidate {
+    fn made(&self) -> u32 {
+        read_u32(&self.bytes, field::MADE_TIME)
+    }
+}
+
+/// Finds the superblock.
+pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Found, CheckError> {
+    let disk_bytes = device.bytes();
+    if disk_bytes < OFFSET + BYTES as u64 {
+        return Err(CheckError::Volume(Error::TooSmall(disk_bytes)));
+    }
+    let first = device.read(OFFSET, BYTES).await?;
+    match examine(&first, disk_bytes) {
+        Ok(volume) => outvoted(device, first, volume).await,
+        Err(error) if is_final(error) => Err(error),
+        Err(error @ CheckError::Volume(Error::NotExt2 { .. })) => without_magic(device, first, error).await,
+        Err(error) => {
+            let candidate = of_volume(candidates(device).await?, uuid(&first)).ok_or(error)?;
+            restored(candidate)
+        }
+    }
+}
+
+/// Whether an error says that the superblock is not damaged, but of a volume that is not supported.
+fn is_final(error: CheckError) -> bool {
+    match error {
+        CheckError::Features(_) | CheckError::OtherFeatures(_) => true,
+        CheckError::Volume(Error::UnsupportedFeatures(_) | Error::UnsupportedRevision(_)) => true,
+        CheckError::Volume(Error::UnsupportedBlockSize(bytes)) => bytes <= 1024 << LARGEST_LOG_BLOCK_SIZE,
+        _ => false,
+    }
+}
+
+/// Finds the volume of a disk whose first superblock lacks the magic number. That is also how a disk looks that was
+/// given to something else: tools wipe the magic number of what was there before.
+async fn without_magic<S: BlockSource>(
+    device: &mut Device<'_, S>,
+    first: Vec<u8>,
+    error: CheckError,
+) -> Result<Found, CheckError> {
+    if let Some(kind) = signature(device).await? {
+        return Err(CheckError::Foreign { kind });
+    }
+    let mut named = first;
+    write_u16(&mut named, field::MAGIC, MAGIC);
+    let candidates = candidates(device).await?;
+    match examine(&named, device.bytes()) {
+        Err(error) if is_final(error) && is_plausible(&named) => Err(error),
+        Ok(volume) => {
+            let candidate = of_volume(candidates, uuid(&named)).ok_or(error)?;
+            let backup = restored(candidate)?;
+            // The first superblock is newer: it knows of a journal that is to be replayed.
+            let same = backup.volume.geometry == volume.geometry;
+            Ok(if same { Found { bytes: named, volume, backup: backup.backup } } else { backup })
+        }
+        Err(_) => {
+            let candidate = newest(candidates, error)?;
+            let block = candidate.block;
+            let found = restored(candidate)?;
+            if !has_descriptors(device, &found.volume, block).await? {
+                let reason = "the descriptors at the volume's beginning are others";
+                return Err(CheckError::Unproven { backup: block, reason });
+            }
+            Ok(found)
+        }
+    }
+}
+
+/// Whether numbers that every superblock has can be those of one. Of random bytes hardly any pass.
+fn is_plausible(bytes: &[u8]) -> bool {
+    read_u16(bytes, field::STATE) <= 7
+        && read_u32(bytes, field::REVISION) <= 1
+        && read_u32(bytes, field::LOG_BLOCK_SIZE) <= LARGEST_LOG_BLOCK_SIZE
+        && read_u32(bytes, field::FIRST_DATA_BLOCK) <= 1
+        && read_u32(bytes, field::FREE_INODES) <= read_u32(bytes, field::INODES_COUNT)
+}
+
+/// What else the disk holds by its signatures.
+async fn signature<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Option<&'static str>, CheckError> {
+    for probe in volume_kind::probes(device.bytes()) {
+        let sector = device.read(probe.offset, volume_kind::SECTOR_BYTES).await?;
+        if let Some(kind) = probe.finds(&sector) {
+            return Ok(Some(kind));
+        }
+    }
+    Ok(None)
+}
+
+fn uuid(bytes: &[u8]) -> [u8; 16] {
+    core::array::from_fn(|index| bytes[field::UUID + index])
+}
+
+/// All backups, of whatever volumes, in the order of their places.
+async fn candidates<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Vec<Candidate>, CheckError> {
+    let disk_bytes = device.bytes();
+    let mut candidates = Vec::new();
+    for block_bytes in [1024u64, 2048, 4096] {
+        for group in BACKUP_GROUPS {
+            let block = u64::from(block_bytes == 1024) + group * block_bytes * 8;
+            let offset = block * block_bytes;
+            if offset + BYTES as u64 > disk_bytes {
+                break;
+            }
+            let bytes = device.read(offset, BYTES).await?;
+            let is_numbered = u64::from(read_u16(&bytes, field::GROUP_NUMBER)) == group;
+            let is_here = read_u32(&bytes, field::REVISION) == 0 || is_numbered;
+            let shift = read_u32(&bytes, field::LOG_BLOCK_SIZE);
+            if !is_here || 1024u64.checked_shl(shift) != Some(block_bytes) {
+                continue;
+            }
+            let examined = examine(&bytes, disk_bytes);
+            if examined.is_ok() || examined.is_err_and(is_final) {
+                candidates.push(Candidate { block, bytes, examined });
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+/// The first backup of the volume with this UUID.
+fn of_volume(candidates: Vec<Candidate>, wanted: [u8; 16]) -> Option<Candidate> {
+    candidates.into_iter().find(|candidate| uuid(&candidate.bytes) == wanted)
+}
+
+/// A backup of the volume that was made last. There must be no doubt which one that is.
+fn newest(candidates: Vec<Candidate>, error: CheckError) -> Result<Candidate, CheckError> {
+    let made = candidates.iter().map(Candidate::made).max().ok_or(error)?;
+    let mut newest = candidates.into_iter().filter(|candidate| candidate.made() == made);
+    let first = newest.next().ok_or(error)?;
+    for other in newest {
+        let agrees = uuid(&other.bytes) == uuid(&first.bytes)
+            && match (&first.examined, &other.examined) {
+                (Ok(first), Ok(other)) => first.geometry == other.geometry,
+                (first, other) => first == other,
+            };
+        if !agrees {
+            return Err(CheckError::Unproven { backup: first.block, reason: "other backups contradict it" });
+        }
+    }
+    Ok(first)
+}
+
+fn restored(candidate: Candidate) -> Result<Found, CheckError> {
+    let Candidate { block, mut bytes, examined, .. } = candidate;
+    let volume = examined?;
+    write_u16(&mut bytes, field::GROUP_NUMBER, 0);
+    Ok(Found { bytes, volume, backup: Some(block) })
+}
+
+/// Whether the first table of descriptors names the same places as the copy behind a backup, for at least one group.
+async fn has_descriptors<S: BlockSource>(
+    device: &mut Device<'_, S>,
+    volume: &Volume,
+    backup: u64,
+) -> Result<bool, CheckError> {
+    let geometry = &volume.geometry;
+    let block_bytes = u64::from(geometry.block_bytes);
+    let first = u64::from(geometry.first_data_block);
+    let own = device.read((first + 1) * block_bytes, geometry.block_bytes as usize).await?;
+    let copy = device.read((backup + 1) * block_bytes, geometry.block_bytes as usize).await?;
+    let rows = own.chunks_exact(group::BYTES).zip(copy.chunks_exact(group::BYTES));
+    // The first three numbers of a descriptor never change.
+    let places = |row: &[u8]| [0, 4, 8].map(|offset| read_u32(row, offset));
+    Ok(rows.take(geometry.groups as usize).any(|(own, copy)| places(own) == places(copy) && places(own) != [0; 3]))
+}
+
+/// Features by which the parts of a volume are found and read. Whoever changes them changes the backups, too.
+const LAYOUT_FEATURES: [(usize, u32); 3] = [
+    (field::COMPATIBLE, feature::RESIZE_INODE | feature::SPARSE_SUPER_2),
+    (field::INCOMPATIBLE, INCOMPATIBLE_FILE_TYPE),
+    (field::READ_ONLY_COMPATIBLE, READ_ONLY_SPARSE_SUPER),
+];
+
+/// Compares a superblock that seems good with two backups of the same volume: where both say the same of its layout
+/// and the first one something else, they are right.
+async fn outvoted<S: BlockSource>(
+    device: &mut Device<'_, S>,
+    first: Vec<u8>,
+    volume: Volume,
+) -> Result<Found, CheckError> {
+    let layout = |bytes: &[u8], volume: &Volume| {
+        let features = LAYOUT_FEATURES.map(|(offset, mask)| read_u32(bytes, offset) & mask);
+        (volume.geometry, features)
+    };
+    let mine = layout(&first, &volume);
+    let geometry = volume.geometry;
+    let mut votes = Vec::new();
+    for group in [1, 3].into_iter().filter(|&group| group < geometry.groups) {
+        let block = u64::from(geometry.group_first(group));
+        let bytes = device.read(block * u64::from(geometry.block_bytes), BYTES).await?;
+        if let Ok(backup) = examine(&bytes, device.bytes())
+            && uuid(&bytes) == uuid(&first)
+        {
+            votes.push((block, layout(&bytes, &backup), bytes));
+        }
+    }
+    let [(backup, theirs, bytes), (_, other, _)] = &votes[..] else {
+        return Ok(Found { bytes: first, volume, backup: None });
+    };
+    // Where only some groups have backups, those may be of a volume that was here before.
+    if theirs != other || *theirs == mine || matches!(geometry.backups, Backups::Two(_)) {
+        return Ok(Found { bytes: first, volume, backup: None });
+    }
+    let mut mended = first;
+    for offset in [field::INODES_COUNT, field::BLOCKS_COUNT, field::BLOCKS_PER_GROUP, field::INODES_PER_GROUP] {
+        write_u32(&mut mended, offset, read_u32(bytes, offset));
+    }
+    for offset in [field::INODE_SIZE, own::SPARE_DESCRIPTORS] {
+        write_u16(&mut mended, offset, read_u16(bytes, offset));
+    }
+    for (offset, mask) in LAYOUT_FEATURES {
+        let features = read_u32(&mended, offset) & !mask | read_u32(bytes, offset) & mask;
+        write_u32(&mut mended, offset, features);
+    }
+    let volume = examine(&mended, device.bytes())?;
+    Ok(Found { bytes: mended, volume, backup: Some(*backup) })
+}
