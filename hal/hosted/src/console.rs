@@ -13,12 +13,9 @@ use std::time::Duration;
 use hal_api::{DeviceFailure, DeviceOperation, DeviceResult, Submitted};
 
 use crate::transfer::{self, Memory};
-use crate::{entries, terminal};
+use crate::{entries, output, terminal};
 
 const INPUT: i32 = libc::STDIN_FILENO;
-const OUTPUT: i32 = libc::STDOUT_FILENO;
-/// A pipe that is ready takes this many bytes without waiting (POSIX: PIPE_BUF; Linux: a page).
-const BYTES_WITHOUT_WAITING: usize = 4096;
 const READ_AHEAD_BYTES: usize = 4096;
 const THREAD_STACK_BYTES: usize = 256 * 1024;
 
@@ -162,8 +159,8 @@ impl Console {
         if queue.writing || !queue.waiting.is_empty() {
             return self.queue_output(queue, Output::Write { rest: request, whole });
         }
-        while request.memory.bytes() > 0 && transfer::is_writable(OUTPUT) {
-            match transfer::write_memory(OUTPUT, request.memory.first(BYTES_WITHOUT_WAITING)) {
+        while request.memory.bytes() > 0 {
+            match output::standard_output().write_now(request.memory) {
                 Ok(bytes) => request.memory = request.memory.after(bytes),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -213,12 +210,8 @@ impl Console {
 
 fn write_all(mut rest: Memory) -> Result<(), DeviceFailure> {
     while rest.bytes() > 0 {
-        match transfer::write_memory(OUTPUT, rest) {
-            Ok(bytes) => rest = rest.after(bytes),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => transfer::wait_for(OUTPUT, libc::POLLOUT),
-            Err(_) => return Err(DeviceFailure),
-        }
+        let bytes = output::standard_output().write(rest).map_err(|_| DeviceFailure)?;
+        rest = rest.after(bytes);
     }
     Ok(())
 }

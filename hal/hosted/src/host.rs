@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{pool, power_button, terminal, transfer};
+use crate::{debug_output, output, pool, power_button, terminal};
 
 /// The exit status after a panic, as Rust programs have it.
 const PANIC_STATUS: u8 = 101;
@@ -30,6 +30,9 @@ const SILENT_SHUTDOWN: Duration = Duration::from_secs(1);
 const SAME_REQUEST: Duration = Duration::from_millis(200);
 /// After a signal, standard output gets this long to take what was written.
 const OUTPUT_LIMIT: Duration = Duration::from_secs(1);
+
+/// When the process ends, whoever reads standard error gets this long to take what was written.
+const ERRORS_LIMIT: Duration = Duration::from_secs(1);
 
 /// The signal that the process ends for; 0: none.
 static ENDING: AtomicI32 = AtomicI32::new(0);
@@ -47,7 +50,9 @@ pub fn own_process() {
     panic::set_hook(Box::new(|information| {
         terminal::restore();
         // No backtrace: this may be running on the small stack of a SIP's thread.
-        eprintln!("singularity: {information}; this is a bug, please report it");
+        debug_output::flush(ERRORS_LIMIT);
+        let text = format!("singularity: {information}; this is a bug, please report it\n");
+        output::standard_error().write_within(text.as_bytes(), ERRORS_LIMIT);
         exit_now(PANIC_STATUS)
     }));
     // SAFETY: ignoring a signal runs no code. Without it a closed pipe would end the process where the
@@ -60,6 +65,7 @@ pub fn own_process() {
 /// status is the signal's.
 pub(crate) fn end_process(exit_status: u8) -> ! {
     pool::DISKS.close(DRAIN_LIMIT);
+    debug_output::flush(ERRORS_LIMIT);
     terminal::restore();
     let signal = ENDING.load(Ordering::SeqCst);
     exit_now(if signal == 0 { exit_status } else { status_of(signal) })
@@ -86,10 +92,11 @@ pub(crate) fn restart_process() -> ! {
         end_process(0);
     }
     pool::DISKS.close(DRAIN_LIMIT);
+    debug_output::flush(ERRORS_LIMIT);
     terminal::restore();
     let reason = Command::new("/proc/self/exe").args(env::args_os().skip(1)).exec();
-    let text = format!("singularity: the host cannot start this program again ({reason}); start it by hand\n");
-    transfer::write_all_or_drop(libc::STDERR_FILENO, text.as_bytes());
+    say(&format!("the host cannot start this program again ({reason}); start it by hand"));
+    debug_output::flush(ERRORS_LIMIT);
     exit_now(1)
 }
 
@@ -182,5 +189,5 @@ fn wait_for_request(set: &libc::sigset_t, limit: Option<Duration>) -> Option<lib
 
 /// Says something on standard error.
 fn say(text: &str) {
-    transfer::write_all_or_drop(libc::STDERR_FILENO, format!("singularity: {text}\n").as_bytes());
+    debug_output::write(format!("singularity: {text}\n").as_bytes());
 }

@@ -19,6 +19,7 @@ mod arena;
 mod clock;
 mod commands;
 mod console;
+mod debug_output;
 mod disk;
 #[allow(unsafe_code)]
 mod entries;
@@ -32,6 +33,7 @@ mod host_text;
 mod image;
 mod lookups;
 mod machine;
+mod output;
 mod pool;
 mod power_button;
 #[allow(unsafe_code)]

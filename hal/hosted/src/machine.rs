@@ -21,8 +21,8 @@ use crate::processor::{MOST_PROCESSORS, Processors};
 use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
 use crate::tap::{Tap, TapSpecification};
-use crate::transfer::{self, Memory};
-use crate::{StartError, host, host_text, power_button, terminal};
+use crate::transfer::Memory;
+use crate::{StartError, debug_output, host, host_text, output, power_button, terminal};
 
 /// The console is the first device, always.
 const CONSOLE: usize = 0;
@@ -90,6 +90,8 @@ impl Hosted {
         }
         let reservation = Reservation::new(configuration.memory_bytes)?;
         host_text::record();
+        output::standard_error();
+        output::standard_output();
         let machine = Box::leak(Box::new(Self {
             clock,
             images: Images::new(reservation.layout().images),
@@ -262,7 +264,7 @@ impl Machine for Hosted {
     }
 
     fn debug_write(&self, text: &[u8]) {
-        transfer::write_all_or_drop(libc::STDERR_FILENO, text);
+        debug_output::write(text);
     }
 
     fn power_off(&self, exit_status: u8) -> ! {

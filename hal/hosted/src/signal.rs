@@ -9,18 +9,22 @@ use std::fmt::{self, Write};
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
+use std::time::Duration;
 
 use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Fault, FaultKind, KernelEntries};
 
 use crate::processor::Processors;
 use crate::trampoline::{self, RED_ZONE_BYTES};
-use crate::{entries, host_text, power_button, processor, simulated, terminal, transfer};
+use crate::{entries, host_text, output, power_button, processor, simulated, terminal};
 
 /// A processor's timer.
 pub(crate) const TIMER: libc::c_int = libc::SIGVTALRM;
 /// `Machine::interrupt`.
 pub(crate) const INTERRUPT: libc::c_int = libc::SIGUSR1;
+
+/// Whoever reads standard error gets this long to take the report of a fault of the kernel's.
+const REPORT_LIMIT: Duration = Duration::from_secs(1);
 
 const FAULTS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
@@ -218,7 +222,7 @@ fn report_kernel_fault(signal: libc::c_int, instruction: usize, address: usize) 
         "singularity: a fault in the kernel itself ({name}) at instruction {instruction:#x} (hal_hosted::signal::install \
          is at {anchor:#x}), address {address:#x}; this is a bug, please report it"
     );
-    transfer::write_all_or_drop(libc::STDERR_FILENO, line.bytes());
+    output::standard_error().write_within(line.bytes(), REPORT_LIMIT);
 }
 
 /// Lets the host end the process the way it does for this signal once the instruction is tried again.

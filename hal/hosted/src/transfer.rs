@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
+use std::time::Duration;
 
 use crate::arena::Reservation;
 
@@ -88,31 +89,36 @@ pub(crate) fn write_at(file: RawFd, offset: u64, memory: Memory) -> io::Result<u
     count(unsafe { libc::pwritev2(file, &vector, 1, offset, 0) })
 }
 
-/// Writes memory to a stream. The answer may be short.
-pub(crate) fn write_memory(file: RawFd, memory: Memory) -> io::Result<usize> {
-    // SAFETY: the range is mapped, readable and lent for the request (`Memory`).
-    count(unsafe { libc::write(file, ptr::with_exposed_provenance(memory.address), memory.bytes) })
+/// Bytes that may be written to a stream.
+pub(crate) trait Source {
+    /// As the host's calls take them: readable for as long as the value lives.
+    fn vector(&self) -> libc::iovec;
 }
 
-/// Writes bytes to a stream. The answer may be short. Async-signal-safe.
-pub(crate) fn write_bytes(file: RawFd, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: the pointer and length are those of a live slice.
-    count(unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) })
-}
-
-/// Writes all bytes to a stream, waiting where it must, and gives up silently where it cannot: there is
-/// nobody to tell. Async-signal-safe.
-pub(crate) fn write_all_or_drop(file: RawFd, mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        match write_bytes(file, bytes) {
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait_for(file, libc::POLLOUT);
-            }
-            Err(_) => return,
-        }
+impl Source for Memory {
+    fn vector(&self) -> libc::iovec {
+        self.io_vector()
     }
+}
+
+impl Source for &[u8] {
+    fn vector(&self) -> libc::iovec {
+        libc::iovec { iov_base: self.as_ptr().cast_mut().cast(), iov_len: self.len() }
+    }
+}
+
+/// Writes to a stream. The answer may be short. Async-signal-safe.
+pub(crate) fn write(file: RawFd, source: impl Source) -> io::Result<usize> {
+    let vector = source.vector();
+    // SAFETY: the vector names memory that is readable for as long as `source` lives (`Source`).
+    count(unsafe { libc::write(file, vector.iov_base, vector.iov_len) })
+}
+
+/// Sends to a socket what it takes without waiting. The answer may be short. Async-signal-safe.
+pub(crate) fn send_now(socket: RawFd, source: impl Source) -> io::Result<usize> {
+    let vector = source.vector();
+    // SAFETY: as in `write`.
+    count(unsafe { libc::send(socket, vector.iov_base, vector.iov_len, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
 }
 
 /// Reads from a stream into a buffer, waiting for at least one byte; 0: the end.
@@ -122,33 +128,25 @@ pub(crate) fn read_stream(file: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
         match count(unsafe { libc::read(file, buffer.as_mut_ptr().cast(), buffer.len()) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait_for(file, libc::POLLIN);
+                wait_for(file, libc::POLLIN, None);
             }
             other => return other,
         }
     }
 }
 
-/// Whether a stream would take some bytes now.
-pub(crate) fn is_writable(file: RawFd) -> bool {
-    poll(file, libc::POLLOUT, 0)
-}
-
-/// Waits until a stream is ready for an event of poll(2).
-pub(crate) fn wait_for(file: RawFd, event: libc::c_short) {
-    poll(file, event, -1);
+/// Waits until a stream is ready for an event of poll(2); false if the time is up before. Async-signal-safe.
+pub(crate) fn wait_for(file: RawFd, event: libc::c_short, limit: Option<Duration>) -> bool {
+    let timeout_ms = limit.map_or(-1, |limit| libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX));
+    let mut request = libc::pollfd { fd: file, events: event, revents: 0 };
+    // SAFETY: `request` is one live pollfd.
+    unsafe { libc::poll(&mut request, 1, timeout_ms) > 0 }
 }
 
 /// Makes what was written to a file durable.
 pub(crate) fn flush(file: RawFd) -> io::Result<()> {
     // SAFETY: fdatasync touches no memory of this process.
     count(unsafe { libc::fdatasync(file) } as isize).map(|_| ())
-}
-
-fn poll(file: RawFd, event: libc::c_short, timeout_ms: libc::c_int) -> bool {
-    let mut request = libc::pollfd { fd: file, events: event, revents: 0 };
-    // SAFETY: `request` is one live pollfd.
-    unsafe { libc::poll(&mut request, 1, timeout_ms) > 0 }
 }
 
 fn count(answer: isize) -> io::Result<usize> {

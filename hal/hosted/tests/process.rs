@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -245,6 +246,37 @@ fn child_powers_off_with_output_that_nobody_reads() {
     });
 }
 
+/// Lines that no pipe and no queue has room for.
+const FLOOD: u32 = 100_000;
+
+#[test]
+#[ignore = "ends its process"]
+fn child_floods_its_debug_output() {
+    be_a_machine(|console| {
+        for number in 0..FLOOD {
+            console.machine.debug_write(format!("line {number}\n").as_bytes());
+        }
+        console.say(b"ready");
+        console.hear(1);
+        // What was dropped is said as soon as somebody reads.
+        console.hear(1);
+        console.machine.debug_write(b"the last line\n");
+        7
+    });
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_panics_with_full_debug_output() {
+    be_a_machine(|console| {
+        for number in 0..FLOOD {
+            console.machine.debug_write(format!("line {number}\n").as_bytes());
+        }
+        console.say(b"ready");
+        panic!("a broken invariant")
+    });
+}
+
 // ---- The tests ----
 
 fn command(child: &str) -> Command {
@@ -463,4 +495,64 @@ fn a_request_to_end_does_not_wait_for_a_reader() {
     assert_eq!(ends_within(&mut child, Duration::from_millis(300)), None, "without a request the reader is waited for");
     terminate(&child);
     assert_eq!(ends_within(&mut child, Duration::from_secs(10)), Some(143));
+}
+
+/// Numbers of the lines, in order; how many were said to be dropped; other lines.
+fn take_apart(text: &str) -> (Vec<u32>, u32, Vec<&str>) {
+    let (mut numbers, mut dropped, mut others) = (Vec::new(), 0, Vec::new());
+    for line in text.lines() {
+        let count = line.strip_prefix("singularity: ").and_then(|rest| rest.split_once(" line"));
+        if let Some(number) = line.strip_prefix("line ").and_then(|number| number.parse().ok()) {
+            numbers.push(number);
+        } else if let Some(count) = count.filter(|(_, rest)| rest.ends_with("of debug output dropped")) {
+            dropped += count.0.parse::<u32>().expect("a count");
+        } else {
+            others.push(line);
+        }
+    }
+    (numbers, dropped, others)
+}
+
+#[test]
+fn debug_output_that_nobody_reads_stops_nothing_and_what_is_dropped_is_counted() {
+    let mut child = with_pipes("child_floods_its_debug_output");
+    let mut input = child.stdin.take().expect("a pipe");
+    read_until(child.stdout.as_mut().expect("a pipe"), "ready");
+    let mut errors = child.stderr.take().expect("a pipe");
+    input.write_all(b"x").expect("the pipe takes it");
+    let mut text = read_until(&mut errors, "of debug output dropped\n");
+    input.write_all(b"x").expect("the pipe takes it");
+    errors.read_to_string(&mut text).expect("text");
+    assert_eq!(child.wait().expect("the child ends").code(), Some(7));
+    let (numbers, dropped, others) = take_apart(&text);
+    assert_eq!(others, ["the last line"], "no line is broken");
+    assert!(numbers.is_sorted_by(|one, next| one < next) && numbers.len() > 1000, "{} lines", numbers.len());
+    assert_eq!(numbers.len() as u32 + dropped, FLOOD);
+}
+
+#[test]
+fn a_machine_ends_although_nobody_reads_its_debug_output() {
+    let mut child = with_pipes("child_floods_its_debug_output");
+    read_until(child.stdout.as_mut().expect("a pipe"), "ready");
+    child.stdin.take().expect("a pipe").write_all(b"xx").expect("the pipe takes it");
+    assert_eq!(ends_within(&mut child, Duration::from_secs(10)), Some(7));
+}
+
+#[test]
+fn a_panic_ends_the_machine_although_nobody_reads() {
+    let mut child = with_pipes("child_panics_with_full_debug_output");
+    assert_eq!(ends_within(&mut child, Duration::from_secs(20)), Some(101));
+}
+
+#[test]
+fn debug_output_to_a_socket_waits_for_nobody() {
+    let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let mut command = command("child_floods_its_debug_output");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(OwnedFd::from(theirs));
+    let mut child = command.spawn().expect("the child starts");
+    drop(command);
+    read_until(child.stdout.as_mut().expect("a pipe"), "ready");
+    child.stdin.take().expect("a pipe").write_all(b"xx").expect("the pipe takes it");
+    assert_eq!(ends_within(&mut child, Duration::from_secs(10)), Some(7));
+    drop(ours);
 }

@@ -1,6 +1,6 @@
 //! How things end: services that crash again and again, readers that go away, signals from the host.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -125,4 +125,29 @@ fn commands_are_read_from_a_pipe_as_well() {
     shell.args(["-c", "echo 'echo typed; exit 4' | \"$@\"", "sh"]).arg(machine.get_program()).args(machine.get_args());
     let run = finish(shell, "commands on standard input", Duration::from_secs(20));
     assert_eq!((run.text().as_str(), run.errors.as_str(), run.status), ("typed\n", "", Some(4)), "{run}");
+}
+
+#[test]
+fn errors_that_nobody_reads_stop_nothing() {
+    // More than a pipe of the host takes.
+    let missing = format!("cat /{}\n", "missing".repeat(25)).repeat(800);
+    let mut command = Machine::new().command(None);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the machine starts");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    let writer = std::thread::spawn(move || input.write_all(format!("{missing}echo still here\n").as_bytes()));
+    let mut text = String::new();
+    child.stdout.take().expect("it is a pipe").read_to_string(&mut text).expect("the machine says text");
+    assert_eq!(text, "still here\n");
+    writer.join().expect("the writer ends").expect("the machine reads commands");
+    // What the pipe took is there, in whole lines.
+    let mut errors = String::new();
+    child.stderr.take().expect("it is a pipe").read_to_string(&mut errors).expect("the machine says text");
+    let whole = errors.lines().filter(|line| line.starts_with("cat: /missing")).count();
+    assert!(whole > 200, "{whole} lines:\n{errors}");
+    child.wait().expect("the child ends");
 }

@@ -1,0 +1,141 @@
+//! Debug output: standard error, which may be a pipe that nobody reads.
+//!
+//! What the stream takes at once is written by whoever says it, so that it comes before what is said later elsewhere.
+//! The rest waits in a queue of [`QUEUE_BYTES`] for a thread; when the queue is full, lines are dropped and counted, and
+//! the count is said once there is room. Deliberately not here: what a line may contain, which the kernel sees to.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::output::{self, Output};
+
+/// Bytes that wait for a reader.
+const QUEUE_BYTES: usize = 64 * 1024;
+/// Bytes that the thread writes in one go.
+const CHUNK_BYTES: usize = 4096;
+const THREAD_STACK_BYTES: usize = 64 * 1024;
+/// How often a process that ends looks whether the queue is empty.
+const LOOK: Duration = Duration::from_millis(2);
+
+struct Queue {
+    bytes: VecDeque<u8>,
+    /// Lines dropped since that was last said.
+    dropped: u64,
+    /// The thread is writing what it took out.
+    writing: bool,
+    thread_started: bool,
+}
+
+static QUEUE: Mutex<Queue> =
+    Mutex::new(Queue { bytes: VecDeque::new(), dropped: 0, writing: false, thread_started: false });
+static FILLED: Condvar = Condvar::new();
+
+/// Writes whole lines. Never waits for a reader.
+pub(crate) fn write(lines: &[u8]) {
+    let output = output::standard_error();
+    let mut queue = lock();
+    let rest = if queue.is_idle() { write_now(output, lines) } else { lines };
+    if rest.is_empty() {
+        return;
+    }
+    // A line of which a part is out is not dropped.
+    if rest.len() == lines.len() && !queue.has_room(lines.len()) {
+        queue.dropped += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    } else {
+        queue.say_dropped();
+        queue.bytes.extend(rest);
+    }
+    queue.start_thread();
+    drop(queue);
+    FILLED.notify_one();
+}
+
+/// Waits until all has left, at most as long as the limit. For a process that is about to end, wherever it was.
+pub(crate) fn flush(limit: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < limit {
+        match QUEUE.try_lock() {
+            Ok(queue) if queue.is_idle() => return,
+            Err(TryLockError::Poisoned(queue)) if queue.get_ref().is_idle() => return,
+            _ => thread::sleep(LOOK),
+        }
+    }
+}
+
+impl Queue {
+    /// Nothing waits, and nothing is on its way.
+    fn is_idle(&self) -> bool {
+        self.bytes.is_empty() && !self.writing && self.dropped == 0
+    }
+
+    /// Whether so many bytes are to be taken in. Once lines were dropped, there has to be much room: else each line
+    /// that is kept would have a count before it.
+    fn has_room(&self, bytes: usize) -> bool {
+        let limit = if self.dropped > 0 { QUEUE_BYTES / 2 } else { QUEUE_BYTES };
+        self.bytes.len() + bytes <= limit
+    }
+
+    fn say_dropped(&mut self) {
+        let (dropped, plural) = match std::mem::take(&mut self.dropped) {
+            0 => return,
+            1 => (1, ""),
+            dropped => (dropped, "s"),
+        };
+        self.bytes.extend(format!("singularity: {dropped} line{plural} of debug output dropped\n").into_bytes());
+    }
+
+    fn start_thread(&mut self) {
+        if !self.thread_started {
+            let thread = thread::Builder::new().name("debug output".into()).stack_size(THREAD_STACK_BYTES);
+            // Without a thread the queue fills up, and lines are dropped.
+            self.thread_started = thread.spawn(work).is_ok();
+        }
+    }
+}
+
+/// What is left after the stream took what it takes at once; nothing if it is broken.
+fn write_now<'a>(output: &Output, mut bytes: &'a [u8]) -> &'a [u8] {
+    while !bytes.is_empty() {
+        match output.write_now(bytes) {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return bytes,
+            Err(_) => return &[],
+        }
+    }
+    bytes
+}
+
+/// The thread.
+fn work() {
+    let output = output::standard_error();
+    let mut queue = lock();
+    loop {
+        if queue.bytes.is_empty() {
+            queue.say_dropped();
+        }
+        if queue.bytes.is_empty() {
+            queue = FILLED.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        let count = queue.bytes.len().min(CHUNK_BYTES);
+        let chunk: Vec<u8> = queue.bytes.drain(..count).collect();
+        queue.writing = true;
+        drop(queue);
+        let mut rest = chunk.as_slice();
+        while !rest.is_empty() {
+            // A stream that is broken takes nothing more.
+            let Ok(written @ 1..) = output.write(rest) else { break };
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        queue = lock();
+        queue.writing = false;
+    }
+}
+
+fn lock() -> MutexGuard<'static, Queue> {
+    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+}
