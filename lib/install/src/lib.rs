@@ -30,7 +30,7 @@ pub use explain::explanation;
 pub use image::{ImageError, change_file, changed};
 pub use installed::{Change, Installed, Program};
 pub use medium::{Medium, name_beside, replace};
-pub use reach::{Group, How, Link, Links, Map, Reach, Reached, Service, Who, paths_meet};
+pub use reach::{Group, Map, Reach, Reached, Rule, Started, Who, paths_meet};
 pub use report::{Finding, Line, Report, Verdict};
 #[cfg(feature = "verify")]
 pub use verify::{Request, examine, signed_system, system_of, verified};

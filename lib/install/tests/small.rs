@@ -65,13 +65,77 @@ fn installing(manifest: Manifest, allow: &[&str]) -> install::Report {
 }
 
 #[test]
-fn who_lacks_a_rule_does_not_reach_what_it_could_talk_to() {
+fn who_lacks_a_rule_reaches_through_others_what_it_can_create_channels_of() {
     let report = installing(command("spy", &[("Tcp", Import), ("TcpConnection", Import)]), &[]);
     assert!(report.is_accepted(), "{report}");
     let reach = report.reach.expect("it would be there");
-    assert!(!is_in_reach(&reach, "Tcp", "stack"), "{reach}");
+    let by_itself = |reach: &install::Reach| {
+        let mut tcp = reach.reached.iter().filter(|one| one.contract == "Tcp" && one.provider == "stack.singularity");
+        tcp.any(|one| one.path.as_deref() == Some("/service/tcp") && one.helpers.is_empty())
+    };
+    // Whoever serves it a path, or starts it, can hand its client on to one that may bind.
+    assert!(is_in_reach(&reach, "Tcp", "stack") && !by_itself(&reach), "{reach}");
+    assert!(reach.to_string().contains("can reach: Tcp of stack.singularity, through "), "{reach}");
     let allowed = installing(command("spy", &[("Tcp", Import), ("TcpConnection", Import)]), &["/service/tcp"]);
-    assert!(is_in_reach(&allowed.reach.expect("it would be there"), "Tcp", "stack"));
+    assert!(by_itself(&allowed.reach.expect("it would be there")));
+    // Without the contract nobody can help it.
+    let reach = installing(command("spy", &[("File", Import)]), &[]).reach.expect("it would be there");
+    assert!(!is_in_reach(&reach, "Tcp", "stack") && !is_in_reach(&reach, "TcpConnection", "stack"), "{reach}");
+}
+
+/// The system with further programs.
+fn with(programs: Vec<Manifest>) -> install::Installed {
+    let mut installed = installed();
+    for manifest in programs {
+        installed.system.installed.push(manifest.name.clone());
+        installed.programs.push(Program { manifest, key: key().public() });
+    }
+    installed
+}
+
+/// What is said of a promise that the program does not come to the network.
+fn promised(mut installed: install::Installed, who: &str) -> Vec<String> {
+    installed.system.denies = vec![package::Deny { who: format!("..{who}.singularity"), reach: "/service/tcp".into() }];
+    install::promises(&installed).into_iter().map(|finding| finding.what).collect()
+}
+
+#[test]
+fn a_parent_joins_two_children_by_one_channel() {
+    let mut parent = program("joiner", &[("Lender", Both)]);
+    parent.quota.children = 2;
+    let mut giver = command("giver", &[("Lender", Export), ("Tcp", Import), ("TcpConnection", Import)]);
+    giver = with_slot(giver, "loans", "Lender", Side::Exporter, Source::Parent);
+    let taker = program("taker", &[("Lender", Import), ("TcpConnection", Import)]);
+    let taker = with_slot(taker, "loans", "Lender", Side::Importer, Source::Parent);
+    let mut joined = with(vec![parent, giver, taker]);
+    joined.system.binds.push(package::Bind { who: "..giver.singularity".into(), path: "/service/tcp".into() });
+    assert_eq!(
+        promised(joined, "taker"),
+        ["`taker.singularity` must not reach /service/tcp (promised for `..taker.singularity`), and could: \
+          `giver` binds /service/tcp (Tcp of `stack`), as a rule allows; \
+          `stack` sends `giver` the importing end of TcpConnection, a new one, with Tcp.Connected; \
+          `joiner` can start `giver` with its endpoint `loans` (Lender); \
+          `joiner` can start `taker` with its endpoint `loans` (Lender); \
+          `giver` sends `taker` the importing end of TcpConnection, one that it has, with Lender.Lend"]
+    );
+}
+
+#[test]
+fn an_endpoint_that_is_held_is_passed_on_at_a_start() {
+    let mut parent = command("holder", &[("Tcp", Import)]);
+    // Nobody else hands on what it has of the network.
+    let others = ["host", "fetch"];
+    parent.quota.children = 1;
+    let heir = with_slot(program("heir", &[("Tcp", Import)]), "net", "Tcp", Side::Importer, Source::Parent);
+    let mut passed = with(vec![parent, heir]);
+    passed.programs.retain(|program| !others.contains(&program.manifest.name.as_str()));
+    passed.system.binds.push(package::Bind { who: "..holder.singularity".into(), path: "/service/tcp".into() });
+    assert_eq!(
+        promised(passed, "heir"),
+        ["`heir.singularity` must not reach /service/tcp (promised for `..heir.singularity`), and could: \
+          `holder` binds /service/tcp (Tcp of `stack`), as a rule allows; \
+          `holder` can start `heir` with its endpoint `net` (Tcp)"]
+    );
 }
 
 #[test]
@@ -98,7 +162,7 @@ fn an_endpoint_that_a_parent_has_can_come_to_its_child() {
 }
 
 #[test]
-fn an_endpoint_of_any_contract_may_be_of_every_contract_that_both_know() {
+fn an_endpoint_of_any_contract_may_be_of_every_contract_that_its_sender_has() {
     let mut installed = installed();
     let place = installed.programs.iter().position(|program| program.manifest.name == "fetch").expect("it is there");
     installed.programs[place].manifest.contracts.push(contract("Anything", Export));
@@ -108,7 +172,7 @@ fn an_endpoint_of_any_contract_may_be_of_every_contract_that_both_know() {
     installed.programs.push(Program { manifest: child, key: key().public() });
     let reach = Map::of(&installed).reach("child").expect("it is there");
     assert!(is_in_reach(&reach, "TcpConnection", "stack"), "{reach}");
-    assert!(!is_in_reach(&reach, "Tcp", "stack"), "it does not know the contract: {reach}");
+    assert!(is_in_reach(&reach, "Tcp", "stack"), "the kernel does not ask what it lists: {reach}");
 }
 
 #[test]

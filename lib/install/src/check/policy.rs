@@ -32,26 +32,12 @@ pub fn findings(installed: &Installed, map: &Map<'_>) -> Vec<Finding> {
 
 fn broken(installed: &Installed, map: &Map<'_>, deny: &Deny) -> Vec<Finding> {
     let who = Who::read(&deny.who);
-    // What is served there, and what its clients are given by it.
-    let mut guarded: Vec<(usize, Option<usize>)> = Vec::new();
-    for service in map.services.iter().filter(|service| paths_meet(&deny.reach, &service.path)) {
-        match service.contract {
-            Some(contract) => {
-                guarded.extend(map.family(contract).into_iter().map(|member| (service.program, Some(member))));
-            }
-            None => guarded.push((service.program, None)),
-        }
-    }
     let mut findings = Vec::new();
     for (index, program) in installed.programs.iter().enumerate() {
         if !who.may_mean(&program.manifest.principal()) {
             continue;
         }
-        let is_guarded = |exporter: usize, contract: usize| {
-            let same = |known: Option<usize>| known.is_none_or(|known| known == contract);
-            guarded.iter().any(|&(server, known)| server == exporter && server != index && same(known))
-        };
-        if let Some(chain) = map.way(index, |link| is_guarded(link.exporter, link.contract)) {
+        if let Some(chain) = map.way(index, |path| paths_meet(&deny.reach, path)) {
             let name = &program.manifest.name;
             let what = format!(
                 "`{}` must not reach {} (promised for `{}`), and could: {}",

@@ -17,7 +17,7 @@ use crate::check::manifest::handles;
 use crate::check::{dependencies, policy};
 use crate::code::Code;
 use crate::installed::Installed;
-use crate::reach::{Map, Who, paths_meet};
+use crate::reach::{Map, Who};
 use crate::report::Finding;
 
 /// All that is wrong with the system, apart from what manifests say by themselves.
@@ -241,8 +241,7 @@ impl<'a> Check<'a> {
         if let Some(manifest) = program.and_then(|name| find(name)) {
             return Some(Some(manifest));
         }
-        let mut registered = self.map.services.iter().filter(|service| service.contract.is_none());
-        registered.any(|service| paths_meet(&service.path, path)).then_some(None)
+        self.map.is_registered(path).then_some(None)
     }
 
     /// An endpoint whose other end whoever starts the program keeps or passes on.

@@ -1,23 +1,35 @@
 //! What a program can reach: the closure of the endpoints that it can obtain.
 //!
 //! Key types: [`Map`] (all channels of a system that can come about), [`Reach`] (one program's part of it, for
-//! people). Deliberately not here: what others do with what they are told. A program that may talk to a service has
-//! that service's answers; it has none of the service's endpoints.
+//! people), [`Rule`] (the ways in which endpoints move). Every program is taken for hostile, and for one that works
+//! together with all others, but for the root, the namespace and, where they register names, those who may. Deliberately
+//! not here: what a program does for others with what it has. A program that may talk to a service has that service's
+//! answers; it has none of the service's endpoints.
 
-mod links;
+mod chain;
+mod flows;
+mod grid;
+mod guard;
 mod patterns;
+mod protocols;
+mod rules;
+mod world;
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
 use package::{Code as ProgramCode, Permission};
 
-pub use links::{How, Link, Links, Service};
 pub use patterns::{Who, paths_meet};
+pub use rules::Rule;
 
 use crate::installed::Installed;
+use crate::reach::chain::{Chain, Telling};
+use crate::reach::flows::Flows;
+use crate::reach::guard::{Found, Guard};
+use crate::reach::world::{Service, World};
 
 /// Contracts that lead to something people ask about by a name.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -32,10 +44,8 @@ const GROUPS: &[(&str, &[&str])] = &[
 #[derive(Clone, Debug)]
 pub struct Map<'a> {
     installed: &'a Installed,
-    /// The channels.
-    pub links: Links,
-    /// What is served in the namespace.
-    pub services: Vec<Service>,
+    world: World,
+    flows: Flows,
 }
 
 /// What a program can reach, for people.
@@ -70,6 +80,8 @@ pub struct Reached {
     pub provider: String,
     /// The steps by which it comes about, the last one last.
     pub chain: Vec<String>,
+    /// Other programs that take part in that.
+    pub helpers: Vec<String>,
 }
 
 /// Whether something that people ask about is in reach.
@@ -86,40 +98,47 @@ pub struct Group {
 impl<'a> Map<'a> {
     /// The channels of a system.
     pub fn of(installed: &'a Installed) -> Map<'a> {
-        let (links, services) = links::search(installed);
-        Map { installed, links, services }
+        Map::by(installed, Rule::ALL)
     }
 
-    /// The contracts whose endpoints come of one.
-    pub fn family(&self, contract: usize) -> Vec<usize> {
-        links::family(self.installed, &self.links, contract)
+    /// The channels that there would be if endpoints moved in these ways alone. Tests show by it that each is needed.
+    pub fn by(installed: &'a Installed, rules: &[Rule]) -> Map<'a> {
+        let mut world = World::of(installed);
+        let flows = Flows::of(&mut world, rules);
+        Map { installed, world, flows }
+    }
+
+    /// Whether processes of a program can have the importing end of a channel of the contract whose exporting end
+    /// processes of the other have. With each program: whether those are meant that the root starts, or all others.
+    pub fn has_channel(&self, importer: (&str, Started), contract: &str, exporter: (&str, Started)) -> bool {
+        let holder = |(name, started): (&str, Started)| {
+            let program = self.place(name)?;
+            self.world.holder(program, started == Started::ByRoot)
+        };
+        let (Some(contract), Some(importer), Some(exporter)) =
+            (self.world.contract(contract), holder(importer), holder(exporter))
+        else {
+            return false;
+        };
+        self.flows.links[contract].has(importer, exporter)
+    }
+
+    /// Whether a path is registered by programs while the system runs.
+    pub(crate) fn is_registered(&self, path: &str) -> bool {
+        let mut registered = self.world.services.iter().filter(|service| service.contract.is_none());
+        registered.any(|service| paths_meet(&service.path, path))
     }
 
     /// What a program can reach; nothing if there is no such program.
     pub fn reach(&self, name: &str) -> Option<Reach> {
-        let index = self.installed.programs.iter().position(|program| program.manifest.name == name)?;
+        let index = self.place(name)?;
         let manifest = &self.installed.programs[index].manifest;
-        let mut reached: Vec<Reached> = Vec::new();
-        for (at, link) in self.links.of_importer(index).filter(|(_, link)| link.exporter != index) {
-            let path = match &link.how {
-                How::Bound { path } => Some(path.clone()),
-                _ => None,
-            };
-            reached.push(Reached {
-                path,
-                contract: self.contract(link.contract).into(),
-                provider: self.principal(link.exporter),
-                chain: self.chain(at),
-            });
-        }
-        reached.sort_by(|one, other| (&one.path, &one.contract).cmp(&(&other.path, &other.contract)));
-        let clients = self.links.all.iter().filter(|link| link.exporter == index && link.importer != index);
-        let mut clients: Vec<String> = clients.map(|link| self.principal(link.importer)).collect();
+        let mut clients: Vec<String> = self.clients(index).map(|program| self.principal(program)).collect();
         clients.sort();
         clients.dedup();
         Some(Reach {
             program: manifest.principal(),
-            reached,
+            reached: self.reached(index),
             clients,
             devices: manifest.devices.iter().map(|device| device.name.clone()).collect(),
             permissions: manifest.permissions.clone(),
@@ -129,8 +148,15 @@ impl<'a> Map<'a> {
         })
     }
 
-    fn contract(&self, index: usize) -> &str {
-        self.links.contracts.get(index).map_or("", String::as_str)
+    /// The steps by which a program comes to what is served at one of the paths that `is_meant` says: by itself, or by a
+    /// program that it can start.
+    pub fn way(&self, program: usize, is_meant: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+        let services: Vec<&Service> = self.world.services.iter().filter(|service| is_meant(&service.path)).collect();
+        self.way_to(program, &services)
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.installed.programs.iter().position(|program| program.manifest.name == name)
     }
 
     fn principal(&self, program: usize) -> String {
@@ -141,113 +167,160 @@ impl<'a> Map<'a> {
         self.installed.programs.get(program).map_or("", |program| program.manifest.name.as_str())
     }
 
-    fn group(&self, program: usize, name: &'static str, contracts: &[&str]) -> Group {
-        let seeds = contracts.iter().filter_map(|name| self.links.contracts.iter().position(|known| known == name));
-        let mut members: Vec<usize> = seeds.flat_map(|contract| self.family(contract)).collect();
-        members.sort_unstable();
-        members.dedup();
-        let served = self.services.iter().filter(|service| service.path != "/" && self.serves(service, &members));
-        let mut places: Vec<String> = served.map(|service| service.path.clone()).collect();
-        places.sort();
-        places.dedup();
-        Group { name, places, chain: self.way(program, |link| members.contains(&link.contract)) }
+    /// The contracts that a program says it exports.
+    fn exported(&self, program: usize) -> Vec<usize> {
+        let mut holders = self.world.holders_of(program);
+        holders.next().map(|holder| self.world.holders[holder].exports.clone()).unwrap_or_default()
     }
 
-    fn serves(&self, service: &Service, members: &[usize]) -> bool {
-        match service.contract {
-            Some(contract) => members.contains(&contract),
-            None => self.links.all.iter().any(|link| {
-                link.exporter == service.program
-                    && members.contains(&link.contract)
-                    && matches!(&link.how, How::Bound { path } if *path == service.path)
-            }),
+    /// Programs that can have the importing end of a channel to one that says it exports its contract.
+    fn clients(&self, program: usize) -> impl Iterator<Item = usize> + '_ {
+        let exported = self.exported(program);
+        self.world.holders_of(program).flat_map(move |exporter| {
+            let contracts = exported.clone().into_iter();
+            let importers = contracts.flat_map(move |contract| self.flows.links[contract].column(exporter));
+            importers.map(|importer| self.world.holders[importer].program).filter(move |&other| other != program)
+        })
+    }
+
+    fn reached(&self, program: usize) -> Vec<Reached> {
+        let mut reached: Vec<Reached> = Vec::new();
+        for exporter in 0..self.world.holders.len() {
+            let provider = self.world.holders[exporter].program;
+            if provider == program {
+                continue;
+            }
+            for contract in self.exported(provider) {
+                let links = &self.flows.links[contract];
+                let Some(importer) = self.world.holders_of(program).find(|&holder| links.has(holder, exporter)) else {
+                    continue;
+                };
+                let found = self.told(program, Found { contract, importer, exporter });
+                let is_same =
+                    |other: &Reached| (&other.contract, &other.provider) == (&found.contract, &found.provider);
+                match reached.iter_mut().find(|other| is_same(other)) {
+                    // Processes of the same program: the one whose path is known says more.
+                    Some(other) if other.path.is_none() && found.path.is_some() => *other = found,
+                    Some(_) => {}
+                    None => reached.push(found),
+                }
+            }
+        }
+        reached.sort_by(|one, other| (&one.path, &one.contract).cmp(&(&other.path, &other.contract)));
+        reached
+    }
+
+    fn told(&self, program: usize, found: Found) -> Reached {
+        let Chain { steps, programs } = self.chain(found);
+        let provider = self.world.holders[found.exporter].program;
+        let helpers = programs.into_iter().filter(|&other| other != program && other != provider);
+        let namespace = self.world.namespace.zip(self.world.directory);
+        let has_names =
+            namespace.is_some_and(|(namespace, directory)| self.flows.links[directory].has(found.importer, namespace));
+        let is_its = |service: &&Service| {
+            service.holder == found.exporter && service.contract.is_none_or(|contract| contract == found.contract)
+        };
+        let mut services = self.world.services.iter().filter(is_its);
+        let bound = services.find(|service| has_names && self.world.may_bind(found.importer, service));
+        let given = self.world.seeds[found.contract].iter().find_map(|seed| match &seed.origin {
+            world::Origin::BoundByRoot(path) if (seed.importer, seed.exporter) == (found.importer, found.exporter) => {
+                Some(path)
+            }
+            _ => None,
+        });
+        Reached {
+            path: bound.map(|service| &service.path).or(given).cloned(),
+            contract: self.world.protocols[found.contract].name.to_string(),
+            provider: self.principal(provider),
+            chain: steps,
+            helpers: helpers.map(|other| self.name(other).to_string()).collect(),
         }
     }
 
-    /// The steps by which a program comes to a link of this sort: its own, or one of a program that it can start.
-    pub fn way(&self, program: usize, is_meant: impl Fn(&Link) -> bool) -> Option<Vec<String>> {
-        let own = self.links.of_importer(program).find(|(_, link)| link.exporter != program && is_meant(link));
-        if let Some((at, _)) = own {
-            return Some(self.chain(at));
+    fn chain(&self, found: Found) -> Chain {
+        let ends = (found.importer, found.exporter);
+        Telling::chain(self.installed, &self.world, &self.flows, found.contract, ends)
+    }
+
+    fn group(&self, program: usize, name: &'static str, contracts: &[&str]) -> Group {
+        let mut members: Vec<usize> = contracts.iter().filter_map(|name| self.world.contract(name)).collect();
+        members.extend(guard::given(&self.world, &members));
+        let is_member = |service: &&Service| {
+            let exports = || self.exported(service.program).iter().any(|contract| members.contains(contract));
+            service.path != "/" && service.contract.map_or_else(exports, |contract| members.contains(&contract))
+        };
+        let services: Vec<&Service> = self.world.services.iter().filter(is_member).collect();
+        let mut places: Vec<String> = services.iter().map(|service| service.path.clone()).collect();
+        places.sort();
+        places.dedup();
+        Group { name, places, chain: self.way_to_members(program, &services, &members) }
+    }
+
+    /// The same for services that are one of a group: their channels of other contracts do not count, and channels to
+    /// others that export a contract of it do.
+    fn way_to_members(&self, program: usize, services: &[&Service], members: &[usize]) -> Option<Vec<String>> {
+        self.way_by(program, |program| {
+            let guards = services.iter().filter_map(|service| {
+                let found = self.guard(service).found(program)?;
+                members.contains(&found.contract).then_some(found)
+            });
+            guards.chain(self.to_exporters(program, members)).next()
+        })
+    }
+
+    fn to_exporters(&self, program: usize, members: &[usize]) -> Option<Found> {
+        let exporters = 0..self.world.holders.len();
+        exporters.filter(|&exporter| self.world.holders[exporter].program != program).find_map(|exporter| {
+            let exported = self.exported(self.world.holders[exporter].program);
+            members.iter().filter(|contract| exported.contains(contract)).find_map(|&contract| {
+                let importer = self
+                    .world
+                    .holders_of(program)
+                    .find(|&importer| self.flows.links[contract].has(importer, exporter))?;
+                Some(Found { contract, importer, exporter })
+            })
+        })
+    }
+
+    fn guard<'m>(&'m self, service: &'m Service) -> Guard<'m> {
+        Guard::of(&self.world, &self.flows, service)
+    }
+
+    fn way_to(&self, program: usize, services: &[&Service]) -> Option<Vec<String>> {
+        let guards: Vec<Guard<'_>> = services.iter().map(|service| self.guard(service)).collect();
+        self.way_by(program, |program| guards.iter().find_map(|guard| guard.found(program)))
+    }
+
+    /// The steps to what a program finds by itself, or what one finds that it can start.
+    fn way_by(&self, program: usize, find: impl Fn(usize) -> Option<Found>) -> Option<Vec<String>> {
+        if let Some(found) = find(program) {
+            return Some(self.chain(found).steps);
         }
         let manifest = &self.installed.programs.get(program)?.manifest;
         let is_script = matches!(manifest.code, ProgramCode::Script { .. });
         if manifest.quota.children == 0 && !is_script {
             return None;
         }
-        let others = self.links.all.iter().enumerate();
-        let (at, link) = others.into_iter().find(|(_, link)| {
-            link.importer != program && link.exporter != program && link.exporter != link.importer && is_meant(link)
-        })?;
-        let start = if is_script {
-            format!(
-                "`{}` is a script, and the shell that runs it can start `{}`",
-                manifest.name,
-                self.name(link.importer)
-            )
-        } else {
-            let most = manifest.quota.children;
-            format!(
-                "`{}` can start programs (quota `children` {most}), such as `{}`",
-                manifest.name,
-                self.name(link.importer)
-            )
+        let mut others = (0..self.installed.programs.len()).filter(|&other| other != program);
+        let (other, found) = others.find_map(|other| Some((other, find(other)?)))?;
+        let (name, other) = (&manifest.name, self.name(other));
+        let start = match manifest.quota.children {
+            _ if is_script => format!("`{name}` is a script, and the shell that runs it can start `{other}`"),
+            most => format!("`{name}` can start programs (quota `children` {most}), such as `{other}`"),
         };
         let mut steps = Vec::from([start]);
-        steps.extend(self.chain(at));
+        steps.extend(self.chain(found).steps);
         Some(steps)
     }
+}
 
-    /// The steps by which a link comes about, the last one last.
-    pub fn chain(&self, link: usize) -> Vec<String> {
-        let mut steps = Vec::new();
-        let mut open = Vec::from([link]);
-        let mut seen: Vec<usize> = Vec::new();
-        // A link was found after those that it comes from, so this ends.
-        while let Some(at) = open.pop() {
-            if seen.contains(&at) {
-                continue;
-            }
-            seen.push(at);
-            let Some(link) = self.links.all.get(at) else { continue };
-            steps.push(self.step(link));
-            match &link.how {
-                How::Opened { folder } => open.push(*folder),
-                How::Passed { over, from, .. } => {
-                    open.extend(from);
-                    open.push(*over);
-                }
-                How::Bound { .. } | How::Parent { .. } => {}
-            }
-        }
-        steps.reverse();
-        steps
-    }
-
-    fn step(&self, link: &Link) -> String {
-        let (importer, exporter, contract) =
-            (self.name(link.importer), self.name(link.exporter), self.contract(link.contract));
-        match &link.how {
-            How::Bound { path } => format!("`{importer}` binds {path} ({contract} of `{exporter}`), as a rule allows"),
-            How::Opened { .. } => format!("`{importer}` opens {contract} in a folder of `{exporter}`"),
-            How::Parent { child, slot } => {
-                let parent = if *child == link.importer { exporter } else { importer };
-                format!("`{parent}` can start `{}` with its endpoint `{slot}` ({contract})", self.name(*child))
-            }
-            How::Passed { message, sender, over, from } => {
-                let through = self.links.all.get(*over).map_or("", |over| self.contract(over.contract));
-                let receiver = self
-                    .links
-                    .all
-                    .get(*over)
-                    .map_or(0, |over| if over.importer == *sender { over.exporter } else { over.importer });
-                let (receiver, sender) = (self.name(receiver), self.name(*sender));
-                let what = if from.is_some() { "one that it has" } else { "a new one" };
-                let end = if receiver == importer { "importing" } else { "exporting" };
-                format!("`{sender}` sends `{receiver}` the {end} end of {contract}, {what}, with {through}.{message}")
-            }
-        }
-    }
+/// Who starts a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// The root or the kernel.
+    ByRoot,
+    /// Any other program.
+    ByOthers,
 }
 
 impl Reach {
@@ -284,17 +357,31 @@ impl Reach {
     }
 }
 
+/// What comes to a program by others, of one contract, and by whom.
+fn by_others(same: &[&Reached]) -> String {
+    let providers: Vec<&str> = same.iter().map(|reached| reached.provider.as_str()).collect();
+    let mut helpers: Vec<&str> = same.iter().flat_map(|reached| &reached.helpers).map(String::as_str).collect();
+    helpers.sort_unstable();
+    helpers.dedup();
+    let contract = same.first().map_or("", |reached| reached.contract.as_str());
+    let mut line = format!("{contract} of {}", providers.join(", "));
+    if !helpers.is_empty() {
+        line.push_str(&format!(", through {}", helpers.join(", ")));
+    }
+    line
+}
+
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown: Vec<String> = Vec::new();
-        for reached in &self.reached {
-            let line = match &reached.path {
-                Some(path) => format!("{path} ({} of {})", reached.contract, reached.provider),
-                None => format!("{} of {}", reached.contract, reached.provider),
-            };
-            if !shown.contains(&line) {
-                shown.push(line);
-            }
+        let (bound, given): (Vec<&Reached>, Vec<&Reached>) =
+            self.reached.iter().partition(|reached| reached.path.is_some());
+        for reached in bound {
+            let path = reached.path.as_deref().unwrap_or_default();
+            shown.push(format!("{path} ({} of {})", reached.contract, reached.provider));
+        }
+        for same in given.chunk_by(|one, other| one.contract == other.contract) {
+            shown.push(by_others(same));
         }
         shown.extend(self.devices.iter().map(|device| format!("the device `{device}`")));
         shown.extend(self.permissions.iter().map(|permission| format!("what the permission `{permission}` gives")));

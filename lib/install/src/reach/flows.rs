@@ -1,0 +1,312 @@
+//! The least set of channels that can come about: which holders may come to have the two ends of one.
+//!
+//! The two ends of a channel move independently, so the set is made of two relations for each contract: from which
+//! holder to which the importing end may pass, and the exporting end. What starts at two holders can come to all that
+//! those relations lead to. New channels carry further endpoints, so both relations grow until nothing new comes.
+//! It holds every channel that can come about, and may hold some that never do. Key type: [`Flows`]. Deliberately not
+//! here: what is said over the channels.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use package::Side;
+
+use crate::reach::grid::{Grid, Set};
+use crate::reach::protocols::{Argument, Message, Wanted};
+use crate::reach::rules::Rule;
+use crate::reach::world::{Bound, Origin, Service, World};
+
+/// The two relations of each contract, and the channels.
+#[derive(Clone, Debug)]
+pub struct Flows {
+    /// By contract: channels, from the holder of the importing end to that of the exporting end.
+    pub links: Vec<Grid>,
+    /// By end and contract: from whom to whom that end may pass, in one step.
+    steps: [Vec<Grid>; 2],
+    /// By end: the same for endpoints of any contract.
+    any: [Grid; 2],
+    /// By end and contract: from whom to whom it may pass, in any number of steps.
+    reach: [Vec<Vec<Set>>; 2],
+    /// By contract: the states in which a channel can be.
+    states: Vec<Vec<bool>>,
+    /// By holder: what rules let it bind.
+    bound: Vec<Vec<Bound>>,
+    /// Whether providers take clients of contracts that they do not serve, and give others back. Followed last, so that
+    /// what comes about without that is told without it.
+    is_collusive: bool,
+    rules: Vec<Rule>,
+    round: u16,
+}
+
+/// The place of an end in arrays of two.
+fn end(side: Side) -> usize {
+    match side {
+        Side::Importer => 0,
+        Side::Exporter => 1,
+    }
+}
+
+impl Flows {
+    /// Follows these rules until nothing new comes. Services that come about on the way are added to the world.
+    pub fn of(world: &mut World, rules: &[Rule]) -> Flows {
+        let (count, contracts) = (world.holders.len(), world.protocols.len());
+        let grids = || vec![Grid::empty(count); contracts];
+        let reach = || vec![Vec::new(); contracts];
+        let first = |states: usize| (0..states).map(|state| state == 0).collect();
+        let mut flows = Flows {
+            links: grids(),
+            steps: [grids(), grids()],
+            any: [Grid::empty(count), Grid::empty(count)],
+            reach: [reach(), reach()],
+            states: world.protocols.iter().map(|protocol| first(protocol.states())).collect(),
+            bound: (0..count).map(|client| world.bound_by(client)).collect(),
+            is_collusive: false,
+            rules: rules.to_vec(),
+            round: 0,
+        };
+        loop {
+            let mut grew = flows.connect(world);
+            grew |= flows.send(world);
+            grew |= flows.start(world);
+            grew |= flows.bind(world);
+            flows.round = flows.round.saturating_add(1);
+            if !grew && core::mem::replace(&mut flows.is_collusive, true) {
+                return flows;
+            }
+        }
+    }
+
+    /// Whom an end that the holder has may come to, itself included.
+    pub fn reached(&self, contract: usize, side: Side, holder: usize) -> &Set {
+        &self.reach[end(side)][contract][holder]
+    }
+
+    /// The round in which an end was found to pass from one holder to another in one step.
+    pub fn step_found_in(&self, contract: usize, side: Side, from: usize, to: usize) -> Option<u16> {
+        let own = self.steps[end(side)][contract].found_in(from, to);
+        let any = self.any[end(side)].found_in(from, to);
+        own.into_iter().chain(any).min()
+    }
+
+    /// Whether a rule is followed.
+    pub fn follows(&self, rule: Rule) -> bool {
+        self.rules.contains(&rule)
+    }
+
+    /// Whether a channel of the contract can be in the state.
+    pub fn comes_to(&self, contract: usize, state: usize) -> bool {
+        self.states[contract].get(state).copied().unwrap_or(false)
+    }
+
+    /// Whether a message can be sent in some state, as far as states tell.
+    pub fn is_said(&self, world: &World, contract: usize, message: usize) -> bool {
+        let protocol = &world.protocols[contract];
+        (0..protocol.states()).any(|state| self.comes_to(contract, state) && protocol.next(state, message).is_some())
+    }
+
+    /// Whether the holder can have an endpoint that a message carries.
+    pub fn has(&self, world: &World, holder: usize, argument: &Argument) -> bool {
+        match argument.contract {
+            Wanted::Known(contract) => self.has_of(world, holder, contract, argument),
+            Wanted::Any => (0..self.links.len()).any(|contract| self.has_of(world, holder, contract, argument)),
+            Wanted::Unlisted => false,
+        }
+    }
+
+    fn has_of(&self, world: &World, holder: usize, contract: usize, argument: &Argument) -> bool {
+        self.holds(holder, contract, argument.side) && self.is_movable(world, contract, argument)
+    }
+
+    /// Whether the holder can have that end of some channel.
+    pub fn holds(&self, holder: usize, contract: usize, side: Side) -> bool {
+        let links = &self.links[contract];
+        match side {
+            Side::Importer => !links.row(holder).is_empty(),
+            Side::Exporter => links.column(holder).next().is_some(),
+        }
+    }
+
+    /// Whether an end of the contract can be in a state in which it goes with a message: it is its turn to send.
+    pub fn is_movable(&self, world: &World, contract: usize, argument: &Argument) -> bool {
+        let protocol = &world.protocols[contract];
+        let fits = |state: usize| argument.state.is_none_or(|wanted| wanted == state);
+        let mut states = (0..protocol.states()).filter(|&state| fits(state) && self.comes_to(contract, state));
+        states.any(|state| protocol.sender(state) == Some(argument.side))
+    }
+
+    /// Closes the relations and finds the channels that follow.
+    fn connect(&mut self, world: &World) -> bool {
+        let mut grew = false;
+        for contract in 0..self.links.len() {
+            for side in [Side::Importer, Side::Exporter] {
+                let argument = Argument { contract: Wanted::Any, side, state: None };
+                let any = self.is_movable(world, contract, &argument).then_some(&self.any[end(side)]);
+                self.reach[end(side)][contract] = self.steps[end(side)][contract].closed_with(any);
+            }
+            for seed in &world.seeds[contract] {
+                let rule = if seed.origin == Origin::Created { Rule::Create } else { Rule::Root };
+                if !self.rules.contains(&rule) {
+                    continue;
+                }
+                let exporters = &self.reach[1][contract][seed.exporter];
+                for importer in self.reach[0][contract][seed.importer].iter() {
+                    grew |= self.links[contract].insert_all(importer, exporters, self.round);
+                }
+            }
+        }
+        grew
+    }
+
+    /// What goes with messages, and the states that channels come to by them.
+    fn send(&mut self, world: &World) -> bool {
+        let mut grew = false;
+        for (contract, protocol) in world.protocols.iter().enumerate() {
+            for (number, message) in protocol.messages.iter().enumerate() {
+                if !self.is_said(world, contract, number) {
+                    continue;
+                }
+                let mut is_sent = false;
+                for sender in 0..world.holders.len() {
+                    let is_trusted = world.holders[sender].is_trusted;
+                    if !self.holds(sender, contract, message.sender) {
+                        continue;
+                    }
+                    if is_trusted || message.arguments.iter().all(|argument| self.has(world, sender, argument)) {
+                        is_sent = true;
+                        // The root and the namespace hand on nothing but as the other rules say.
+                        grew |= !is_trusted && self.carry(contract, message, sender);
+                    }
+                }
+                if is_sent {
+                    grew |= self.advance(world, contract, number);
+                }
+            }
+        }
+        grew
+    }
+
+    fn carry(&mut self, over: usize, message: &Message, sender: usize) -> bool {
+        let receivers = match message.sender {
+            Side::Importer => self.links[over].row(sender).clone(),
+            Side::Exporter => {
+                let mut receivers = Set::empty(self.reach[1][over].len());
+                self.links[over].column(sender).for_each(|receiver| receivers.insert(receiver));
+                receivers
+            }
+        };
+        let mut grew = false;
+        for argument in &message.arguments {
+            let (rule, grid) = match argument.contract {
+                Wanted::Known(contract) => (Rule::Message, &mut self.steps[end(argument.side)][contract]),
+                Wanted::Any => (Rule::AnyMessage, &mut self.any[end(argument.side)]),
+                Wanted::Unlisted => continue,
+            };
+            grew |= self.rules.contains(&rule) && grid.insert_all(sender, &receivers, self.round);
+        }
+        grew
+    }
+
+    fn advance(&mut self, world: &World, contract: usize, message: usize) -> bool {
+        let protocol = &world.protocols[contract];
+        let mut grew = false;
+        for state in 0..protocol.states() {
+            if let Some(next) = protocol.next(state, message).filter(|_| self.comes_to(contract, state))
+                && let Some(place) = self.states[contract].get_mut(next)
+            {
+                grew |= !core::mem::replace(place, true);
+            }
+        }
+        grew
+    }
+
+    /// What parents give children.
+    fn start(&mut self, world: &mut World) -> bool {
+        let mut grew = false;
+        for child in 0..world.holders.len() {
+            for slot in world.holders[child].slots.clone() {
+                if world.holders[child].is_boot || !self.comes_to(slot.contract, slot.state) {
+                    continue;
+                }
+                for parent in 0..world.holders.len() {
+                    if !world.holders[parent].starts || !self.holds(parent, slot.contract, slot.side) {
+                        continue;
+                    }
+                    if self.follows(Rule::Start) {
+                        let steps = &mut self.steps[end(slot.side)][slot.contract];
+                        grew |= steps.insert(parent, child, self.round);
+                    }
+                    let is_underway = Some(slot.contract) == world.directory
+                        && slot.side == Side::Importer
+                        && is_asked(world, slot.contract, slot.state);
+                    if is_underway && self.follows(Rule::Underway) {
+                        grew |= self.hand_over(world, parent, child);
+                    }
+                }
+            }
+        }
+        grew
+    }
+
+    /// A parent has asked the namespace for something, and its child has the folder when the namespace looks who asks.
+    fn hand_over(&mut self, world: &mut World, parent: usize, child: usize) -> bool {
+        let (Some(namespace), Some(directory)) = (world.namespace, world.directory) else { return false };
+        if !self.links[directory].has(parent, namespace) {
+            return false;
+        }
+        let mut grew = self.any[1].insert(parent, child, self.round);
+        for bound in &self.bound[child] {
+            grew |= self.any[1].insert(parent, bound.provider, self.round);
+        }
+        let paths: Vec<_> = world.registrars.iter().filter(|(holder, _)| *holder == child).cloned().collect();
+        let Some(provider) = world.provider.filter(|_| !paths.is_empty()) else { return grew };
+        for holder in self.links[provider].row(parent).iter() {
+            for (_, path) in &paths {
+                let program = world.holders[holder].program;
+                let service = Service { path: path.clone(), contract: None, program, holder };
+                if !world.services.contains(&service) {
+                    world.services.push(service);
+                    grew = true;
+                }
+            }
+        }
+        if grew {
+            self.bound = (0..world.holders.len()).map(|client| world.bound_by(client)).collect();
+        }
+        grew
+    }
+
+    /// What the namespace hands to providers, and from them back.
+    fn bind(&mut self, world: &World) -> bool {
+        let (Some(namespace), Some(directory)) = (world.namespace, world.directory) else { return false };
+        let mut grew = false;
+        for client in self.links[directory].column(namespace).collect::<Vec<_>>() {
+            if world.holders[client].is_trusted {
+                continue;
+            }
+            for Bound { provider, contracts } in &self.bound[client] {
+                for &contract in contracts.iter().filter(|_| self.rules.contains(&Rule::Bind)) {
+                    grew |= self.steps[1][contract].insert(client, *provider, self.round);
+                }
+                if self.rules.contains(&Rule::Bind) && self.is_collusive {
+                    grew |= self.any[1].insert(client, *provider, self.round);
+                }
+                if self.rules.contains(&Rule::Return) && self.is_collusive && !world.holders[*provider].is_trusted {
+                    grew |= self.any[1].insert(*provider, client, self.round);
+                }
+            }
+            // Folders of the namespace itself.
+            if self.rules.contains(&Rule::Bind) && !world.holders[client].rules.is_empty() {
+                grew |= self.any[1].insert(client, namespace, self.round);
+            }
+        }
+        grew
+    }
+}
+
+/// Whether a folder is in this state after a request with an endpoint of any contract, or of a provider.
+pub fn is_asked(world: &World, directory: usize, state: usize) -> bool {
+    let protocol = &world.protocols[directory];
+    let carries = |message: &Message| message.sender == Side::Importer && !message.arguments.is_empty();
+    let leads = |number: usize| (0..protocol.states()).any(|from| protocol.next(from, number) == Some(state));
+    protocol.messages.iter().enumerate().any(|(number, message)| carries(message) && leads(number))
+}
