@@ -27,6 +27,7 @@ const SOURCES: &[&str] = &[
     "apps",
     "examples",
     "tests/conformance",
+    "tests/hostile",
     "tests/services-check",
     "benches",
     "systems",

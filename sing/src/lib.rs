@@ -28,6 +28,7 @@ pub mod fingerprint;
 pub mod fuzz;
 pub mod graph;
 pub mod host_tools;
+pub mod hostile;
 pub mod install;
 pub mod keys;
 pub mod long;

@@ -6,8 +6,17 @@ use crate::failure::{Failure, Outcome};
 use crate::spelling;
 
 /// Folders whose sub-folders with a `manifest.toml` are SIP crates.
-pub const PROGRAM_FOLDERS: [&str; 7] =
-    ["drivers", "services", "apps", "examples", "tests/conformance", "tests/services-check", "benches"];
+pub const PROGRAM_FOLDERS: [&str; 9] = [
+    "drivers",
+    "services",
+    "apps",
+    "examples",
+    "tests/conformance",
+    "tests/hostile",
+    "tests/hostile/run",
+    "tests/services-check",
+    "benches",
+];
 
 /// The repository that the tool works on.
 #[derive(Debug, Clone)]

@@ -18,6 +18,7 @@ use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::fuzz;
 use crate::host_tools::{self, Tool};
+use crate::hostile;
 use crate::long;
 use crate::repository::Repository;
 use crate::spelling;
@@ -69,10 +70,12 @@ const SHORT_OF_MEMORY_MIB: &str = "32";
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(3600);
 
 /// What to run.
-struct Selection<'a> {
+pub struct Selection<'a> {
     tier: Option<&'a str>,
-    name: Option<&'a str>,
-    long: bool,
+    /// What is in the names of the tests that are wanted.
+    pub name: Option<&'a str>,
+    /// Whether tests that take minutes are wanted.
+    pub long: bool,
 }
 
 /// Programs of the host that some tests need.
@@ -182,7 +185,8 @@ fn run_tier(name: &str, outcome: Outcome<Counts>) -> Counts {
     }
 }
 
-fn skipped(what: &str, why: &str) -> Counts {
+/// Counts a group of tests that cannot run here, and says why.
+pub fn skipped(what: &str, why: &str) -> Counts {
     println!("skipped {what}: {why}");
     Counts { skipped: 1, groups: 1, ..Counts::default() }
 }
@@ -252,7 +256,11 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Pres
     Ok(counts)
 }
 
-fn this_tool() -> Outcome<PathBuf> {
+/// The path of this tool.
+///
+/// # Errors
+/// The host does not tell.
+pub fn this_tool() -> Outcome<PathBuf> {
     std::env::current_exe().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))
 }
 
@@ -346,6 +354,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>, present: &Pre
     counts += services_check(repository, selection)?;
     counts += network_check(repository, selection)?;
     counts += adversary_check(repository, selection)?;
+    counts += hostile::check(repository, selection, present.qemu.as_ref().err())?;
     Ok(counts)
 }
 
@@ -436,7 +445,10 @@ fn adversary_check(repository: &Repository, selection: &Selection<'_>) -> Outcom
 }
 
 /// One run of a suite, whose verdicts are counted.
-fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>, processors: u32) -> Outcome<Counts> {
+///
+/// # Errors
+/// The machine cannot be started.
+pub fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>, processors: u32) -> Outcome<Counts> {
     let limit = if selection.long { LONG_CONFORMANCE_LIMIT } else { CONFORMANCE_LIMIT };
     let output = run_machine(command, limit)?;
     let mut counts = Counts::default();

@@ -25,6 +25,14 @@ impl Counts {
     }
 }
 
+impl std::ops::Add for Counts {
+    type Output = Counts;
+    fn add(mut self, other: Counts) -> Counts {
+        self += other;
+        self
+    }
+}
+
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         self.passed += other.passed;
@@ -116,7 +124,7 @@ pub enum Verdict<'a> {
 }
 
 /// The programs that say verdicts.
-const SUITES: [&str; 4] = ["conformance", "services-check", "network-check", "adversary-check"];
+const SUITES: [&str; 5] = ["conformance", "services-check", "network-check", "adversary-check", "hostile-check"];
 
 /// Reads a line `test NAME ... VERDICT`; others are none.
 pub fn verdict(line: &str) -> Option<Verdict<'_>> {

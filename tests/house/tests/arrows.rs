@@ -43,10 +43,18 @@ const LEGAL: &[(&str, &[&str])] = &[
 /// The kind of a crate that is not named in the table by its folder: a SIP, or a crate without a
 /// manifest that SIPs share (contracts of an example).
 fn class(workspace: &Workspace, member: &Crate) -> Option<&'static str> {
-    let in_program_folder =
-        ["drivers/", "services/", "apps/", "examples/", "tests/conformance/", "tests/services-check/", "benches/"]
-            .iter()
-            .any(|folder| member.folder.starts_with(folder));
+    let in_program_folder = [
+        "drivers/",
+        "services/",
+        "apps/",
+        "examples/",
+        "tests/conformance/",
+        "tests/hostile/",
+        "tests/services-check/",
+        "benches/",
+    ]
+    .iter()
+    .any(|folder| member.folder.starts_with(folder));
     match (member.is_sip(&workspace.root), in_program_folder && member.folder != "benches/linux") {
         (true, _) => Some("SIP"),
         (false, true) => Some("SHARED"),

@@ -1,0 +1,146 @@
+//! One attempt: a hostile program with what it is given, and how it must end.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use sip::Deadline;
+use sip::process::{Child, Epitaph, EpitaphKind, StopReason, create};
+
+use crate::ground::Ground;
+use crate::{Outcome, check};
+
+/// The parameter of every hostile program: which of its attempts it makes.
+const NUMBER_PARAMETER: usize = 0;
+/// Its endpoint to the victim, if it declares one.
+const VICTIM_SLOT: usize = 0;
+/// Its endpoint to the namespace, after the one to the victim.
+const NAMES_SLOT: usize = 1;
+/// How long a program may take that ends by itself; bare machines may be emulated.
+const LIMIT_MS: u64 = 180_000;
+
+/// An attempt of a hostile program.
+pub(crate) struct Attempt {
+    pub(crate) program: &'static str,
+    pub(crate) number: u64,
+    /// What it tries, in a few words.
+    pub(crate) tries: &'static str,
+    pub(crate) given: Given,
+    pub(crate) end: End,
+    pub(crate) machine: Machine,
+}
+
+/// What a hostile program holds at its start.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    Nothing,
+    /// A conversation with the victim.
+    Victim,
+    /// That, and the namespace.
+    VictimAndNames,
+}
+
+/// How a hostile program must end.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    /// With exit status 0: it found that its attack did nothing.
+    Repelled,
+    /// Ended by the system or its own panic, with an epitaph that says all of this.
+    Ended(EpitaphKind, &'static [&'static str]),
+    /// Not by itself: it goes on until it is stopped after this time.
+    StoppedAfter { milliseconds: u64 },
+}
+
+/// On which machines an attempt is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Machine {
+    /// On the one that all others run on, too.
+    Any,
+    /// On machines of several sizes of memory, made for it.
+    OfEachSize,
+}
+
+impl Attempt {
+    /// An attack that its own program finds to have done nothing.
+    pub(crate) const fn repelled(program: &'static str, number: u64, tries: &'static str) -> Attempt {
+        Attempt { program, number, tries, given: Given::Nothing, end: End::Repelled, machine: Machine::Any }
+    }
+
+    /// An attack that ends its program.
+    pub(crate) const fn ends(self, kind: EpitaphKind, says: &'static [&'static str]) -> Attempt {
+        Attempt { end: End::Ended(kind, says), ..self }
+    }
+
+    /// An attack that goes on until it is stopped.
+    pub(crate) const fn stopped_after(self, milliseconds: u64) -> Attempt {
+        Attempt { end: End::StoppedAfter { milliseconds }, ..self }
+    }
+
+    /// With endpoints.
+    pub(crate) const fn given(self, given: Given) -> Attempt {
+        Attempt { given, ..self }
+    }
+
+    /// On machines of several sizes of memory.
+    pub(crate) const fn of_each_size(self) -> Attempt {
+        Attempt { machine: Machine::OfEachSize, ..self }
+    }
+
+    /// The name under which it is reported.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}: {}", self.program, self.number, self.tries)
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, ground: &mut Ground) -> Outcome {
+        let child = self.start(ground)?;
+        let limit = match self.end {
+            End::StoppedAfter { milliseconds } => milliseconds,
+            End::Repelled | End::Ended(..) => LIMIT_MS,
+        };
+        let epitaph = match child.wait_until(Deadline::after_ms(limit)) {
+            Ok(epitaph) => epitaph,
+            Err(_) => stop(&child)?,
+        };
+        self.judge(&epitaph)
+    }
+
+    fn start(&self, ground: &mut Ground) -> Result<Child, String> {
+        let refused = |what: &'static str| move |status: sip::Status| format!("{what}: {}", status.text());
+        let child = create(self.program).map_err(|error| format!("it cannot be created: {error}"))?;
+        let mut child = child.invoke().map_err(refused("it cannot be invoked"))?;
+        child = child.parameter(NUMBER_PARAMETER, &self.number.to_string()).map_err(refused("its number"))?;
+        if self.given != Given::Nothing {
+            child = child.endpoint(VICTIM_SLOT, ground.new_client()?).map_err(refused("its victim"))?;
+        }
+        if self.given == Given::VictimAndNames {
+            child = child.endpoint(NAMES_SLOT, ground.new_names()?).map_err(refused("its namespace"))?;
+        }
+        child.start().map_err(refused("it cannot be started"))
+    }
+
+    fn judge(&self, epitaph: &Epitaph) -> Outcome {
+        match self.end {
+            End::Repelled => {
+                check!(epitaph.kind == EpitaphKind::Exited, "it ended by {:?}: {epitaph}", epitaph.kind);
+                check!(epitaph.status == 0, "its attack went through: exit status {}", epitaph.status);
+            }
+            End::Ended(kind, says) => {
+                check!(epitaph.kind == kind, "it ended by {:?}, not {kind:?}: {epitaph}", epitaph.kind);
+                for part in says {
+                    check!(epitaph.text.contains(part), "its epitaph does not say `{part}`: {epitaph}");
+                }
+            }
+            End::StoppedAfter { .. } => {
+                check!(epitaph.kind == EpitaphKind::Stopped, "it ended before it was stopped: {epitaph}");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn stop(child: &Child) -> Result<Epitaph, String> {
+    child.stop(StopReason::Requested).map_err(|status| format!("it cannot be stopped: {}", status.text()))?;
+    child
+        .wait_until(Deadline::after_ms(LIMIT_MS))
+        .map_err(|status| format!("it was stopped and has not ended: {}", status.text()))
+}

@@ -1,0 +1,34 @@
+//! The table of attempts. A program has one line for each number that it takes.
+
+use sip::process::EpitaphKind;
+
+use crate::attempt::{Attempt, Given};
+
+const OVERFLOW: EpitaphKind = EpitaphKind::StackOverflow;
+
+/// All attempts, by program.
+pub(crate) const ALL: &[Attempt] = &[
+    Attempt::repelled("hostile-child-bomb", 0, "more children than its manifest allows"),
+    Attempt::repelled("hostile-child-bomb", 104, "four generations of children that it gives up"),
+    Attempt::repelled("hostile-child-bomb", 106, "six generations of children that it gives up").of_each_size(),
+    Attempt::repelled("hostile-child-bomb", 203, "children that are started again as they end").stopped_after(500),
+    Attempt::repelled("hostile-endless-allocation", 0, "vectors until there is no room")
+        .ends(EpitaphKind::Panicked, &["memory allocation"]),
+    Attempt::repelled("hostile-endless-allocation", 1, "vectors of absurd sizes"),
+    Attempt::repelled("hostile-endless-allocation", 2, "blocks of absurd sizes"),
+    Attempt::repelled("hostile-endless-allocation", 3, "blocks until there is no room"),
+    Attempt::repelled("hostile-endless-allocation", 4, "a chain of 30,000 blocks"),
+    Attempt::repelled("hostile-huge-frame", 0, "a frame as large as a slot").ends(OVERFLOW, &["stack"]),
+    Attempt::repelled("hostile-huge-frame", 1, "a frame that ends in the next slot").ends(OVERFLOW, &["stack"]),
+    Attempt::repelled("hostile-huge-frame", 2, "a frame that ends far away").ends(OVERFLOW, &["stack"]),
+    Attempt::repelled("hostile-huge-frame", 3, "the same on a second thread").ends(OVERFLOW, &["stack"]),
+    Attempt::repelled("hostile-huge-frame", 4, "recursion with frames larger than the guard")
+        .ends(OVERFLOW, &["stack"]),
+    Attempt::repelled("hostile-huge-frame", 5, "the same with a kernel call at each depth").ends(OVERFLOW, &["stack"]),
+    Attempt::repelled("hostile-huge-frame", 6, "small frames and a kernel call at each depth, on a second thread")
+        .ends(OVERFLOW, &["stack"]),
+    Attempt::repelled("hostile-lying-lengths", 0, "a loan of fewer bytes than it says").given(Given::Victim),
+    Attempt::repelled("hostile-lying-lengths", 1, "empty blocks for every block").given(Given::Victim),
+    Attempt::repelled("hostile-lying-lengths", 2, "reads into blocks that are too short").given(Given::VictimAndNames),
+    Attempt::repelled("hostile-lying-lengths", 3, "writes from blocks that are too short").given(Given::VictimAndNames),
+];

@@ -1,0 +1,11 @@
+//! What the programs of the hostile suite say to each other, and the patterns of their canaries.
+//!
+//! Deliberately not here: anything that attacks.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod pattern;
+
+sip::contracts!("src/hostile.contract");

@@ -1,0 +1,60 @@
+//! Reaches over the guard page of its stack with one huge frame, towards the stacks of others.
+//!
+//! Stacks lie side by side in slots. A frame that is larger than what is left of its slot, and of which only the far end
+//! is touched, would pass the guard page if the compiler did not touch each page of a frame in order.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use core::hint::black_box;
+
+sip::startup!();
+
+/// Bytes of a stack's slot, guard and thread block among them.
+const SLOT_BYTES: usize = 256 * 1024;
+
+/// One frame of the size that the attempt names.
+pub fn main(startup: Startup) -> i32 {
+    match startup.attempt {
+        0 => frame::<{ SLOT_BYTES }>(),
+        1 => frame::<{ SLOT_BYTES + SLOT_BYTES / 2 }>(),
+        2 => frame::<{ 64 * SLOT_BYTES }>(),
+        3 => on_thread(frame::<{ SLOT_BYTES + SLOT_BYTES / 2 }>),
+        4 => recurse::<{ SLOT_BYTES / 64 }>(),
+        5 => in_kernel::<{ SLOT_BYTES / 64 }>(),
+        6 => on_thread(in_kernel::<100>),
+        other => panic!("there is no attempt {other}"),
+    }
+    1
+}
+
+fn on_thread(body: fn()) {
+    sip::thread::spawn(body).expect("a thread").join().expect("it ends");
+}
+
+/// Touches only the far end of a frame.
+#[inline(never)]
+fn frame<const BYTES: usize>() {
+    let mut frame = core::mem::MaybeUninit::<[u8; BYTES]>::uninit();
+    black_box(&mut frame);
+    black_box(frame.write([0x61; BYTES])[black_box(0)]);
+}
+
+#[inline(never)]
+#[expect(unconditional_recursion, reason = "that is the attack")]
+fn recurse<const BYTES: usize>() {
+    let frame = black_box([0x61u8; BYTES]);
+    recurse::<BYTES>();
+    black_box(frame);
+}
+
+/// Recursion that calls the kernel at each depth.
+#[inline(never)]
+#[expect(unconditional_recursion, reason = "that is the attack")]
+fn in_kernel<const BYTES: usize>() {
+    let frame = black_box([0x61u8; BYTES]);
+    sip::thread::yield_now();
+    in_kernel::<BYTES>();
+    black_box(frame);
+}
