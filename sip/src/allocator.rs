@@ -32,11 +32,18 @@ struct Shared {
     heap: TalcLock<SpinThenYield, PagedMemory, SmallBinning>,
 }
 
-/// Gives a process its heap. Called once, by the first thread, before anything allocates.
+/// Gives a process its heap.
 ///
 /// # Errors
-/// Quota or machine have not even the first pages for it.
-pub(crate) fn start() -> Result<(), Status> {
+/// Quota or machine have not even the first pages for it; [`Status::WrongState`] if the process has a heap.
+///
+/// # Safety
+///
+/// The first thread calls it, once, before anything allocates.
+pub(crate) unsafe fn start() -> Result<(), Status> {
+    if shared_word() != 0 {
+        return Err(Status::WrongState);
+    }
     // SAFETY: the pages are new and belong to nobody else.
     let address = unsafe { raw::memory_allocate(FIRST_PAGES as u64) }.into_result()?;
     let shared: *mut Shared = core::ptr::with_exposed_provenance_mut(address as usize);
@@ -283,7 +290,10 @@ mod tests {
     #[test]
     fn allocations_do_not_overlap_and_large_ones_go_back() {
         double::run(|| {
-            assert_eq!(start(), Ok(()));
+            // SAFETY: a new thread of the stand-in, which has allocated nothing.
+            assert_eq!(unsafe { start() }, Ok(()));
+            // SAFETY: it refuses to make a second heap.
+            assert_eq!(unsafe { start() }, Err(abi::Status::WrongState));
             assert_eq!(double::pages_alive(), 2, "a process begins with two pages");
             let mut numbers = Numbers(1);
             let mut pieces = std::vec::Vec::new();

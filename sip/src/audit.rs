@@ -19,7 +19,7 @@ pub fn refused(principal: &str, right: &str, object: &str, rule: &str) {
 /// Notes a line of another form. Needs the `audit` permission.
 pub fn note(text: &str) -> Result<(), Status> {
     let cut = text.floor_char_boundary(limits::AUDIT_TEXT_BYTES.min(text.len()));
-    raw::value::audit_note(thread_block::put_bytes(&text.as_bytes()[..cut])).map(drop)
+    raw::value::audit_note(thread_block::put_bytes(&text.as_bytes()[..cut])?).map(drop)
 }
 
 /// The lines from number `from` on, oldest first, and the number of the next. Needs the `diagnostics` permission.

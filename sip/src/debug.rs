@@ -19,7 +19,7 @@ macro_rules! log {
 pub fn write(bytes: &[u8]) {
     for piece in bytes.chunks(abi::limits::TEXT_BYTES) {
         // There is nowhere to report that the debug output failed.
-        let _ = raw::value::debug_write(thread_block::put_bytes(piece));
+        let _ = thread_block::put_bytes(piece).and_then(raw::value::debug_write);
     }
 }
 

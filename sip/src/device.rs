@@ -10,7 +10,8 @@ use core::ops::Range;
 pub use abi::{DeviceKind, DeviceOperation, packets, sockets};
 pub use declared::{Declared, DeviceObject};
 
-use crate::exheap::{Block, ExBlock, ExVec, Lendable};
+use crate::exheap::sealed::Typed as _;
+use crate::exheap::{ExBlock, ExVec, Lendable};
 use crate::raw::{self, value as kernel};
 use crate::{Deadline, Status, thread_block};
 
@@ -194,11 +195,11 @@ impl Drop for Device {
 /// Whether the machine has a device of this name, or a bus has published one. Needs the manifest's
 /// `system-manifest` permission.
 pub fn exists(name: &str) -> Result<bool, Status> {
-    let length = thread_block::put_bytes(name.as_bytes());
-    if (length as usize) < name.len() {
-        return Ok(false);
+    match thread_block::put_bytes(name.as_bytes()) {
+        Ok(length) => kernel::device_exists(length).map(|answer| answer != 0),
+        // No device has so long a name.
+        Err(_) => Ok(false),
     }
-    kernel::device_exists(length).map(|answer| answer != 0)
 }
 
 /// Ends the machine. Needs the manifest's `power` permission; the status tells why it was refused.

@@ -8,7 +8,8 @@ pub use abi::{
 };
 
 use crate::Status;
-use crate::exheap::{Block, ExBlock, ExVec, Plain};
+use crate::exheap::sealed::Typed as _;
+use crate::exheap::{ExBlock, ExVec, Plain};
 use crate::{raw, thread_block};
 
 /// Room for the first try; the list is asked for again with more if it does not fit.

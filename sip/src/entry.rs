@@ -29,8 +29,10 @@ macro_rules! entry {
 
         // SAFETY: the only symbol of this name; the linker makes it the image's entry point.
         #[unsafe(no_mangle)]
-        extern "C" fn _start(_thread_block: u64) -> ! {
-            $crate::entry::run($main)
+        unsafe extern "C" fn _start(_thread_block: u64) -> ! {
+            let main = $main;
+            // SAFETY: the kernel starts the process here, once, and nothing else calls this function.
+            unsafe { $crate::entry::run(main) }
         }
 
         $crate::memory_functions!();
@@ -39,8 +41,15 @@ macro_rules! entry {
 }
 
 /// Runs a program: heap, typed configuration, `main`, exit status. Does not return.
-pub fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
-    if let Err(status) = allocator::start() {
+///
+/// # Safety
+///
+/// It is what the process runs first, and is called once: whatever the process allocated before would be freed into
+/// another heap.
+#[doc(hidden)]
+pub unsafe fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
+    // SAFETY: nothing of this process has run before.
+    if let Err(status) = unsafe { allocator::start() } {
         end_as_panicked(format_args!("got no memory to begin with: {}", status.text()));
     }
     match Startup::from_configuration() {
@@ -50,6 +59,7 @@ pub fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
 }
 
 /// Ends the process with an epitaph that says where and why.
+#[doc(hidden)]
 pub fn panicked(information: &PanicInfo<'_>) -> ! {
     match information.location() {
         Some(location) => end_as_panicked(format_args!(
@@ -67,7 +77,8 @@ fn end_as_panicked(message: core::fmt::Arguments<'_>) -> ! {
     let mut line = Line::new();
     // A message that does not fit is cut.
     let _ = line.write_fmt(message);
-    let length = thread_block::put_bytes(line.as_bytes());
+    // A line is as long as the buffer at most.
+    let length = thread_block::put_bytes(line.as_bytes()).unwrap_or(0);
     loop {
         // Does not return.
         let _ = raw::value::process_panic(length);

@@ -25,7 +25,6 @@ use abi::Status;
 use crate::channel::{Receiver, receive_or_add};
 use crate::raw::value as kernel;
 use crate::slots::Slots;
-use crate::thread_block;
 use crate::time::{Deadline, monotonic};
 
 pub use gone::{Gone, gone};
@@ -159,10 +158,9 @@ impl Executor {
     fn wait_with_turns(&self, first_timer: Option<u64>) -> Result<u64, Status> {
         let mut announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
         if announced.is_err() && !self.turns.wake_idle() {
-            thread_block::set_message_word(0, self.set);
-            let devices = self.turns.put_devices(1);
+            let count = self.turns.put_handles(&[self.set]);
             // Whatever else it answers, the state of things is looked at again.
-            let index = kernel::wait_any(1 + devices, first_timer.unwrap_or(Deadline::NEVER.as_ns()));
+            let index = kernel::wait_any(count, first_timer.unwrap_or(Deadline::NEVER.as_ns()));
             if let Ok(index @ 1..) = index {
                 self.turns.wake_device(index as usize - 1);
             }
@@ -173,7 +171,7 @@ impl Executor {
 
     /// Gives devices and those that wait for a quiet moment their turn, however many messages come.
     fn look_at_devices(&self) {
-        let devices = self.turns.put_devices(0);
+        let devices = self.turns.put_handles(&[]);
         if devices > 0
             && let Ok(index) = kernel::wait_any(devices, Deadline::PASSED.as_ns())
         {

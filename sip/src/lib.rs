@@ -42,6 +42,10 @@ mod double;
 #[doc(hidden)]
 pub use abi;
 pub use abi::Status;
+/// `core`, for macros whose expansion has unsafe code: in the calling crate `::core` may be anything
+/// (`extern crate other as core;`).
+#[doc(hidden)]
+pub use core as rust_core;
 #[doc(hidden)]
 pub use memory_functions::{memory_functions, unwind_symbols};
 pub use sip_macros::{contracts, startup};

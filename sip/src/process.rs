@@ -64,10 +64,7 @@ pub struct Child {
 
 /// Creates a child from an installed program's manifest. It does not run yet.
 pub fn create(program: &str) -> Result<Child, CreateError> {
-    if program.len() > limits::TEXT_BYTES {
-        return Err(CreateError { status: Status::TooLarge, reason: String::from(Status::TooLarge.text()) });
-    }
-    match raw::value::process_create(thread_block::put_bytes(program.as_bytes())) {
+    match thread_block::put_bytes(program.as_bytes()).and_then(raw::value::process_create) {
         Ok(handle) => Ok(Child { handle }),
         Err(Status::Refused) => Err(CreateError { status: Status::Refused, reason: thread_block::refusal() }),
         Err(status) => Err(CreateError { status, reason: String::from(status.text()) }),
@@ -87,7 +84,7 @@ impl Child {
         if role.is_empty() || role.len() > limits::ROLE_BYTES {
             return Err(Status::BadArgument);
         }
-        raw::value::process_invoke(self.handle, thread_block::put_bytes(role.as_bytes()))?;
+        raw::value::process_invoke(self.handle, thread_block::put_bytes(role.as_bytes())?)?;
         Ok(self)
     }
 
@@ -119,10 +116,7 @@ impl Child {
     /// Gives it the machine's device of this name, for the device at `index` of its manifest. Without
     /// it the device with the manifest's own name is meant. Needs the `system-manifest` permission.
     pub fn device(self, index: usize, machine_name: &str) -> Result<Child, Status> {
-        if machine_name.len() > limits::TEXT_BYTES {
-            return Err(Status::TooLarge);
-        }
-        let length = thread_block::put_bytes(machine_name.as_bytes());
+        let length = thread_block::put_bytes(machine_name.as_bytes())?;
         raw::value::process_give_device(self.handle, index as u64, length)?;
         Ok(self)
     }
@@ -166,7 +160,7 @@ impl Child {
         let mut rest = bytes;
         loop {
             let (piece, later) = rest.split_at(rest.len().min(limits::TEXT_BYTES));
-            raw::value::process_give_parameter(self.handle, index as u64, thread_block::put_bytes(piece))?;
+            raw::value::process_give_parameter(self.handle, index as u64, thread_block::put_bytes(piece)?)?;
             if later.is_empty() {
                 return Ok(());
             }

@@ -6,8 +6,6 @@
 use alloc::string::String;
 use core::fmt;
 
-use abi::limits;
-
 use crate::exheap::ExVec;
 use crate::{Status, raw, thread_block};
 
@@ -76,8 +74,5 @@ fn answered(answer: Result<u64, Status>) -> Result<Installed, InstallError> {
 /// [`Status::NotPermitted`] without the permission, [`Status::NotFound`] if there is no such program,
 /// [`Status::Busy`] if it is the one that the system started with.
 pub fn uninstall(name: &str) -> Result<(), Status> {
-    if name.len() > limits::TEXT_BYTES {
-        return Err(Status::TooLarge);
-    }
-    raw::value::program_uninstall(thread_block::put_bytes(name.as_bytes())).map(|_| ())
+    raw::value::program_uninstall(thread_block::put_bytes(name.as_bytes())?).map(|_| ())
 }

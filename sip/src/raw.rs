@@ -21,7 +21,7 @@ macro_rules! stubs {
             /// execution is that of a function with the thread entry signature.
             #[inline(always)]
             pub unsafe fn $name($($argument: u64),*) -> AbiReturn {
-                thread_block::renew_generation();
+                thread_block::BufferUse::begin();
                 (thread_block::table().$name)($($argument),*)
             }
         )*)*

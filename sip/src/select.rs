@@ -93,58 +93,63 @@ impl<E: Receiver> core::fmt::Debug for WaitSet<E> {
     }
 }
 
-/// Something whose readiness can be waited for beside others.
-pub trait Waitable {
-    #[doc(hidden)]
-    fn wait_handle(&self) -> WaitHandle;
-}
-
-/// The number by which the kernel knows a [`Waitable`].
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct WaitHandle(u64);
-
-impl Waitable for RawEndpoint {
-    fn wait_handle(&self) -> WaitHandle {
-        WaitHandle(self.handle())
+mod sealed {
+    /// What has a number by which the kernel knows it.
+    pub trait Numbered {
+        fn wait_handle(&self) -> u64;
     }
 }
 
-impl<E: Receiver> Waitable for E {
-    fn wait_handle(&self) -> WaitHandle {
-        WaitHandle(self.raw().handle())
-    }
-}
+use sealed::Numbered;
 
-impl<E: Receiver> Waitable for WaitSet<E> {
-    fn wait_handle(&self) -> WaitHandle {
-        WaitHandle(self.handle)
-    }
-}
-
-impl Waitable for Event {
-    fn wait_handle(&self) -> WaitHandle {
-        WaitHandle(self.handle())
-    }
-}
-
-impl Waitable for Child {
-    fn wait_handle(&self) -> WaitHandle {
-        WaitHandle(self.handle())
-    }
-}
-
-/// Ready when an interrupt of it has fired that nobody has waited for yet. A wait here lets no line fire:
+/// Something whose readiness can be waited for beside others: an endpoint, a [`WaitSet`], an [`Event`], a [`Child`], a
+/// [`Device`] or [`Hardware`].
+///
+/// [`Hardware`] is ready when an interrupt of it has fired that nobody has waited for yet. A wait here lets no line fire:
 /// [`Interrupt::wait`](crate::hardware::Interrupt::wait) with a deadline that has passed does.
-impl Waitable for Hardware {
-    fn wait_handle(&self) -> WaitHandle {
-        WaitHandle(self.handle())
+pub trait Waitable: Numbered {}
+
+impl<T: Numbered> Waitable for T {}
+
+impl Numbered for RawEndpoint {
+    fn wait_handle(&self) -> u64 {
+        self.handle()
     }
 }
 
-impl Waitable for Device {
-    fn wait_handle(&self) -> WaitHandle {
-        WaitHandle(self.handle())
+impl<E: Receiver> Numbered for E {
+    fn wait_handle(&self) -> u64 {
+        self.raw().handle()
+    }
+}
+
+impl<E: Receiver> Numbered for WaitSet<E> {
+    fn wait_handle(&self) -> u64 {
+        self.handle
+    }
+}
+
+impl Numbered for Event {
+    fn wait_handle(&self) -> u64 {
+        self.handle()
+    }
+}
+
+impl Numbered for Child {
+    fn wait_handle(&self) -> u64 {
+        self.handle()
+    }
+}
+
+impl Numbered for Hardware {
+    fn wait_handle(&self) -> u64 {
+        self.handle()
+    }
+}
+
+impl Numbered for Device {
+    fn wait_handle(&self) -> u64 {
+        self.handle()
     }
 }
 
@@ -216,9 +221,13 @@ macro_rules! select {
 /// If there are more than 32.
 pub fn wait_any(things: &[&dyn Waitable], deadline: Deadline) -> Option<usize> {
     assert!(things.len() <= MOST_THINGS, "at most {MOST_THINGS} things can be waited for at once");
-    for (index, thing) in things.iter().enumerate() {
-        thread_block::set_message_word(index, thing.wait_handle().0);
+    // All handles before the first is put into the buffer: an endpoint type of the program's tells its handle by code of
+    // the program's, which may use the buffer.
+    let mut handles = [0; MOST_THINGS];
+    for (handle, thing) in handles.iter_mut().zip(things) {
+        *handle = thing.wait_handle();
     }
+    thread_block::put_words(&handles[..things.len()]);
     match kernel::wait_any(things.len() as u64, deadline.as_ns()) {
         Ok(index) => Some(index as usize),
         Err(Status::TimedOut | Status::WouldBlock) => None,
@@ -226,5 +235,6 @@ pub fn wait_any(things: &[&dyn Waitable], deadline: Deadline) -> Option<usize> {
     }
 }
 
-const MOST_THINGS: usize = 32;
+/// Objects that one wait of the kernel's takes.
+pub(crate) const MOST_THINGS: usize = 32;
 const _: () = assert!(MOST_THINGS <= limits::MESSAGE_WORDS);

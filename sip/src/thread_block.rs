@@ -7,7 +7,7 @@
 use core::arch::asm;
 use core::ptr::{addr_of, addr_of_mut};
 
-use abi::{AbiTable, ThreadBlock, limits};
+use abi::{AbiTable, Status, ThreadBlock, limits};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -47,18 +47,58 @@ pub(crate) fn own_thread() -> u64 {
     unsafe { addr_of!((*current()).thread).read() }
 }
 
-/// The number of the present use of the message buffer.
-#[inline(always)]
-pub(crate) fn generation() -> u64 {
-    runtime_word(GENERATION)
+/// One use of the message buffer, for an outgoing message or for an answer that the kernel has left there. It is over as
+/// soon as anything else writes the buffer: a call of the kernel, [`put_bytes`], [`put_words`] or a newer use. Reading or
+/// writing through a use that is over ends the process.
+///
+/// Nothing outside of this module writes the buffer in another way. That is what makes it sound to read a block's
+/// description from the buffer after code of the program has run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BufferUse {
+    generation: u64,
 }
 
-/// Begins a new use of the message buffer: whoever believes that its words still lie there finds out.
-#[inline(always)]
-pub(crate) fn renew_generation() -> u64 {
-    let next = generation().wrapping_add(1);
-    set_runtime_word(GENERATION, next);
-    next
+impl BufferUse {
+    /// Begins a new use and ends the one before.
+    #[inline(always)]
+    pub(crate) fn begin() -> BufferUse {
+        let generation = runtime_word(GENERATION).wrapping_add(1);
+        set_runtime_word(GENERATION, generation);
+        BufferUse { generation }
+    }
+
+    /// The use that the last call of the kernel or the last writer began.
+    #[inline(always)]
+    pub(crate) fn current() -> BufferUse {
+        BufferUse { generation: runtime_word(GENERATION) }
+    }
+
+    /// A word of the buffer.
+    #[inline(always)]
+    pub(crate) fn word(self, index: usize) -> u64 {
+        self.check();
+        message_word(index)
+    }
+
+    /// Sets a word of the buffer.
+    #[inline(always)]
+    pub(crate) fn set_word(self, index: usize, value: u64) {
+        self.check();
+        set_message_word(index, value);
+    }
+
+    /// Ends the process if this use is over.
+    #[inline(always)]
+    pub(crate) fn check(self) {
+        if self != BufferUse::current() {
+            buffer_reused();
+        }
+    }
+}
+
+#[cold]
+fn buffer_reused() -> ! {
+    panic!("the message buffer was used for something else while a message lay in it")
 }
 
 #[inline(always)]
@@ -75,7 +115,8 @@ pub(crate) fn set_runtime_word(index: usize, value: u64) {
     unsafe { addr_of_mut!((*current()).runtime).cast::<u64>().add(index).write(value) }
 }
 
-/// A word of the message buffer.
+/// A word of the message buffer, as the call that was just made left it. After code of the program has run, words are
+/// read through a [`BufferUse`] only.
 #[inline(always)]
 pub(crate) fn message_word(index: usize) -> u64 {
     assert!(index < limits::MESSAGE_WORDS);
@@ -83,24 +124,37 @@ pub(crate) fn message_word(index: usize) -> u64 {
     unsafe { addr_of!((*current()).message).cast::<u64>().add(index).read() }
 }
 
-/// Sets a word of the message buffer.
 #[inline(always)]
-pub(crate) fn set_message_word(index: usize, value: u64) {
+fn set_message_word(index: usize, value: u64) {
     assert!(index < limits::MESSAGE_WORDS);
     // SAFETY: as in `message_word`; no reference to the words is ever made.
     unsafe { addr_of_mut!((*current()).message).cast::<u64>().add(index).write(value) }
 }
 
-/// Puts text or bytes at the start of the buffer; what does not fit is left out. How many fitted.
-pub(crate) fn put_bytes(bytes: &[u8]) -> u64 {
-    let length = bytes.len().min(limits::TEXT_BYTES);
+/// Puts text or bytes at the start of the buffer, in a use of their own: how many bytes they are.
+///
+/// # Errors
+/// [`Status::TooLarge`] if they do not fit.
+pub(crate) fn put_bytes(bytes: &[u8]) -> Result<u64, Status> {
+    if bytes.len() > limits::TEXT_BYTES {
+        return Err(Status::TooLarge);
+    }
+    BufferUse::begin();
     // SAFETY: the buffer is this thread's own and has TEXT_BYTES bytes; `bytes` cannot overlap it, as
     // no reference to it is ever given out.
     unsafe {
         let buffer = addr_of_mut!((*current()).message).cast::<u8>();
-        buffer.copy_from_nonoverlapping(bytes.as_ptr(), length);
+        buffer.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
     }
-    length as u64
+    Ok(bytes.len() as u64)
+}
+
+/// Puts words at the start of the buffer, in a use of their own. There are at most as many as fit.
+pub(crate) fn put_words(words: &[u64]) {
+    BufferUse::begin();
+    for (index, &word) in words.iter().enumerate() {
+        set_message_word(index, word);
+    }
 }
 
 /// Appends the bytes `from..from + length` of the buffer, cut at its end, to `out`.

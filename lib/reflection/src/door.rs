@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
 /// The folder of the `Cargo.toml` of the crate that is being compiled.
@@ -29,11 +29,41 @@ pub fn texts(arguments: TokenStream, usage: &str) -> Result<Vec<String>, String>
 }
 
 /// The code, or an error of the compiler that says why there is none.
+///
+/// rustc does not lint what a procedural macro generates for `unsafe`, and the files that these macros read are
+/// not Rust sources that the builder looks through. So code that says `unsafe` is refused here, wherever it came from.
 pub fn code_or_error(outcome: Result<TokenStream, String>) -> TokenStream {
-    outcome.unwrap_or_else(|message| quote! { ::core::compile_error! { #message } })
+    let checked = outcome.and_then(|code| match says_unsafe(code.clone()) {
+        true => Err("the generated code says `unsafe`, which no macro that reads a file may generate".into()),
+        false => Ok(code),
+    });
+    checked.unwrap_or_else(|message| quote! { ::core::compile_error! { #message } })
+}
+
+fn says_unsafe(code: TokenStream) -> bool {
+    code.into_iter().any(|token| match token {
+        TokenTree::Ident(word) => word == "unsafe",
+        TokenTree::Group(group) => says_unsafe(group.stream()),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
 }
 
 /// Generated text as code. `name` is the macro's.
 pub fn parsed(name: &str, code: &str) -> Result<TokenStream, String> {
     code.parse().map_err(|error| format!("the code of {name} cannot be read ({error}); this is a mistake of {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_says_unsafe_is_refused_wherever_it_says_so() {
+        for code in ["unsafe {}", "fn f() { [0; { unsafe { g() } }]; }", "impl A<{ unsafe { 0 } }> for B {}"] {
+            let out = code_or_error(Ok(code.parse().expect("tokens"))).to_string();
+            assert!(out.contains("compile_error") && !out.contains("unsafe {"), "{code}: {out}");
+        }
+        let harmless = "#[doc = \"unsafe\"] fn unsafe_() {}";
+        assert!(!code_or_error(Ok(harmless.parse().expect("tokens"))).to_string().contains("compile_error"));
+    }
 }

@@ -19,6 +19,14 @@ pub fn constant(name: &str) -> String {
     name.replace('-', "_").to_uppercase()
 }
 
+/// A name that is to stand in generated code as it is. Anything but an identifier could end what it stands in and go on
+/// with code of its own.
+pub fn identifier(name: &str) -> Result<&str, String> {
+    // Compared, because what is read may have blanks and comments around it.
+    let is_identifier = syn::parse_str::<syn::Ident>(name).is_ok_and(|identifier| identifier == name);
+    if is_identifier { Ok(name) } else { Err(format!("`{name}` is not a name of Rust")) }
+}
+
 /// A path of a manifest as one from the root of all crates, unless it begins with `crate::`.
 pub fn path(path: &str) -> String {
     if path.starts_with("crate::") || path.starts_with("::") { path.into() } else { format!("::{path}") }
@@ -35,6 +43,16 @@ pub fn sentence(help: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_name_is_an_identifier() {
+        for name in ["START", "start_io", "Ping", "_0"] {
+            assert_eq!(identifier(name), Ok(name));
+        }
+        for name in ["", "a b", "a::b", "Ready<{ 0 }>", "Ready>, pub other: (", "0", "a/**/", "unsafe", " a", "a\n"] {
+            assert!(identifier(name).is_err(), "{name}");
+        }
+    }
 
     #[test]
     fn names_of_manifests_become_names_of_rust() {

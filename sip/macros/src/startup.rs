@@ -54,10 +54,10 @@ fn emit(program: &Program) -> Result<TokenStream, String> {
     let endpoints = program.manifest.endpoints.iter().enumerate();
     let devices = program.manifest.devices.iter().zip(&program.objects).enumerate();
     let members = parameters
-        .map(|(index, given)| parameter(index, given))
+        .map(|(index, given)| Ok(parameter(index, given)))
         .chain(endpoints.map(|(slot, given)| endpoint(program, slot, given)))
-        .chain(devices.map(|(index, (need, object))| device(index, need, object)))
-        .collect();
+        .chain(devices.map(|(index, (need, object))| Ok(device(index, need, object))))
+        .collect::<Result<_, String>>()?;
     let documentation = "What the program is given at its start, as its manifest declares it.".into();
     let startup = Structure { name: "Startup".into(), documentation, members, source: STARTUP }.emit()?;
     let devices = device_module(program)?;
@@ -74,16 +74,16 @@ fn parameter(index: usize, parameter: &Parameter) -> Member {
     Member { name: name.clone(), documentation, kind, value: parameter_value(index, parameter) }
 }
 
-fn endpoint(program: &Program, slot: usize, endpoint: &EndpointSlot) -> Member {
-    let (name, typed) = (&endpoint.name, endpoint_type(program, endpoint));
+fn endpoint(program: &Program, slot: usize, endpoint: &EndpointSlot) -> Result<Member, String> {
+    let (name, typed) = (&endpoint.name, endpoint_type(program, endpoint)?);
     let kind = if endpoint.optional { format!("::core::option::Option<{typed}>") } else { typed };
     let function = if endpoint.optional { "optional_endpoint" } else { "endpoint" };
-    Member {
+    Ok(Member {
         name: name.clone(),
         documentation: format!("The endpoint `{name}`, from `{}`.", endpoint.source),
         kind,
         value: format!("::sip::config::{function}({slot}, {name:?})?"),
-    }
+    })
 }
 
 fn device(index: usize, need: &DeviceNeed, object: &DeviceObject) -> Member {
@@ -194,9 +194,13 @@ fn parameter_value(index: usize, parameter: &Parameter) -> String {
     }
 }
 
-fn endpoint_type(program: &Program, slot: &EndpointSlot) -> String {
+/// The manifest's reader lets any text be the name of a contract or state that it does not know, so here it must be one of
+/// Rust.
+fn endpoint_type(program: &Program, slot: &EndpointSlot) -> Result<String, String> {
     let index = usize::from(slot.contract);
     let contract = program.manifest.contracts.get(index).map_or("", |contract| contract.name.as_str());
+    let contract = naming::identifier(contract)?;
+    let state = rust_state_name(naming::identifier(&slot.state_name)?);
     let module = match program.modules.get(index) {
         Some(Some(module)) => naming::path(module),
         _ => format!("::contracts::{}", rust_module_name(contract)),
@@ -205,7 +209,7 @@ fn endpoint_type(program: &Program, slot: &EndpointSlot) -> String {
         Side::Importer => "Imp",
         Side::Exporter => "Exp",
     };
-    format!("{module}::{end}<{module}::states::{}>", rust_state_name(&slot.state_name))
+    Ok(format!("{module}::{end}<{module}::states::{state}>"))
 }
 
 #[cfg(test)]
@@ -288,6 +292,21 @@ mod tests {
 
     fn squeezed(code: &str) -> String {
         code.split_whitespace().collect()
+    }
+
+    #[test]
+    fn names_of_a_manifest_cannot_carry_code() {
+        for (right, wrong) in [
+            ("state = \"IO_RUNNING\"", "state = \"Ready<{ impl crate::Startup { pub fn f() { unsafe {} } } 0 }>\""),
+            ("state = \"IO_RUNNING\"", "state = \"Ready>, pub other: (\""),
+            ("\"NicDevice\"", "\"a::b, pub other: u8, pub third: c\""),
+        ] {
+            assert!(MANIFEST.contains(right));
+            let text = MANIFEST.replace(right, wrong);
+            let program = manifest::program("manifest.toml", &text, None).unwrap_or_else(|errors| panic!("{errors}"));
+            let error = emit(&program).expect_err(wrong);
+            assert!(error.contains("is not a name of Rust"), "{error}");
+        }
     }
 
     #[test]

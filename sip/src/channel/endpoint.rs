@@ -164,10 +164,10 @@ impl Closed {
     ///
     /// # Safety
     ///
-    /// The kernel has just answered a receive on `endpoint` with Closed, and the buffer is as it
+    /// The kernel has just answered a receive on the endpoint with this handle with Closed, and the buffer is as it
     /// left it.
     #[cold]
-    pub(super) unsafe fn collect(endpoint: &RawEndpoint) -> Closed {
+    pub(super) unsafe fn collect(endpoint: u64) -> Closed {
         let mut home = Vec::new();
         loop {
             let count = (thread_block::message_word(0) as usize).min(BLOCKS_PER_ANSWER);
@@ -182,7 +182,7 @@ impl Closed {
             }
             home.extend(blocks.into_iter().flatten());
             // SAFETY: as before; a closed endpoint answers nothing but Closed.
-            let answer = unsafe { raw::channel_try_receive(endpoint.handle()) };
+            let answer = unsafe { raw::channel_try_receive(endpoint) };
             if answer.status != Status::Closed as u64 {
                 return Closed { home };
             }

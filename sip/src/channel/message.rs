@@ -1,7 +1,7 @@
 //! A message in the thread's buffer, on its way out or in.
 //!
 //! Both types refer to the one buffer of the thread, which any call of the kernel may overwrite. So
-//! each remembers the buffer's generation and ends the process if the buffer has been used for
+//! each goes through its [use of the buffer](BufferUse), which ends the process if the buffer has been used for
 //! something else meanwhile; neither can leave its thread. What they count (scalar words, blocks,
 //! endpoints) travels with the tag, and the kernel refuses a count that the contract does not have:
 //! therefore safe code cannot pass a number off as a block, whatever it believes of a contract.
@@ -11,8 +11,10 @@ use core::marker::PhantomData;
 use abi::{Status, limits};
 
 use super::{AnyEndpoint, Contract, RawEndpoint, TypedEndpoint, refused, unexpected};
+use crate::exheap::sealed::Loan as _;
 use crate::exheap::{Block, ExBlock, Lendable, Lent};
-use crate::{raw, thread_block};
+use crate::raw;
+use crate::thread_block::{self, BufferUse};
 
 /// What can lie inline in a message: one word a scalar.
 pub trait Inline: Copy {
@@ -73,7 +75,7 @@ impl Inline for char {
 /// ```
 #[must_use = "a message that is not sent loses what was put into it"]
 pub struct Outgoing {
-    generation: u64,
+    buffer: BufferUse,
     scalars: u16,
     blocks: u8,
     endpoints: u8,
@@ -90,13 +92,7 @@ impl Outgoing {
     /// An empty message.
     #[inline(always)]
     pub fn new() -> Outgoing {
-        Outgoing {
-            generation: thread_block::renew_generation(),
-            scalars: 0,
-            blocks: 0,
-            endpoints: 0,
-            thread: PhantomData,
-        }
+        Outgoing { buffer: BufferUse::begin(), scalars: 0, blocks: 0, endpoints: 0, thread: PhantomData }
     }
 
     /// Appends a scalar word.
@@ -165,12 +161,10 @@ impl Outgoing {
     /// Sends it. The endpoint comes back for its next state.
     #[inline(always)]
     pub fn send(self, endpoint: RawEndpoint, tag: u64) -> RawEndpoint {
-        if self.generation != thread_block::generation() {
-            buffer_reused();
-        }
+        self.buffer.check();
         let message = abi::message_word(tag as u16, self.scalars, self.blocks, self.endpoints);
         // SAFETY: the buffer holds as many block handles as `message` says, each of a block that was
-        // consumed by `put_block`; the generation shows that nothing else was written since.
+        // consumed by `put_block`; the check shows that nothing else was written since.
         let answer = unsafe { raw::channel_send(endpoint.handle(), message) };
         if answer.status != Status::Ok as u64 {
             refused(Status::from_number(answer.status));
@@ -183,13 +177,10 @@ impl Outgoing {
         let position = self.scalars as usize
             + self.blocks as usize * limits::BLOCK_WORDS
             + self.endpoints as usize * limits::ENDPOINT_WORDS;
-        if self.generation != thread_block::generation() {
-            buffer_reused();
-        }
         if position >= limits::MESSAGE_WORDS {
             too_long();
         }
-        thread_block::set_message_word(position, word);
+        self.buffer.set_word(position, word);
     }
 
     #[inline(always)]
@@ -214,7 +205,7 @@ impl Outgoing {
 
 /// A received message that still lies in the buffer. What is not taken is freed or closed.
 pub struct Incoming {
-    generation: u64,
+    buffer: BufferUse,
     message: u64,
     next_scalar: usize,
     next_block: usize,
@@ -230,7 +221,7 @@ impl Incoming {
     #[inline(always)]
     pub(super) unsafe fn received(message: u64) -> Incoming {
         Incoming {
-            generation: thread_block::generation(),
+            buffer: BufferUse::current(),
             message,
             next_scalar: 0,
             next_block: 0,
@@ -251,8 +242,7 @@ impl Incoming {
         if self.next_scalar >= self.scalars() {
             unexpected(self.tag());
         }
-        self.check();
-        let word = thread_block::message_word(self.next_scalar);
+        let word = self.buffer.word(self.next_scalar);
         self.next_scalar += 1;
         word
     }
@@ -317,14 +307,14 @@ impl Incoming {
         if self.next_block >= self.blocks() {
             unexpected(self.tag());
         }
-        self.check();
+        self.buffer.check();
         let position = self.scalars() + self.next_block * limits::BLOCK_WORDS;
         if position + limits::BLOCK_WORDS > limits::MESSAGE_WORDS {
             unexpected(self.tag());
         }
         self.next_block += 1;
         // SAFETY: the kernel says that its message has a block here and that it is now this
-        // process's own; the generation shows that the words are still the kernel's; counting up
+        // process's own; the check shows that the words are still the kernel's; counting up
         // `next_block` makes sure that it is taken once.
         unsafe { ExBlock::from_message(position) }
     }
@@ -334,13 +324,12 @@ impl Incoming {
         if self.next_endpoint >= self.endpoints() {
             unexpected(self.tag());
         }
-        self.check();
         let position = self.scalars() + self.blocks() * limits::BLOCK_WORDS + self.next_endpoint;
         if position >= limits::MESSAGE_WORDS {
             unexpected(self.tag());
         }
         self.next_endpoint += 1;
-        RawEndpoint::from_handle(thread_block::message_word(position))
+        RawEndpoint::from_handle(self.buffer.word(position))
     }
 
     /// A peer may send a block that is too short for one element; it must not end this process by
@@ -349,20 +338,11 @@ impl Incoming {
     fn lengthened<B: Block>(&mut self, short: ExBlock) -> B {
         let words: [u64; limits::MESSAGE_WORDS] = core::array::from_fn(thread_block::message_word);
         let whole = B::lengthened(short);
-        for (index, word) in words.into_iter().enumerate() {
-            thread_block::set_message_word(index, word);
-        }
-        self.generation = thread_block::generation();
+        thread_block::put_words(&words);
+        self.buffer = BufferUse::current();
         match whole {
             Ok(block) => block,
             Err(status) => refused(status),
-        }
-    }
-
-    #[inline(always)]
-    fn check(&self) {
-        if self.generation != thread_block::generation() {
-            buffer_reused();
         }
     }
 
@@ -387,7 +367,7 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         if self.next_block < self.blocks() || self.next_endpoint < self.endpoints() {
             // By value, so that the usual case keeps everything in registers.
-            drop_rest(self.generation, self.message, self.next_block, self.next_endpoint);
+            drop_rest(self.buffer, self.message, self.next_block, self.next_endpoint);
         }
     }
 }
@@ -395,13 +375,13 @@ impl Drop for Incoming {
 /// Frees and closes what was not taken, unless the buffer has been overwritten: then it stays with
 /// the process until it ends.
 #[cold]
-fn drop_rest(generation: u64, message: u64, next_block: usize, next_endpoint: usize) {
+fn drop_rest(buffer: BufferUse, message: u64, next_block: usize, next_endpoint: usize) {
     let mut blocks: [Option<ExBlock>; limits::MESSAGE_WORDS / limits::BLOCK_WORDS] = Default::default();
     let mut endpoints: [Option<RawEndpoint>; limits::MESSAGE_WORDS] = [const { None }; limits::MESSAGE_WORDS];
-    if generation != thread_block::generation() {
+    if buffer != BufferUse::current() {
         return;
     }
-    let mut rest = Incoming { generation, message, next_scalar: 0, next_block, next_endpoint, thread: PhantomData };
+    let mut rest = Incoming { buffer, message, next_scalar: 0, next_block, next_endpoint, thread: PhantomData };
     // All are taken before any is dropped, because dropping uses the buffer.
     for slot in blocks.iter_mut() {
         if rest.next_block < rest.blocks() {
@@ -423,9 +403,4 @@ fn out_of_order() -> ! {
 #[cold]
 fn too_long() -> ! {
     panic!("the message does not fit the message buffer")
-}
-
-#[cold]
-fn buffer_reused() -> ! {
-    panic!("the message buffer was used for something else while a message lay in it")
 }

@@ -85,9 +85,10 @@ pub fn receive_by<R: Receiver>(endpoint: R, deadline: Deadline) -> Result<R::Eve
 #[inline]
 pub fn try_receive<R: Receiver>(endpoint: R) -> Result<R::Event, R> {
     R::Contract::keep_record();
-    // SAFETY: blocks in the message become owned through the `Incoming` made from this answer, once.
-    let answer = unsafe { raw::channel_try_receive(endpoint.raw().handle()) };
-    finish(endpoint, answer)
+    let handle = endpoint.raw().handle();
+    // SAFETY: `received` takes what the answer gives the process.
+    let received = unsafe { received(handle, raw::channel_try_receive(handle)) };
+    finish(endpoint, received)
 }
 
 /// Takes the next message if one is there; else the endpoint comes back and is in the wait set, which announces it by
@@ -95,9 +96,10 @@ pub fn try_receive<R: Receiver>(endpoint: R) -> Result<R::Event, R> {
 #[inline]
 pub(crate) fn receive_or_add<R: Receiver>(endpoint: R, set: u64, key: u64) -> Result<R::Event, R> {
     R::Contract::keep_record();
-    // SAFETY: blocks in the message become owned through the `Incoming` made from this answer, once.
-    let answer = unsafe { raw::channel_receive_or_add(endpoint.raw().handle(), set, key) };
-    finish(endpoint, answer)
+    let handle = endpoint.raw().handle();
+    // SAFETY: `received` takes what the answer gives the process.
+    let received = unsafe { received(handle, raw::channel_receive_or_add(handle, set, key)) };
+    finish(endpoint, received)
 }
 
 /// Waits for the next message while other tasks of the thread's executor go on.
@@ -114,25 +116,46 @@ pub fn unexpected(tag: u64) -> ! {
 #[inline(always)]
 fn receive_with<R: Receiver>(endpoint: R, deadline: u64) -> Result<R::Event, R> {
     R::Contract::keep_record();
-    // SAFETY: blocks in the message become owned through the `Incoming` made from this answer, once.
-    let answer = unsafe { raw::channel_receive(endpoint.raw().handle(), deadline) };
-    finish(endpoint, answer)
+    let handle = endpoint.raw().handle();
+    // SAFETY: `received` takes what the answer gives the process.
+    let received = unsafe { received(handle, raw::channel_receive(handle, deadline)) };
+    finish(endpoint, received)
+}
+
+/// What a receive gave the process, all of it owned.
+enum Received {
+    Message(Incoming),
+    Closed(Closed),
+    Nothing,
+}
+
+/// Takes what a receive answered, before any code of the program runs: it could use the message buffer for something
+/// else.
+///
+/// # Safety
+///
+/// `answer` is the kernel's answer to a receive on the endpoint with this handle, which was the last thing that the
+/// calling thread did, and nothing else is made of it.
+#[inline(always)]
+unsafe fn received(handle: u64, answer: abi::AbiReturn) -> Received {
+    if answer.status == Status::Ok as u64 {
+        // SAFETY: passed on.
+        return Received::Message(unsafe { Incoming::received(answer.value) });
+    }
+    match Status::from_number(answer.status) {
+        Status::TimedOut | Status::WouldBlock => Received::Nothing,
+        // SAFETY: passed on.
+        Status::Closed => Received::Closed(unsafe { Closed::collect(handle) }),
+        other => refused(other),
+    }
 }
 
 #[inline(always)]
-fn finish<R: Receiver>(endpoint: R, answer: abi::AbiReturn) -> Result<R::Event, R> {
-    if answer.status == Status::Ok as u64 {
-        // SAFETY: `answer.value` is the kernel's answer to a receive of this moment.
-        return Ok(endpoint.finish(unsafe { Incoming::received(answer.value) }));
-    }
-    match Status::from_number(answer.status) {
-        Status::TimedOut | Status::WouldBlock => Err(endpoint),
-        Status::Closed => {
-            // SAFETY: the kernel has just answered a receive on this endpoint with Closed.
-            let closed = unsafe { Closed::collect(endpoint.raw()) };
-            Ok(endpoint.finish_closed(closed))
-        }
-        other => refused(other),
+fn finish<R: Receiver>(endpoint: R, received: Received) -> Result<R::Event, R> {
+    match received {
+        Received::Message(incoming) => Ok(endpoint.finish(incoming)),
+        Received::Closed(closed) => Ok(endpoint.finish_closed(closed)),
+        Received::Nothing => Err(endpoint),
     }
 }
 

@@ -25,6 +25,9 @@ impl ContractRecord {
 
 /// Implements [`Contract`](crate::channel::Contract) for a type and defines its record. Generated code
 /// calls it with the name and the fingerprint of the contract.
+///
+/// What stands in its `unsafe` block and its attributes is fixed here: the arguments are an identifier and literals, and
+/// paths begin with `$crate`, because `::core` is what the calling crate says it is.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! contract {
@@ -59,7 +62,7 @@ macro_rules! contract {
                 // SAFETY: no instruction; a relocation of no effect, by which the linker sees that
                 // this code needs the record.
                 unsafe {
-                    ::core::arch::asm!(
+                    $crate::rust_core::arch::asm!(
                         ".reloc ., R_X86_64_NONE, {}",
                         sym RECORD,
                         options(nomem, nostack, preserves_flags)

@@ -8,6 +8,7 @@ use core::task::{Context, Poll, Waker};
 
 use super::current;
 use crate::device::Device;
+use crate::select::MOST_THINGS;
 use crate::thread_block;
 
 /// After this many messages devices and timers are looked at although there are more messages.
@@ -21,13 +22,15 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Puts the devices that are waited for into the message buffer: how many they are.
-    pub(super) fn put_devices(&self, first: usize) -> u64 {
+    /// Puts the handles `first` and those of the devices that are waited for into the message buffer: how many they are.
+    /// Devices that one wait of the kernel's has no room for get their turn when others have had theirs.
+    pub(super) fn put_handles(&self, first: &[u64]) -> u64 {
         let devices = self.devices.borrow();
-        for (index, (handle, _)) in devices.iter().enumerate() {
-            thread_block::set_message_word(first + index, *handle);
-        }
-        devices.len() as u64
+        let mut handles = [0; MOST_THINGS];
+        let wanted = first.iter().chain(devices.iter().map(|(handle, _)| handle));
+        let count = handles.iter_mut().zip(wanted).map(|(handle, &wanted)| *handle = wanted).count();
+        thread_block::put_words(&handles[..count]);
+        count as u64
     }
 
     /// Wakes who waits for the device put at this place.

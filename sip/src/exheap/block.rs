@@ -7,7 +7,8 @@ use core::ptr::NonNull;
 
 use abi::{Status, limits};
 
-use super::{Block, Plain};
+use super::Plain;
+use super::sealed::Typed as _;
 use crate::{raw, thread_block};
 
 /// Byte offsets at which a block can be split are multiples of this.

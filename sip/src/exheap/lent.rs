@@ -2,6 +2,7 @@
 
 use core::ops::{Deref, DerefMut};
 
+use super::sealed::Loan;
 use super::{Block, ExBlock};
 
 /// A block that was lent to this process. It can be read and written, returned in a message, or
@@ -58,19 +59,19 @@ impl<B: Block> DerefMut for Lent<B> {
     label = "expected `{B}`, or one that is on loan already",
     note = "the contract's `lent` argument takes a block of exactly this type"
 )]
-pub trait Lendable<B: Block> {
-    #[doc(hidden)]
-    fn into_loan(self) -> ExBlock;
-}
+pub trait Lendable<B: Block>: Loan<B> {}
 
-impl<B: Block> Lendable<B> for B {
+impl<B: Block> Lendable<B> for B {}
+impl<B: Block> Lendable<B> for Lent<B> {}
+
+impl<B: Block> Loan<B> for B {
     #[inline(always)]
     fn into_loan(self) -> ExBlock {
         self.into_block()
     }
 }
 
-impl<B: Block> Lendable<B> for Lent<B> {
+impl<B: Block> Loan<B> for Lent<B> {
     #[inline(always)]
     fn into_loan(self) -> ExBlock {
         self.block.into_block()

@@ -14,3 +14,27 @@ pub use block::{ExBlock, SPLIT_ALIGN};
 pub use lent::{Lendable, Lent};
 pub use plain::Plain;
 pub use typed::{Block, ExBox, ExVec};
+
+/// What [`Block`] and [`Lendable`] stand on. Programs cannot name it, so they cannot implement the two. They can call it
+/// through a bound: that only gives a type up, and the kernel knows what is lent, whatever the type says.
+pub(crate) mod sealed {
+    use abi::Status;
+
+    use super::{Block, ExBlock};
+
+    /// Types that own a block.
+    pub trait Typed: Sized {
+        /// Gives the type up.
+        fn into_block(self) -> ExBlock;
+        /// Gives a block the type, without asking what it was allocated with (any bytes are valid); the
+        /// block comes back if it is too short for it.
+        fn from_block(block: ExBlock) -> Result<Self, ExBlock>;
+        /// A block long enough for the type, with what there is of `short` at its start.
+        fn lengthened(short: ExBlock) -> Result<Self, Status>;
+    }
+
+    /// What gives its block away to be lent. To the kernel the block is on loan already if it was before.
+    pub trait Loan<B: Block> {
+        fn into_loan(self) -> ExBlock;
+    }
+}

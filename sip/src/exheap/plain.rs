@@ -72,39 +72,63 @@ macro_rules! plain_records {
 plain_records!(ProcessRecord, ThreadRecord, ChannelRecord, CounterRecord, TraceRecord);
 
 /// Defines a structure that may lie in an exchange-heap block: the text of its type in the contract
-/// language, then the structure. Refused at compile time: a field that is not [`Plain`], padding.
+/// language, then the structure, whose only attributes are documentation. Refused at compile time: a field that is not
+/// [`Plain`], padding, any other attribute.
+///
+/// It implements an unsafe trait for whoever calls it, so nothing in its expansion may mean something else in the calling
+/// crate. Attributes could remove the structure and leave the implementation to another of the same name; derives, macros
+/// and paths that do not begin with `$crate` are looked up where the macro is called.
 #[macro_export]
 macro_rules! plain {
-    ($text:literal $(#[$attribute:meta])* $visibility:vis struct $name:ident {
-        $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident : $type:ty),* $(,)?
+    ($text:literal $(#[doc = $documentation:literal])* $visibility:vis struct $name:ident {
+        $($(#[doc = $field_documentation:literal])* $field_visibility:vis $field:ident : $type:ty),* $(,)?
     }) => {
-        $(#[$attribute])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $(#[doc = $documentation])*
         #[repr(C)]
         $visibility struct $name {
-            $($(#[$field_attribute])* $field_visibility $field: $type),*
+            $($(#[doc = $field_documentation])* $field_visibility $field: $type),*
         }
 
         // An item of its own, so that it is evaluated whether the type is used or not.
         const _: () = {
             const fn is_plain<T: $crate::exheap::Plain>() {}
             $(is_plain::<$type>();)*
-            // An attribute could have changed the structure: these are all its fields, of exactly
-            // these types (raw pointers do not coerce).
-            let _ = |whole: $name| {
-                let $name { $($field),* } = whole;
-                $(let _: *const $type = ::core::ptr::from_ref(&$field);)*
-            };
-            assert!(
-                ::core::mem::size_of::<$name>() == 0 $(+ ::core::mem::size_of::<$type>())*,
-                "the structure has padding; order its fields by size, largest first, or fill it up",
-            );
+            if $crate::rust_core::mem::size_of::<$name>() != 0 $(+ $crate::rust_core::mem::size_of::<$type>())* {
+                $crate::rust_core::panic!(
+                    "the structure has padding; order its fields by size, largest first, or fill it up"
+                );
+            }
         };
 
         // SAFETY: the structure is the one defined above, `repr(C)`; the item before refuses a field
-        // that is not plain, other fields, and padding.
+        // that is not plain, and padding.
         unsafe impl $crate::exheap::Plain for $name {
             const TYPE_TAG: u64 = $crate::abi::type_tag($text);
+        }
+
+        impl $crate::rust_core::marker::Copy for $name {}
+
+        impl $crate::rust_core::clone::Clone for $name {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl $crate::rust_core::cmp::PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                true $(&& self.$field == other.$field)*
+            }
+        }
+
+        impl $crate::rust_core::cmp::Eq for $name {}
+
+        impl $crate::rust_core::fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut $crate::rust_core::fmt::Formatter<'_>) -> $crate::rust_core::fmt::Result {
+                formatter
+                    .debug_struct($crate::rust_core::stringify!($name))
+                    $(.field($crate::rust_core::stringify!($field), &self.$field))*
+                    .finish()
+            }
         }
     };
 }

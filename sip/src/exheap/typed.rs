@@ -7,26 +7,14 @@ use core::ops::{Deref, DerefMut};
 
 use abi::Status;
 
+use super::sealed::Typed;
 use super::{ExBlock, Plain};
 
-mod sealed {
-    pub trait Sealed {}
-    impl<T: super::Plain> Sealed for super::ExVec<T> {}
-    impl<T: super::Plain> Sealed for super::ExBox<T> {}
-}
-
 /// A typed owner of a block: [`ExVec`] or [`ExBox`].
-pub trait Block: sealed::Sealed + Sized + DerefMut {
-    /// Gives the type up.
-    fn into_block(self) -> ExBlock;
-    /// Gives a block the type, without asking what it was allocated with (any bytes are valid); the
-    /// block comes back if it is too short for it.
-    #[doc(hidden)]
-    fn from_block(block: ExBlock) -> Result<Self, ExBlock>;
-    /// A block long enough for the type, with what there is of `short` at its start.
-    #[doc(hidden)]
-    fn lengthened(short: ExBlock) -> Result<Self, Status>;
-}
+pub trait Block: Typed + DerefMut {}
+
+impl<T: Plain> Block for ExVec<T> {}
+impl<T: Plain> Block for ExBox<T> {}
 
 /// Owns a block of elements. Its length is fixed; it can only be split.
 ///
@@ -133,7 +121,7 @@ impl<T: Plain + fmt::Debug> fmt::Debug for ExVec<T> {
     }
 }
 
-impl<T: Plain> Block for ExVec<T> {
+impl<T: Plain> Typed for ExVec<T> {
     #[inline(always)]
     fn into_block(self) -> ExBlock {
         self.block
@@ -195,7 +183,7 @@ impl<T: Plain + fmt::Debug> fmt::Debug for ExBox<T> {
     }
 }
 
-impl<T: Plain> Block for ExBox<T> {
+impl<T: Plain> Typed for ExBox<T> {
     #[inline(always)]
     fn into_block(self) -> ExBlock {
         self.block

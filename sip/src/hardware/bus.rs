@@ -7,6 +7,8 @@
 
 use alloc::vec::Vec;
 
+use abi::limits;
+
 use super::Hardware;
 use crate::raw::value as kernel;
 use crate::{Deadline, Status, thread_block};
@@ -55,20 +57,21 @@ impl Bus {
     /// driven again.
     pub fn allocate_interrupt(&self) -> Result<MessageInterrupt, Status> {
         let interrupt = kernel::interrupt_allocate(self.hardware.handle())? as usize;
-        Ok(MessageInterrupt { interrupt, message: message_at(0) })
+        let message = Message { address: thread_block::message_word(0), data: thread_block::message_word(1) as u32 };
+        Ok(MessageInterrupt { interrupt, message })
     }
 
     /// Begins to offer a device under this name. `Busy` if another bus, the machine or this run of the bus
     /// offers one of that name; `Exhausted` if the kernel knows too many devices.
     pub fn publish(&self, name: &str) -> Result<Publication, Status> {
-        let length = thread_block::put_bytes(name.as_bytes());
-        if (length as usize) < name.len() {
-            return Err(Status::TooLarge);
-        }
+        let length = thread_block::put_bytes(name.as_bytes())?;
         let number = kernel::publication_create(self.hardware.handle(), length)?;
-        let adopted = (thread_block::message_word(0) != 0).then(|| {
-            let count = thread_block::message_word(1) as usize;
-            (0..count).map(|index| message_at(2 + 2 * index)).collect()
+        // All of the answer at once: a vector that grows may call the kernel.
+        let words: [u64; limits::MESSAGE_WORDS] = core::array::from_fn(thread_block::message_word);
+        let [is_adopted, count, messages @ ..] = words;
+        let adopted = (is_adopted != 0).then(|| {
+            let messages = messages.chunks_exact(2).take(usize::try_from(count).unwrap_or(usize::MAX));
+            messages.map(|words| Message { address: words[0], data: words[1] as u32 }).collect()
         });
         Ok(Publication { bus: self.hardware.clone(), number, adopted })
     }
@@ -83,11 +86,6 @@ impl Bus {
     pub fn ready(&self, device: DeviceNumber) -> Result<(), Status> {
         kernel::publication_ready(self.hardware.handle(), device.0).map(|_| ())
     }
-}
-
-fn message_at(word: usize) -> Message {
-    let data = thread_block::message_word(word + 1) as u32;
-    Message { address: thread_block::message_word(word), data }
 }
 
 /// A device that is being offered: its ranges and interrupts are added, then it is [opened](Publication::open) to

@@ -77,6 +77,16 @@ pub fn blocks_alive() -> usize {
     locked(|state| state.blocks.len())
 }
 
+/// Frees what a program owns that was ended in the middle of a message. What is in a queue stays.
+pub fn free_lost_blocks() {
+    locked(|state| {
+        let owned: Vec<u64> = state.blocks.iter().filter(|(_, block)| block.owned).map(|(&handle, _)| handle).collect();
+        for handle in owned {
+            state.free_block(handle);
+        }
+    });
+}
+
 pub fn endpoints_alive() -> usize {
     locked(|state| state.objects.values().filter(|object| matches!(object, Object::Endpoint { .. })).count())
 }

@@ -9,5 +9,5 @@
 mod kernel;
 mod stack;
 
-pub use kernel::{blocks_alive, endpoints_alive, give_parameter, pages_alive};
+pub use kernel::{blocks_alive, endpoints_alive, free_lost_blocks, give_parameter, pages_alive};
 pub use stack::run;

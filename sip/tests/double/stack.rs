@@ -9,6 +9,10 @@ use std::thread::Result as Caught;
 use abi::limits::STACK_SLOT_BYTES;
 use abi::{AbiTable, ThreadBlock};
 
+/// Room above the first frame that stays zero: what prints a panic's backtrace takes it for frames of the caller, and a
+/// return address of zero for the last.
+const UNWINDER_BYTES: usize = 4096;
+
 static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
 struct Call<F, T> {
@@ -45,7 +49,7 @@ pub(super) fn run_on<F: FnOnce() -> T, T>(table: &'static AbiTable, body: F) -> 
             "mov rsp, {stack}",
             "call {trampoline}",
             "mov rsp, r12",
-            stack = in(reg) block,
+            stack = in(reg) block.byte_sub(UNWINDER_BYTES),
             trampoline = in(reg) trampoline::<F, T> as *const (),
             in("rdi") &mut call,
             out("r12") _,

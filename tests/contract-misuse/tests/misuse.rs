@@ -7,3 +7,8 @@
 fn each_misuse_is_refused() {
     trybuild::TestCases::new().compile_fail("tests/misuse/*.rs");
 }
+
+#[test]
+fn what_a_program_renames_changes_no_unsafe_code() {
+    trybuild::TestCases::new().pass("tests/harmless/*.rs");
+}
