@@ -68,6 +68,15 @@ pub mod limits {
     pub const PARAMETER_BYTES: usize = 64 * 1024;
     /// Bytes of all values of parameters that one SIP is given.
     pub const PARAMETERS_BYTES: usize = 256 * 1024;
+    /// Bytes that the kernel keeps for any SIP in queues, sets and records; and how much more for each handle, channel and
+    /// child that its manifest allows. What would take more answers `QuotaExceeded`.
+    pub const KERNEL_BYTES: usize = 256 * 1024;
+    /// See [`KERNEL_BYTES`].
+    pub const KERNEL_BYTES_PER_HANDLE: usize = 256;
+    /// See [`KERNEL_BYTES`].
+    pub const KERNEL_BYTES_PER_CHANNEL: usize = 1024;
+    /// See [`KERNEL_BYTES`].
+    pub const KERNEL_BYTES_PER_CHILD: usize = 4096;
     /// Links of the longest principal, joined by ` + `.
     pub const PRINCIPAL_LINKS: usize = 8;
     /// Bytes of the longest principal.

@@ -144,8 +144,8 @@ pub struct ProcessRecord {
     pub messages_received: u64,
     /// When it started: nanoseconds of `time_monotonic`.
     pub started_ns: u64,
-    /// Reserved, zero.
-    pub reserved: u64,
+    /// Bytes that the kernel keeps for it: records, queues, what its parent gave it.
+    pub kernel_bytes: u64,
     /// Name of the program.
     pub name: [u8; NAME_BYTES],
 }

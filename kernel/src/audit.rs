@@ -13,9 +13,12 @@ use core::fmt::Write;
 use crate::lock::SpinLock;
 use crate::machine::machine;
 use crate::process::ProcessRef;
+use crate::sched;
 
 /// Who notes what the kernel refuses.
 const KERNEL: &str = "kernel";
+/// Lines that are written for a reader with the ring locked.
+const LINES_AT_ONCE: usize = 32;
 /// A line is looked for among so many of the last, so that who takes turns between some gets no more of them.
 const FOLDED_LINES: usize = 16;
 
@@ -69,8 +72,14 @@ fn add(noted_by: &'static str, text: &str) {
 /// The lines from the one with this number on, and the number of the first that is not there yet. If lines that were
 /// asked for are no longer kept, the first line says how many.
 pub fn lines(from: u64) -> (String, u64) {
-    let ring = RING.lock();
-    (ring.lines(from), ring.next)
+    let (mut text, mut next) = (RING.lock().lost(from), from);
+    loop {
+        let ring = RING.lock();
+        let Some(after) = ring.write_lines(next, LINES_AT_ONCE, &mut text) else { return (text, ring.next) };
+        drop(ring);
+        next = after;
+        sched::pause();
+    }
 }
 
 impl Ring {
@@ -121,22 +130,35 @@ impl Ring {
         place
     }
 
-    fn lines(&self, from: u64) -> String {
-        let skipped = self.entries.partition_point(|entry| entry.number < from);
-        let kept = self.entries.len() - skipped;
-        let mut text = String::new();
-        let lost = self.next.saturating_sub(from).saturating_sub(kept as u64);
-        if lost > 0 {
-            // Writing to a String cannot fail, here and below.
-            let _ = writeln!(text, "{lost} refusals are no longer kept");
+    /// Says how many lines from this one on are no longer kept, if any.
+    fn lost(&self, from: u64) -> String {
+        let kept = self.entries.len() - self.entries.partition_point(|entry| entry.number < from);
+        match self.next.saturating_sub(from).saturating_sub(kept as u64) {
+            0 => String::new(),
+            lost => alloc::format!("{lost} refusals are no longer kept\n"),
         }
-        for entry in self.entries.iter().skip(skipped) {
+    }
+
+    /// Writes at most so many lines from the one with this number on; the number after the last, none if there is none.
+    fn write_lines(&self, from: u64, most: usize, text: &mut String) -> Option<u64> {
+        let skipped = self.entries.partition_point(|entry| entry.number < from);
+        let mut after = None;
+        for entry in self.entries.iter().skip(skipped).take(most) {
+            // Writing to a String cannot fail.
             let _ = write!(text, "{} {}: {}", entry.first_ms, entry.noted_by, entry.text);
             if entry.times > 1 {
                 let _ = write!(text, ", {} times", entry.times);
             }
             text.push('\n');
+            after = Some(entry.number + 1);
         }
+        after
+    }
+
+    #[cfg(test)]
+    fn lines(&self, from: u64) -> String {
+        let mut text = self.lost(from);
+        self.write_lines(from, usize::MAX, &mut text);
         text
     }
 }

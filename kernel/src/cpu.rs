@@ -21,6 +21,8 @@ pub const PENDING_KILL: u32 = 4;
 pub const PENDING_INTERRUPT: u32 = 8;
 /// A pending flag: memory is low.
 pub const PENDING_RECLAIM: u32 = 16;
+/// A pending flag: more threads are to be woken than there was time for.
+pub const PENDING_WAKE: u32 = 32;
 
 /// What the next context does for the one that a processor has just left.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use abi::{DeviceOperation, Status};
 use hal_api::{DeviceKind, DeviceRequest, DeviceResult, Submitted};
 
 use crate::claims::{self, Kind};
-use crate::exheap::{self, BlockRef};
+use crate::exheap::{self, BlockRef, Freeing};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::process::ProcessRef;
@@ -24,6 +24,8 @@ use crate::wait::{self, Ticket, Waiters, Woken};
 
 /// Operations under way for one device at most.
 const REQUESTS: usize = 64;
+/// Finished operations that wait to be collected at most.
+const DONE: usize = 1024;
 
 /// A device of the machine.
 pub struct Device {
@@ -82,9 +84,16 @@ struct Done {
 }
 
 static DEVICES: AtomicRef<Vec<Device>> = AtomicRef::none();
-/// Blocks of operations whose SIP is gone, for a processor to dispose of.
-static ORPHANS: SpinLock<Vec<BlockRef>> = SpinLock::new(Vec::new());
+/// Blocks of operations whose SIP is gone, for a processor to dispose of, and those that are being freed.
+static ORPHANS: SpinLock<Orphans> = SpinLock::new(Orphans { blocks: Vec::new(), freeing: Vec::new() });
 static HAVE_ORPHANS: AtomicBool = AtomicBool::new(false);
+/// Steps of freeing them that are taken at once.
+const STEPS: usize = 64;
+
+struct Orphans {
+    blocks: Vec<BlockRef>,
+    freeing: Vec<Freeing>,
+}
 
 /// Asks the machine what it has.
 pub fn start() {
@@ -179,7 +188,7 @@ pub fn submit(
             }
         };
         let opening = device.openings.load(Ordering::Acquire);
-        let free = inner.requests.iter().position(Option::is_none);
+        let free = inner.requests.iter().position(Option::is_none).filter(|_| inner.done.len() < DONE);
         if let Some(slot) = free {
             inner.requests[slot] = Some(Request { block, opening });
         }
@@ -217,7 +226,7 @@ fn finish(device: &'static Device, slot: usize, result: DeviceResult) -> Option<
         return inner.waiters.take_one();
     }
     drop(inner);
-    ORPHANS.lock().push(request.block);
+    ORPHANS.lock().blocks.push(request.block);
     HAVE_ORPHANS.store(true, Ordering::Release);
     None
 }
@@ -232,15 +241,27 @@ pub extern "C" fn complete(token: u64, done: u64, failed: bool) {
     }
 }
 
-/// Disposes of blocks whose operation outlived its SIP. On a processor.
+/// Whether there is something for [`dispose_orphans`] to do.
+pub fn has_orphans() -> bool {
+    HAVE_ORPHANS.load(Ordering::Acquire)
+}
+
+/// Does a part of disposing of blocks whose operation outlived its SIP. On a processor.
 pub fn dispose_orphans() {
-    if !HAVE_ORPHANS.swap(false, Ordering::AcqRel) {
+    if !has_orphans() {
         return;
     }
-    let orphans = core::mem::take(&mut *ORPHANS.lock());
-    for block in orphans {
-        exheap::dispose(block);
+    let mut orphans = ORPHANS.lock();
+    let begun = orphans.freeing.pop();
+    let next = if begun.is_none() { orphans.blocks.pop() } else { None };
+    drop(orphans);
+    let mut freeing = begun.or_else(|| next.and_then(exheap::begin_disposal));
+    if !freeing.as_mut().is_some_and(|freeing| freeing.go_on(STEPS)) {
+        freeing = None;
     }
+    let mut orphans = ORPHANS.lock();
+    orphans.freeing.extend(freeing);
+    HAVE_ORPHANS.store(!orphans.freeing.is_empty() || !orphans.blocks.is_empty(), Ordering::Release);
 }
 
 /// Waits for a finished operation and hands its block back, described in the buffer.

@@ -2,7 +2,6 @@
 
 use abi::{ChannelRecord, CounterRecord, NAME_BYTES, ProcessRecord, ThreadRecord, ThreadState};
 use alloc::format;
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use crate::channel::{CHANNELS, Place, Side};
@@ -13,8 +12,8 @@ use crate::thread::THREADS;
 use crate::{cpu, memory, sched, wait_word};
 
 /// A record for each SIP.
-pub fn processes() -> Vec<ProcessRecord> {
-    PROCESSES.iter().map(process_record).collect()
+pub fn processes() -> impl Iterator<Item = ProcessRecord> {
+    PROCESSES.iter().map(process_record)
 }
 
 fn process_record(process: ProcessRef) -> ProcessRecord {
@@ -33,64 +32,49 @@ fn process_record(process: ProcessRef) -> ProcessRecord {
         endpoints: u64::from(endpoints),
         handles: u64::from(handles),
         children: u64::from(process.child_count()),
-        cycles: cycles(process),
+        cycles: process.cycles.load(Ordering::Relaxed),
         messages_sent: process.sent.load(Ordering::Relaxed),
         messages_received: process.received.load(Ordering::Relaxed),
         started_ns: process.started_ns.load(Ordering::Relaxed),
-        reserved: 0,
+        kernel_bytes: process.kept_for() as u64,
         name: name_bytes(process.name()),
     }
 }
 
-fn cycles(process: ProcessRef) -> u64 {
-    let list = process.threads.lock();
-    let running: u64 = core::iter::successors(list.first(), |&index| list.next(index))
-        .filter_map(|index| THREADS.slot(index))
-        .map(|thread| thread.cycles.load(Ordering::Relaxed))
-        .sum();
-    running + process.past_cycles.load(Ordering::Relaxed)
-}
-
 /// A record for each thread.
-pub fn threads() -> Vec<ThreadRecord> {
-    THREADS
-        .iter()
-        .map(|thread| ThreadRecord {
-            process: thread.owner().map_or(0, |process| process.id.load(Ordering::Relaxed)),
-            thread: thread.handle(),
-            state: match thread.state.load(Ordering::Relaxed) & 3 {
-                wait_word::RUNNING => ThreadState::Running,
-                wait_word::RUNNABLE => ThreadState::Runnable,
-                wait_word::BLOCKED => ThreadState::Blocked,
-                _ => ThreadState::Ended,
-            } as u64,
-            cycles: thread.cycles.load(Ordering::Relaxed),
-        })
-        .collect()
+pub fn threads() -> impl Iterator<Item = ThreadRecord> {
+    THREADS.iter().map(|thread| ThreadRecord {
+        process: thread.owner().map_or(0, |process| process.id.load(Ordering::Relaxed)),
+        thread: thread.handle(),
+        state: match thread.state.load(Ordering::Relaxed) & 3 {
+            wait_word::RUNNING => ThreadState::Running,
+            wait_word::RUNNABLE => ThreadState::Runnable,
+            wait_word::BLOCKED => ThreadState::Blocked,
+            _ => ThreadState::Ended,
+        } as u64,
+        cycles: thread.cycles.load(Ordering::Relaxed),
+    })
 }
 
 /// A record for each channel.
-pub fn channels() -> Vec<ChannelRecord> {
-    CHANNELS
-        .iter()
-        .filter_map(|channel| {
-            let inner = channel.lock();
-            let contract = inner.contract?;
-            let [importer, exporter] = &inner.sides;
-            Some(ChannelRecord {
-                channel: u64::from(channel.index()),
-                importer: owner_id(importer),
-                exporter: owner_id(exporter),
-                importer_state: u64::from(importer.state),
-                exporter_state: u64::from(exporter.state),
-                waiting_for_importer: importer.waiting as u64,
-                waiting_for_exporter: exporter.waiting as u64,
-                contract: name_bytes(&contract.automaton.name),
-                importer_state_name: name_bytes(contract.state_name(importer.state)),
-                exporter_state_name: name_bytes(contract.state_name(exporter.state)),
-            })
+pub fn channels() -> impl Iterator<Item = ChannelRecord> {
+    CHANNELS.iter().filter_map(|channel| {
+        let inner = channel.lock();
+        let contract = inner.contract?;
+        let [importer, exporter] = &inner.sides;
+        Some(ChannelRecord {
+            channel: u64::from(channel.index()),
+            importer: owner_id(importer),
+            exporter: owner_id(exporter),
+            importer_state: u64::from(importer.state),
+            exporter_state: u64::from(exporter.state),
+            waiting_for_importer: importer.waiting as u64,
+            waiting_for_exporter: exporter.waiting as u64,
+            contract: name_bytes(&contract.automaton.name),
+            importer_state_name: name_bytes(contract.state_name(importer.state)),
+            exporter_state_name: name_bytes(contract.state_name(exporter.state)),
         })
-        .collect()
+    })
 }
 
 fn owner_id(side: &Side) -> u64 {
@@ -101,9 +85,9 @@ fn owner_id(side: &Side) -> u64 {
 }
 
 /// The system's counters.
-pub fn counters() -> Vec<CounterRecord> {
+pub fn counters() -> impl Iterator<Item = CounterRecord> {
     let (pages, exchange, stacks) = memory::usage();
-    let list: [(&str, u64); 14] = [
+    let list = [
         ("processes", u64::from(PROCESSES.live())),
         ("processes created", process::CREATED.load(Ordering::Relaxed)),
         ("processes ended", process::ENDED.load(Ordering::Relaxed)),
@@ -121,14 +105,17 @@ pub fn counters() -> Vec<CounterRecord> {
     ];
     let in_use = memory::in_use_bytes().map(|bytes| ("memory bytes in use", bytes));
     let switches = cpu::switches().enumerate();
+    let longest = crate::latency::longest();
+    let longest = longest.map(|(name, ns)| CounterRecord { value: ns, name: name_bytes(&format!("ns {name}")) });
     list.into_iter()
         .chain(in_use)
+        .chain(crate::machine::machine().heap_in_use().map(|bytes| ("kernel heap bytes", bytes as u64)))
         .map(|(name, value)| CounterRecord { value, name: name_bytes(name) })
         .chain(switches.map(|(number, value)| CounterRecord {
             value,
             name: name_bytes(&format!("switches of processor {number}")),
         }))
-        .collect()
+        .chain(longest)
 }
 
 /// A name as records carry it: cut at a character boundary, padded with zero bytes.

@@ -10,7 +10,7 @@ use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
 use crate::process::Epitaph;
-use crate::{arch, cpu, device, handlers, hardware, process, program, sched, thread};
+use crate::{arch, cpu, device, handlers, hardware, latency, process, program, sched, thread};
 
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
@@ -28,6 +28,29 @@ macro_rules! define_entries {
         )*)*
 
         static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
+
+        /// The numbers of the functions.
+        #[allow(non_camel_case_types, reason = "named as the functions are")]
+        enum Number { $($($name,)*)* }
+
+        /// The same functions, measured.
+        mod measured {
+            use super::*;
+
+            $($(
+                pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
+                    if arch::stack_left() < STACK_RESERVE_BYTES {
+                        stack_overflow();
+                    }
+                    latency::begin(Number::$name as usize);
+                    let answer = super::$name($($argument),*);
+                    latency::end();
+                    answer
+                }
+            )*)*
+        }
+
+        static MEASURED: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name: measured::$name,)*)* };
     };
 }
 
@@ -35,7 +58,7 @@ abi::for_each_function!(define_entries);
 
 /// Address of the table, for thread blocks.
 pub fn table_address() -> usize {
-    core::ptr::from_ref(&TABLE).addr()
+    core::ptr::from_ref(if latency::is_on() { &MEASURED } else { &TABLE }).addr()
 }
 
 /// What the machine calls.

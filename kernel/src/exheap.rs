@@ -10,6 +10,12 @@
 //! `loans`. Returning it over the same channel pops that; when a borrower dies or drops it, the block
 //! goes to the top loan's endpoint, to be handed over together with `ChannelClosed`; if that endpoint
 //! is closed, to the next one; and is freed when there is none.
+//!
+//! Accounts: a block counts against one SIP's quota, with all that is attached to it: the room that it takes of the arena
+//! and its records. Each part of a block that was split counts that room whole, because it keeps it whole.
+//!
+//! Every function but [`dispose`] is O(1). That frees any number of blocks, one small step at a time, and its caller may be
+//! preempted between the steps.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -18,22 +24,35 @@ use abi::limits::{BLOCK_ALIGN, LOAN_DEPTH};
 
 use crate::claims::{self, Kind};
 use crate::lock::AtomicRef;
+use crate::memory::{Chunk, Room};
 use crate::process::{self, Process, ProcessRef};
-use crate::slab::{Links, List, Listed, Slab, Slot};
-use crate::{channel, memory};
+use crate::slab::{Links, Listed, Slab, Slot};
+use crate::{channel, memory, sched};
 
 /// All blocks.
 pub static BLOCKS: Slab<Block> = Slab::new();
 static EXTENTS: Slab<Extent> = Slab::new();
 
 const NO_BLOCK: u32 = u32::MAX;
+/// Steps of freeing blocks between two moments at which the caller may be preempted.
+const STEPS: usize = 32;
+/// What the kernel keeps of a block beside its room.
+pub const RECORD_BYTES: usize = size_of::<Slot<Block>>() + size_of::<Slot<Extent>>();
 
 /// Memory behind one or, after a split, several blocks.
 #[derive(Default)]
 pub struct Extent {
     address: AtomicUsize,
     bytes: AtomicUsize,
+    chunk: AtomicRef<Slot<Chunk>>,
     references: AtomicU32,
+}
+
+impl Extent {
+    /// What a block in it counts.
+    fn charge(&self) -> usize {
+        memory::room_bytes(self.bytes.load(Ordering::Relaxed)).unwrap_or(0) + RECORD_BYTES
+    }
 }
 
 /// One block.
@@ -52,12 +71,14 @@ pub struct Block {
     /// it is under way.
     charged_to: AtomicRef<Slot<Process>>,
     charged_id: AtomicU64,
-    /// Bytes that count: its own room and that of all blocks attached to it.
+    /// Bytes that count: its own and those of all blocks attached to it.
     charge: AtomicUsize,
     /// In the list of its owner.
     pub links: Links,
     /// First of the blocks attached to it, last attached first.
     first_child: AtomicU32,
+    /// How many are attached to it.
+    children: AtomicU32,
     /// Next in the chain of attached blocks or of blocks that wait for their lender.
     pub next: AtomicU32,
     /// Whether a device reaches it: see [`pin`].
@@ -123,30 +144,33 @@ impl Slot<Block> {
 /// Allocates a zeroed block for a SIP.
 pub fn allocate(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<BlockRef, Status> {
     let room = bytes.max(1).checked_next_multiple_of(BLOCK_ALIGN).ok_or(Status::BadArgument)?;
-    process.charge_blocks(room)?;
-    let made = make(process, bytes, room, type_tag);
+    let charge =
+        memory::room_bytes(room).and_then(|bytes| bytes.checked_add(RECORD_BYTES)).ok_or(Status::BadArgument)?;
+    process.charge_blocks(charge)?;
+    let made = make(process, (bytes, room), charge, type_tag);
     if made.is_err() {
-        process.refund_blocks(process.id.load(Ordering::Relaxed), room);
+        process.refund_blocks(process.id.load(Ordering::Relaxed), charge);
     }
     made
 }
 
-fn make(process: ProcessRef, bytes: usize, room: usize, type_tag: u64) -> Result<BlockRef, Status> {
+fn make(process: ProcessRef, (bytes, room): (usize, usize), charge: usize, type_tag: u64) -> Result<BlockRef, Status> {
     let extent = EXTENTS.allocate().ok_or(Status::Exhausted)?;
     let Some(block) = BLOCKS.allocate() else {
         EXTENTS.release(extent);
         return Err(Status::Exhausted);
     };
-    let Some(address) = memory::allocate_exchange(room) else {
+    let Some(Room { address, chunk }) = memory::allocate_exchange(room) else {
         EXTENTS.release(extent);
         BLOCKS.release(block);
         return Err(process::no_room(room));
     };
     extent.address.store(address, Ordering::Relaxed);
+    extent.chunk.set(chunk);
     extent.bytes.store(room, Ordering::Relaxed);
     extent.references.store(1, Ordering::Relaxed);
     describe(block, extent, address, bytes, type_tag);
-    set_charge(block, process, room);
+    set_charge(block, process, charge);
     give_to(process, block);
     Ok(block)
 }
@@ -157,14 +181,10 @@ fn describe(block: BlockRef, extent: &'static Slot<Extent>, address: usize, byte
     block.bytes.store(bytes, Ordering::Relaxed);
     block.type_tag.store(type_tag, Ordering::Relaxed);
     block.first_child.store(NO_BLOCK, Ordering::Relaxed);
+    block.children.store(0, Ordering::Relaxed);
     block.next.store(NO_BLOCK, Ordering::Relaxed);
     block.loan_count.store(0, Ordering::Relaxed);
     block.pinned.store(false, Ordering::Relaxed);
-}
-
-/// Room that a block of this size takes.
-fn room(block: BlockRef) -> usize {
-    block.size().max(1).next_multiple_of(BLOCK_ALIGN)
 }
 
 /// Takes a block from its owner, if that is `process`.
@@ -207,7 +227,8 @@ pub fn unpin(process: ProcessRef, block: BlockRef) {
 /// Takes a pinned block from a SIP that loses the device which reaches it. It counts against nobody's quota.
 pub fn seize(process: ProcessRef, block: BlockRef) {
     let mut blocks = process.blocks.lock();
-    unlist(&mut blocks, block);
+    blocks.remove(block.index());
+    block.owner.set(None);
     block.pinned.store(false, Ordering::Relaxed);
     drop(blocks);
     uncharge(block);
@@ -222,12 +243,6 @@ pub fn describe_of(process: ProcessRef, block: BlockRef, handle: u64) -> Result<
     }
     let address = block.address.load(Ordering::Relaxed) as u64;
     Ok([address, block.size() as u64, block.type_tag.load(Ordering::Relaxed), u64::from(block.is_lent())])
-}
-
-/// Takes a block out of the list of a SIP that is being ended.
-pub fn unlist(blocks: &mut List<OfProcess>, block: BlockRef) {
-    blocks.remove(block.index());
-    block.owner.set(None);
 }
 
 /// Gives a block that nobody else can see to a SIP, whose quota it counts against from now on: what a
@@ -261,28 +276,51 @@ fn uncharge(block: BlockRef) -> usize {
 }
 
 /// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is
-/// attached. The block is in no list and no lock is held.
+/// attached. The block is in no list and no lock is held; the caller may be preempted.
 pub fn dispose(block: BlockRef) {
+    let Some(mut freeing) = begin_disposal(block) else { return };
+    while freeing.go_on(STEPS) {
+        sched::pause();
+    }
+}
+
+/// The first part of [`dispose`]: nothing is left to free if the block went home.
+pub fn begin_disposal(block: BlockRef) -> Option<Freeing> {
     while let Some(lender) = block.pop_loan() {
         if channel::bring_home(lender, block) {
-            return;
+            return None;
         }
     }
     uncharge(block);
-    let mut next = Some(block);
-    // A chain of blocks to free: children are put before what is left, so that no recursion is needed.
     block.next.store(NO_BLOCK, Ordering::Relaxed);
-    while let Some(freed) = next {
-        let mut rest = freed.next.load(Ordering::Relaxed);
-        let mut child = freed.first_child.load(Ordering::Relaxed);
-        while let Some(slot) = BLOCKS.slot(child) {
-            let sibling = slot.next.load(Ordering::Relaxed);
-            slot.next.store(rest, Ordering::Relaxed);
-            rest = child;
-            child = sibling;
+    Some(Freeing { at: block.index() })
+}
+
+/// Blocks that are being freed: one, which no longer has a next but the one that it was attached to.
+pub struct Freeing {
+    at: u32,
+}
+
+impl Freeing {
+    /// Takes so many steps; whether there is more to do. A step goes down to an attached block, or frees one without any
+    /// and goes up.
+    pub fn go_on(&mut self, steps: usize) -> bool {
+        for _ in 0..steps {
+            let Some(block) = BLOCKS.slot(self.at) else { return false };
+            let first = block.first_child.load(Ordering::Relaxed);
+            match BLOCKS.slot(first) {
+                Some(child) => {
+                    block.first_child.store(child.next.load(Ordering::Relaxed), Ordering::Relaxed);
+                    child.next.store(self.at, Ordering::Relaxed);
+                    self.at = first;
+                }
+                None => {
+                    self.at = block.next.load(Ordering::Relaxed);
+                    free(block);
+                }
+            }
         }
-        free(freed);
-        next = BLOCKS.slot(rest);
+        self.at != NO_BLOCK
     }
 }
 
@@ -290,7 +328,8 @@ fn free(block: BlockRef) {
     if let Some(extent) = block.extent.take()
         && extent.references.fetch_sub(1, Ordering::AcqRel) == 1
     {
-        memory::free_exchange(extent.address.load(Ordering::Relaxed), extent.bytes.load(Ordering::Relaxed));
+        let room = Room { address: extent.address.load(Ordering::Relaxed), chunk: extent.chunk.take() };
+        memory::free_exchange(&room, extent.bytes.load(Ordering::Relaxed));
         EXTENTS.release(extent);
     }
     BLOCKS.release(block);
@@ -299,14 +338,14 @@ fn free(block: BlockRef) {
 /// Splits a block of the caller's at a byte offset.
 pub fn split(process: ProcessRef, block: BlockRef, handle: u64, offset: usize) -> Result<BlockRef, Status> {
     take_from(process, block, handle)?;
-    let result = split_taken(block, offset);
+    let result = split_taken(process, block, offset);
     give_to(process, block);
     let rest = result?;
     give_to(process, rest);
     Ok(rest)
 }
 
-fn split_taken(block: BlockRef, offset: usize) -> Result<BlockRef, Status> {
+fn split_taken(process: ProcessRef, block: BlockRef, offset: usize) -> Result<BlockRef, Status> {
     let size = block.size();
     if block.is_lent() {
         return Err(Status::Lent);
@@ -315,16 +354,17 @@ fn split_taken(block: BlockRef, offset: usize) -> Result<BlockRef, Status> {
         return Err(Status::BadArgument);
     }
     let extent = block.extent.get().ok_or(Status::BadHandle)?;
-    let rest = BLOCKS.allocate().ok_or(Status::Exhausted)?;
+    let charge = extent.charge();
+    process.charge_blocks(charge)?;
+    let Some(rest) = BLOCKS.allocate() else {
+        process.refund_blocks(process.id.load(Ordering::Relaxed), charge);
+        return Err(Status::Exhausted);
+    };
     extent.references.fetch_add(1, Ordering::AcqRel);
     let address = block.address.load(Ordering::Relaxed) + offset;
     describe(rest, extent, address, size - offset, block.type_tag.load(Ordering::Relaxed));
     block.bytes.store(offset, Ordering::Relaxed);
-    let moved = room(rest);
-    rest.charge.store(moved, Ordering::Relaxed);
-    rest.charged_id.store(block.charged_id.load(Ordering::Relaxed), Ordering::Relaxed);
-    rest.charged_to.set(block.charged_to.get());
-    block.charge.fetch_sub(moved, Ordering::Relaxed);
+    set_charge(rest, process, charge);
     Ok(rest)
 }
 
@@ -343,7 +383,7 @@ pub fn attach(process: ProcessRef, parent: (BlockRef, u64), child: (BlockRef, u6
         parent.0.charge.fetch_add(child.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);
         child.0.next.store(parent.0.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
         parent.0.first_child.store(child.0.index(), Ordering::Relaxed);
-        Ok(children(parent.0).count() as u64 - 1)
+        Ok(u64::from(parent.0.children.fetch_add(1, Ordering::Relaxed)))
     });
     give_to(process, parent.0);
     result
@@ -360,6 +400,7 @@ pub fn detach(process: ProcessRef, parent: BlockRef, handle: u64) -> Result<Bloc
     if let Some(child) = child {
         parent.first_child.store(child.next.load(Ordering::Relaxed), Ordering::Relaxed);
         child.next.store(NO_BLOCK, Ordering::Relaxed);
+        parent.children.fetch_sub(1, Ordering::Relaxed);
         let charge = child.charge.load(Ordering::Relaxed);
         parent.charge.fetch_sub(charge, Ordering::Relaxed);
         set_charge(child, process, charge);
@@ -369,11 +410,89 @@ pub fn detach(process: ProcessRef, parent: BlockRef, handle: u64) -> Result<Bloc
     child.ok_or(Status::NotFound)
 }
 
-fn children(parent: BlockRef) -> impl Iterator<Item = BlockRef> {
-    let mut next = parent.first_child.load(Ordering::Relaxed);
-    core::iter::from_fn(move || {
-        let slot = BLOCKS.slot(next)?;
-        next = slot.next.load(Ordering::Relaxed);
-        Some(slot)
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_machine::{alone, pauses, with_quota};
+
+    fn owner() -> ProcessRef {
+        with_quota(|quota| (quota.block_kib, quota.handles) = (1 << 19, 1 << 20))
+    }
+
+    fn small(owner: ProcessRef) -> BlockRef {
+        allocate(owner, 1, 0).expect("a block")
+    }
+
+    fn freed(owner: ProcessRef, block: BlockRef) -> usize {
+        let before = pauses();
+        take_from(owner, block, block.handle()).expect("an own block");
+        dispose(block);
+        assert_eq!(owner.block_bytes.load(Ordering::Relaxed), 0);
+        pauses() - before
+    }
+
+    #[test]
+    fn a_long_chain_is_freed_in_small_steps() {
+        const LENGTH: usize = 200_000;
+        let _alone = alone();
+        let owner = owner();
+        let live = BLOCKS.live();
+        let mut chain = small(owner);
+        for _ in 1..LENGTH {
+            let next = small(owner);
+            assert_eq!(attach(owner, (next, next.handle()), (chain, chain.handle())), Ok(0));
+            chain = next;
+        }
+        let pauses = freed(owner, chain);
+        assert!(pauses >= LENGTH / STEPS, "{LENGTH} blocks were freed with {pauses} pauses");
+        assert_eq!(BLOCKS.live(), live);
+    }
+
+    #[test]
+    fn many_blocks_of_one_are_counted_and_freed_in_small_steps() {
+        const COUNT: usize = 30_000;
+        let _alone = alone();
+        let owner = owner();
+        let live = BLOCKS.live();
+        let parent = small(owner);
+        for number in 0..COUNT as u64 {
+            let child = small(owner);
+            assert_eq!(attach(owner, (parent, parent.handle()), (child, child.handle())), Ok(number));
+        }
+        let last = detach(owner, parent, parent.handle()).expect("the last child");
+        assert_eq!(attach(owner, (parent, parent.handle()), (last, last.handle())), Ok(COUNT as u64 - 1));
+        let pauses = freed(owner, parent);
+        assert!(pauses >= COUNT / STEPS, "{COUNT} blocks were freed with {pauses} pauses");
+        assert_eq!(BLOCKS.live(), live);
+    }
+
+    #[test]
+    fn each_part_of_a_block_counts_what_it_keeps() {
+        let _alone = alone();
+        let owner = owner();
+        let used = || owner.block_bytes.load(Ordering::Relaxed);
+        let whole = allocate(owner, 1 << 20, 0).expect("a block");
+        let charge = used();
+        assert_eq!(charge, (1 << 20) + RECORD_BYTES);
+        let rest = split(owner, whole, whole.handle(), 64).expect("two parts");
+        assert_eq!(used(), 2 * charge);
+        take_from(owner, rest, rest.handle()).expect("an own block");
+        dispose(rest);
+        assert_eq!(used(), charge, "64 bytes keep the whole");
+        freed(owner, whole);
+    }
+
+    #[test]
+    fn the_records_of_attached_blocks_count_against_the_quota() {
+        let _alone = alone();
+        let owner = with_quota(|quota| (quota.block_kib, quota.handles) = (64, 100));
+        let parent = small(owner);
+        let mut attached = 0;
+        while let Ok(child) = allocate(owner, 1, 0) {
+            assert!(attach(owner, (parent, parent.handle()), (child, child.handle())).is_ok());
+            attached += 1;
+            assert!(attached < 64 * 1024 / (BLOCK_ALIGN + RECORD_BYTES) + 4, "{attached} records are not counted");
+        }
+        freed(owner, parent);
+    }
 }

@@ -23,6 +23,7 @@ pub mod exheap;
 mod handlers;
 mod hardware;
 mod installed;
+mod latency;
 mod lock;
 mod machine;
 mod measurement;
@@ -58,14 +59,22 @@ const SLABS_PART: usize = 12;
 pub struct Boot {
     /// The system image: packages and system manifest. Never copied.
     pub system_image: &'static [u8],
-    /// Values for parameters of the root program, by name; several of one name for a repeated one.
+    /// Values for parameters of the root program, by name; several of one name for a repeated one. The kernel keeps those
+    /// that are its own.
     pub parameters: Vec<(String, String)>,
 }
 
 /// Starts the system on a machine and runs it until it powers off, which ends the host process or the
 /// hardware. Answers only with why it could not start.
-pub fn start(on: &'static dyn hal_api::Machine, boot: Boot) -> String {
+pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     machine::install(on);
+    boot.parameters.retain(|(name, value)| {
+        let own = name == latency::PARAMETER;
+        if own && value != "0" {
+            latency::start();
+        }
+        !own
+    });
     memory::start();
     slab::set_limit((machine().spare_frames() / SLABS_PART).saturating_mul(abi::limits::PAGE_BYTES));
     program::start();

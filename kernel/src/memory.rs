@@ -1,25 +1,34 @@
 //! Memory: stack slots, pages of SIPs, and room for exchange-heap blocks.
 //!
 //! Pages and exchange blocks come from one arena. Free memory always reads as zero: it is cleared when
-//! it is freed, large runs by giving them back to the machine. Locks: stacks; small exchange blocks,
-//! then the arena.
+//! it is freed, large runs by giving them back to the machine. Room for small blocks is in [`small`]. Clearing is done
+//! in pieces, with no lock held, and the caller may be preempted between two. Locks: stacks; the arena.
 
+mod small;
+
+use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use abi::limits::{BLOCK_ALIGN, PAGE_BYTES, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{PAGE_BYTES, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use buddy_system_allocator::FrameAllocator;
 
-use crate::lock::SpinLock;
+use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
+use crate::sched;
+use crate::slab::Slot;
+
+pub use sealed::Record;
+pub use small::Chunk;
 
 /// Free stacks that keep their memory for the next thread.
 const WARM_STACKS: usize = 256;
 /// Runs of at least this many bytes are given back to the machine when freed rather than cleared.
 const DECOMMIT_BYTES: usize = 128 * 1024;
-/// Sizes of exchange blocks that are carved from chunks: 64 bytes to 2 KiB.
-const SMALL_CLASSES: usize = 6;
-const CHUNK_BYTES: usize = 16 * 1024;
+/// Large runs are cleared in pieces of this size, at multiples of it.
+const PIECE_BYTES: usize = 2 << 20;
+/// What is copied out of a block at once.
+const COPY_BYTES: usize = 256 * 1024;
 const ORDERS: usize = 32;
 /// Memory is low when less than one part of so many of the pages is free.
 const LOW_PART: usize = 32;
@@ -35,39 +44,19 @@ struct Stacks {
     made: usize,
 }
 
-/// Free room for small exchange blocks, by class.
-type Small = [Vec<usize>; SMALL_CLASSES];
-
-struct Memory {
-    runs: FrameAllocator<ORDERS>,
-    /// Where the machine's memory is not clear: for each stretch of [`STRETCH_BYTES`], whether it has
-    /// been cleared.
-    cleared: Option<Vec<bool>>,
-}
-
-impl Memory {
-    /// A run of pages; its offset in pages.
-    fn allocate(&mut self, count: usize) -> Option<usize> {
-        let first = self.runs.alloc(count)?;
-        RUNS_USED.fetch_add(count.next_power_of_two(), Ordering::Relaxed);
-        if let Some(cleared) = &mut self.cleared {
-            let base = machine().layout().memory.base;
-            let end = (first + count.next_power_of_two()) * PAGE_BYTES;
-            for stretch in first * PAGE_BYTES / STRETCH_BYTES..end.div_ceil(STRETCH_BYTES) {
-                if cleared.get_mut(stretch).is_some_and(|cleared| !core::mem::replace(cleared, true)) {
-                    let start = stretch * STRETCH_BYTES;
-                    let bytes = STRETCH_BYTES.min(machine().layout().memory.bytes - start);
-                    machine().decommit(base + start, bytes);
-                }
-            }
-        }
-        Some(first)
-    }
+/// Whether a stretch of memory that was not clear when the machine started has been cleared.
+mod stretch {
+    pub const UNTOUCHED: u8 = 0;
+    pub const BEING_CLEARED: u8 = 1;
+    pub const CLEAR: u8 = 2;
 }
 
 static STACKS: SpinLock<Stacks> = SpinLock::new(Stacks { warm: Vec::new(), cold: Vec::new(), made: 0 });
-static MEMORY: SpinLock<Option<Memory>> = SpinLock::new(None);
-static SMALL: SpinLock<Small> = SpinLock::new([const { Vec::new() }; SMALL_CLASSES]);
+static RUNS: SpinLock<Option<FrameAllocator<ORDERS>>> = SpinLock::new(None);
+/// Where the machine's memory is not clear: the state of each stretch of [`STRETCH_BYTES`].
+static STRETCHES: AtomicRef<Vec<AtomicU8>> = AtomicRef::none();
+/// Pages of the arena.
+static ARENA_PAGES: AtomicUsize = AtomicUsize::new(0);
 /// Pages taken out of the arena.
 static RUNS_USED: AtomicUsize = AtomicUsize::new(0);
 static PAGES_USED: AtomicUsize = AtomicUsize::new(0);
@@ -79,21 +68,76 @@ pub fn start() {
     let layout = machine().layout();
     let mut runs = FrameAllocator::new();
     runs.add_frame(0, layout.memory.bytes / PAGE_BYTES);
-    let stretches = layout.memory.bytes.div_ceil(STRETCH_BYTES);
-    let cleared = (!layout.memory_is_clear).then(|| alloc::vec![false; stretches]);
-    *MEMORY.lock() = Some(Memory { runs, cleared });
+    ARENA_PAGES.store(layout.memory.bytes / PAGE_BYTES, Ordering::Relaxed);
+    *RUNS.lock() = Some(runs);
+    if !layout.memory_is_clear {
+        let stretches = layout.memory.bytes.div_ceil(STRETCH_BYTES);
+        let untouched = (0..stretches).map(|_| AtomicU8::new(stretch::UNTOUCHED)).collect();
+        STRETCHES.set(Some(Box::leak(Box::new(untouched))));
+    }
 }
 
+/// Takes a run of exactly so many pages: of the power of two that the buddy system gives, the rest goes back at once.
+fn take_run(runs: &mut FrameAllocator<ORDERS>, count: usize) -> Option<usize> {
+    let whole = count.checked_next_power_of_two()?;
+    let first = runs.alloc(whole)?;
+    give_run(runs, first + count, whole - count);
+    Some(first)
+}
+
+/// Gives pages back in aligned pieces, each a power of two.
+fn give_run(runs: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usize) {
+    while count > 0 {
+        let aligned = if first == 0 { count } else { 1 << first.trailing_zeros() };
+        let piece = aligned.min(1 << count.ilog2());
+        runs.dealloc(first, piece);
+        first += piece;
+        count -= piece;
+    }
+}
+
+/// A run of pages that read as zero. The caller holds no lock and may be preempted.
 fn allocate_run(count: usize) -> Option<usize> {
-    let first = MEMORY.lock().as_mut()?.allocate(count)?;
+    let first = take_run(RUNS.lock().as_mut()?, count)?;
+    RUNS_USED.fetch_add(count, Ordering::Relaxed);
+    if let Some(stretches) = STRETCHES.get() {
+        let (start, end) = (first * PAGE_BYTES, (first + count) * PAGE_BYTES);
+        for number in start / STRETCH_BYTES..end.div_ceil(STRETCH_BYTES) {
+            if let Some(state) = stretches.get(number)
+                && state.load(Ordering::Acquire) != stretch::CLEAR
+            {
+                clear_stretch(state, number);
+                sched::pause();
+            }
+        }
+    }
     Some(machine().layout().memory.base + first * PAGE_BYTES)
+}
+
+/// Clears a stretch that was never used, or waits until another processor has. Pages of it may be another's, who waits
+/// for the same before using them.
+fn clear_stretch(state: &AtomicU8, number: usize) {
+    let claimed =
+        state.compare_exchange(stretch::UNTOUCHED, stretch::BEING_CLEARED, Ordering::Acquire, Ordering::Acquire);
+    if claimed.is_ok() {
+        let memory = machine().layout().memory;
+        let start = number * STRETCH_BYTES;
+        machine().decommit(memory.base + start, STRETCH_BYTES.min(memory.bytes - start));
+        state.store(stretch::CLEAR, Ordering::Release);
+        return;
+    }
+    let mut spins = 0;
+    while state.load(Ordering::Acquire) != stretch::CLEAR {
+        spins += 1;
+        machine().relax(spins);
+    }
 }
 
 fn free_run(address: usize, count: usize) {
     let first = (address - machine().layout().memory.base) / PAGE_BYTES;
-    if let Some(memory) = MEMORY.lock().as_mut() {
-        RUNS_USED.fetch_sub(count.next_power_of_two(), Ordering::Relaxed);
-        memory.runs.dealloc(first, count);
+    if let Some(runs) = RUNS.lock().as_mut() {
+        RUNS_USED.fetch_sub(count, Ordering::Relaxed);
+        give_run(runs, first, count);
     }
 }
 
@@ -115,7 +159,7 @@ pub fn is_low() -> bool {
     if machine().spare_frames() < LOW_FRAMES {
         return true;
     }
-    let pages = machine().layout().memory.bytes / PAGE_BYTES;
+    let pages = ARENA_PAGES.load(Ordering::Relaxed);
     RUNS_USED.load(Ordering::Relaxed) > pages - pages / LOW_PART
 }
 
@@ -190,73 +234,68 @@ pub fn free_pages(address: usize, count: usize) {
     free_run(address, count);
 }
 
-fn small_class(bytes: usize) -> Option<usize> {
-    let class = bytes.next_power_of_two().trailing_zeros().saturating_sub(BLOCK_ALIGN.trailing_zeros()) as usize;
-    (class < SMALL_CLASSES).then_some(class)
+/// Room for a block.
+pub struct Room {
+    /// Where it begins.
+    pub address: usize,
+    /// The chunk that it is part of, if it is small.
+    pub chunk: Option<&'static Slot<Chunk>>,
 }
 
-/// Zeroed room for a block; `bytes` is a multiple of 64.
-pub fn allocate_exchange(bytes: usize) -> Option<usize> {
-    let address = match small_class(bytes) {
-        None => allocate_run(bytes.div_ceil(PAGE_BYTES))?,
-        Some(class) => {
-            let free = &mut SMALL.lock()[class];
-            if free.is_empty() {
-                let chunk = allocate_run(CHUNK_BYTES / PAGE_BYTES)?;
-                let size = BLOCK_ALIGN << class;
-                free.extend((0..CHUNK_BYTES / size).rev().map(|number| chunk + number * size));
-            }
-            free.pop()?
-        }
-    };
-    EXCHANGE_USED.fetch_add(bytes, Ordering::Relaxed);
-    Some(address)
-}
-
-/// Takes a block's room back.
-pub fn free_exchange(address: usize, bytes: usize) {
-    clear(address, bytes);
-    EXCHANGE_USED.fetch_sub(bytes, Ordering::Relaxed);
-    match small_class(bytes) {
-        Some(class) => SMALL.lock()[class].push(address),
-        None => free_run(address, bytes.div_ceil(PAGE_BYTES)),
+/// What room for so many bytes takes of the arena; nothing if that is more than can be counted.
+#[inline(always)]
+pub fn room_bytes(bytes: usize) -> Option<usize> {
+    match small::class_of(bytes) {
+        Some(class) => Some(small::bytes_of(class)),
+        None => bytes.checked_next_multiple_of(PAGE_BYTES),
     }
 }
 
-/// Gives back what is kept for speed alone: the memory behind free stacks, and chunks of which no block is in
-/// use.
+/// Zeroed room for a block. The caller holds no lock.
+pub fn allocate_exchange(bytes: usize) -> Option<Room> {
+    let room = match small::class_of(bytes) {
+        None => Room { address: allocate_run(bytes.div_ceil(PAGE_BYTES))?, chunk: None },
+        Some(class) => {
+            let (address, chunk) = small::allocate(class)?;
+            Room { address, chunk: Some(chunk) }
+        }
+    };
+    EXCHANGE_USED.fetch_add(bytes, Ordering::Relaxed);
+    Some(room)
+}
+
+/// Takes a block's room back. The caller holds no lock and may be preempted.
+pub fn free_exchange(room: &Room, bytes: usize) {
+    clear(room.address, bytes);
+    EXCHANGE_USED.fetch_sub(bytes, Ordering::Relaxed);
+    match room.chunk {
+        Some(chunk) => small::free(chunk, room.address),
+        None => free_run(room.address, bytes.div_ceil(PAGE_BYTES)),
+    }
+}
+
+/// Gives back what is kept for speed alone: the memory behind free stacks.
 pub fn trim() {
     loop {
         let Some(slot) = STACKS.lock().warm.pop() else { break };
         machine().decommit(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
         STACKS.lock().cold.push(slot);
-    }
-    let base = machine().layout().memory.base;
-    for class in 0..SMALL_CLASSES {
-        let free = &mut SMALL.lock()[class];
-        let blocks_in_chunk = CHUNK_BYTES / (BLOCK_ALIGN << class);
-        // A run of pages is aligned to its size, so a block's address tells its chunk.
-        let chunk_of = |address: usize| address - (address - base) % CHUNK_BYTES;
-        free.sort_unstable();
-        let (mut kept, mut next) = (0, 0);
-        while let Some(&first) = free.get(next) {
-            let chunk = chunk_of(first);
-            let count = free[next..].iter().take_while(|&&address| chunk_of(address) == chunk).count();
-            if count == blocks_in_chunk {
-                free_run(chunk, CHUNK_BYTES / PAGE_BYTES);
-            } else {
-                free.copy_within(next..next + count, kept);
-                kept += count;
-            }
-            next += count;
-        }
-        free.truncate(kept);
+        sched::pause();
     }
 }
 
 fn clear(address: usize, bytes: usize) {
     if bytes >= DECOMMIT_BYTES {
-        machine().decommit(address, bytes.next_multiple_of(PAGE_BYTES));
+        let end = (address + bytes).next_multiple_of(PAGE_BYTES);
+        let mut at = address;
+        while at < end {
+            let next = (at + 1).next_multiple_of(PIECE_BYTES).min(end);
+            machine().decommit(at, next - at);
+            at = next;
+            if at < end {
+                sched::pause();
+            }
+        }
     } else {
         // SAFETY: the memory lies in an arena, was allocated, and its owner has just given it up; no
         // SIP can still reach it, because nobody but the owner ever could.
@@ -272,15 +311,19 @@ pub fn write_block(address: usize, size: usize, bytes: &[u8]) {
 }
 
 /// A copy of the first `count` bytes of a block that is in the kernel's hands, if they are there and the kernel has
-/// room for them.
+/// room for them. The caller holds no lock and may be preempted.
 pub fn copy_of_block(address: usize, size: usize, count: usize) -> Option<Vec<u8>> {
     let mut copy = Vec::new();
     if count > size || is_low() || copy.try_reserve_exact(count).is_err() {
         return None;
     }
-    // SAFETY: the block is `size` bytes at `address` in the exchange arena, and as it is in the kernel's hands nobody
-    // writes to it.
-    copy.extend_from_slice(unsafe { core::slice::from_raw_parts(address as *const u8, count) });
+    while copy.len() < count {
+        let piece = COPY_BYTES.min(count - copy.len());
+        // SAFETY: the block is `size` bytes at `address` in the exchange arena, of which `count` are copied, and as it is
+        // in the kernel's hands nobody writes to it.
+        copy.extend_from_slice(unsafe { core::slice::from_raw_parts((address + copy.len()) as *const u8, piece) });
+        sched::pause();
+    }
     Some(copy)
 }
 
@@ -294,10 +337,12 @@ mod sealed {
     impl Record for abi::TraceRecord {}
 }
 
-/// Writes as many records as fit into a block that is in the kernel's hands.
-pub fn write_records<R: sealed::Record>(address: usize, size: usize, records: &[R]) {
-    let count = records.len().min(size / size_of::<R>());
-    // SAFETY: as for `write_block`; `count` records lie within `size`, blocks are aligned to 64, and a
+/// Writes a record to its place among those that fit into a block that is in the kernel's hands.
+pub fn write_record<R: sealed::Record>(address: usize, size: usize, place: usize, record: &R) {
+    if place >= size / size_of::<R>() {
+        return;
+    }
+    // SAFETY: as for `write_block`; the place lies within `size`, blocks are aligned to 64, and a
     // Record has no padding and any bits are valid for it.
-    unsafe { core::ptr::copy_nonoverlapping(records.as_ptr(), address as *mut R, count) };
+    unsafe { (address as *mut R).add(place).write(*record) };
 }

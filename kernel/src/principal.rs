@@ -37,6 +37,11 @@ impl Text {
         TEXTS.fetch_add(1, Ordering::Relaxed);
         Arc::new(Text { text, links })
     }
+
+    /// What is kept of it: the text, and this with its counts.
+    fn bytes(&self) -> usize {
+        self.text.capacity() + size_of::<Text>() + 2 * size_of::<usize>()
+    }
 }
 
 impl Drop for Text {
@@ -64,6 +69,14 @@ impl Principal {
         match self {
             Principal::Plain(program) => &program.principal,
             Principal::Compound(text) => &text.text,
+        }
+    }
+
+    /// What is kept of it, if nobody shares it.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Principal::Plain(_) => 0,
+            Principal::Compound(text) => text.bytes(),
         }
     }
 
@@ -169,6 +182,17 @@ impl Own {
         match &*compound {
             Compound::Made(text) => Principal::Compound(text.clone()),
             Compound::Not | Compound::InvokedBy(_) => Principal::Plain(program),
+        }
+    }
+
+    /// What is kept of it, beside its program's.
+    pub fn bytes(&self) -> usize {
+        if !self.is_compound() {
+            return 0;
+        }
+        match &*self.compound.lock() {
+            Compound::Made(text) => text.bytes(),
+            Compound::Not | Compound::InvokedBy(_) => 0,
         }
     }
 

@@ -15,12 +15,13 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::cpu::{
     self, Afterwards, Cpu, PENDING_INTERRUPT, PENDING_KILL, PENDING_RECLAIM, PENDING_RESCHEDULE, PENDING_TIMER,
+    PENDING_WAKE,
 };
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::thread::{self, ThreadRef};
 use crate::wait_word::{self, RUNNABLE, RUNNING};
-use crate::{arch, hardware, process, timers};
+use crate::{arch, hardware, latency, process, timers, wait};
 
 /// A first-in, first-out list through [`thread::Thread::next`].
 #[derive(Default)]
@@ -58,11 +59,26 @@ impl Queue {
         Some(first)
     }
 
+    /// Moves all of another to its end.
+    fn append(&self, other: &Queue) {
+        let Some(first) = other.head.take() else { return };
+        match self.tail.get() {
+            Some(last) => last.next.set(Some(first)),
+            None => self.head.set(Some(first)),
+        }
+        self.tail.set(other.tail.take());
+        let more = other.count.swap(0, Ordering::Relaxed);
+        self.count.store(self.count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    }
+
     /// How many.
     pub fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
 }
+
+/// Items of a long loop between two moments at which its thread may be preempted.
+const ITEMS: usize = 32;
 
 struct Shared {
     inbox: Queue,
@@ -226,6 +242,9 @@ fn charge(cpu: &'static Cpu, running: ThreadRef, before: u64) {
     let now = arch::cycles();
     let used = now.wrapping_sub(cpu.since.load(Ordering::Relaxed)).wrapping_add(before);
     running.cycles.store(running.cycles.load(Ordering::Relaxed).wrapping_add(used), Ordering::Relaxed);
+    if let Some(process) = running.owner() {
+        process.cycles.fetch_add(used, Ordering::Relaxed);
+    }
     cpu.since.store(now, Ordering::Relaxed);
 }
 
@@ -276,7 +295,11 @@ pub fn yield_now() {
     } else {
         cpu.unblocked.push(current);
     }
-    schedule();
+    if latency::is_on() {
+        latency::between(schedule);
+    } else {
+        schedule();
+    }
 }
 
 #[inline(always)]
@@ -298,6 +321,10 @@ pub fn service_pending() {
         if pending & PENDING_INTERRUPT != 0 {
             hardware::deliver();
         }
+        if pending & PENDING_WAKE != 0 {
+            timers::expire();
+            wait::wake_later();
+        }
         if pending & PENDING_RECLAIM != 0 {
             process::reclaim();
         }
@@ -308,19 +335,74 @@ pub fn service_pending() {
         if pending & PENDING_TIMER != 0 {
             timers::expire();
             crate::device::dispose_orphans();
-            give_way(cpu, current);
-        } else if pending & PENDING_INTERRUPT != 0 && cpu.unblocked.count() != 0 {
-            // Whoever waits for a device is not to wait for the quantum of who happens to run.
-            set_runnable(current);
-            cpu.leave_behind(Afterwards::Requeue, current);
-            schedule();
-        } else if pending & PENDING_RESCHEDULE != 0 && SHARED_COUNT.load(Ordering::Acquire) != 0 {
-            set_runnable(current);
-            cpu.leave_behind(Afterwards::Requeue, current);
-            match pick_shared() {
-                Some(next) => switch_to(cpu, current, next),
-                None => schedule(),
-            }
+        }
+        if latency::is_on() {
+            latency::between(|| let_others_run(cpu, current, pending));
+        } else {
+            let_others_run(cpu, current, pending);
+        }
+    }
+}
+
+/// A moment in a long piece of kernel work at which the calling thread may be preempted, as a SIP's code may be anywhere.
+/// No lock is held. Unlike [`service_pending`] it ends no thread, so that the work is finished.
+#[inline(always)]
+pub fn pause() {
+    #[cfg(test)]
+    crate::test_machine::count_pause();
+    #[cfg(not(test))]
+    if latency::is_on() {
+        latency::between(service_in_kernel);
+    } else if arch::cpu_pending() & !PENDING_KILL != 0 {
+        service_in_kernel();
+    }
+}
+
+/// What a long loop goes over, with a [`pause`] every so often. No lock is held in the loop's own code between two items.
+pub fn pausing<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    items.enumerate().map(|(number, item)| {
+        if number % ITEMS == ITEMS - 1 {
+            pause();
+        }
+        item
+    })
+}
+
+#[cfg(not(test))]
+#[cold]
+#[inline(never)]
+fn service_in_kernel() {
+    let cpu = cpu::this();
+    // The idle context looks for itself, and nothing else can run in its place.
+    let Some(current) = cpu.current() else { return };
+    let pending = cpu.pending.fetch_and(PENDING_KILL | PENDING_RECLAIM, Ordering::AcqRel);
+    if pending & PENDING_INTERRUPT != 0 {
+        hardware::deliver();
+    }
+    if pending & PENDING_WAKE != 0 {
+        wait::wake_later();
+    }
+    if pending & (PENDING_TIMER | PENDING_WAKE) != 0 {
+        timers::expire();
+    }
+    let_others_run(cpu, current, pending);
+}
+
+/// Switches to another thread if one is to have its turn, by what was pending.
+fn let_others_run(cpu: &'static Cpu, current: ThreadRef, pending: u32) {
+    if pending & PENDING_TIMER != 0 {
+        give_way(cpu, current);
+    } else if pending & PENDING_INTERRUPT != 0 && cpu.unblocked.count() != 0 {
+        // Whoever waits for a device is not to wait for the quantum of who happens to run.
+        set_runnable(current);
+        cpu.leave_behind(Afterwards::Requeue, current);
+        schedule();
+    } else if pending & PENDING_RESCHEDULE != 0 && SHARED_COUNT.load(Ordering::Acquire) != 0 {
+        set_runnable(current);
+        cpu.leave_behind(Afterwards::Requeue, current);
+        match pick_shared() {
+            Some(next) => switch_to(cpu, current, next),
+            None => schedule(),
         }
     }
 }
@@ -330,9 +412,13 @@ fn give_way(cpu: &'static Cpu, current: ThreadRef) {
     if cpu.unblocked.count() == 0 && SHARED_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
-    while let Some(thread) = cpu.unblocked.pop() {
-        share(thread);
-    }
+    let count = cpu.unblocked.count();
+    let shared = SHARED.lock();
+    shared.preempted.append(&cpu.unblocked);
+    SHARED_COUNT.store(shared.inbox.count() + shared.preempted.count(), Ordering::Release);
+    drop(shared);
+    // No more than there are processors.
+    let _ = (0..count).find(|_| !wake_idle_processor());
     set_runnable(current);
     cpu.leave_behind(Afterwards::Requeue, current);
     schedule();
@@ -340,6 +426,9 @@ fn give_way(cpu: &'static Cpu, current: ThreadRef) {
 
 /// Switches away from a thread that has ended.
 pub fn leave_for_ever(thread: ThreadRef) -> ! {
+    if latency::is_on() {
+        latency::end();
+    }
     let cpu = cpu::this();
     let state = thread.state.load(Ordering::Relaxed);
     thread.state.store(wait_word::with_state(state, wait_word::ENDED), Ordering::Release);
@@ -355,6 +444,7 @@ pub extern "C" fn processor_main(_number: usize) {
     loop {
         hardware::deliver();
         timers::expire();
+        wait::wake_later();
         crate::device::dispose_orphans();
         if let Some(next) = pick(cpu) {
             cpu.since.store(arch::cycles(), Ordering::Relaxed);
@@ -368,7 +458,8 @@ pub extern "C" fn processor_main(_number: usize) {
         }
         IDLE.fetch_or(bit, Ordering::AcqRel);
         // A line that fires from here on ends the idling: the machine counts it like a wake.
-        if SHARED_COUNT.load(Ordering::SeqCst) == 0 && !hardware::has_fired() {
+        let has_work = hardware::has_fired() || wait::has_later() || crate::device::has_orphans();
+        if SHARED_COUNT.load(Ordering::SeqCst) == 0 && !has_work {
             machine().idle(cpu.number as usize, timers::next());
         }
         IDLE.fetch_and(!bit, Ordering::AcqRel);

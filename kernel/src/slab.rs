@@ -150,10 +150,15 @@ impl<T: Default + Sync + 'static> Slab<T> {
         self.free.lock().live
     }
 
+    /// All slots, in use or not.
+    pub fn all(&'static self) -> impl Iterator<Item = &'static Slot<T>> {
+        let made = self.free.lock().made;
+        (0..made).filter_map(|index| self.slot(index))
+    }
+
     /// All slots in use now.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static Slot<T>> {
-        let made = self.free.lock().made;
-        (0..made).filter_map(|index| self.slot(index)).filter(|slot| slot.is_live())
+        self.all().filter(|slot| slot.is_live())
     }
 
     fn add_chunk(&self, first: u32) {
@@ -195,9 +200,16 @@ pub struct List<K> {
     kind: core::marker::PhantomData<K>,
 }
 
+impl<K> List<K> {
+    /// An empty list.
+    pub const fn new() -> List<K> {
+        List { head: NONE, count: 0, kind: core::marker::PhantomData }
+    }
+}
+
 impl<K> Default for List<K> {
     fn default() -> Self {
-        List { head: NONE, count: 0, kind: core::marker::PhantomData }
+        List::new()
     }
 }
 
@@ -242,6 +254,13 @@ impl<K: Listed> List<K> {
             after.previous.store(previous, Ordering::Relaxed);
         }
         self.count -= 1;
+    }
+
+    /// Removes the first.
+    pub fn pop(&mut self) -> Option<u32> {
+        let first = self.first()?;
+        self.remove(first);
+        Some(first)
     }
 
     /// The one after this.

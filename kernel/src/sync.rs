@@ -14,6 +14,13 @@ use crate::wait::{self, Ticket, Waiters, Woken};
 /// All of them.
 pub static SYNCS: Slab<Sync> = Slab::new();
 
+/// Entries that a wait set has room for at first.
+const LEAST_READY: usize = 4;
+const ENTRY_BYTES: usize = size_of::<(u64, u64)>();
+
+/// What the kernel keeps of each, but for the entries of a wait set.
+pub const RECORD_BYTES: usize = size_of::<Slot<Sync>>();
+
 /// One object.
 #[derive(Default)]
 pub struct Sync {
@@ -135,7 +142,9 @@ pub fn close(caller: ProcessRef, sync: SyncRef, kind: SyncKind) -> Result<(), St
     if held || !inner.waiters.is_empty() {
         return Err(Status::Busy);
     }
-    inner.state = State::Closed;
+    if let State::WaitSet { ready, .. } = core::mem::take(&mut inner.state) {
+        caller.refund_kernel(ready.capacity() * ENTRY_BYTES);
+    }
     drop(inner);
     caller.syncs.lock().remove(sync.slot.index());
     release(sync.slot);
@@ -355,15 +364,30 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
             if *members >= caller.handle_quota() {
                 return Err(Status::QuotaExceeded);
             }
-            *members += 1;
             // Not more are ready than are members.
-            if ready.capacity() < *members {
-                ready.reserve(members.saturating_sub(ready.len()));
+            if ready.capacity() <= *members {
+                grow(ready, caller)?;
             }
+            *members += 1;
             Ok(())
         }
         _ => Err(Status::BadHandle),
     }
+}
+
+/// Doubles the room for what is ready, which the caller pays for.
+#[cold]
+fn grow(ready: &mut VecDeque<(u64, u64)>, caller: ProcessRef) -> Result<(), Status> {
+    let before = ready.capacity();
+    let more = before.max(LEAST_READY);
+    caller.charge_kernel(more * ENTRY_BYTES)?;
+    if ready.try_reserve_exact(before + more - ready.len()).is_err() {
+        caller.refund_kernel(more * ENTRY_BYTES);
+        return Err(Status::Exhausted);
+    }
+    // What the allocator gave beyond that is not counted again when the set is closed.
+    debug_assert_eq!(ready.capacity(), before + more);
+    Ok(())
 }
 
 /// Says that an endpoint of the set has something to receive.
@@ -383,18 +407,44 @@ pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
     }
 }
 
-/// Forgets an endpoint that leaves the set.
+/// Entries of a wait set that are looked at with it locked.
+const ENTRIES: usize = 256;
+
+/// Forgets an endpoint that leaves the set. The caller holds no lock and may be preempted.
 pub fn leave(sync: SyncRef, endpoint: u64, from: Membership) -> Result<(), Status> {
-    let mut inner = sync.lock()?;
-    let State::WaitSet { ready, members, .. } = &mut inner.state else { return Err(Status::BadHandle) };
-    let before = ready.len();
-    ready.retain(|&(_, ready)| ready != endpoint);
-    let left = match from {
-        Membership::Waiting => 1,
-        Membership::AnnouncedOrNone => before - ready.len(),
-    };
-    *members = members.saturating_sub(left);
-    Ok(())
+    let counted = usize::from(from == Membership::AnnouncedOrNone);
+    let mut left = with_set(sync, |ready, _| ready.len())?;
+    loop {
+        let now = left.min(ENTRIES);
+        // Each goes to the end but those of the endpoint, so that the order is the same when all have.
+        with_set(sync, |ready, members| {
+            for _ in 0..now {
+                match ready.pop_front() {
+                    Some((_, of)) if of == endpoint => *members = members.saturating_sub(counted),
+                    Some(entry) => ready.push_back(entry),
+                    None => break,
+                }
+            }
+        })?;
+        left -= now;
+        if left == 0 {
+            break;
+        }
+        crate::sched::pause();
+    }
+    if from == Membership::Waiting { forget(sync) } else { Ok(()) }
+}
+
+/// Forgets an endpoint that had nothing to receive.
+pub fn forget(sync: SyncRef) -> Result<(), Status> {
+    with_set(sync, |_, members| *members = members.saturating_sub(1))
+}
+
+fn with_set<R>(sync: SyncRef, change: impl FnOnce(&mut VecDeque<(u64, u64)>, &mut usize) -> R) -> Result<R, Status> {
+    match &mut sync.lock()?.state {
+        State::WaitSet { ready, members, .. } => Ok(change(ready, members)),
+        _ => Err(Status::BadHandle),
+    }
 }
 
 /// What an endpoint that leaves a wait set was in it.

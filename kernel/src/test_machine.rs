@@ -20,8 +20,33 @@ use crate::program::{Loaded, Program};
 
 struct TestMachine;
 
-/// Pages that the machine says it has; no test touches them.
+/// Pages that the machine has. The host gives those that a test touches.
 const MEMORY_BYTES: usize = 1 << 30;
+const MEMORY_ALIGN: usize = 2 << 20;
+
+/// The machine's memory.
+fn memory() -> Arena {
+    static BASE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    let base = BASE.get_or_init(|| {
+        let memory = std::vec![0u8; MEMORY_BYTES + MEMORY_ALIGN].leak();
+        memory.as_mut_ptr().expose_provenance().next_multiple_of(MEMORY_ALIGN)
+    });
+    Arena { base: *base, bytes: MEMORY_BYTES }
+}
+
+std::thread_local! {
+    static PAUSES: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+}
+
+/// Long work of the calling test may be preempted here.
+pub fn count_pause() {
+    PAUSES.set(PAUSES.get() + 1);
+}
+
+/// How often long work of the calling test could have been preempted.
+pub fn pauses() -> usize {
+    PAUSES.get()
+}
 
 /// Pages that are left for the kernel's own objects; tests make them few.
 pub static SPARE_FRAMES: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -31,7 +56,7 @@ impl Machine for TestMachine {
         1
     }
     fn layout(&self) -> Layout {
-        let arena = Arena { base: 1 << 40, bytes: MEMORY_BYTES };
+        let arena = memory();
         Layout { stacks: arena, memory: arena, memory_is_clear: true, images: arena }
     }
     fn run_processors(&self, _: &[usize], _: extern "C" fn(usize), _: KernelEntries) {}
@@ -114,8 +139,13 @@ pub fn loaded(manifest: Manifest) -> &'static Program {
 
 /// A SIP that may have children, of a program of its own.
 pub fn parent(children: u32) -> ProcessRef {
+    with_quota(|quota| quota.children = children)
+}
+
+/// A SIP of a program of its own, whose quota is made by changing the plain one.
+pub fn with_quota(change: impl FnOnce(&mut package::Quota)) -> ProcessRef {
     let mut manifest = Manifest::plain("parent", "test", Category::Test, Code::Script { text: String::new() });
-    manifest.quota.children = children;
+    change(&mut manifest.quota);
     match process::create(loaded(manifest), None) {
         Ok(parent) => parent.process(),
         Err(_) => panic!("no parent can be made"),

@@ -8,11 +8,13 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use abi::Status;
-use abi::limits::{MESSAGE_WORDS, STACK_SLOT_BYTES};
+use abi::limits::{MESSAGE_WORDS, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 
 use crate::alarm::Alarm;
 use crate::claims::{self, Kind};
+use crate::latency::Stretch;
 use crate::lock::{AtomicRef, SpinLock};
+use crate::machine::machine;
 use crate::process::{self, Process};
 use crate::slab::{Links, Listed, Slab, Slot};
 use crate::wait::{HandOver, Waiters};
@@ -56,6 +58,8 @@ pub struct Thread {
     pub links: Links,
     /// Its end.
     pub end: SpinLock<End>,
+    /// For measurements of how long it keeps its processor.
+    pub stretch: Stretch,
 }
 
 /// What is known of a thread's end.
@@ -99,6 +103,14 @@ impl Slot<Thread> {
     #[inline(always)]
     pub fn owner(&self) -> Option<&'static Slot<Process>> {
         self.process.get()
+    }
+
+    /// Bytes of memory behind its stack.
+    pub fn stack_bytes(&self) -> usize {
+        match self.stack.load(Ordering::Relaxed) {
+            0 => 0,
+            slot => machine().stack_in_use(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES),
+        }
     }
 
     /// The message buffer.

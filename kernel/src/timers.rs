@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::limits::NEVER;
 
 use crate::alarm::{self, Words as _};
+use crate::cpu;
 use crate::lock::SpinLock;
 use crate::machine::machine;
 use crate::sched;
@@ -58,13 +59,19 @@ fn insert(deadline: u64, ticket: Ticket) {
     }
 }
 
+/// Threads that are woken at once; of more, the rest when the processor leaves the kernel next.
+const AT_ONCE: usize = 64;
+
 /// Wakes those whose deadline has come. On a processor, outside any wait of the current thread.
 pub fn expire() {
     if NEXT.load(Ordering::Acquire) == NEVER {
         return;
     }
     let now = machine().monotonic_ns();
-    while NEXT.load(Ordering::Acquire) <= now {
+    for _ in 0..AT_ONCE {
+        if NEXT.load(Ordering::Acquire) > now {
+            return;
+        }
         let mut places = PLACES.lock();
         let Some(&(time, index)) = places.first() else { return };
         if time > now {
@@ -89,4 +96,5 @@ pub fn expire() {
             Ticket { thread, state }.wake(Woken::TimedOut);
         }
     }
+    cpu::this().pending.fetch_or(cpu::PENDING_WAKE, Ordering::Relaxed);
 }

@@ -6,12 +6,13 @@
 //! hand the thread what it waits for with that ([`HandOver`]).
 
 use alloc::collections::VecDeque;
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use abi::limits::NEVER;
 
+use crate::lock::SpinLock;
 use crate::thread::ThreadRef;
-use crate::{cpu, sched, timers, wait_word};
+use crate::{cpu, latency, sched, timers, wait_word};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,10 +145,10 @@ pub fn block(ticket: Ticket, deadline: u64) -> Woken {
         return Woken::Killed;
     }
     if deadline == NEVER {
-        sched::schedule();
+        give_processor_away();
     } else {
         timers::arm(deadline, ticket);
-        sched::schedule();
+        give_processor_away();
         timers::disarm(ticket);
     }
     match ticket.thread.woken.load(Ordering::Relaxed) {
@@ -157,27 +158,81 @@ pub fn block(ticket: Ticket, deadline: u64) -> Woken {
     }
 }
 
+#[inline(always)]
+fn give_processor_away() {
+    if latency::is_on() {
+        latency::between(sched::schedule);
+    } else {
+        sched::schedule();
+    }
+}
+
+/// Tickets that are used at once; who has more to use lets others go on in between.
+const AT_ONCE: usize = 64;
+/// Tickets for which an empty queue keeps room.
+const KEPT_TICKETS: usize = 16;
+
+/// Tickets of objects with many, to be used by whatever processor has the time.
+static LATER: SpinLock<VecDeque<Waiters>> = SpinLock::new(VecDeque::new());
+static HAVE_LATER: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody is to be woken by [`wake_later`].
+pub fn has_later() -> bool {
+    HAVE_LATER.load(Ordering::Acquire)
+}
+
+/// Wakes some of those for whom there was no time when they were to be woken.
+pub fn wake_later() {
+    if !has_later() {
+        return;
+    }
+    let mut later = LATER.lock();
+    let Some(mut waiters) = later.pop_front() else { return };
+    HAVE_LATER.store(!later.is_empty(), Ordering::Release);
+    drop(later);
+    waiters.wake_all();
+}
+
 /// Threads that wait for one object, in order.
 #[derive(Default)]
 pub struct Waiters {
     queue: VecDeque<Ticket>,
 }
 
+impl Ticket {
+    fn is_same(self, other: Ticket) -> bool {
+        core::ptr::eq(self.thread, other.thread) && self.state == other.state
+    }
+}
+
 impl Waiters {
     /// Adds a ticket.
     pub fn add(&mut self, ticket: Ticket) {
-        self.queue.push_back(ticket);
+        // Who names an object twice waits for it once.
+        if !self.queue.back().is_some_and(|last| last.is_same(ticket)) {
+            self.queue.push_back(ticket);
+        }
+    }
+
+    /// Gives back the room of many who waited once.
+    #[inline(always)]
+    fn trim(&mut self) {
+        if self.queue.is_empty() && self.queue.capacity() > KEPT_TICKETS {
+            self.queue = VecDeque::new();
+        }
     }
 
     /// Takes a thread's tickets out.
     pub fn remove(&mut self, thread: ThreadRef) {
         self.queue.retain(|ticket| !core::ptr::eq(ticket.thread, thread));
+        self.trim();
     }
 
     /// Wakes the first that still waits; the thread.
     pub fn wake_one(&mut self) -> Option<ThreadRef> {
         while let Some(ticket) = self.queue.pop_front() {
             if ticket.wake(Woken::Signalled) {
+                self.trim();
                 return Some(ticket.thread);
             }
         }
@@ -190,6 +245,7 @@ impl Waiters {
     pub fn hand_to_one(&mut self, what: u64) -> bool {
         while let Some(ticket) = self.queue.pop_front() {
             if let Some(taken) = ticket.hand(what) {
+                self.trim();
                 return taken;
             }
         }
@@ -206,11 +262,18 @@ impl Waiters {
         None
     }
 
-    /// Wakes all.
+    /// Wakes all: if they are many, the last of them a little later.
     pub fn wake_all(&mut self) {
-        for ticket in self.queue.drain(..) {
+        for _ in 0..AT_ONCE {
+            let Some(ticket) = self.queue.pop_front() else { break };
             ticket.wake(Woken::Signalled);
         }
+        if !self.queue.is_empty() {
+            LATER.lock().push_back(core::mem::take(self));
+            HAVE_LATER.store(true, Ordering::Release);
+            cpu::this().pending.fetch_or(cpu::PENDING_WAKE, Ordering::Relaxed);
+        }
+        self.trim();
     }
 
     /// Forgets all, without waking anybody; the room for them stays.

@@ -258,6 +258,11 @@ pub trait Machine: Sync {
     fn relax(&self, spins: u32);
     /// Nanoseconds since start.
     fn monotonic_ns(&self) -> u64;
+    /// Nanoseconds of this processor's time: without those in which a host had it do something else. For measurements;
+    /// may take a fraction of a microsecond.
+    fn processor_ns(&self) -> u64 {
+        self.monotonic_ns()
+    }
     /// Nanoseconds since 1970-01-01 00:00 UTC.
     fn wall_ns(&self) -> u64;
     /// Devices, in a fixed order.
@@ -313,6 +318,14 @@ pub trait Machine: Sync {
     /// Pages that are left for stacks and the kernel's own objects.
     fn spare_frames(&self) -> usize {
         usize::MAX
+    }
+    /// Bytes of memory behind these pages of a stack slot. May take microseconds.
+    fn stack_in_use(&self, _address: usize, bytes: usize) -> usize {
+        bytes
+    }
+    /// Bytes of the kernel's heap that are in use; none where nobody counts them.
+    fn heap_in_use(&self) -> Option<usize> {
+        None
     }
     /// Bytes of the machine's memory that are not free, without the arena for pages and blocks, which the kernel
     /// divides; none where another operating system keeps that account.

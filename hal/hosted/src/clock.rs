@@ -34,6 +34,11 @@ pub(crate) fn wall_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
+/// Nanoseconds that the host has given the calling thread a processor.
+pub(crate) fn processor_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live timespec for the whole call, which writes only to it.

@@ -150,6 +150,10 @@ impl Machine for Hosted {
         self.reservation.decommit(address, bytes);
     }
 
+    fn stack_in_use(&self, address: usize, bytes: usize) -> usize {
+        self.reservation.in_use(address, bytes)
+    }
+
     fn map_image(&self, segments: &[Segment<'_>]) -> Result<(), MapError> {
         self.images.map(segments)
     }
@@ -173,6 +177,10 @@ impl Machine for Hosted {
 
     fn monotonic_ns(&self) -> u64 {
         self.clock.elapsed_ns()
+    }
+
+    fn processor_ns(&self) -> u64 {
+        clock::processor_ns()
     }
 
     fn wall_ns(&self) -> u64 {

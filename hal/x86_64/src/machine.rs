@@ -357,6 +357,10 @@ impl Machine for Bare {
         frames::spare()
     }
 
+    fn stack_in_use(&self, address: usize, bytes: usize) -> usize {
+        paging::stack_in_use(address, bytes)
+    }
+
     fn memory_in_use(&self) -> Option<u64> {
         let free = (frames::left() * FRAME_BYTES) as u64 + self.layout.memory.bytes as u64;
         Some(self.memory_bytes.saturating_sub(free))

@@ -246,6 +246,13 @@ fn map_fresh(page: usize, who: For) -> Result<(), NoFrame> {
     Ok(())
 }
 
+/// Bytes of frames behind pages of stacks.
+pub(crate) fn stack_in_use(address: usize, bytes: usize) -> usize {
+    let pages = (address..address + bytes).step_by(FRAME_BYTES);
+    let is_there = |&page: &usize| existing_entry(page).is_some_and(|entry| entry.load(Ordering::Relaxed) != 0);
+    pages.filter(is_there).count() * FRAME_BYTES
+}
+
 /// Gives the frames behind pages of stacks back, once no processor remembers them.
 pub(crate) fn shrink_stack(address: usize, bytes: usize) {
     /// Frames that are collected before other processors are asked to forget them.

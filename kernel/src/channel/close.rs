@@ -6,14 +6,13 @@ use core::sync::atomic::Ordering;
 use abi::Status;
 use abi::limits::BLOCK_WORDS;
 
-use super::{CHANNELS, EndpointRef, Inner, Place, Waiter};
+use super::{CHANNELS, EndpointRef, Inner, KEPT_WORDS, Place, Side, Waiter};
 use crate::claims;
 use crate::contract::Monitored;
 use crate::exheap::{self, BLOCKS, BlockRef};
 use crate::lock::SpinGuard;
-use crate::memory;
 use crate::process::ProcessRef;
-use crate::sync::Membership;
+use crate::{memory, sched};
 
 /// Closes an endpoint of the caller's.
 pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
@@ -29,6 +28,7 @@ pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
 /// rather than recursion: a SIP may nest endpoints in messages deeper than a stack.
 pub fn close_all(mut endpoints: Vec<EndpointRef>) {
     while let Some(endpoint) = endpoints.pop() {
+        sched::pause();
         let inner = endpoint.channel.inner.lock();
         if endpoint.channel.generation() == endpoint.generation
             && inner.sides[endpoint.side as usize].place != Place::Closed
@@ -40,37 +40,40 @@ pub fn close_all(mut endpoints: Vec<EndpointRef>) {
 
 fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, more: &mut Vec<EndpointRef>) {
     let Some(contract) = inner.contract else { return };
-    let mut waiting: Vec<Vec<u64>> = Vec::new();
-    let bound = contract.bounds[endpoint.side as usize];
-    for number in 0..inner.sides[endpoint.side as usize].waiting {
-        let position = (inner.sides[endpoint.side as usize].head + number) % bound.max(1);
-        if let Some(slot) = inner.slot(endpoint.side, position) {
-            waiting.push(slot.to_vec());
-        }
-    }
     let side = &mut inner.sides[endpoint.side as usize];
+    let (first, count) = (side.head, side.waiting);
+    // What waits for it is dropped when the lock is free.
+    let waiting = if count > 0 { core::mem::take(&mut side.queue) } else { Vec::new() };
     let set = match side.waiter {
         Waiter::Set { set, .. } => Some(set),
         _ => None,
     };
     let home = side.close();
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
-    // Nobody can ask any more, and the text is memory. It is freed when the lock is free.
+    // Nobody can ask any more, and the text is memory. It is freed when the lock is free, as large queues are.
     let _speakers = both_closed.then(|| inner.sides.each_mut().map(|side| side.speaker.take()));
-    if both_closed && memory::is_low() {
-        // Kept for the slot's next channel otherwise.
-        inner.storage = Vec::new();
+    let _queues = both_closed.then(|| inner.sides.each_mut().map(Side::take_queue));
+    if both_closed {
+        for side in &mut inner.sides {
+            side.speaker_bytes = 0;
+        }
+        inner.refund();
     }
-    let creator = inner.creator;
     if !both_closed {
         inner.notify(endpoint.peer());
     }
     drop(inner);
     if let Some(set) = set {
         // A set that is gone has nothing to forget.
-        let _ = crate::sync::leave(set, endpoint.handle(), Membership::Waiting);
+        let _ = crate::sync::forget(set);
     }
-    for words in &waiting {
+    if both_closed {
+        CHANNELS.release(endpoint.channel);
+    }
+    let bound = contract.bounds[endpoint.side as usize];
+    for number in 0..count {
+        let start = (first + number) % bound.max(1) * contract.slot_words;
+        let Some(words) = waiting.get(start..start + contract.slot_words) else { break };
         if let Some(message) = contract.message((words[0] & 0xffff) as usize) {
             drop_message(message, &words[1..], more);
         }
@@ -79,11 +82,26 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     while let Some(block) = next {
         next = BLOCKS.slot(block.next.load(Ordering::Relaxed));
         exheap::dispose(block);
+        sched::pause();
     }
-    if both_closed {
-        CHANNELS.release(endpoint.channel);
-        if let Some((creator, id)) = creator {
-            creator.refund_channel(id);
+}
+
+impl Side {
+    /// What of its queue does not stay with the slot.
+    fn take_queue(&mut self) -> Vec<u64> {
+        let stays = self.queue.len() <= KEPT_WORDS && !memory::is_low();
+        if stays { Vec::new() } else { core::mem::take(&mut self.queue) }
+    }
+}
+
+/// Gives back the queues that stayed with free slots.
+pub fn trim() {
+    for channel in sched::pausing(CHANNELS.all()).filter(|channel| !channel.is_live()) {
+        let mut inner = channel.inner.lock();
+        // Looked at again: one that is taken into use now gets its queues with the lock held.
+        if !channel.is_live() {
+            let _queues = inner.sides.each_mut().map(|side| core::mem::take(&mut side.queue));
+            drop(inner);
         }
     }
 }

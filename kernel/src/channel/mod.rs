@@ -6,14 +6,20 @@
 //! that end (blocks are freed or go home, endpoints are closed in turn) and leaves what waits for the
 //! peer, which sees `Closed` after that, and after every block it lent over the channel is home.
 //!
+//! Who pays for it: who created it, until both ends are closed. When that SIP ends before, whoever has an end, and
+//! from then on whoever gets one: [`disinherit`].
+//!
 //! One lock for each channel. Endpoints that travel are taken out of their own channel first, so that
 //! no two channels are ever locked at once.
 
 mod close;
+mod payment;
 mod receive;
 mod send;
 
-pub use close::{bring_home, close, close_all};
+pub use payment::disinherit;
+
+pub use close::{bring_home, close, close_all, trim};
 pub use receive::{drop_wait, join_set, leave_set, receive, receive_or_join, stop_waiting_at, try_receive, wait_at};
 pub use send::{send, take_givable};
 
@@ -36,6 +42,8 @@ use crate::wait::{Ticket, Woken};
 pub static CHANNELS: Slab<Channel> = Slab::new();
 
 const NO_BLOCK: u32 = u32::MAX;
+/// A queue of at most so many words stays with a free slot for the slot's next channel.
+const KEPT_WORDS: usize = 64;
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,11 +112,15 @@ pub struct Side {
     pub speaker: Option<Principal>,
     /// Process id of who delegated it, 0 if nobody did: whoever has it next speaks for the speaker, too.
     delegated_by: u64,
+    /// What the text of a speaker takes that was made when the end was delegated.
+    speaker_bytes: usize,
     /// The contract's state as this end sees it.
     pub state: u16,
     /// Messages that wait for it.
     pub waiting: usize,
     head: usize,
+    /// Messages to it; the contract says how many there can be.
+    queue: Vec<u64>,
     waiter: Waiter,
     loans_out: u32,
     home: u32,
@@ -121,9 +133,12 @@ pub struct Inner {
     pub contract: Option<&'static Contract>,
     /// The two ends.
     pub sides: [Side; 2],
-    /// Who created it, with its process id: its quota is charged until both ends are closed.
-    creator: Option<(ProcessRef, u64)>,
-    storage: Vec<u64>,
+    /// Who pays for it, with its process id.
+    payer: Option<(ProcessRef, u64)>,
+    /// Whether who created it is gone.
+    is_inherited: bool,
+    /// What it takes.
+    bytes: usize,
 }
 
 /// One channel.
@@ -216,12 +231,33 @@ impl EndpointRef {
 }
 
 impl Side {
-    /// An end that a SIP has which speaks for this principal.
-    fn of(owner: ProcessRef, speaker: Option<Principal>) -> Side {
-        Side { place: Place::Owned, owner: Some(owner), speaker, home: NO_BLOCK, ..Side::default() }
+    /// Makes it an end that a SIP has which speaks for this principal. It is as [`close`](Side::close) leaves one.
+    fn open(&mut self, owner: ProcessRef, speaker: Option<Principal>) {
+        self.place = Place::Owned;
+        self.owner = Some(owner);
+        self.speaker = speaker;
+        self.home = NO_BLOCK;
+        // What was lent before it was closed may have been returned since.
+        self.loans_out = 0;
     }
 
-    /// Closes it: all but who speaks is as of an end that was never used. Gives what came home.
+    /// Gives it a queue of so many words; false if there is no memory for that.
+    #[inline(always)]
+    fn fit_queue(&mut self, words: usize) -> bool {
+        // What the slot's last channel left in a queue is never read: a message is read as far as it was written.
+        self.queue.len() == words || self.make_queue(words)
+    }
+
+    fn make_queue(&mut self, words: usize) -> bool {
+        self.queue = Vec::new();
+        if self.queue.try_reserve_exact(words).is_err() {
+            return false;
+        }
+        self.queue.resize(words, 0);
+        true
+    }
+
+    /// Closes it: all but who speaks and the queue is as of an end that was never used. Gives what came home.
     fn close(&mut self) -> u32 {
         let home = core::mem::replace(&mut self.home, NO_BLOCK);
         self.place = Place::Closed;
@@ -239,10 +275,8 @@ impl Side {
 impl Inner {
     #[inline(always)]
     fn slot(&mut self, side: SideIndex, position: usize) -> Option<&mut [u64]> {
-        let contract = self.contract?;
-        let before = if side == SideIndex::Importer { 0 } else { contract.bounds[0] };
-        let start = (before + position) * contract.slot_words;
-        self.storage.get_mut(start..start + contract.slot_words)
+        let words = self.contract?.slot_words;
+        self.sides[side as usize].queue.get_mut(position * words..(position + 1) * words)
     }
 
     /// The free slot for the next message to `side`.
@@ -286,10 +320,12 @@ impl Inner {
 
 /// Creates a channel whose ends both belong to the caller.
 pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(EndpointRef, EndpointRef), Status> {
-    caller.charge_channel()?;
+    let words = contract.bounds.map(|bound| bound * contract.slot_words);
+    let bytes = size_of::<Slot<Channel>>() + (words[0] + words[1]) * size_of::<u64>();
+    caller.charge_channel(bytes)?;
     let id = caller.id.load(Ordering::Relaxed);
     let Some(channel) = CHANNELS.allocate() else {
-        caller.refund_channel(id);
+        caller.refund_channel(id, bytes);
         return Err(Status::Exhausted);
     };
     let generation = channel.generation();
@@ -297,17 +333,19 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     let exporter = importer.peer();
     let speaker = caller.principal();
     let mut inner = channel.inner.lock();
-    inner.contract = Some(contract);
-    inner.creator = Some((caller, id));
-    let words = (contract.bounds[0] + contract.bounds[1]) * contract.slot_words;
-    // What the slot's last channel left in a queue is never read: a message is read as far as it was written.
-    if inner.storage.len() != words {
-        inner.storage.clear();
-        inner.storage.resize(words, 0);
-    }
     let [importing, exporting] = &mut inner.sides;
-    *importing = Side::of(caller, speaker.clone());
-    *exporting = Side::of(caller, speaker);
+    if !importing.fit_queue(words[0]) || !exporting.fit_queue(words[1]) {
+        drop(inner);
+        CHANNELS.release(channel);
+        caller.refund_channel(id, bytes);
+        return Err(Status::Exhausted);
+    }
+    importing.open(caller, speaker.clone());
+    exporting.open(caller, speaker);
+    inner.contract = Some(contract);
+    inner.payer = Some((caller, id));
+    inner.is_inherited = false;
+    inner.bytes = bytes;
     drop(inner);
     let mut endpoints = caller.endpoints.lock();
     endpoints.insert(importer.index());
@@ -324,6 +362,7 @@ pub fn endpoint_at(channel: &'static Slot<Channel>, index: u32) -> EndpointRef {
 /// Gives an endpoint that is in nobody's list to a SIP.
 pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     let mut speaker = process.principal();
+    let mut speaker_bytes = 0;
     let mut inner = endpoint.channel.inner.lock();
     let side = &mut inner.sides[endpoint.side as usize];
     let delegator = core::mem::take(&mut side.delegated_by);
@@ -332,6 +371,7 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
         let before = side.speaker.clone();
         drop(inner);
         speaker = delegated(process, delegator, before, speaker);
+        speaker_bytes = speaker.as_ref().map_or(0, Principal::bytes);
         inner = endpoint.channel.inner.lock();
     }
     let side = &mut inner.sides[endpoint.side as usize];
@@ -339,6 +379,10 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     side.owner = Some(process);
     // Freed, if it was the last, when the lock is free.
     let _before = core::mem::replace(&mut side.speaker, speaker);
+    let speaker_before = core::mem::replace(&mut side.speaker_bytes, speaker_bytes);
+    if inner.is_inherited || speaker_before != speaker_bytes {
+        payment::adopted(&mut inner, process, speaker_before, speaker_bytes);
+    }
     process.endpoints.lock().insert(endpoint.index());
     drop(inner);
 }

@@ -7,7 +7,8 @@ use package::Permission;
 use super::exchange::new_block;
 use super::{Caller, caller};
 use crate::machine::machine;
-use crate::{arch, audit, claims, contract, diagnostics, exheap, memory, process};
+use crate::memory::Record;
+use crate::{arch, audit, claims, contract, diagnostics, exheap, memory, process, sched};
 
 #[inline(always)]
 pub fn cycles() -> Result<u64, Status> {
@@ -50,14 +51,20 @@ fn permitted() -> Result<Caller, Status> {
     Ok(caller)
 }
 
+/// Writes the records that fit; how many there are. The caller may be preempted.
+fn write_all<R: Record>(address: usize, size: usize, records: impl Iterator<Item = R>) -> u64 {
+    let mut count = 0;
+    for record in sched::pausing(records) {
+        memory::write_record(address, size, count, &record);
+        count += 1;
+    }
+    count as u64
+}
+
 macro_rules! lists {
     ($($name:ident = $records:expr;)*) => {
         $(pub fn $name(block: u64) -> Result<u64, Status> {
-            report(block, |address, size| {
-                let records = $records;
-                memory::write_records(address, size, &records);
-                records.len() as u64
-            })
+            report(block, |address, size| write_all(address, size, $records))
         })*
     };
 }
@@ -72,10 +79,7 @@ lists! {
 pub fn list_trace(process_id: u64, block: u64) -> Result<u64, Status> {
     permitted()?;
     let records = process::trace_of(process_id).ok_or(Status::NotFound)?;
-    report(block, |address, size| {
-        memory::write_records(address, size, &records);
-        records.len() as u64
-    })
+    report(block, |address, size| write_all(address, size, records.into_iter()))
 }
 
 pub fn epitaphs() -> Result<u64, Status> {

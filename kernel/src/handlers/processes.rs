@@ -11,7 +11,7 @@ use package::Permission;
 use super::{Caller, caller};
 use crate::process::{self, CreateError, Epitaph, PROCESSES};
 use crate::wait::{self, Woken};
-use crate::{audit, claims, installed, principal, thread};
+use crate::{audit, claims, installed, principal, sched, thread};
 
 pub fn process_create(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
@@ -183,7 +183,7 @@ pub fn process_stop_any(process_id: u64, reason: u64) -> Result<u64, Status> {
     caller.needs(Permission::StopAny)?;
     let reason = stop_reason(reason)?;
     let by_id = |process: &process::ProcessRef| process.id.load(Ordering::Relaxed) == process_id;
-    let process = PROCESSES.iter().find(by_id).ok_or(Status::NotFound)?;
+    let process = sched::pausing(PROCESSES.iter()).find(by_id).ok_or(Status::NotFound)?;
     process::stop(caller.process, process, process_id, reason);
     Ok(0)
 }

@@ -18,6 +18,10 @@ use crate::{channel, claims, device, hardware, sched};
 
 /// Objects that one `wait_any` can wait for.
 const WAIT_ANY: usize = 32;
+/// What a thread's own account covers of tickets that it leaves at objects.
+const FREE_TICKETS: usize = 2;
+/// What the kernel keeps for each that is more: its entry here, and a ticket in a queue that may be half empty.
+const TICKET_BYTES: usize = size_of::<Waitable>() + 2 * size_of::<Ticket>();
 
 pub fn thread_create(entry: u64, argument: u64) -> Result<u64, Status> {
     let caller = caller()?;
@@ -87,7 +91,7 @@ fn release_thread(process: ProcessRef, thread: ThreadRef, handle: u64) -> Result
     let (left, ended) = (end.left, end.ended);
     drop(end);
     if left {
-        process.threads.lock().remove(thread.index());
+        process.unlist_thread(thread);
     }
     if ended {
         thread::THREADS.release(thread);
@@ -233,8 +237,19 @@ pub fn wait_any(count: u64, deadline: u64) -> Result<u64, Status> {
     let objects: Vec<Waitable> = (0..count as usize)
         .map(|index| Waitable::claim(caller.buffer.get(index), caller.process))
         .collect::<Result<_, _>>()?;
+    if objects.len() <= FREE_TICKETS {
+        return wait_for(caller, &objects, deadline);
+    }
+    let bytes = objects.len() * TICKET_BYTES;
+    caller.process.charge_kernel(bytes)?;
+    let found = wait_for(caller, &objects, deadline);
+    caller.process.refund_kernel(bytes);
+    found
+}
+
+fn wait_for(caller: Caller, objects: &[Waitable], deadline: u64) -> Result<u64, Status> {
     loop {
-        match wait_once(caller, &objects, deadline) {
+        match wait_once(caller, objects, deadline) {
             Ok(Some(index)) => return Ok(index as u64),
             Ok(None) => {}
             Err(status) => return Err(status),

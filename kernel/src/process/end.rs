@@ -13,7 +13,7 @@ use crate::machine::machine;
 use crate::slab::{List, Listed, Slot};
 use crate::thread::{self, ThreadRef};
 use crate::wait::{Ticket, Woken};
-use crate::{channel, cpu, device, exheap, hardware, memory, sync, wait_word};
+use crate::{channel, cpu, device, exheap, hardware, memory, sched, sync, wait_word};
 
 /// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait.
 pub fn end(process: ProcessRef, epitaph: Epitaph) {
@@ -42,13 +42,30 @@ pub fn end_if(process: ProcessRef, id: u64, epitaph: Epitaph) {
     }
 }
 
-/// Makes every thread of a dying SIP leave the kernel or come to it.
+/// Threads that are told to end with the list of them locked; endpoints that are closed in one go.
+const AT_ONCE: usize = 32;
+
+/// Makes every thread of a dying SIP leave the kernel or come to it. Those that come into the list meanwhile see by
+/// themselves that it is dying.
 fn end_threads(process: ProcessRef) {
+    {
+        let list = process.threads.lock();
+        process.next_to_end.store(list.first().unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+    while end_some_threads(process) {
+        sched::pause();
+    }
+}
+
+/// Whether there may be more.
+fn end_some_threads(process: ProcessRef) -> bool {
     let here = cpu::this();
     // Held throughout: a thread that leaves the list may soon be another SIP's.
     let list = process.threads.lock();
-    let all = core::iter::successors(list.first(), |&index| list.next(index));
-    for thread in all.filter_map(|index| thread::THREADS.slot(index)) {
+    for _ in 0..AT_ONCE {
+        let index = process.next_to_end.load(Ordering::Relaxed);
+        let Some(thread) = thread::THREADS.slot(index) else { return false };
+        process.next_to_end.store(list.next(index).unwrap_or(u32::MAX), Ordering::Relaxed);
         let state = thread.state.load(Ordering::SeqCst);
         match state & 3 {
             wait_word::BLOCKED => {
@@ -65,12 +82,23 @@ fn end_threads(process: ProcessRef) {
             _ => {}
         }
     }
+    true
+}
+
+impl Slot<Process> {
+    /// Takes a thread out of the list.
+    pub fn unlist_thread(&self, thread: ThreadRef) {
+        let mut list = self.threads.lock();
+        let index = thread.index();
+        if self.next_to_end.load(Ordering::Relaxed) == index {
+            self.next_to_end.store(list.next(index).unwrap_or(u32::MAX), Ordering::Relaxed);
+        }
+        list.remove(index);
+    }
 }
 
 /// A thread of the SIP ends: called on it, last thing but the switch away.
 pub fn thread_ended(process: ProcessRef, thread: ThreadRef) {
-    let cycles = thread.cycles.load(Ordering::Relaxed);
-    process.past_cycles.fetch_add(cycles, Ordering::Relaxed);
     process.trace.add(TraceKind::ThreadEnded, thread.handle(), 0);
     let dying = process.is_dying();
     {
@@ -78,7 +106,7 @@ pub fn thread_ended(process: ProcessRef, thread: ThreadRef) {
         if dying || end.released {
             end.released = true;
             drop(end);
-            process.threads.lock().remove(thread.index());
+            process.unlist_thread(thread);
         } else {
             end.left = true;
         }
@@ -93,40 +121,36 @@ pub fn thread_ended(process: ProcessRef, thread: ThreadRef) {
     }
 }
 
-/// Gives back everything that a SIP without threads has.
+/// Gives back everything that a SIP without threads has: piece by piece, with no lock held between two, on whatever
+/// thread ended it, which may be preempted.
 fn finish(process: ProcessRef) {
-    for child in take_all(&process.children) {
+    for child in drained(&process.children) {
         if let Some(child) = PROCESSES.slot(child) {
             orphan(child);
         }
     }
-    release_threads(process);
+    for index in drained(&process.threads) {
+        release_thread(index);
+    }
     device::close_all(process);
     hardware::close_all(process);
-    let mut endpoints = Vec::new();
     loop {
-        // Taken out of the list one at a time: an endpoint's lock comes before the list's.
-        let first = process.endpoints.lock().first();
-        let Some(index) = first else { break };
-        process.endpoints.lock().remove(index);
-        if let Some(channel) = channel::CHANNELS.slot(index >> 1) {
-            endpoints.push(channel::endpoint_at(channel, index));
+        let batch = drained(&process.endpoints).take(AT_ONCE);
+        let endpoint = |index: u32| Some(channel::endpoint_at(channel::CHANNELS.slot(index >> 1)?, index));
+        let endpoints: Vec<_> = batch.filter_map(endpoint).collect();
+        if endpoints.is_empty() {
+            break;
         }
-        if endpoints.len() == 64 {
-            channel::close_all(core::mem::take(&mut endpoints));
+        channel::close_all(endpoints);
+    }
+    channel::disinherit(process);
+    for index in drained(&process.blocks) {
+        if let Some(block) = exheap::BLOCKS.slot(index) {
+            block.owner.set(None);
+            exheap::dispose(block);
         }
     }
-    channel::close_all(endpoints);
-    loop {
-        let block = {
-            let mut blocks = process.blocks.lock();
-            let Some(block) = blocks.first().and_then(|index| exheap::BLOCKS.slot(index)) else { break };
-            exheap::unlist(&mut blocks, block);
-            block
-        };
-        exheap::dispose(block);
-    }
-    for index in take_all(&process.syncs) {
+    for index in drained(&process.syncs) {
         if let Some(sync) = sync::SYNCS.slot(index) {
             sync::release(sync);
         }
@@ -138,31 +162,28 @@ fn finish(process: ProcessRef) {
     };
     for (address, count) in runs {
         memory::free_pages(address, count);
+        sched::pause();
     }
     announce_end(process);
 }
 
-fn take_all<K: Listed>(list: &SpinLock<List<K>>) -> Vec<u32> {
-    let mut list = list.lock();
-    let mut all = Vec::new();
-    while let Some(index) = list.first() {
-        list.remove(index);
-        all.push(index);
-    }
-    all
+/// Takes everything out of a list, one at a time: the locks of what is in it come before the list's.
+fn drained<K: Listed>(list: &SpinLock<List<K>>) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        sched::pause();
+        list.lock().pop()
+    })
 }
 
-/// Frees the slots of threads that ended without being joined.
-fn release_threads(process: ProcessRef) {
-    for index in take_all(&process.threads) {
-        let Some(thread) = thread::THREADS.slot(index) else { continue };
-        let mut end = thread.end.lock();
-        end.released = true;
-        // One that is not buried yet is freed by whoever buries it.
-        if end.ended {
-            drop(end);
-            thread::THREADS.release(thread);
-        }
+/// Frees the slot of a thread that ended without being joined.
+fn release_thread(index: u32) {
+    let Some(thread) = thread::THREADS.slot(index) else { return };
+    let mut end = thread.end.lock();
+    end.released = true;
+    // One that is not buried yet is freed by whoever buries it.
+    if end.ended {
+        drop(end);
+        thread::THREADS.release(thread);
     }
 }
 
@@ -191,6 +212,10 @@ fn announce_end(process: ProcessRef) {
     life.parameters.clear();
     process.own_principal.clear();
     let held = life.held;
+    if held && let Some((parent, _)) = life.parent {
+        // Its record and its epitaph stay until the parent gives its handle up.
+        parent.charge_kept_child(life.remains());
+    }
     let first = process.parent_id_locked(&life) == 0 && !held && process.id.load(Ordering::Relaxed) == 1;
     let charged = life.released_by.take();
     drop(life);
@@ -219,6 +244,9 @@ pub(super) fn release(parent: ProcessRef, child: ProcessRef, mut life: SpinGuard
     let parent_id = parent.id.load(Ordering::Relaxed);
     if state != ProcessState::Ended {
         life.released_by = Some((parent, parent_id));
+    }
+    if state == ProcessState::Ended {
+        parent.refund_kernel(life.remains());
     }
     // Before the lock is free: from then on the slot may be the child of another.
     parent.children.lock().remove(child.index());

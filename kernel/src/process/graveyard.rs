@@ -12,6 +12,7 @@ use abi::{EpitaphKind, TraceRecord};
 
 use super::{PROCESSES, ProcessRef};
 use crate::lock::SpinLock;
+use crate::sched;
 
 /// How a SIP ended.
 #[derive(Clone, Debug)]
@@ -76,7 +77,7 @@ pub fn epitaph_lines() -> String {
 
 /// The trace of a SIP that runs or ended lately.
 pub fn trace_of(id: u64) -> Option<Vec<TraceRecord>> {
-    let running = PROCESSES.iter().find(|process| process.id.load(Ordering::Relaxed) == id);
+    let running = sched::pausing(PROCESSES.iter()).find(|process| process.id.load(Ordering::Relaxed) == id);
     if let Some(process) = running {
         let mut records = Vec::new();
         process.trace.copy_to(&mut records);

@@ -18,6 +18,7 @@ pub use graveyard::{Epitaph, epitaph_lines, trace_of};
 pub use quota::may_create_thread;
 pub use reclaim::{no_room, reclaim, used_up};
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -69,22 +70,26 @@ pub struct Process {
     pub sent: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
-    /// Cycles of threads that have ended.
-    pub past_cycles: AtomicU64,
+    /// Cycles that its threads were charged.
+    pub cycles: AtomicU64,
     /// When it was started, ns.
     pub started_ns: AtomicU64,
     links: Links,
     life: SpinLock<Life>,
     /// Its threads.
     pub threads: SpinLock<List<thread::InProcess>>,
+    /// Of the threads of one that is being ended, the next to be told. Guarded by their list.
+    next_to_end: AtomicU32,
     /// Its exchange-heap blocks.
     pub blocks: SpinLock<List<exheap::OfProcess>>,
     /// Bytes of blocks that count against its quota: its own, and those it sent that are not received.
     pub block_bytes: AtomicUsize,
     /// Its endpoints.
     pub endpoints: SpinLock<List<channel::OfProcess>>,
-    /// Channels that it created and that are not gone.
-    created_channels: AtomicU32,
+    /// Channels that it pays for, those that it created above all, and their bytes, in one word.
+    channels: AtomicU64,
+    /// Bytes that the kernel keeps for it beside those that follow from its lists.
+    kernel_bytes: AtomicUsize,
     /// Its mutexes, events and wait sets.
     pub syncs: SpinLock<List<sync::OfProcess>>,
     /// Its paged memory.
@@ -110,8 +115,8 @@ impl Listed for OfParent {
 /// Paged memory of a SIP.
 #[derive(Default)]
 pub struct Pages {
-    /// Address and number of pages of each allocation.
-    pub runs: Vec<(usize, usize)>,
+    /// The number of pages of each allocation, by its address.
+    pub runs: BTreeMap<usize, usize>,
     /// All pages.
     pub count: usize,
 }
@@ -132,6 +137,19 @@ struct Life {
 }
 
 impl Life {
+    /// What is kept of what its parent gave it.
+    fn bytes(&self) -> usize {
+        let slots = self.slots.capacity() * size_of::<Option<u64>>();
+        let names: usize = self.devices.iter().flatten().map(String::capacity).sum();
+        self.parameters.bytes() + slots + names + self.devices.capacity() * size_of::<Option<String>>()
+    }
+
+    /// What is kept of it when it has ended, until its parent gives its handle up.
+    fn remains(&self) -> usize {
+        let epitaph = self.epitaph.as_ref().map_or(0, |epitaph| epitaph.text.len());
+        quota::PROCESS_BYTES + self.bytes() + epitaph
+    }
+
     /// Whether it is the child of this SIP, which still holds its handle; without one, whether it is the first SIP.
     fn is_held_by(&self, parent: Option<ProcessRef>) -> bool {
         let known = self.parent.map(|(known, _)| known);
@@ -248,10 +266,11 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
     process.state.store(ProcessState::Created as u64, Ordering::Release);
     process.dying.store(false, Ordering::SeqCst);
     process.live_threads.store(0, Ordering::Relaxed);
-    process.created_channels.store(0, Ordering::Relaxed);
+    process.channels.store(0, Ordering::Relaxed);
+    process.kernel_bytes.store(0, Ordering::Relaxed);
     process.charged_children.store(0, Ordering::Relaxed);
     process.block_bytes.store(0, Ordering::Relaxed);
-    for counter in [&process.sent, &process.received, &process.past_cycles, &process.started_ns] {
+    for counter in [&process.sent, &process.received, &process.cycles, &process.started_ns] {
         counter.store(0, Ordering::Relaxed);
     }
     process.trace.clear();

@@ -1,13 +1,18 @@
 //! What a SIP may use up, counted where it is used.
+//!
+//! Blocks and channels are counted in one word each, so that a message or a new channel costs one atomic operation. What
+//! else the kernel keeps for a SIP is counted in [`Process::kernel_bytes`], or follows from lists that know their length.
+//! docs/decisions/0009-when-memory-runs-out.md says who is charged for what, and how much that may be.
 
 use core::sync::atomic::Ordering;
 
-use abi::limits::PAGE_BYTES;
+use abi::limits::{self, PAGE_BYTES};
 use abi::{Status, TraceKind};
 
 use super::{Process, ProcessRef, no_room};
-use crate::memory;
+use crate::exheap::RECORD_BYTES;
 use crate::slab::Slot;
+use crate::{memory, sync, thread};
 
 /// Index of the memory quota in a [`TraceKind::QuotaExceeded`] event.
 const QUOTA_MEMORY: u64 = 0;
@@ -21,6 +26,18 @@ const QUOTA_HANDLES: u64 = 3;
 const QUOTA_CHANNELS: u64 = 4;
 /// Index of the child quota.
 const QUOTA_CHILDREN: u64 = 5;
+/// Index of what the kernel keeps for a SIP.
+const QUOTA_KERNEL: u64 = 6;
+
+/// In the account of channels: one channel. The bits below are bytes.
+const ONE_CHANNEL: u64 = 1 << 40;
+
+/// What the kernel keeps of each SIP.
+pub(super) const PROCESS_BYTES: usize = size_of::<Slot<Process>>();
+/// What the kernel keeps of a thread: its record, a place in the queue of timers and tickets of its waits.
+pub const THREAD_BYTES: usize = size_of::<Slot<thread::Thread>>() + 128;
+/// What the kernel keeps of a run of pages.
+const RUN_BYTES: usize = 48;
 
 impl Slot<Process> {
     /// Notes that a quota was used up.
@@ -56,15 +73,17 @@ impl Slot<Process> {
         if self.handles() < self.quota().handles { Ok(()) } else { Err(self.quota_exceeded(QUOTA_HANDLES)) }
     }
 
-    /// Counts a block that it allocates.
+    /// Counts a block that it allocates. The records of as many blocks as it has handles of come on top of the quota, which
+    /// is of their room.
     #[inline(always)]
     pub fn charge_blocks(&self, bytes: usize) -> Result<(), Status> {
         let Some(program) = self.program.get() else { return Err(Status::WrongState) };
         let quota = &program.manifest.quota;
-        if self.blocks.lock().count() >= quota.handles {
+        let count = self.blocks.lock().count();
+        if count >= quota.handles {
             return Err(self.quota_exceeded(QUOTA_HANDLES));
         }
-        let allowed = quota.block_kib as usize * 1024;
+        let allowed = quota.block_kib as usize * 1024 + (count as usize + 1) * RECORD_BYTES;
         self.may_grow()?;
         let used = self.block_bytes.load(Ordering::Relaxed);
         if used.checked_add(bytes).is_none_or(|sum| sum > allowed) {
@@ -90,29 +109,94 @@ impl Slot<Process> {
         }
     }
 
-    /// Counts a channel that it creates.
+    /// Counts a channel of so many bytes that it creates.
     #[inline(always)]
-    pub fn charge_channel(&self) -> Result<(), Status> {
+    pub fn charge_channel(&self, bytes: usize) -> Result<(), Status> {
         let Some(program) = self.program.get() else { return Err(Status::WrongState) };
         let quota = &program.manifest.quota;
         if self.endpoints.lock().count() + 2 > quota.handles {
             return Err(self.quota_exceeded(QUOTA_HANDLES));
         }
         self.may_grow()?;
-        if self.created_channels.fetch_add(1, Ordering::Relaxed) >= quota.channels {
-            self.created_channels.fetch_sub(1, Ordering::Relaxed);
-            return Err(self.quota_exceeded(QUOTA_CHANNELS));
+        let before = self.channels.fetch_add(ONE_CHANNEL + bytes as u64, Ordering::Relaxed);
+        let (count, used) = (before / ONE_CHANNEL, (before % ONE_CHANNEL) as usize);
+        let kept = used + self.kernel_bytes.load(Ordering::Relaxed);
+        if count < u64::from(quota.channels) && kept + bytes <= kernel_quota(quota) {
+            return Ok(());
         }
-        Ok(())
+        self.channels.fetch_sub(ONE_CHANNEL + bytes as u64, Ordering::Relaxed);
+        Err(self.quota_exceeded(if count < u64::from(quota.channels) { QUOTA_KERNEL } else { QUOTA_CHANNELS }))
     }
 
-    /// A channel that the SIP with this id created is gone; nothing to do if the slot is another's.
-    pub fn refund_channel(&self, id: u64) {
+    /// Counts a channel that another created who is gone: it may exceed the quota, but then it can create none.
+    pub fn charge_inherited_channel(&self, bytes: usize) {
+        self.channels.fetch_add(ONE_CHANNEL + bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A channel that the SIP with this id paid for is gone, or another's to pay for; nothing to do if the slot is
+    /// another's.
+    #[inline(always)]
+    pub fn refund_channel(&self, id: u64, bytes: usize) {
         if self.id.load(Ordering::Relaxed) == id {
-            let less = |count: u32| count.checked_sub(1);
-            // It is 0 only if the slot has just been taken into use for another SIP.
-            let _ = self.created_channels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            let less = |account: u64| {
+                let bytes = (account % ONE_CHANNEL).checked_sub(bytes as u64)?;
+                Some((account / ONE_CHANNEL).checked_sub(1)? * ONE_CHANNEL + bytes)
+            };
+            // It is less only if the slot has just been taken into use for another SIP.
+            let _ = self.channels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
+    }
+
+    /// A channel that the SIP with this id pays for takes more or less by now.
+    pub fn correct_channel(&self, id: u64, before: usize, now: usize) {
+        if self.id.load(Ordering::Relaxed) == id {
+            let corrected = |account: u64| {
+                let bytes = (account % ONE_CHANNEL + now as u64).checked_sub(before as u64)?;
+                Some(account / ONE_CHANNEL * ONE_CHANNEL + bytes)
+            };
+            // As in `refund_channel`.
+            let _ = self.channels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, corrected);
+        }
+    }
+
+    /// How many channels it pays for.
+    pub fn paid_channels(&self) -> u64 {
+        self.channels.load(Ordering::Relaxed) / ONE_CHANNEL
+    }
+
+    /// Counts memory that the kernel takes for it.
+    pub fn charge_kernel(&self, bytes: usize) -> Result<(), Status> {
+        self.may_grow()?;
+        let channels = (self.channels.load(Ordering::Relaxed) % ONE_CHANNEL) as usize;
+        let before = self.kernel_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + channels + bytes <= kernel_quota(&self.quota()) {
+            return Ok(());
+        }
+        self.kernel_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        Err(self.quota_exceeded(QUOTA_KERNEL))
+    }
+
+    /// Counts what is kept of a child that has ended: it may exceed the quota, but then no more of anything is kept.
+    pub(super) fn charge_kept_child(&self, bytes: usize) {
+        self.kernel_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back what [`charge_kernel`](Self::charge_kernel) counted.
+    pub fn refund_kernel(&self, bytes: usize) {
+        // It is less only if the slot has just been taken into use for another SIP.
+        let less = |used: usize| used.checked_sub(bytes);
+        let _ = self.kernel_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// What the kernel keeps for it, in bytes, but for its blocks.
+    pub fn kept_for(&self) -> usize {
+        let threads = self.threads.lock().count() as usize * THREAD_BYTES;
+        let syncs = self.syncs.lock().count() as usize * sync::RECORD_BYTES;
+        let runs = self.pages.lock().runs.len() * RUN_BYTES;
+        let channels = (self.channels.load(Ordering::Relaxed) % ONE_CHANNEL) as usize;
+        let given = self.life.lock().bytes();
+        let own = self.own_principal.bytes();
+        PROCESS_BYTES + threads + syncs + runs + channels + given + own + self.kernel_bytes.load(Ordering::Relaxed)
     }
 
     /// A child of the SIP with this id is no longer its: it has ended, and its handle was given up; nothing to do if the
@@ -148,7 +232,7 @@ impl Slot<Process> {
                 return Err(status);
             }
         };
-        self.pages.lock().runs.push((address, count));
+        self.pages.lock().runs.insert(address, count);
         self.trace.add(TraceKind::MemoryAllocated, address as u64, count as u64);
         Ok(address)
     }
@@ -156,8 +240,7 @@ impl Slot<Process> {
     /// Frees an allocation; how many pages.
     pub fn free_pages(&self, address: usize) -> Result<usize, Status> {
         let mut pages = self.pages.lock();
-        let position = pages.runs.iter().position(|&(run, _)| run == address).ok_or(Status::BadArgument)?;
-        let (_, count) = pages.runs.swap_remove(position);
+        let count = pages.runs.remove(&address).ok_or(Status::BadArgument)?;
         pages.count -= count;
         drop(pages);
         memory::free_pages(address, count);
@@ -169,6 +252,17 @@ impl Slot<Process> {
     pub fn page_usage(&self) -> (usize, usize) {
         (self.pages.lock().count, self.quota().memory_kib as usize * 1024 / PAGE_BYTES)
     }
+}
+
+/// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest allows
+/// it to have.
+fn kernel_quota(quota: &package::Quota) -> usize {
+    let each = [
+        (quota.handles, limits::KERNEL_BYTES_PER_HANDLE),
+        (quota.channels, limits::KERNEL_BYTES_PER_CHANNEL),
+        (quota.children, limits::KERNEL_BYTES_PER_CHILD),
+    ];
+    each.iter().fold(limits::KERNEL_BYTES, |sum, &(count, bytes)| sum.saturating_add(count as usize * bytes))
 }
 
 /// Whether the SIP may have another thread.

@@ -13,24 +13,21 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use abi::limits::{PAGE_BYTES, STACK_RESERVE_BYTES};
+use abi::limits::PAGE_BYTES;
 use abi::{EpitaphKind, ProcessState, Status};
 
 use super::end::end_if;
 use super::{Epitaph, PROCESSES, Process, ProcessRef};
 use crate::cpu::{self, PENDING_RECLAIM};
 use crate::machine::machine;
-use crate::memory;
 use crate::slab::Slot;
+use crate::thread::THREADS;
+use crate::{channel, memory, sched};
 
-/// About what the kernel keeps for a SIP, beside what is counted by itself.
-const PROCESS_BYTES: usize = 8 * 1024;
 /// A tree that holds less than this is not ended: it would not help.
 const LEAST_BYTES: usize = 1 << 20;
 /// One part of so many of the memory is much to ask for at once.
 const LARGE_PART: usize = 16;
-/// About what a channel takes.
-const CHANNEL_BYTES: usize = 1024;
 
 /// Something could not be made although memory is not low: the machine has no more of that.
 static USED_UP: AtomicBool = AtomicBool::new(false);
@@ -65,15 +62,10 @@ impl Slot<Process> {
         if self.depth.load(Ordering::Relaxed) <= 1 { Ok(()) } else { Err(Status::Exhausted) }
     }
 
-    /// About what it holds, in bytes.
+    /// What it holds, in bytes, but for its threads' stacks.
     pub(super) fn held_bytes(&self) -> usize {
         let pages = self.pages.lock().count;
-        let threads = self.threads.lock().count() as usize;
-        let channels = self.created_channels.load(Ordering::Relaxed) as usize;
-        let blocks = self.block_bytes.load(Ordering::Relaxed);
-        let parameters = self.life.lock().parameters.bytes();
-        let counted = pages * PAGE_BYTES + blocks + parameters;
-        counted + threads * STACK_RESERVE_BYTES + channels * CHANNEL_BYTES + PROCESS_BYTES
+        pages * PAGE_BYTES + self.block_bytes.load(Ordering::Relaxed) + self.kept_for()
     }
 }
 
@@ -111,6 +103,7 @@ pub fn reclaim() {
         return;
     }
     memory::trim();
+    channel::trim();
     if USED_UP.swap(false, Ordering::Relaxed) || memory::is_low() {
         end_largest();
     }
@@ -131,8 +124,7 @@ fn is_alive(process: &Slot<Process>) -> bool {
 }
 
 fn trees() -> Vec<Tree> {
-    let mut trees: Vec<Tree> = PROCESSES
-        .iter()
+    let mut trees: Vec<Tree> = sched::pausing(PROCESSES.iter())
         .filter(|process| is_alive(process))
         .map(|process| Tree {
             id: process.tree.load(Ordering::Relaxed),
@@ -151,11 +143,23 @@ fn trees() -> Vec<Tree> {
         }
         same
     });
+    add_stacks(&mut trees);
     trees
 }
 
+/// Adds what stacks hold, to trees in order of their numbers.
+fn add_stacks(trees: &mut [Tree]) {
+    for thread in sched::pausing(THREADS.iter()) {
+        let Some(process) = thread.owner().filter(|process| is_alive(process)) else { continue };
+        let id = process.tree.load(Ordering::Relaxed);
+        if let Ok(place) = trees.binary_search_by_key(&id, |tree| tree.id) {
+            trees[place].bytes += thread.stack_bytes();
+        }
+    }
+}
+
 fn end_tree(tree: Tree) {
-    let members = PROCESSES.iter().filter(|process| is_alive(process));
+    let members = sched::pausing(PROCESSES.iter()).filter(|process| is_alive(process));
     let members = members.filter(|process| process.tree.load(Ordering::Relaxed) == tree.id && !process.is_dying());
     // The top first: its epitaph says what happened, and the others end with it.
     let mut members: Vec<(u64, ProcessRef)> =

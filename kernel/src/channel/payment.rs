@@ -1,0 +1,197 @@
+//! Who pays for a channel whose creator is gone.
+//!
+//! As long as its creator lives, that SIP pays, whoever has the ends: nobody can make a service pay by giving it
+//! endpoints. After that whoever has an end pays, the importer's first, and whoever is given one pays from then on.
+
+use core::sync::atomic::Ordering;
+
+use super::{CHANNELS, EndpointRef, Inner, Place};
+use crate::claims;
+use crate::process::ProcessRef;
+use crate::sched;
+
+impl Inner {
+    /// Takes the channel from whoever pays for it.
+    pub(super) fn refund(&mut self) {
+        if let Some((payer, id)) = self.payer.take() {
+            payer.refund_channel(id, self.bytes);
+        }
+    }
+
+    fn charge(&mut self, process: ProcessRef) {
+        self.refund();
+        process.charge_inherited_channel(self.bytes);
+        self.payer = Some((process, process.id.load(Ordering::Relaxed)));
+    }
+
+    /// A SIP that has an end.
+    fn holder(&self) -> Option<ProcessRef> {
+        self.sides.iter().filter(|side| side.place == Place::Owned).find_map(|side| side.owner)
+    }
+
+    /// An end in a message: the endpoint that the message waits for.
+    fn way(&self) -> Option<EndpointRef> {
+        self.sides.iter().find_map(|side| match side.place {
+            Place::InMessage(towards) => claims::endpoint(towards).ok(),
+            _ => None,
+        })
+    }
+}
+
+/// A SIP has been given an end, whose speaker's text takes more or less than that before.
+#[cold]
+pub(super) fn adopted(inner: &mut Inner, process: ProcessRef, speaker_before: usize, speaker_bytes: usize) {
+    let before = inner.bytes;
+    inner.bytes = before - speaker_before + speaker_bytes;
+    if inner.is_inherited {
+        // Refunded as it was charged.
+        let now = core::mem::replace(&mut inner.bytes, before);
+        inner.refund();
+        inner.bytes = now;
+        inner.charge(process);
+    } else if let Some((payer, id)) = inner.payer {
+        payer.correct_channel(id, before, inner.bytes);
+    }
+}
+
+/// Finds others to pay for channels of a SIP that is being ended and has closed its own ends: those of which it gave both
+/// ends away. Looks at all channels, because few SIPs leave any.
+pub fn disinherit(process: ProcessRef) {
+    if process.paid_channels() == 0 {
+        return;
+    }
+    for channel in sched::pausing(CHANNELS.iter()) {
+        let mut inner = channel.lock();
+        if !inner.payer.is_some_and(|(payer, _)| core::ptr::eq(payer, process)) {
+            continue;
+        }
+        inner.payer = None;
+        inner.is_inherited = true;
+        if let Some(holder) = inner.holder() {
+            inner.charge(holder);
+            continue;
+        }
+        // In a message: who is to receive it pays already, and then whoever does.
+        let Some(way) = inner.way() else { continue };
+        let generation = channel.generation();
+        drop(inner);
+        let holder = way.channel.lock().sides[way.side as usize].owner;
+        let mut inner = channel.lock();
+        if channel.generation() == generation
+            && inner.payer.is_none()
+            && let Some(holder) = holder
+        {
+            inner.charge(holder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{self, adopt_endpoint, close, create};
+    use crate::contract::{Contract, register};
+    use crate::process;
+    use crate::test_machine::{alone, with_quota};
+    use abi::{Automaton, Direction, MessageShape, StateRow};
+    use alloc::string::String;
+    use alloc::vec;
+
+    /// The contract with the largest queues that there can be.
+    fn largest() -> &'static Contract {
+        let message = |name: &str, direction| MessageShape {
+            name: String::from(name),
+            direction,
+            scalar_words: 64,
+            ranges: vec![],
+            blocks: vec![],
+            endpoints: vec![],
+        };
+        let automaton = Automaton {
+            name: String::from("Largest"),
+            queue_to_importer: 64,
+            queue_to_exporter: 64,
+            messages: vec![message("Ask", Direction::ToExporter), message("Tell", Direction::ToImporter)],
+            states: vec![StateRow { name: String::from("START"), next: vec![0, abi::NO_TRANSITION] }],
+        };
+        register(&automaton.encode(), [7; 32]).expect("a good contract")
+    }
+
+    const QUEUES: usize = 2 * 64 * 65 * 8;
+
+    fn user() -> ProcessRef {
+        with_quota(|quota| (quota.handles, quota.channels, quota.children) = (10_000, 5_000, 0))
+    }
+
+    #[test]
+    fn a_channel_counts_with_its_queues_until_both_ends_are_closed() {
+        let _alone = alone();
+        let user = user();
+        let before = user.kept_for();
+        let (importer, exporter) = create(user, largest()).expect("a channel");
+        let held = user.kept_for() - before;
+        assert!((QUEUES..QUEUES + 1024).contains(&held), "{held} bytes are counted");
+        assert!(close(user, importer).is_ok());
+        assert_eq!(user.kept_for() - before, held);
+        assert!(close(user, exporter).is_ok());
+        assert_eq!(user.kept_for(), before);
+        let words: usize = importer.channel.lock().sides.iter().map(|side| side.queue.len()).sum();
+        assert_eq!(words, 0, "large queues stay with a free slot");
+    }
+
+    #[test]
+    fn large_queues_end_with_an_error_before_the_quota_of_channels() {
+        let _alone = alone();
+        let user = user();
+        let allowed = 256 * 1024 + 10_000 * 256 + 5_000 * 1024;
+        let mut channels = vec![];
+        let why = loop {
+            match create(user, largest()) {
+                Ok(ends) => channels.push(ends),
+                Err(why) => break why,
+            }
+            assert!(channels.len() * QUEUES <= allowed, "{} channels of {QUEUES} bytes", channels.len());
+        };
+        assert_eq!(why, abi::Status::QuotaExceeded);
+        assert!(channels.len() > 90);
+        for (importer, exporter) in channels {
+            assert!(close(user, importer).is_ok() && close(user, exporter).is_ok());
+        }
+        assert!(create(user, largest()).is_ok_and(|(importer, _)| close(user, importer).is_ok()));
+    }
+
+    fn hand_over(from: ProcessRef, to: ProcessRef, end: EndpointRef) {
+        let shape = abi::EndpointShape {
+            contract: largest().tag,
+            importer: end.side == channel::SideIndex::Importer,
+            state: 0,
+        };
+        assert!(channel::take_givable(from, end, &shape).is_ok());
+        adopt_endpoint(to, end);
+    }
+
+    #[test]
+    fn whoever_has_an_end_pays_when_its_creator_is_gone() {
+        let _alone = alone();
+        let (creator, client, service, next) = (user(), user(), user(), user());
+        let [of_client, of_service, of_next] = [client, service, next].map(|user| user.kept_for());
+        let (importer, exporter) = create(creator, largest()).expect("a channel");
+        hand_over(creator, client, importer);
+        hand_over(creator, service, exporter);
+        assert_eq!(
+            (client.kept_for(), service.kept_for()),
+            (of_client, of_service),
+            "the creator pays as long as it lives"
+        );
+        process::end(creator, process::Epitaph::exited(0));
+        assert!(client.kept_for() - of_client >= QUEUES);
+        assert_eq!(service.kept_for(), of_service);
+        hand_over(client, next, importer);
+        assert_eq!(client.kept_for(), of_client);
+        assert!(next.kept_for() - of_next >= QUEUES, "whoever gets an end pays");
+        process::end(next, process::Epitaph::exited(0));
+        assert!(service.kept_for() - of_service >= QUEUES, "one is left");
+        assert!(close(service, exporter).is_ok());
+        assert_eq!(service.kept_for(), of_service);
+    }
+}

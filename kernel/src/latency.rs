@@ -1,0 +1,74 @@
+//! How long each ABI function keeps its processor from whatever else wants it: the longest stretch between two moments at
+//! which the calling thread can be preempted. Measured only if the boot parameter `measure-calls` asks for it; else threads
+//! are given a table of functions that know nothing of this.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use abi::FUNCTIONS;
+
+use crate::cpu;
+use crate::machine::machine;
+
+/// The boot parameter. It is the kernel's own and not passed on to the root program.
+pub const PARAMETER: &str = "measure-calls";
+
+static ON: AtomicBool = AtomicBool::new(false);
+/// By the function's number, in ns of the processor's time.
+static LONGEST: [AtomicU64; FUNCTIONS.len()] = [const { AtomicU64::new(0) }; FUNCTIONS.len()];
+
+/// The stretch that a thread is in.
+#[derive(Default)]
+pub struct Stretch {
+    function: AtomicU32,
+    /// When it began, 0 outside any call.
+    since_ns: AtomicU64,
+}
+
+/// Measures from now on. Called before there are threads.
+pub fn start() {
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// Whether calls are measured.
+#[inline(always)]
+pub fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// The current thread calls a function.
+pub fn begin(function: usize) {
+    let stretch = &cpu::current().stretch;
+    stretch.function.store(function as u32, Ordering::Relaxed);
+    stretch.since_ns.store(machine().processor_ns(), Ordering::Relaxed);
+}
+
+/// The call is over, or its thread is.
+#[cold]
+pub fn end() {
+    let Some(thread) = cpu::this().current() else { return };
+    let since = thread.stretch.since_ns.swap(0, Ordering::Relaxed);
+    if since != 0
+        && let Some(longest) = LONGEST.get(thread.stretch.function.load(Ordering::Relaxed) as usize)
+    {
+        longest.fetch_max(machine().processor_ns().saturating_sub(since), Ordering::Relaxed);
+    }
+}
+
+/// Does what may switch to another thread: one stretch ends before it, and another begins after it.
+#[cold]
+pub fn between<R>(switch: impl FnOnce() -> R) -> R {
+    let thread = cpu::this().current();
+    let is_in_call = thread.is_some_and(|thread| thread.stretch.since_ns.load(Ordering::Relaxed) != 0);
+    end();
+    let answer = switch();
+    if is_in_call && let Some(thread) = thread {
+        thread.stretch.since_ns.store(machine().processor_ns(), Ordering::Relaxed);
+    }
+    answer
+}
+
+/// The longest stretch of each function that was called.
+pub fn longest() -> impl Iterator<Item = (&'static str, u64)> {
+    let all = FUNCTIONS.iter().zip(&LONGEST);
+    all.map(|(function, longest)| (function.name, longest.load(Ordering::Relaxed))).filter(|&(_, longest)| longest > 0)
+}
