@@ -503,6 +503,9 @@ pub enum KeyCommand {
         /// It may sign whole systems too
         #[arg(long)]
         systems: bool,
+        /// It may publish native code, which runs in the kernel's own domain, and certify others for that
+        #[arg(long)]
+        native: bool,
     },
     /// Say with a key of yours that another key may sign for a publisher
     Certify(CertifyArguments),
@@ -538,6 +541,9 @@ pub struct CertifyArguments {
     /// It may certify others, and signs no packages itself
     #[arg(long)]
     pub certifier: bool,
+    /// It may publish native code, which runs in the kernel's own domain; without this, scripts only
+    #[arg(long)]
+    pub native: bool,
     /// Write the certificates here; standard output when not given
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use manifest::{Program as ProgramManifest, SystemFile};
-use package::{Manifest, Package, Root, SecretKey, Signer, SystemImage, SystemManifest, Trust};
+use package::{Manifest, Package, Rights, Root, SecretKey, Signer, SystemImage, SystemManifest, Trust};
 
 use crate::bare::kernel;
 use crate::builder::{self, BuiltImage, UnsafeTests};
@@ -256,7 +256,12 @@ fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_test
         }
     }
     // Whoever builds the programs of the repository is their publisher here, whatever name they are under.
-    let root = |publisher: &str| Root { key: signer.key.public(), publishers: publisher.into(), systems: true };
+    let root = |publisher: &str| Root {
+        key: signer.key.public(),
+        publishers: publisher.into(),
+        systems: true,
+        rights: Rights::ALL,
+    };
     system.trust.roots.extend(publishers.into_iter().map(root));
     Store::of_user().add_to(&mut system.trust)?;
     let image = SystemImage::build(&system, &packages, &signer.key)

@@ -137,6 +137,8 @@ codes! {
     NotASystemSigner = "I027", Signature, "the key may not sign systems";
     SystemSignature = "I028", Signature, "the system's signature is not its key's";
     OtherIdentity = "I029", Signature, "not the package that the system was signed with";
+    MoreRightsThanIssuer = "I091", Signature, "a certificate with more rights than its issuer's";
+    NotNative = "I092", Signature, "native code without the right to it";
     ImageDigest = "I030", Image, "the image is not the one that was signed";
     ScriptWithImage = "I031", Image, "a script with an image";
     ImageTooLarge = "I032", Image, "the image is too large";

@@ -119,7 +119,9 @@ fn proofs(package: &Package<'_>, bytes: usize, quarantined: bool) -> Vec<Line> {
         lines.push(Line::note(Topic::Signature, what));
     } else {
         let by = chain_in_words(&package.chain);
-        lines.push(Line::proved(Topic::Signature, format!("of the key {:#}, {by}, for `{publisher}`", package.key)));
+        let right = if package.is_native() { ", with the right `native`" } else { "" };
+        let what = format!("of the key {:#}, {by}, for `{publisher}`{right}", package.key);
+        lines.push(Line::proved(Topic::Signature, what));
     }
     let image = match &package.manifest.code {
         ProgramCode::Script { text } => format!("a script of {} lines", text.lines().count()),
@@ -236,6 +238,8 @@ fn trust_code(error: &TrustError) -> Code {
         TrustError::UntrustedIssuer { .. } => Code::UntrustedIssuer,
         TrustError::NotItsPublisher { .. } => Code::NotItsPublisher,
         TrustError::WiderThanIssuer { .. } => Code::WiderThanIssuer,
+        TrustError::MoreRightsThanIssuer { .. } => Code::MoreRightsThanIssuer,
+        TrustError::NotNative { .. } => Code::NotNative,
         TrustError::MayNotSign { .. } => Code::MayNotSign,
         TrustError::MayNotCertify { .. } => Code::MayNotCertify,
         TrustError::BrokenChain { .. } => Code::BrokenChain,

@@ -586,6 +586,12 @@ static TRUST_ROOT: Shape = shape(
             "for whom it may sign and certify: a name, `name-*` for all that begin so, or `*`",
         ),
         optional("systems", Kind::Boolean, "false", "it may sign whole systems, and so replace everything"),
+        optional(
+            "native",
+            Kind::Boolean,
+            "false",
+            "it may publish native code for the software domain, and certify others for that; implied by `systems`",
+        ),
     ],
 );
 

@@ -3,7 +3,7 @@
 //! Deliberately not here: the roots that the builder adds, which are those of whoever builds.
 
 use package::trust::is_publishers;
-use package::{Policy, PublicKey, Revoked, Root, Trust};
+use package::{Policy, PublicKey, Revoked, Rights, Root, Trust};
 
 use crate::diagnostic::Code;
 use crate::reader::{At, Report, Table, one_of};
@@ -78,6 +78,7 @@ fn read_root(report: &Report, table: &Table<'_, '_>) -> Option<Root> {
     let key = table.required_text("key");
     let publishers = table.required_text("publishers");
     let systems = table.flag("systems").value;
+    let rights = if table.flag("native").value { Rights::NATIVE } else { Rights::NONE };
     if let Some(publishers) = &publishers {
         check_publishers(report, publishers);
     }
@@ -88,7 +89,7 @@ fn read_root(report: &Report, table: &Table<'_, '_>) -> Option<Root> {
         let remedy = "write the 64 digits that `cargo sing key list` prints".to_string();
         report.add(Code::BadPublicKey, message, &key.span, "not a key", remedy);
     }
-    Some(Root { key: parsed?, publishers: publishers?.value, systems })
+    Some(Root { key: parsed?, publishers: publishers?.value, systems, rights })
 }
 
 fn check_publishers(report: &Report, pattern: &At<String>) {

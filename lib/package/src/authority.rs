@@ -3,27 +3,28 @@
 use ed25519_dalek::{Signature, VerifyingKey};
 
 use crate::trust::is_within;
-use crate::{Certificate, May, PublicKey, Trust, TrustError, sha256};
+use crate::{Certificate, May, PublicKey, Rights, Root, Trust, TrustError, sha256};
 
 impl Trust {
     /// Checks that `key` may sign packages of the publisher: that it is a root for it or certified by one, that
     /// nothing of the chain was revoked, that the policy takes the publisher, and that each certificate is its
-    /// issuer's. Unsigned packages are not its concern.
+    /// issuer's. Unsigned packages are not its concern. Gives the rights that the key has for the publisher.
     ///
     /// # Errors
     /// The first of these that does not hold; what costs most is checked last.
-    pub fn check_signer(&self, publisher: &str, key: PublicKey, chain: &[Certificate]) -> Result<(), TrustError> {
+    pub fn check_signer(&self, publisher: &str, key: PublicKey, chain: &[Certificate]) -> Result<Rights, TrustError> {
         if chain.len() > crate::certificate::CHAIN_MAX {
             return Err(TrustError::ChainTooLong);
         }
-        self.check_chain(publisher, key, chain)?;
+        let rights = self.check_chain(publisher, key, chain)?;
         if !self.takes(publisher) {
             return Err(TrustError::PublisherNotAllowed { publisher: publisher.into() });
         }
-        chain.iter().try_for_each(check_signature)
+        chain.iter().try_for_each(check_signature)?;
+        Ok(rights)
     }
 
-    fn check_chain(&self, publisher: &str, key: PublicKey, chain: &[Certificate]) -> Result<(), TrustError> {
+    fn check_chain(&self, publisher: &str, key: PublicKey, chain: &[Certificate]) -> Result<Rights, TrustError> {
         let mut speaker = key;
         let mut spoken_for = publisher;
         // The certificate that `speaker` issued, unless it signed the package.
@@ -51,6 +52,9 @@ impl Trust {
             if !is_within(spoken_for, &certificate.publishers) {
                 return Err(too_wide(issued));
             }
+            if let Some(issued) = issued {
+                check_rights(issued, certificate.rights)?;
+            }
             (speaker, spoken_for, issued) = (certificate.issuer, &certificate.publishers, Some(certificate));
         }
         self.check_not_revoked(speaker)?;
@@ -60,13 +64,23 @@ impl Trust {
                 Some(_) => TrustError::UntrustedIssuer { issuer: speaker },
             });
         }
-        let covers = self.roots.iter().any(|root| root.key == speaker && is_within(spoken_for, &root.publishers));
-        if covers { Ok(()) } else { Err(too_wide(issued)) }
+        let covering = self.roots.iter().filter(|root| root.key == speaker && is_within(spoken_for, &root.publishers));
+        let of_root = covering.map(Root::effective_rights).reduce(Rights::union).ok_or_else(|| too_wide(issued))?;
+        if let Some(issued) = issued {
+            check_rights(issued, of_root)?;
+        }
+        Ok(chain.first().map_or(of_root, |certificate| certificate.rights))
     }
 
     fn check_not_revoked(&self, key: PublicKey) -> Result<(), TrustError> {
         if self.is_revoked_key(key) { Err(TrustError::RevokedKey { key }) } else { Ok(()) }
     }
+}
+
+/// A certificate passes on no right that its issuer lacks.
+fn check_rights(issued: &Certificate, of_issuer: Rights) -> Result<(), TrustError> {
+    let Certificate { serial, rights, .. } = *issued;
+    if of_issuer.contains(rights) { Ok(()) } else { Err(TrustError::MoreRightsThanIssuer { serial, rights }) }
 }
 
 fn check_signature(certificate: &Certificate) -> Result<(), TrustError> {

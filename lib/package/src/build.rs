@@ -8,8 +8,8 @@ use crate::container::{PACKAGE_MAGIC, SYSTEM_MAGIC};
 use crate::trust::is_certified_publishers;
 use crate::verify::package_identity;
 use crate::{
-    Certificate, Code, Digest, Manifest, May, Package, PackageError, Policy, PublicKey, SystemImage, SystemManifest,
-    Trust, TrustError, image_digest, sha256,
+    Certificate, Code, Digest, Manifest, May, Package, PackageError, Policy, PublicKey, Rights, SystemImage,
+    SystemManifest, Trust, TrustError, image_digest, sha256,
 };
 
 /// An Ed25519 secret key. Whoever holds it can sign as its publisher.
@@ -47,25 +47,37 @@ impl Signer {
     }
 }
 
+/// What a certificate gives its key.
+#[derive(Clone, Copy, Debug)]
+pub struct Grant<'a> {
+    /// The publisher's name, or `name-*`.
+    pub publishers: &'a str,
+    /// Whether the key signs packages or certificates.
+    pub may: May,
+    /// What the packages may hold.
+    pub rights: Rights,
+}
+
 impl Certificate {
-    /// Issues a certificate: `issuer` says that `key` may sign packages or certificates for the publishers.
-    /// `serial` must be random.
+    /// Issues a certificate: `issuer` says that `key` has what the grant says. `serial` must be random.
     ///
     /// # Errors
     /// `publishers` is no name and no `name-*`.
-    pub fn issue(
-        issuer: &SecretKey,
-        key: PublicKey,
-        publishers: &str,
-        may: May,
-        serial: u64,
-    ) -> Result<Certificate, TrustError> {
+    pub fn issue(issuer: &SecretKey, key: PublicKey, grant: Grant<'_>, serial: u64) -> Result<Certificate, TrustError> {
+        let Grant { publishers, may, rights } = grant;
         if !is_certified_publishers(publishers) {
             return Err(TrustError::NotPublishers { pattern: publishers.into() });
         }
         let issuer_key = issuer.public();
-        let mut certificate =
-            Certificate { publishers: publishers.into(), key, serial, may, issuer: issuer_key, signature: [0; 64] };
+        let mut certificate = Certificate {
+            publishers: publishers.into(),
+            key,
+            serial,
+            may,
+            rights,
+            issuer: issuer_key,
+            signature: [0; 64],
+        };
         certificate.signature = issuer.0.sign(&sha256(&certificate.signed_bytes())).to_bytes();
         Ok(certificate)
     }

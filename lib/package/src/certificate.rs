@@ -1,18 +1,18 @@
 //! Certificates: a key says of another key for which publishers it may sign.
 //!
 //! All numbers are little-endian. A certificate is: magic (8 bytes), key (32 bytes), issuer's key (32 bytes), serial
-//! number (u64), what it may (u8: 0 sign, 1 certify), bytes of the pattern of publishers (u8), the pattern, then the
-//! issuer's Ed25519 signature (64 bytes) over the SHA-256 of all that precedes. A chain is certificates one after the
+//! number (u64), what it may (u8: 0 sign, 1 certify), rights (u8, see [`Rights`]), bytes of the pattern of publishers
+//! (u8), the pattern, then the issuer's Ed25519 signature (64 bytes) over the SHA-256 of all that precedes. A chain is certificates one after the
 //! other: first the one of the key that signed, then that of its issuer, the last issued by a root.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{PublicKey, TrustError, trust};
+use crate::{PublicKey, Rights, TrustError, trust};
 
-const MAGIC: &[u8; 8] = b"SINGCRT1";
+const MAGIC: &[u8; 8] = b"SINGCRT2";
 /// Bytes of a certificate without its pattern.
-const FIXED_BYTES: usize = 8 + 32 + 32 + 8 + 1 + 1 + 64;
+const FIXED_BYTES: usize = 8 + 32 + 32 + 8 + 1 + 1 + 1 + 64;
 
 /// The most certificates between a root and a package.
 pub const CHAIN_MAX: usize = 3;
@@ -55,6 +55,8 @@ pub struct Certificate {
     pub serial: u64,
     /// What the key may do.
     pub may: May,
+    /// What packages of the key, and of the keys that it certifies, may hold.
+    pub rights: Rights,
     /// Whose word it is.
     pub issuer: PublicKey,
     /// The issuer's signature.
@@ -72,6 +74,7 @@ impl Certificate {
             May::Sign => 0,
             May::Certify => 1,
         });
+        out.push(self.rights.to_byte());
         // A pattern has at most 65 bytes; see `is_certified_publishers`.
         let pattern = &self.publishers.as_bytes()[..self.publishers.len().min(255)];
         out.push(pattern.len() as u8);
@@ -116,7 +119,7 @@ fn read(bytes: &[u8]) -> Option<(Certificate, &[u8])> {
     let (key, rest) = rest.split_first_chunk::<32>()?;
     let (issuer, rest) = rest.split_first_chunk::<32>()?;
     let (serial, rest) = rest.split_first_chunk::<8>()?;
-    let (&[may, length], rest) = rest.split_first_chunk::<2>()?;
+    let (&[may, rights, length], rest) = rest.split_first_chunk::<3>()?;
     let (publishers, rest) = rest.split_at_checked(usize::from(length))?;
     let (signature, rest) = rest.split_first_chunk::<64>()?;
     let publishers = core::str::from_utf8(publishers).ok().filter(|text| trust::is_certified_publishers(text))?;
@@ -130,6 +133,7 @@ fn read(bytes: &[u8]) -> Option<(Certificate, &[u8])> {
         key: PublicKey(*key),
         serial: u64::from_le_bytes(*serial),
         may,
+        rights: Rights::from_byte(rights)?,
         issuer: PublicKey(*issuer),
         signature: *signature,
     };

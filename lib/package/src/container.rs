@@ -16,7 +16,9 @@ use alloc::vec::Vec;
 
 #[cfg(feature = "verify")]
 use crate::SystemManifest;
-use crate::{BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, Digest, Manifest, PackageError, PublicKey, TrustError};
+use crate::{
+    BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, Code, Digest, Manifest, PackageError, PublicKey, TrustError,
+};
 
 pub(crate) const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG3";
 #[cfg(feature = "verify")]
@@ -92,6 +94,11 @@ impl<'a> Package<'a> {
             chain_bytes,
             signature,
         })
+    }
+
+    /// Whether its code is machine code, as an image is and a script is not.
+    pub fn is_native(&self) -> bool {
+        matches!(self.manifest.code, Code::Image { .. })
     }
 
     /// Whether it says that nobody has signed it.

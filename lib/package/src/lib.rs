@@ -36,6 +36,7 @@ mod manifest;
 mod order;
 pub mod pattern;
 mod requirement;
+mod rights;
 mod system;
 pub mod trust;
 mod trust_error;
@@ -43,7 +44,7 @@ mod trust_error;
 mod verify;
 
 #[cfg(feature = "build")]
-pub use build::{SecretKey, Signer};
+pub use build::{Grant, SecretKey, Signer};
 pub use certificate::{CHAIN_BYTES_MAX, CHAIN_MAX, Certificate, May};
 pub use codec::DecodeError;
 #[cfg(feature = "container")]
@@ -61,6 +62,7 @@ pub use manifest::{
 };
 pub use order::{OrderError, Provider, boot_order, bound_path, can_run, provider_of};
 pub use requirement::Requirement;
+pub use rights::Rights;
 pub use system::{Bind, Deny, Instance, ParameterSetting, Setting, SystemManifest};
 pub use trust::{Policy, PublicKey, Revoked, Root, Trust};
 pub use trust_error::TrustError;

@@ -17,7 +17,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::is_name;
+use crate::{Rights, is_name};
 
 /// An Ed25519 public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,6 +61,16 @@ pub struct Root {
     pub publishers: String,
     /// Whether it may sign whole systems. Such a root can replace everything, roots too.
     pub systems: bool,
+    /// What its packages may hold and its certificates may give, if it may not sign whole systems.
+    pub rights: Rights,
+}
+
+impl Root {
+    /// What its packages may hold and its certificates may give. Who signs whole systems can make one that gives it
+    /// every right, and so has them.
+    pub fn effective_rights(&self) -> Rights {
+        if self.systems { Rights::ALL } else { self.rights }
+    }
 }
 
 /// Something that no longer counts, whoever signed it.
@@ -135,7 +145,7 @@ impl Default for Trust {
 impl Trust {
     /// The trust of a system with one root that may sign everything.
     pub fn in_key(key: PublicKey) -> Trust {
-        let root = Root { key, publishers: String::from("*"), systems: true };
+        let root = Root { key, publishers: String::from("*"), systems: true, rights: Rights::ALL };
         Trust { roots: Vec::from([root]), ..Trust::default() }
     }
 

@@ -3,8 +3,8 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::PublicKey;
 use crate::certificate::CHAIN_MAX;
+use crate::{PublicKey, Rights};
 
 /// Why a package's or a system's signature does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,20 @@ pub enum TrustError {
         serial: u64,
         /// The publishers it speaks for.
         publishers: String,
+    },
+    /// A certificate has a right that its issuer lacks.
+    MoreRightsThanIssuer {
+        /// Its serial number.
+        serial: u64,
+        /// The rights it has.
+        rights: Rights,
+    },
+    /// A package of native code is signed by a key without the right to publish such code.
+    NotNative {
+        /// The key.
+        key: PublicKey,
+        /// The publisher that the manifest names.
+        publisher: String,
     },
     /// A key that may only certify has signed a package.
     MayNotSign {
@@ -116,6 +130,14 @@ impl fmt::Display for TrustError {
             TrustError::WiderThanIssuer { serial, publishers } => write!(
                 f,
                 "the certificate {serial:016x} speaks for the publishers `{publishers}`, for which its issuer may not speak; have it issued for fewer, or by another"
+            ),
+            TrustError::MoreRightsThanIssuer { serial, rights } => write!(
+                f,
+                "the certificate {serial:016x} gives the right `{rights}`, which its issuer does not have; have it issued without, or by a key that has the right"
+            ),
+            TrustError::NotNative { key, publisher } => write!(
+                f,
+                "the package is native code, and the key {key:#} has no right to publish native code of `{publisher}`: it would run beside the kernel, with nothing but its compiler to contain it. Two doors are meant for such publishers, and this version has neither yet: portable code, which the machine compiles itself, and a hardware domain of its own; until then have a key with the right `native` build and sign it from its source, or have the key certified with --native"
             ),
             TrustError::MayNotSign { serial } => write!(
                 f,

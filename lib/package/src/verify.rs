@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::authority::is_signature;
 use crate::{
-    Code, Digest, Image, MEMORY_END, Manifest, PORTS_END, Package, PackageError, Policy, PublicKey, Source,
+    Code, Digest, Image, MEMORY_END, Manifest, PORTS_END, Package, PackageError, Policy, PublicKey, Rights, Source,
     SystemImage, Trust, TrustError, is_name, is_path, may_give,
 };
 
@@ -80,7 +80,8 @@ impl<'a> Package<'a> {
         package_identity(self.header, self.manifest_bytes, self.chain_bytes, self.key)
     }
 
-    /// Checks, in this order: the key may sign for the publisher in this trust, the signature is the key's, the bill
+    /// Checks, in this order: the key may sign for the publisher in this trust, the signature is the key's, the key has
+    /// the right to native code if the package holds any, the bill
     /// is the header's, the ABI version is this kernel's, the manifest is sound, the image is the manifest's and is
     /// pure, safe code, and the contracts in it are those of the manifest.
     ///
@@ -114,7 +115,8 @@ impl<'a> Package<'a> {
     /// Whether the signature counts in this trust; gives the identity that it is over.
     ///
     /// # Errors
-    /// The key may not sign for the publisher, or the signature is not the key's.
+    /// The key may not sign for the publisher, the signature is not the key's, or the package is native code and the
+    /// key lacks the right to that.
     pub fn verify_signature(&self, trust: &Trust) -> Result<Digest, PackageError> {
         if self.is_unsigned() {
             let zeros = self.signature == [0; 64] && self.chain.is_empty();
@@ -127,9 +129,13 @@ impl<'a> Package<'a> {
         // What is no name is no publisher that a key could be for.
         unless(is_name(&self.manifest.publisher), NO_PUBLISHER)
             .map_err(|what| PackageError::ManifestInvalid { what })?;
-        trust.check_signer(&self.manifest.publisher, self.key, &self.chain)?;
+        let publisher = &self.manifest.publisher;
+        let rights = trust.check_signer(publisher, self.key, &self.chain)?;
         let identity = self.identity();
         match is_signature(self.key, &identity, &self.signature) {
+            Some(true) if self.is_native() && !rights.contains(Rights::NATIVE) => {
+                Err(TrustError::NotNative { key: self.key, publisher: publisher.clone() }.into())
+            }
             Some(true) => Ok(identity),
             Some(false) => Err(PackageError::BadSignature),
             None => Err(PackageError::BadKey),

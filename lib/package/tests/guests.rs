@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use package::{Category, Certificate, Code, Manifest, May, Package, PublicKey, SecretKey, Signer, Version};
+use package::{
+    Category, Certificate, Code, Grant, Manifest, May, Package, PublicKey, Rights, SecretKey, Signer, Version,
+};
 
 const ROOT: [u8; 32] = *b"the root of conformance guests..";
 const STRANGER: [u8; 32] = *b"a key that no system trusts.....";
@@ -36,7 +38,8 @@ fn signed(manifest: Manifest, seed: [u8; 32], chain: Vec<Certificate>) -> Vec<u8
 
 fn certified(serial: u64) -> Vec<Certificate> {
     let root = SecretKey::from_bytes(&ROOT);
-    let issued = Certificate::issue(&root, public(CERTIFIED), "conformance-guests", May::Sign, serial);
+    let grant = Grant { publishers: "conformance-guests", may: May::Sign, rights: Rights::NONE };
+    let issued = Certificate::issue(&root, public(CERTIFIED), grant, serial);
     vec![issued.expect("a name")]
 }
 
@@ -45,6 +48,10 @@ fn guests() -> Vec<(&'static str, Vec<u8>)> {
     let place = changed.windows(4).position(|window| window == b"echo").expect("it is a script");
     changed[place] = b'E';
     let oneself = Manifest { name: "conformance".into(), ..guest("conformance-guests", 9) };
+    let native = Manifest { code: Code::Image { digest: [0; 32] }, ..guest("conformance-guests", 9) };
+    // Refused for the signer's lack of the right, before the image is looked at.
+    let signer = Signer::root(SecretKey::from_bytes(&ROOT));
+    let native = Package::build_unchecked(native, b"", b"machine code", &signer).expect("it is short");
     vec![
         ("first", signed(guest("conformance-guests", 0), ROOT, Vec::new())),
         ("second", signed(guest("conformance-guests", 1), CERTIFIED, certified(1))),
@@ -54,6 +61,7 @@ fn guests() -> Vec<(&'static str, Vec<u8>)> {
         ("revoked", signed(guest("conformance-guests", 9), CERTIFIED, certified(REVOKED))),
         ("unsigned", Package::build_unsigned(guest("conformance-guests", 9), b"", &[]).expect("it is short")),
         ("changed", changed),
+        ("native", native),
         ("root", signed(oneself, ROOT, Vec::new())),
     ]
 }

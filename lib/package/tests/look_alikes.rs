@@ -8,8 +8,8 @@ use std::path::Path;
 
 use common::trust;
 use package::{
-    Category, Certificate, Code, Manifest, May, Package, PackageError, Permission, SecretKey, Signer, TrustError,
-    Version,
+    Category, Certificate, Code, Grant, Manifest, May, Package, PackageError, Permission, Rights, SecretKey, Signer,
+    TrustError, Version,
 };
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/services-check/adversary/src/packages");
@@ -42,7 +42,8 @@ fn signed(manifest: Manifest, signer: &Signer) -> Vec<u8> {
 type Case = (&'static str, Vec<u8>, fn(&TrustError) -> bool);
 
 fn all() -> Vec<Case> {
-    let by_itself = Certificate::issue(&own_key(), own_key().public(), "singularity", May::Sign, 1).expect("issued");
+    let grant = Grant { publishers: "singularity", may: May::Sign, rights: Rights::NATIVE };
+    let by_itself = Certificate::issue(&own_key(), own_key().public(), grant, 1).expect("issued");
     let unsigned = |manifest| {
         let mut bytes = signed(manifest, &Signer::root(own_key()));
         let ends = bytes.len() - 96;

@@ -4,7 +4,7 @@ mod common;
 
 use common::{BILL, contract, elf::Elf, good_package, key, manifest, signer, trust, verify};
 use package::{
-    Code, Manifest, Package, PackageError, Parameter, ParameterKind, PublicKey, Root, SecretKey, SystemImage,
+    Code, Manifest, Package, PackageError, Parameter, ParameterKind, PublicKey, Rights, Root, SecretKey, SystemImage,
     SystemManifest, Trust, TrustError, Value,
 };
 use proptest::prelude::*;
@@ -261,7 +261,12 @@ fn a_system_signed_by_whom_may_not_sign_systems() {
     let expected = TrustError::NotASystemSigner { key: other.public() };
     assert_eq!(refused(error), PackageError::Trust(expected.clone()));
     let mut narrow = system();
-    narrow.trust.roots.push(Root { key: other.public(), publishers: "*".into(), systems: false });
+    narrow.trust.roots.push(Root {
+        key: other.public(),
+        publishers: "*".into(),
+        systems: false,
+        rights: Rights::NATIVE,
+    });
     let error = SystemImage::build(&narrow, &[good_package()], &other).map(|_| ());
     assert_eq!(refused(error), PackageError::Trust(expected));
     // The signer stands in the head as what it is; with the other key there the head is another.

@@ -4,8 +4,8 @@ mod common;
 
 use common::{BILL, elf::Elf, key, manifest};
 use package::{
-    Certificate, Manifest, May, Package, PackageError, Policy, PublicKey, Revoked, Root, SecretKey, Signer, Trust,
-    TrustError,
+    Category, Certificate, Code, Grant, Manifest, May, Package, PackageError, Policy, PublicKey, Revoked, Rights, Root,
+    SecretKey, Signer, Trust, TrustError,
 };
 use proptest::prelude::*;
 
@@ -23,7 +23,8 @@ fn public(seed: [u8; 32]) -> PublicKey {
 }
 
 fn issue(issuer: [u8; 32], key: [u8; 32], publishers: &str, may: May, serial: u64) -> Certificate {
-    Certificate::issue(&secret(issuer), public(key), publishers, may, serial).expect("a pattern of publishers")
+    Certificate::issue(&secret(issuer), public(key), Grant { publishers, may, rights: Rights::NATIVE }, serial)
+        .expect("a pattern of publishers")
 }
 
 /// ACME certifies TOOLS for `acme-*`, TOOLS certifies DAILY for `acme-tools`.
@@ -32,7 +33,7 @@ fn chain() -> Vec<Certificate> {
 }
 
 fn trust() -> Trust {
-    let root = Root { key: public(ACME), publishers: "acme-*".into(), systems: false };
+    let root = Root { key: public(ACME), publishers: "acme-*".into(), systems: false, rights: Rights::NATIVE };
     Trust { roots: Vec::from([root]), ..Trust::default() }
 }
 
@@ -57,7 +58,7 @@ fn refused(bytes: &[u8], trust: &Trust, expected: TrustError) {
 #[test]
 fn a_root_signs_for_its_publishers() {
     assert_eq!(verify(&package("acme-tools", ACME, Vec::new()), &trust()), Ok(false));
-    let twice = Root { key: public(ACME), publishers: "acme".into(), systems: false };
+    let twice = Root { key: public(ACME), publishers: "acme".into(), systems: false, rights: Rights::NATIVE };
     let more = Trust { roots: [trust().roots, Vec::from([twice])].concat(), ..trust() };
     for publisher in ["acme", "acme-tools"] {
         assert_eq!(verify(&package(publisher, ACME, Vec::new()), &more), Ok(false));
@@ -117,6 +118,63 @@ fn a_certificate_that_is_wider_than_its_issuer() {
         Vec::from([issue(TOOLS, DAILY, "acme-*", May::Sign, 6), issue(ACME, TOOLS, "acme-tools-*", May::Certify, 1)]);
     let expected = TrustError::WiderThanIssuer { serial: 6, publishers: "acme-*".into() };
     refused(&package("acme-tools-x", DAILY, beyond_certificate), &trust(), expected);
+}
+
+/// Without the right `native`: the root, or the certificate with that place in the chain.
+fn without_native(place: Option<usize>) -> (Trust, Vec<Certificate>) {
+    let weak = |at: usize| if place == Some(at) { Rights::NONE } else { Rights::NATIVE };
+    let grant = |publishers, may, at| Grant { publishers, may, rights: weak(at) };
+    let lower = Certificate::issue(&secret(TOOLS), public(DAILY), grant("acme-tools", May::Sign, 0), 2);
+    let upper = Certificate::issue(&secret(ACME), public(TOOLS), grant("acme-*", May::Certify, 1), 1);
+    let mut trust = trust();
+    if place.is_none() {
+        trust.roots[0].rights = Rights::NONE;
+    }
+    (trust, Vec::from([lower.expect("a pattern"), upper.expect("a pattern")]))
+}
+
+#[test]
+fn native_code_of_a_key_without_the_right_is_refused() {
+    let (without, _) = without_native(None);
+    let expected = |seed| TrustError::NotNative { key: public(seed), publisher: "acme-tools".into() };
+    refused(&package("acme-tools", ACME, Vec::new()), &without, expected(ACME));
+    let (trust, chain) = without_native(Some(0));
+    refused(&package("acme-tools", DAILY, chain), &trust, expected(DAILY));
+    let text = expected(DAILY).to_string();
+    assert!(text.contains("portable code") && text.contains("a hardware domain of its own"), "{text}");
+}
+
+#[test]
+fn a_right_that_the_issuer_lacks_is_not_passed_on() {
+    for (place, serial) in [(None, 1), (Some(1), 2)] {
+        let (trust, chain) = without_native(place);
+        let expected = TrustError::MoreRightsThanIssuer { serial, rights: Rights::NATIVE };
+        refused(&package("acme-tools", DAILY, chain), &trust, expected);
+    }
+}
+
+#[test]
+fn scripts_need_no_right() {
+    let script = Code::Script { text: "echo hello\n".into() };
+    let plain = Manifest::plain("greeter", "acme-tools", Category::Console, script);
+    let (without, _) = without_native(None);
+    let by_root = Package::build_unchecked(plain.clone(), BILL, b"", &Signer::root(secret(ACME))).expect("short");
+    assert_eq!(verify(&by_root, &without), Ok(false));
+    let (trust, chain) = without_native(Some(0));
+    let certified = Package::build_unchecked(plain, BILL, b"", &Signer { key: secret(DAILY), chain }).expect("short");
+    assert_eq!(verify(&certified, &trust), Ok(false));
+}
+
+#[test]
+fn who_signs_whole_systems_has_every_right() {
+    let (mut trust, _) = without_native(None);
+    trust.roots[0].systems = true;
+    assert_eq!(verify(&package("acme-tools", ACME, Vec::new()), &trust), Ok(false));
+    // Of a key that is a root twice, only the entry that covers the publisher counts.
+    trust.roots.push(Root { publishers: "other".into(), ..trust.roots[0].clone() });
+    trust.roots[0].systems = false;
+    let expected = TrustError::NotNative { key: public(ACME), publisher: "acme-tools".into() };
+    refused(&package("acme-tools", ACME, Vec::new()), &trust, expected);
 }
 
 #[test]
@@ -181,7 +239,12 @@ fn a_malformed_certificate() {
         let forged = Certificate { publishers: publishers.into(), ..chain().remove(0) };
         let error = Certificate::chain(&forged.encode());
         assert_eq!(error, Err(TrustError::BadCertificate { offset: 0 }), "{publishers}");
-        let issued = Certificate::issue(&secret(ACME), public(DAILY), publishers, May::Sign, 1);
+        let issued = Certificate::issue(
+            &secret(ACME),
+            public(DAILY),
+            Grant { publishers, may: May::Sign, rights: Rights::NATIVE },
+            1,
+        );
         assert_eq!(issued, Err(TrustError::NotPublishers { pattern: publishers.into() }));
     }
 }
@@ -191,7 +254,7 @@ fn the_chain_of_another_package() {
     // The chain is part of what is signed: a package keeps the certificates that its signer gave it.
     let bytes = package("acme-tools", DAILY, chain());
     let other = Vec::from([issue(ACME, DAILY, "acme-tools", May::Sign, 3), issue(ACME, ACME, "acme-*", May::Sign, 4)]);
-    let place = bytes.windows(8).position(|window| window == b"SINGCRT1").expect("it has certificates");
+    let place = bytes.windows(8).position(|window| window == b"SINGCRT2").expect("it has certificates");
     let length = Certificate::encode_chain(&chain()).len();
     let mut swapped = bytes[..place].to_vec();
     let other = Certificate::encode_chain(&other[..1]);
@@ -278,14 +341,15 @@ proptest! {
     #[test]
     fn no_bytes_of_a_chain_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         let _ = Certificate::chain(&bytes);
-        let _ = Certificate::chain(&[b"SINGCRT1".as_slice(), &bytes].concat());
+        let _ = Certificate::chain(&[b"SINGCRT2".as_slice(), &bytes].concat());
     }
 
     #[test]
-    fn certificates_read_back(key: [u8; 32], serial: u64, certify: bool, name in "[a-z][a-z0-9-]{0,60}", star: bool) {
+    fn certificates_read_back(key: [u8; 32], serial: u64, certify: bool, rights in 0u8..=1, name in "[a-z][a-z0-9-]{0,60}", star: bool) {
         let may = if certify { May::Certify } else { May::Sign };
+        let rights = Rights::from_byte(rights).expect("a known right");
         let publishers = if star { format!("{name}-*") } else { name };
-        let issued = Certificate::issue(&secret(ACME), PublicKey(key), &publishers, may, serial).expect("a pattern");
+        let issued = Certificate::issue(&secret(ACME), PublicKey(key), Grant { publishers: &publishers, may, rights }, serial).expect("a pattern");
         prop_assert_eq!(Certificate::chain(&issued.encode()), Ok(Vec::from([issued])));
     }
 }

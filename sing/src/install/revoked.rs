@@ -53,7 +53,7 @@ fn finding(package: &[u8], revoked: &[Revoked]) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use package::{Certificate, May, PublicKey, SecretKey, Signer};
+    use package::{Certificate, Grant, May, PublicKey, Rights, SecretKey, Signer};
 
     use super::*;
     use crate::bench::install::package;
@@ -62,8 +62,8 @@ mod tests {
     fn what_was_revoked_since_is_not_installed() {
         let root = SecretKey::from_bytes(&[1; 32]);
         let daily = SecretKey::from_bytes(&[2; 32]);
-        let certificate =
-            Certificate::issue(&root, daily.public(), "singularity", May::Sign, 7).expect("a name of a publisher");
+        let grant = Grant { publishers: "singularity", may: May::Sign, rights: Rights::NATIVE };
+        let certificate = Certificate::issue(&root, daily.public(), grant, 7).expect("a name of a publisher");
         let (issuer, key) = (root.public(), daily.public());
         let package = package(&Signer { key: daily, chain: vec![certificate] }).expect("a package");
         let install = Request::Install { package: &package, at_boot: false, allow: &[] };

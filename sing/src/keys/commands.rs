@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use package::{Certificate, May, PublicKey, Revoked, Root, SecretKey};
+use package::{Certificate, Grant, May, PublicKey, Revoked, Rights, Root, SecretKey};
 
 use super::secret;
 use super::store::{Store, chain_text, read_chain, write_chain};
@@ -32,11 +32,14 @@ pub fn execute(repository: &Repository, command: Option<&KeyCommand>) -> Outcome
             println!("{}", public_line(store.secret(name)?.public()));
             print!("{}", chain_text(&store.chain(name)?));
         }
-        Some(KeyCommand::Trust { file, publishers, systems }) => {
+        Some(KeyCommand::Trust { file, publishers, systems, native }) => {
             let key = public_key(repository, &store, file)?;
-            let root = Root { key, publishers: publishers.clone(), systems: *systems };
+            let root = Root { key, publishers: publishers.clone(), systems: *systems, rights: rights(*native) };
             let new = store.trust(&root)?;
             println!("{} {key} for {publishers}", if new { "trusted:" } else { "trusted before:" });
+            if root.effective_rights() == Rights::NONE {
+                println!("for scripts only; with --native also for native code, which runs beside the kernel");
+            }
         }
         Some(KeyCommand::Certify(arguments)) => certify(repository, &store, arguments)?,
         Some(KeyCommand::Import { name, file }) => {
@@ -93,8 +96,9 @@ fn listed(development: Outcome<[u8; secret::SEED_BYTES]>, store: &Store) -> Outc
     }
     match store.trusted() {
         Ok(roots) => lines.extend(roots.iter().map(|root| {
-            let systems = if root.systems { " and systems" } else { "" };
-            format!("{}  trusted for {}{systems}", root.key, root.publishers)
+            let native = if root.rights.contains(Rights::NATIVE) { ", native code" } else { "" };
+            let systems = if root.systems { ", systems" } else { "" };
+            format!("{}  trusted for {}{native}{systems}", root.key, root.publishers)
         })),
         Err(failure) => lines.push(format!("trusted: {failure}")),
     }
@@ -108,7 +112,8 @@ fn listed(development: Outcome<[u8; secret::SEED_BYTES]>, store: &Store) -> Outc
 fn certify(repository: &Repository, store: &Store, arguments: &CertifyArguments) -> Outcome<()> {
     let key = public_key(repository, store, &arguments.key)?;
     let may = if arguments.certifier { May::Certify } else { May::Sign };
-    let chain = store.certify(&arguments.with, key, &arguments.publishers, may)?;
+    let grant = Grant { publishers: &arguments.publishers, may, rights: rights(arguments.native) };
+    let chain = store.certify(&arguments.with, key, grant)?;
     match &arguments.output {
         Some(path) => {
             if is_secret_file(path) {
@@ -187,10 +192,16 @@ fn refuse_secret(repository: &Repository, store: &Store, key: PublicKey) -> Outc
     }
 }
 
+/// What `--native` gives.
+fn rights(native: bool) -> Rights {
+    if native { Rights::NATIVE } else { Rights::NONE }
+}
+
 /// A certificate in one line.
 pub fn described(certificate: &Certificate) -> String {
-    let Certificate { publishers, key, serial, may, issuer, .. } = certificate;
-    format!("certificate {serial:016x}: {key:#} may {} for {publishers}, says {issuer:#}", may.word())
+    let Certificate { publishers, key, serial, may, rights, issuer, .. } = certificate;
+    let native = if rights.contains(Rights::NATIVE) { ", native code" } else { "" };
+    format!("certificate {serial:016x}: {key:#} may {} for {publishers}{native}, says {issuer:#}", may.word())
 }
 
 #[cfg(test)]
@@ -241,6 +252,7 @@ mod tests {
             with: "acme".into(),
             publishers: "acme".into(),
             certifier: false,
+            native: false,
             output: Some(path.clone()),
         };
         let refused = certify(&repository, &store, &arguments).expect_err("there is a key").to_string();
@@ -253,7 +265,9 @@ mod tests {
         let (_folder, _, store) = store();
         let good = store.make("good").expect("a key");
         let open = store.make("open").expect("a key");
-        store.trust(&Root { key: good, publishers: "acme".into(), systems: false }).expect("it can be kept");
+        store
+            .trust(&Root { key: good, publishers: "acme".into(), systems: false, rights: Rights::NATIVE })
+            .expect("it can be kept");
         store.revoke(Revoked::Serial(7)).expect("it can be kept");
         let folder = store.folder().expect("there is one");
         std::fs::set_permissions(folder.join("open.key"), std::fs::Permissions::from_mode(0o644)).expect("a mode");

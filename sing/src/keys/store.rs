@@ -12,7 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use package::trust::{is_publishers, is_within};
-use package::{CHAIN_MAX, Certificate, May, PublicKey, Revoked, Root, SecretKey, Signer, Trust, is_name};
+use package::{
+    CHAIN_MAX, Certificate, Grant, May, PublicKey, Revoked, Rights, Root, SecretKey, Signer, Trust, is_name,
+};
 
 use super::secret::{self, Remedy, SEED_BYTES};
 use crate::failure::{Failure, Outcome};
@@ -178,7 +180,8 @@ impl Store {
     ///
     /// # Errors
     /// The issuer is none, may not certify that, or has too many certificates of its own.
-    pub fn certify(&self, issuer: &str, key: PublicKey, publishers: &str, may: May) -> Outcome<Vec<Certificate>> {
+    pub fn certify(&self, issuer: &str, key: PublicKey, grant: Grant<'_>) -> Outcome<Vec<Certificate>> {
+        let Grant { publishers, may, rights } = grant;
         let Signer { key: secret, chain } = self.signer(issuer)?;
         if let Some(own) = chain.first() {
             // Nobody is sent off with a certificate that every system refuses.
@@ -195,6 +198,10 @@ impl Store {
                 ))
                 .remedy("certify for fewer publishers, or with another key"));
             }
+            if !own.rights.contains(rights) {
+                return Err(Failure::new(format!("`{issuer}` does not have the right `{rights}` itself"))
+                    .remedy("certify without --native, or with a key that has the right"));
+            }
         }
         // Below a certifier there must be room for one more.
         let room = if may == May::Certify { CHAIN_MAX - 1 } else { CHAIN_MAX };
@@ -207,7 +214,7 @@ impl Store {
         }
         let serial = secret::random().map(u64::from_le_bytes);
         let serial = serial.map_err(|error| Failure::file("read", Path::new("/dev/urandom"), &error))?;
-        let certificate = Certificate::issue(&secret, key, publishers, may, serial)
+        let certificate = Certificate::issue(&secret, key, grant, serial)
             .map_err(|error| Failure::new(format!("the key `{issuer}` cannot certify that: {error}")))?;
         Ok([vec![certificate], chain].concat())
     }
@@ -221,12 +228,15 @@ impl Store {
             let mut words = line.split_whitespace();
             let key = PublicKey::parse(words.next()?)?;
             let publishers = words.next().filter(|text| is_publishers(text))?;
-            let systems = match words.next() {
-                None => false,
-                Some("systems") => true,
-                Some(_) => return None,
-            };
-            words.next().is_none().then(|| Root { key, publishers: publishers.into(), systems })
+            let (mut systems, mut rights) = (false, Rights::NONE);
+            for word in words {
+                match word {
+                    "native" if rights == Rights::NONE => rights = Rights::NATIVE,
+                    "systems" if !systems => systems = true,
+                    _ => return None,
+                }
+            }
+            Some(Root { key, publishers: publishers.into(), systems, rights })
         })
     }
 
@@ -251,8 +261,9 @@ impl Store {
         if self.trusted()?.contains(root) {
             return Ok(false);
         }
+        let native = if root.rights.contains(Rights::NATIVE) { " native" } else { "" };
         let systems = if root.systems { " systems" } else { "" };
-        self.append("trusted", &format!("{} {}{systems}", root.key, root.publishers))?;
+        self.append("trusted", &format!("{} {}{native}{systems}", root.key, root.publishers))?;
         Ok(true)
     }
 
@@ -415,6 +426,10 @@ mod tests {
         (folder, store)
     }
 
+    fn grant(publishers: &str, may: May) -> Grant<'_> {
+        Grant { publishers, may, rights: Rights::NATIVE }
+    }
+
     #[track_caller]
     fn refused<T>(outcome: Outcome<T>, phrase: &str) {
         let text = outcome.err().expect("it is refused").to_string();
@@ -448,17 +463,17 @@ mod tests {
         let middle = store.make("middle").expect("a key");
         let daily = store.make("daily").expect("a key");
         let file = folder.path().join("certificates");
-        let chain = store.certify("root", middle, "acme-*", May::Certify).expect("a root may");
+        let chain = store.certify("root", middle, grant("acme-*", May::Certify)).expect("a root may");
         write_chain(&file, &chain).expect("it can be written");
         refused(store.import("daily", &file), "is of the key");
         store.import("middle", &file).expect("it is of this key");
-        let chain = store.certify("middle", daily, "acme-tools", May::Sign).expect("it is within");
+        let chain = store.certify("middle", daily, grant("acme-tools", May::Sign)).expect("it is within");
         write_chain(&file, &chain).expect("it can be written");
         store.import("daily", &file).expect("it is of this key");
         let signer = store.signer("daily").expect("a key with certificates");
         assert_eq!(signer.chain.len(), 2);
         let trust = |revoked: Vec<Revoked>| {
-            let root = Root { key: root, publishers: "acme-*".into(), systems: false };
+            let root = Root { key: root, publishers: "acme-*".into(), systems: false, rights: Rights::NATIVE };
             Trust { roots: vec![root], revoked, ..Trust::default() }
         };
         trust(Vec::new()).check_signer("acme-tools", daily, &signer.chain).expect("it is believed");
@@ -466,10 +481,25 @@ mod tests {
             .check_signer("acme-tools", daily, &signer.chain)
             .expect_err("it was revoked");
 
-        refused(store.certify("middle", daily, "other", May::Sign), "may certify for `acme-*` only");
-        refused(store.certify("daily", middle, "acme-tools", May::Sign), "not to certify");
-        refused(store.certify("root", middle, "ACME", May::Sign), "is no publisher");
-        refused(store.certify("nobody", middle, "acme", May::Sign), "no key `nobody`");
+        refused(store.certify("middle", daily, grant("other", May::Sign)), "may certify for `acme-*` only");
+        refused(store.certify("daily", middle, grant("acme-tools", May::Sign)), "not to certify");
+        refused(store.certify("root", middle, grant("ACME", May::Sign)), "is no publisher");
+        refused(store.certify("nobody", middle, grant("acme", May::Sign)), "no key `nobody`");
+    }
+
+    #[test]
+    fn native_code_is_a_right_that_its_issuer_must_have() {
+        let (folder, store) = store();
+        store.make("root").expect("a key");
+        let middle = store.make("middle").expect("a key");
+        let daily = store.make("daily").expect("a key");
+        let file = folder.path().join("certificates");
+        let scripts = Grant { rights: Rights::NONE, ..grant("acme-*", May::Certify) };
+        write_chain(&file, &store.certify("root", middle, scripts).expect("a root may")).expect("it can be written");
+        store.import("middle", &file).expect("it is of this key");
+        refused(store.certify("middle", daily, grant("acme-tools", May::Sign)), "does not have the right `native`");
+        let chain = store.certify("middle", daily, Grant { may: May::Sign, ..scripts }).expect("without the right");
+        assert_eq!(chain[0].rights, Rights::NONE);
     }
 
     #[test]
@@ -478,12 +508,12 @@ mod tests {
         let file = folder.path().join("certificates");
         let keys: Vec<PublicKey> = ["a", "b", "c", "d"].map(|name| store.make(name).expect("a key")).into();
         for (issuer, name, key) in [("a", "b", keys[1]), ("b", "c", keys[2])] {
-            let chain = store.certify(issuer, key, "acme", May::Certify).expect("there is room");
+            let chain = store.certify(issuer, key, grant("acme", May::Certify)).expect("there is room");
             write_chain(&file, &chain).expect("it can be written");
             store.import(name, &file).expect("it is of this key");
         }
-        refused(store.certify("c", keys[3], "acme", May::Certify), "no room");
-        store.certify("c", keys[3], "acme", May::Sign).expect("there is room for one that signs");
+        refused(store.certify("c", keys[3], grant("acme", May::Certify)), "no room");
+        store.certify("c", keys[3], grant("acme", May::Sign)).expect("there is room for one that signs");
     }
 
     #[test]
@@ -507,8 +537,8 @@ mod tests {
         store.add_to(&mut trust).expect("nothing to add");
         assert_eq!(trust, Trust::default());
         let key = store.make("acme").expect("a key");
-        let root = Root { key, publishers: "acme-*".into(), systems: false };
-        let owner = Root { key, publishers: "*".into(), systems: true };
+        let root = Root { key, publishers: "acme-*".into(), systems: false, rights: Rights::NATIVE };
+        let owner = Root { key, publishers: "*".into(), systems: true, rights: Rights::ALL };
         assert!(store.trust(&root).expect("it can be kept") && !store.trust(&root).expect("it is there"));
         assert!(store.trust(&owner).expect("it can be kept"));
         assert!(store.revoke(Revoked::Serial(7)).expect("it can be kept"));
@@ -531,7 +561,11 @@ mod tests {
             let key = PublicKey([7; 32]);
             match first {
                 "key" => drop(store.make("acme").expect("a key")),
-                "trusted" => drop(store.trust(&Root { key, publishers: "acme".into(), systems: false }).expect("kept")),
+                "trusted" => drop(
+                    store
+                        .trust(&Root { key, publishers: "acme".into(), systems: false, rights: Rights::NATIVE })
+                        .expect("kept"),
+                ),
                 _ => drop(store.revoke(Revoked::Key(key)).expect("kept")),
             }
             let folder = std::fs::metadata(store.folder().expect("there is one")).expect("metadata");
@@ -542,7 +576,9 @@ mod tests {
     #[test]
     fn lists_that_others_may_write_are_refused() {
         let (_folder, store) = store();
-        store.trust(&Root { key: PublicKey([7; 32]), publishers: "acme".into(), systems: false }).expect("kept");
+        store
+            .trust(&Root { key: PublicKey([7; 32]), publishers: "acme".into(), systems: false, rights: Rights::NATIVE })
+            .expect("kept");
         store.trusted().expect("it is private");
         let folder = store.folder().expect("there is one").to_path_buf();
         for path in [folder.join("trusted"), folder] {

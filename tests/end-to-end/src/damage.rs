@@ -3,7 +3,7 @@
 //! What the builder refuses to make is put together here by hand, and signed with a key of the test's own
 //! that the image names as trusted: so the check that is meant, and no earlier one, has to find it.
 
-use package::{Manifest, Package, Root, SecretKey, Signer, SystemImage, SystemManifest};
+use package::{Manifest, Package, Rights, Root, SecretKey, Signer, SystemImage, SystemManifest};
 
 /// The key that doctored packages and the systems with them are signed with.
 const KEY: [u8; 32] = *b"a key of the end-to-end tests...";
@@ -67,7 +67,12 @@ pub fn key() -> SecretKey {
 fn seal(mut manifest: SystemManifest, packages: &[Vec<u8>]) -> Vec<u8> {
     let key = key();
     if !manifest.trust.roots.iter().any(|root| root.key == key.public()) {
-        manifest.trust.roots.push(Root { key: key.public(), publishers: "*".into(), systems: true });
+        manifest.trust.roots.push(Root {
+            key: key.public(),
+            publishers: "*".into(),
+            systems: true,
+            rights: Rights::ALL,
+        });
     }
     SystemImage::build(&manifest, packages, &key).expect("a system image of a few megabytes")
 }

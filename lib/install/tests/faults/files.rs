@@ -2,7 +2,8 @@
 
 use install::Code;
 use package::{
-    Certificate, Code as ProgramCode, Manifest, May, Package, Policy, Revoked, Root, SecretKey, Signer, Trust, sha256,
+    Certificate, Code as ProgramCode, Grant, Manifest, May, Package, Policy, Revoked, Rights, Root, SecretKey, Signer,
+    Trust, sha256,
 };
 
 use crate::common::elf::{self, *};
@@ -74,14 +75,25 @@ fn secret(byte: u8) -> SecretKey {
 }
 
 fn issue(issuer: u8, key: u8, publishers: &str, may: May, serial: u64) -> Certificate {
-    Certificate::issue(&secret(issuer), public(key), publishers, may, serial).expect("a pattern of publishers")
+    let grant = Grant { publishers, may, rights: Rights::NATIVE };
+    Certificate::issue(&secret(issuer), public(key), grant, serial).expect("a pattern of publishers")
+}
+
+fn scripts_only(issuer: u8, key: u8, may: May) -> Certificate {
+    let grant = Grant { publishers: "singularity", may, rights: Rights::NONE };
+    Certificate::issue(&secret(issuer), public(key), grant, 13).expect("a name of a publisher")
 }
 
 /// The small system, which believes ROOT of publishers that begin with `singular`, and its own key.
 fn trusting(change: impl Fn(&mut Trust)) -> install::Installed {
     let mut system = installed();
     for publishers in ["singularity", "singular-*"] {
-        system.system.trust.roots.push(Root { key: public(ROOT), publishers: publishers.into(), systems: false });
+        system.system.trust.roots.push(Root {
+            key: public(ROOT),
+            publishers: publishers.into(),
+            systems: false,
+            rights: Rights::NATIVE,
+        });
     }
     change(&mut system.system.trust);
     system
@@ -120,12 +132,12 @@ fn trust(deed: Deed) -> Vec<Case> {
         issue(ROOT, TOOLS, "singularity", May::Certify, 4),
     ];
     let mut unreadable = by(DAILY, sign("singularity"));
-    let place = unreadable.windows(8).position(|window| window == b"SINGCRT1").expect("it has a certificate");
+    let place = unreadable.windows(8).position(|window| window == b"SINGCRT2").expect("it has a certificate");
     unreadable[place] = b'X';
     vec![
         case("a stranger's signature", Code::UntrustedKey, by(STRANGER, Vec::new())),
         in_trust("a key that is none", Code::BadKey, bad_key, &|trust| {
-            trust.roots.push(Root { key: not_a_key, publishers: "*".into(), systems: false });
+            trust.roots.push(Root { key: not_a_key, publishers: "*".into(), systems: false, rights: Rights::NATIVE });
         }),
         case("no signature", Code::Unsigned, unsigned),
         case("half a signature", Code::HalfSigned, half_signed),
@@ -161,6 +173,12 @@ fn trust(deed: Deed) -> Vec<Case> {
                     issue(ROOT, TOOLS, "singularity", May::Sign, 11),
                 ],
             ),
+        ),
+        case("native code without the right", Code::NotNative, by(DAILY, vec![scripts_only(ROOT, DAILY, May::Sign)])),
+        case(
+            "a right that the issuer lacks",
+            Code::MoreRightsThanIssuer,
+            by(DAILY, vec![issue(TOOLS, DAILY, "singularity", May::Sign, 12), scripts_only(ROOT, TOOLS, May::Certify)]),
         ),
         case("certificates in disorder", Code::BrokenChain, by(STRANGER, sign("singularity"))),
         case("many certificates", Code::ChainTooLong, by(DAILY, long)),

@@ -373,7 +373,12 @@ fn bad_images() -> Vec<Removal> {
             key: SecretKey::from_bytes(&[9; 32]),
             ..removal("a signer for packages alone", Code::NotASystemSigner, {
                 let mut system = installed();
-                let root = package::Root { key: public(9), publishers: "*".into(), systems: false };
+                let root = package::Root {
+                    key: public(9),
+                    publishers: "*".into(),
+                    systems: false,
+                    rights: package::Rights::NATIVE,
+                };
                 system.system.trust.roots.push(root);
                 image_of(&system)
             })

@@ -151,6 +151,7 @@ pub fn installs() -> Vec<Case> {
         key: public(31),
         publishers: "*".into(),
         systems: false,
+        rights: package::Rights::NATIVE,
     });
     let by_other = |publisher: &str, name: &str| {
         let manifest = Manifest { publisher: publisher.into(), ..named(name) };
@@ -173,6 +174,7 @@ pub fn installs() -> Vec<Case> {
         key: public(33),
         publishers: "acme".into(),
         systems: false,
+        rights: package::Rights::NATIVE,
     });
     let paired = other("a publisher with digits for letters", "s1ngu1ar1ty", "extra");
     let swapped = other("a publisher with two letters swapped", "signularity", "extra");
@@ -344,7 +346,12 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
         ("a signer that may not", Code::NotASystemSigner, {
             // The root's right to sign systems is one byte of the head; with it the head is another's.
             let mut system = installed();
-            system.system.trust.roots.push(package::Root { key: public(9), publishers: "*".into(), systems: true });
+            system.system.trust.roots.push(package::Root {
+                key: public(9),
+                publishers: "*".into(),
+                systems: true,
+                rights: package::Rights::ALL,
+            });
             let packages: Vec<Vec<u8>> = system.programs.iter().map(|program| signed(&program.manifest)).collect();
             let mut bytes =
                 SystemImage::build(&system.system, &packages, &SecretKey::from_bytes(&[9; 32])).expect("one");

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use install::Request;
-use package::{Policy, Root, SystemImage, SystemManifest};
+use package::{Policy, Rights, Root, SystemImage, SystemManifest};
 
 use crate::common;
 
@@ -42,7 +42,7 @@ fn file(bytes: &[u8]) {
 fn manifest(bytes: &[u8]) {
     let Ok(mut manifest) = SystemManifest::decode(bytes) else { return };
     assert_eq!(SystemManifest::decode(&manifest.encode()).as_ref(), Ok(&manifest));
-    let root = Root { key: common::key().public(), publishers: "*".into(), systems: true };
+    let root = Root { key: common::key().public(), publishers: "*".into(), systems: true, rights: Rights::ALL };
     manifest.trust.roots.push(root);
     let named = manifest.programs();
     let packed = packages().iter().filter(|(name, _)| named.contains(&name.as_str()));

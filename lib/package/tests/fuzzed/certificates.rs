@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use package::trust::{covers, is_within};
 use package::{
-    Category, Certificate, Code, Manifest, May, Package, PublicKey, Revoked, Root, SecretKey, Signer, Trust,
+    Category, Certificate, Code, Grant, Manifest, May, Package, PublicKey, Revoked, Rights, Root, SecretKey, Signer,
+    Trust,
 };
 
 /// The number of the root's key.
@@ -32,7 +33,12 @@ fn number_of(key: PublicKey) -> u8 {
 
 /// Trust in one root, for a family of publishers.
 pub fn trust() -> Trust {
-    let root = Root { key: public_keys()[usize::from(ROOT)], publishers: "acme-*".into(), systems: false };
+    let root = Root {
+        key: public_keys()[usize::from(ROOT)],
+        publishers: "acme-*".into(),
+        systems: false,
+        rights: Rights::NATIVE,
+    };
     Trust { roots: vec![root], ..Trust::default() }
 }
 
@@ -67,7 +73,10 @@ fn fits(chain: &[Certificate], trust: &Trust) -> bool {
         .is_none_or(|first| first.key == signer && first.may == May::Sign && covers(&first.publishers, &publisher));
     let goes_on = chain.windows(2).all(|pair| {
         let [lower, upper] = pair else { return false };
-        upper.key == lower.issuer && upper.may == May::Certify && is_within(&lower.publishers, &upper.publishers)
+        upper.key == lower.issuer
+            && upper.may == May::Certify
+            && upper.rights.contains(lower.rights)
+            && is_within(&lower.publishers, &upper.publishers)
     });
     let (top, spoken_for) = chain.last().map_or((signer, &publisher), |last| (last.issuer, &last.publishers));
     let ends = trust.roots.iter().any(|root| root.key == top && is_within(spoken_for, &root.publishers));
@@ -77,8 +86,9 @@ fn fits(chain: &[Certificate], trust: &Trust) -> bool {
 /// The certificate as it would be if the keys of those numbers were meant, rightly signed.
 fn issued_anew(certificate: &Certificate) -> Certificate {
     let (issuer, key) = (secret(number_of(certificate.issuer)), public_keys()[usize::from(number_of(certificate.key))]);
-    let Certificate { publishers, may, serial, .. } = certificate;
-    Certificate::issue(&issuer, key, publishers, *may, *serial).expect("a pattern that was read")
+    let Certificate { publishers, may, rights, serial, .. } = certificate;
+    let grant = Grant { publishers, may: *may, rights: *rights };
+    Certificate::issue(&issuer, key, grant, *serial).expect("a pattern that was read")
 }
 
 /// One trial; a panic is a finding.

@@ -10,7 +10,7 @@ mod replay;
 use std::path::{Path, PathBuf};
 
 use package::boot_image::BootImage;
-use package::{Certificate, May};
+use package::{Certificate, Grant, May, Rights};
 
 /// What a fuzzer begins with, its findings among it.
 fn inputs(target: &str) -> PathBuf {
@@ -21,8 +21,8 @@ fn inputs(target: &str) -> PathBuf {
 fn chains() -> Vec<(&'static str, Vec<u8>)> {
     let issue = |issuer, key, publishers: &str, may, serial| {
         let key = certificates::secret(key).public();
-        Certificate::issue(&certificates::secret(issuer), key, publishers, may, serial)
-            .expect("a pattern of publishers")
+        let grant = Grant { publishers, may, rights: Rights::NATIVE };
+        Certificate::issue(&certificates::secret(issuer), key, grant, serial).expect("a pattern of publishers")
     };
     let by_root = issue(certificates::ROOT, 1, "acme-*", May::Certify, 1);
     let one = [issue(certificates::ROOT, 3, "acme-tools", May::Sign, 2)];

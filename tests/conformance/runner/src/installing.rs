@@ -21,12 +21,13 @@ const FIRST: &[u8] = include_bytes!("../guests/first.package");
 const SECOND: &[u8] = include_bytes!("../guests/second.package");
 
 /// Packages that the kernel refuses, each with what it says of it.
-const REFUSED: [(&str, &[u8], &str); 7] = [
+const REFUSED: [(&str, &[u8], &str); 8] = [
     ("a stranger's", include_bytes!("../guests/stranger.package"), "does not trust"),
     ("unsigned", include_bytes!("../guests/unsigned.package"), "nobody has signed"),
     ("changed", include_bytes!("../guests/changed.package"), "changed after signing"),
     ("of a revoked certificate", include_bytes!("../guests/revoked.package"), "has been revoked"),
     ("of another's publisher", include_bytes!("../guests/not-its-publisher.package"), "not for the publisher"),
+    ("native, without the right", include_bytes!("../guests/native.package"), "portable code"),
     ("the root's name", include_bytes!("../guests/root.package"), "cannot be replaced"),
     ("no package", b"SINGPKG3", "cut short"),
 ];

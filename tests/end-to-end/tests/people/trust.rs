@@ -60,6 +60,42 @@ fn keys_are_made_certified_trusted_and_revoked() {
 }
 
 #[test]
+fn native_code_is_signed_with_the_right_to_it_only() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let store = folder.path().join("keys");
+    let in_folder = |name: &str| folder.path().join(name).to_str().expect("its name is UTF-8").to_string();
+    for name in ["root", "daily"] {
+        key(&store, &["new", name]).succeeded();
+    }
+    let package = |output: &str| {
+        let mut command = Command::new(sing());
+        command.args(["package", "echo", "--key", "daily", "-o", output]);
+        command.current_dir(repository()).env("SING_KEYS", &store);
+        finish(command, "sing package echo", Duration::from_secs(600))
+    };
+    let certify = |more: &[&str]| {
+        let file = in_folder("certificates");
+        let words = ["certify", "daily", "--with", "root", "--for", "singularity", "-o", &file];
+        let said = key(&store, &[&words[..], more].concat()).succeeded();
+        key(&store, &["import", "daily", &file]).succeeded();
+        said
+    };
+    let file = in_folder("echo.package");
+    certify(&[]);
+    package(&file).refused(&["no right to publish native code", "portable code", "a hardware domain of its own"]);
+    assert!(!Path::new(&file).exists(), "what is refused is not written");
+    let said = certify(&["--native"]);
+    assert!(said.contains("for singularity, native code"), "{said}");
+    package(&file).succeeded();
+
+    let trusted = key(&store, &["trust", "root", "--for", "acme-*"]).succeeded();
+    assert!(trusted.contains("for scripts only; with --native"), "{trusted}");
+    key(&store, &["trust", "root", "--for", "acme-*", "--native"]).succeeded();
+    let list = key(&store, &["list"]).succeeded();
+    assert!(list.contains("trusted for acme-*\n") && list.contains("trusted for acme-*, native code"), "{list}");
+}
+
+#[test]
 fn a_key_that_others_may_read_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a folder for temporary files");

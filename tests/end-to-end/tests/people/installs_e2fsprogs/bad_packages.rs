@@ -2,8 +2,9 @@
 
 use end_to_end::key;
 use package::{
-    AddressRange, Category, Certificate, Code, ContractSide, DeviceNeed, Manifest, May, Package, Parameter,
-    ParameterKind, Permission, Provide, Requirement, Restart, SecretKey, Side, Signer, Source, Value, Version, sha256,
+    AddressRange, Category, Certificate, Code, ContractSide, DeviceNeed, Grant, Manifest, May, Package, Parameter,
+    ParameterKind, Permission, Provide, Requirement, Restart, Rights, SecretKey, Side, Signer, Source, Value, Version,
+    sha256,
 };
 
 use super::{greeter, packed, program};
@@ -96,7 +97,8 @@ fn signers() -> Vec<Bad> {
     let signed = |signer: Signer| Package::build_unchecked(greeter("1.1.0"), b"", b"", &signer).expect("a package");
     let secret = |byte: u8| SecretKey::from_bytes(&[byte; 32]);
     let by = |publishers: &str, may: May, issuer: &SecretKey| {
-        let certificate = Certificate::issue(issuer, secret(8).public(), publishers, may, 77).expect("a certificate");
+        let grant = Grant { publishers, may, rights: Rights::NATIVE };
+        let certificate = Certificate::issue(issuer, secret(8).public(), grant, 77).expect("a certificate");
         signed(Signer { key: secret(8), chain: vec![certificate] })
     };
     let unsigned = Package::build_unsigned(greeter("1.1.0"), b"", b"").expect("a package");
