@@ -16,7 +16,7 @@ macro_rules! log {
 }
 
 /// Writes bytes to the machine's debug output, in pieces of at most a message buffer.
-pub fn write(bytes: &[u8]) {
+fn write(bytes: &[u8]) {
     for piece in bytes.chunks(abi::limits::TEXT_BYTES) {
         // There is nowhere to report that the debug output failed.
         let _ = thread_block::put_bytes(piece).and_then(raw::value::debug_write);

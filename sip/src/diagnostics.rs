@@ -155,11 +155,6 @@ pub fn program_and_key(index: usize) -> Result<(ExVec<u8>, [u8; 32]), Status> {
     Ok((bytes(answer)?, key))
 }
 
-/// The key that the package of the installed program at `index` is signed with; all zero if nobody signed it.
-pub fn program_key(index: usize) -> Result<[u8; 32], Status> {
-    program_and_key(index).map(|(_, key)| key)
-}
-
 /// A name in a record, without its padding.
 pub fn name(padded: &[u8]) -> String {
     let length = padded.iter().position(|&byte| byte == 0).unwrap_or(padded.len());

@@ -3,7 +3,8 @@
 //! Key types: [`channel`]'s endpoints and messages, [`exheap`]'s blocks, [`process::Child`],
 //! [`thread`], [`select`] and [`executor`] for waiting for many things at once. Neighbours: the ABI
 //! below (`abi`), generated contract code above. Unsafe code is confined to the modules named in
-//! `docs/soundness/sip.md`; everything that a program can call is safe, but for [`raw`].
+//! `docs/soundness/sip.md`; what a program can call, and why that does no harm, is
+//! listed in `docs/soundness/public-items.txt`.
 //! Deliberately not here: writable global data. All state of a process hangs off its threads.
 #![no_std]
 
@@ -11,7 +12,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[doc(hidden)]
 pub mod adapter;
+#[doc(hidden)]
 pub mod allocator;
 pub mod audit;
 pub mod channel;
@@ -27,7 +30,7 @@ pub mod memory;
 pub mod principal;
 pub mod process;
 pub mod programs;
-pub mod raw;
+mod raw;
 pub mod select;
 mod slots;
 pub mod sync;

@@ -19,8 +19,9 @@ macro_rules! stubs {
             /// The caller accounts for memory: nothing that this call takes from the process (a block, pages) is
             /// used afterwards, nothing that it gives is owned twice, and an address passed for
             /// execution is that of a function with the thread entry signature.
+            #[allow(dead_code, reason = "the table has functions that the runtime does without")]
             #[inline(always)]
-            pub unsafe fn $name($($argument: u64),*) -> AbiReturn {
+            pub(crate) unsafe fn $name($($argument: u64),*) -> AbiReturn {
                 thread_block::BufferUse::begin();
                 (thread_block::table().$name)($($argument),*)
             }

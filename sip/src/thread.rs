@@ -104,7 +104,7 @@ pub fn sleep(deadline: Deadline) {
 }
 
 /// A number that tells the calling thread from the others of its process.
-pub fn current_number() -> u64 {
+pub(crate) fn current_number() -> u64 {
     thread_block::own_thread()
 }
 

@@ -1,6 +1,6 @@
 //! What all macros that read a file have in common: where it lies, that cargo watches it, and how an error is said.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
@@ -17,15 +17,17 @@ pub fn watched(path: &Path) -> TokenStream {
     quote! { const _: &[u8] = ::core::include_bytes!(#path); }
 }
 
-/// The string literals that a macro is given, between commas. `usage` is said of anything else.
+/// The paths of files that a macro is given, as string literals between commas. `usage` is said of anything else, and of what
+/// lies outside of the crate: a program that is built must not have files of the building machine read out in an error.
 pub fn texts(arguments: TokenStream, usage: &str) -> Result<Vec<String>, String> {
     type List = syn::punctuated::Punctuated<syn::LitStr, syn::Token![,]>;
     let list = syn::parse::Parser::parse2(List::parse_terminated, arguments).map_err(|_| usage.to_string())?;
     let texts: Vec<String> = list.iter().map(syn::LitStr::value).collect();
-    if texts.iter().any(|text| text.contains('\\')) {
-        return Err(usage.into());
-    }
-    Ok(texts)
+    let is_inside = |text: &String| {
+        let mut parts = Path::new(text).components();
+        parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) && !text.contains('\\')
+    };
+    if texts.iter().all(is_inside) { Ok(texts) } else { Err(usage.into()) }
 }
 
 /// The code, or an error of the compiler that says why there is none.
@@ -56,6 +58,15 @@ pub fn parsed(name: &str, code: &str) -> Result<TokenStream, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_lead_to_files_of_the_crate() {
+        let paths = |text: &str| texts(text.parse().expect("tokens"), "usage");
+        assert_eq!(paths("\"a.contract\", \"folder/b.contract\", \".\"").map(|paths| paths.len()), Ok(3));
+        for outside in ["\"/etc/passwd\"", "\"../other/a.contract\"", "\"a/../../b\"", "\"a\\\\b\"", "a"] {
+            assert_eq!(paths(outside), Err("usage".into()), "{outside}");
+        }
+    }
 
     #[test]
     fn code_that_says_unsafe_is_refused_wherever_it_says_so() {

@@ -26,9 +26,7 @@ pub trait Contract {
     const NAME: &'static str;
     /// [`abi::name_tag`] of its name.
     const TAG: u64;
-    /// The record by which the image says that it uses the contract.
-    fn record() -> &'static ContractRecord;
-    /// Makes the image carry the record wherever this call is compiled in; costs no instruction.
+    /// Makes the image carry the record by which it says that it uses the contract, wherever this call is compiled in; costs no instruction.
     #[doc(hidden)]
     fn keep_record();
 }

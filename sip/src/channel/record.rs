@@ -36,10 +36,6 @@ macro_rules! contract {
             const NAME: &'static str = $name;
             const TAG: u64 = $crate::abi::name_tag($name);
 
-            fn record() -> &'static $crate::channel::ContractRecord {
-                contract_record::get()
-            }
-
             #[inline(always)]
             fn keep_record() {
                 contract_record::keep()
@@ -52,10 +48,6 @@ macro_rules! contract {
             #[unsafe(link_section = ".sing.contracts")]
             static RECORD: $crate::channel::ContractRecord =
                 $crate::channel::ContractRecord::new($name, [$($byte),*]);
-
-            pub(super) fn get() -> &'static $crate::channel::ContractRecord {
-                &RECORD
-            }
 
             #[inline(always)]
             pub(super) fn keep() {

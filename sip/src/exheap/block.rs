@@ -127,16 +127,8 @@ impl ExBlock {
         super::ExVec::from_block(self)
     }
 
-    /// Gives it an element type, if that is the one it was allocated with and there is an element.
-    pub fn into_box<T: Plain>(self) -> Result<super::ExBox<T>, ExBlock> {
-        if !self.is_of::<T>() {
-            return Err(self);
-        }
-        super::ExBox::from_block(self)
-    }
-
     /// Whether it is lent to this process.
-    pub fn is_lent(&self) -> bool {
+    pub(crate) fn is_lent(&self) -> bool {
         raw::value::heap_describe(self.handle).is_ok() && thread_block::message_word(3) != 0
     }
 

@@ -54,7 +54,7 @@ impl<T> Mutex<T> {
 
     /// Takes it if it is free.
     #[inline]
-    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+    fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.state
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .ok()

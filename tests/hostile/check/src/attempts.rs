@@ -18,6 +18,14 @@ pub(crate) const ALL: &[Attempt] = &[
     Attempt::repelled("hostile-endless-allocation", 2, "blocks of absurd sizes"),
     Attempt::repelled("hostile-endless-allocation", 3, "blocks until there is no room"),
     Attempt::repelled("hostile-endless-allocation", 4, "a chain of 30,000 blocks"),
+    Attempt::repelled("hostile-forged-blocks", 0, "a long text where a message lies").given(Given::Victim),
+    Attempt::repelled("hostile-forged-blocks", 1, "handles of a wait where a message lies").given(Given::Victim),
+    Attempt::repelled("hostile-forged-blocks", 2, "words of its own where a block comes home").given(Given::Victim),
+    Attempt::repelled("hostile-forged-blocks", 3, "numbers of a message read as a block")
+        .given(Given::Victim)
+        .ends(EpitaphKind::Panicked, &["not possible in this state"]),
+    Attempt::repelled("hostile-forged-blocks", 4, "a loan that is split, attached to and attached")
+        .given(Given::Victim),
     Attempt::repelled("hostile-huge-frame", 0, "a frame as large as a slot").ends(OVERFLOW, &["stack"]),
     Attempt::repelled("hostile-huge-frame", 1, "a frame that ends in the next slot").ends(OVERFLOW, &["stack"]),
     Attempt::repelled("hostile-huge-frame", 2, "a frame that ends far away").ends(OVERFLOW, &["stack"]),

@@ -1,0 +1,57 @@
+//! An endpoint type as a program can write one itself.
+//!
+//! Deliberately not here: what is done with its messages.
+
+use alloc::boxed::Box;
+
+use hostile_contract::talk::Talk;
+use sip::channel::{Closed, Incoming, RawEndpoint, Receiver, TypedEndpoint};
+
+/// One end, of whatever state, whose messages stay in the buffer.
+pub struct End {
+    raw: RawEndpoint,
+    asked: Box<dyn Fn()>,
+}
+
+impl End {
+    /// An end that does nothing of its own.
+    pub fn new(raw: RawEndpoint) -> End {
+        End::asking(raw, || {})
+    }
+
+    /// An end that does something whenever it is asked for its handle.
+    pub fn asking(raw: RawEndpoint, asked: impl Fn() + 'static) -> End {
+        End { raw, asked: Box::new(asked) }
+    }
+}
+
+impl TypedEndpoint for End {
+    type Contract = Talk;
+    const IMPORTER: bool = true;
+    const STATE: u16 = 0;
+
+    fn raw(&self) -> &RawEndpoint {
+        (self.asked)();
+        &self.raw
+    }
+
+    fn into_raw(self) -> RawEndpoint {
+        self.raw
+    }
+
+    fn from_raw(raw: RawEndpoint) -> End {
+        End::new(raw)
+    }
+}
+
+impl Receiver for End {
+    type Event = Result<Incoming, Closed>;
+
+    fn finish(self, incoming: Incoming) -> Result<Incoming, Closed> {
+        Ok(incoming)
+    }
+
+    fn finish_closed(self, closed: Closed) -> Result<Incoming, Closed> {
+        Err(closed)
+    }
+}

@@ -1,0 +1,147 @@
+//! Makes the runtime read a block from words of its own.
+//!
+//! The kernel describes a received block by handle, address and length in the thread's message buffer. Each attempt gets
+//! other words to lie there when the runtime reads them: by a function that takes text, by one that takes handles, or by code
+//! of an endpoint type that the runtime calls. With words of its choice the program would have the victim's memory as a block.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod ends;
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use hostile_contract::talk::{self, ImpReadyAfterLocate, ImpStart};
+use sip::channel::{Incoming, Outgoing, TypedEndpoint};
+use sip::exheap::{ExBlock, ExVec};
+use sip::select::Waitable;
+use sip::sync::Event;
+use sip::{Deadline, channel, device, select};
+
+use crate::ends::End;
+
+sip::startup!();
+
+type Importer = talk::Imp<talk::states::Ready>;
+type Exporter = talk::Exp<talk::states::Ready>;
+
+const OWN: &[u8; 64] = &[7; 64];
+
+/// Makes the attempt.
+pub fn main(startup: Startup) -> i32 {
+    let worked = match startup.attempt {
+        0 => text_under_a_message(),
+        1 => handles_under_a_message(),
+        2 => words_under_what_came_home(startup.victim),
+        3 => numbers_for_a_block(startup.victim),
+        4 => a_loan_for_an_own_block(),
+        other => panic!("there is no attempt {other}"),
+    };
+    match worked {
+        Some(false) => 0,
+        Some(true) => 1,
+        None => 2,
+    }
+}
+
+/// Both ends of a channel of its own.
+fn pair() -> Option<(Importer, Exporter)> {
+    let (importer, exporter) = talk::new_channel().ok()?;
+    let exporter = exporter.success();
+    let ImpStart::Success { next } = importer.receive() else { return None };
+    Some((next, exporter))
+}
+
+/// A message with a block in it, which lies in the buffer, and the ends that keep it alive.
+fn received() -> Option<(Incoming, talk::Imp<talk::states::ReadyAfterGive>)> {
+    let (importer, exporter) = pair()?;
+    let waiting = importer.give(ExVec::from_slice(OWN).ok()?);
+    Some((channel::receive(End::new(exporter.into_raw())).ok()?, waiting))
+}
+
+/// The address of memory of the victim's.
+fn located(victim: Importer) -> Option<u64> {
+    let ImpReadyAfterLocate::Located { heap, .. } = victim.locate().receive() else { return None };
+    Some(heap)
+}
+
+/// A text of more bytes than the buffer has is refused after what fits has been put there.
+fn text_under_a_message() -> Option<bool> {
+    let (mut incoming, _waiting) = received()?;
+    let text: String = core::iter::repeat_n('A', 513).collect();
+    // Whether it may ask does not matter.
+    let _ = device::exists(&text);
+    let block: ExVec<u8> = incoming.block();
+    Some(*block != *OWN)
+}
+
+/// Handles of a wait for many are put where the message lies, and one of them is asked of code of the program's.
+fn handles_under_a_message() -> Option<bool> {
+    // All but the message comes first, because a call of the kernel would end it.
+    let incoming = Rc::new(RefCell::new(None::<Incoming>));
+    let taken = Rc::new(RefCell::new(None));
+    let (_importer, exporter) = pair()?;
+    let (from, to) = (Rc::clone(&incoming), Rc::clone(&taken));
+    let last = End::asking(exporter.into_raw(), move || {
+        if let Some(mut incoming) = from.take() {
+            to.replace(Some(incoming.block::<ExVec<u8>>()));
+        }
+    });
+    let events: Vec<Event> = (0..8).map(|_| Event::manual()).collect::<Result<_, _>>().ok()?;
+    let mut things: Vec<&dyn Waitable> = events.iter().map(|event| event as &dyn Waitable).collect();
+    things.push(&last);
+    let (message, _waiting) = received()?;
+    incoming.replace(Some(message));
+    let _ = select::wait_any(&things, Deadline::PASSED);
+    let block = taken.take()?;
+    Some(*block != *OWN)
+}
+
+/// The runtime asks an endpoint type for its handle between the kernel's answer and its reading.
+fn words_under_what_came_home(victim: Importer) -> Option<bool> {
+    let target = located(victim)?;
+    let (importer, exporter) = pair()?;
+    let waiting = importer.lend(ExVec::from_slice(OWN).ok()?, 64);
+    drop(exporter);
+    let end = End::asking(waiting.into_raw(), move || {
+        // One block came home: any handle, the victim's memory, 64 bytes.
+        drop(Outgoing::new().word(1).word(1).word(target).word(64));
+    });
+    let mut closed = channel::receive(end).err()?;
+    let home: Vec<ExBlock> = closed.take_home();
+    // What is no block of bytes is another one than was lent.
+    let block = home.into_iter().next()?.into_vec::<u8>();
+    Some(block.map_or(true, |block| *block != *OWN))
+}
+
+/// Three numbers that the program sends itself, read as a block.
+fn numbers_for_a_block(victim: Importer) -> Option<bool> {
+    let target = located(victim)?;
+    let (importer, exporter) = pair()?;
+    // `Mark` has a flag, a colour and three words of a name.
+    let importer = Outgoing::new().word(1).word(1).word(1).word(target).word(64).send(importer.into_raw(), MARK);
+    let mut incoming = channel::receive(End::new(exporter.into_raw())).ok()?;
+    let block: ExVec<u8> = incoming.block();
+    drop(importer);
+    Some(block.len() == 64)
+}
+
+/// The position of `Mark` among the contract's messages.
+const MARK: u64 = 5;
+
+/// A block on loan that is taken for the program's own: it can neither be split nor carry another block away.
+fn a_loan_for_an_own_block() -> Option<bool> {
+    let (importer, exporter) = pair()?;
+    let _waiting = importer.lend(ExVec::from_slice(&[1u8; 256]).ok()?, 256);
+    let mut incoming = channel::receive(End::new(exporter.into_raw())).ok()?;
+    let mut own: ExVec<u8> = incoming.block();
+    let split = own.split_off(64).is_ok();
+    let carried = own.attach(ExVec::<u8>::new(64).ok()?).is_ok();
+    let mut carrier = ExVec::<u8>::new(64).ok()?;
+    let hidden = carrier.attach(own).is_ok();
+    Some(split || carried || hidden)
+}
