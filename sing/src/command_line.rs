@@ -62,6 +62,8 @@ pub enum Command {
     Measure(MeasureArguments),
     /// List what the images depend on, in the form of the audited list
     Dependencies,
+    /// Count the trusted computing base: lines and uses of `unsafe`, crate by crate
+    Base(BaseArguments),
     /// Become another program, which ends when the one that started it does
     #[command(hide = true)]
     Attached(AttachedArguments),
@@ -547,6 +549,17 @@ pub struct CertifyArguments {
     /// Write the certificates here; standard output when not given
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// `sing base`.
+#[derive(Debug, Args)]
+pub struct BaseArguments {
+    /// System manifest: a file, or the name of one in systems/
+    #[arg(long, value_name = "FILE", default_value = "hosted")]
+    pub system: PathBuf,
+    /// Count how many of the lines are in the machines and images, too; builds all of them once more, with line tables
+    #[arg(long)]
+    pub compiled: bool,
 }
 
 /// `sing graph`.

@@ -10,6 +10,7 @@
 pub mod attached;
 pub mod attributes;
 pub mod bare;
+mod base;
 pub mod bench;
 pub mod bill;
 pub mod build;
@@ -82,5 +83,6 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Key(arguments) => keys::commands::execute(&repository, arguments.command.as_ref()),
         Command::Attached(arguments) => attached::become_attached(&arguments),
         Command::Dependencies => builder::print_dependencies(&repository),
+        Command::Base(arguments) => base::print(&repository, &arguments),
     }
 }

@@ -39,3 +39,29 @@ fn the_environment_of_the_builder_is_not_in_packages() {
     ];
     assert!(usual == package("echo", folder.path(), &variables), "the builder's settings are in the package");
 }
+
+/// Lines and uses of `unsafe` of a crate in what `sing base` printed.
+fn counts(report: &str, name: &str) -> Option<(usize, usize)> {
+    let line = report.lines().find(|line| line.starts_with(&format!("  {name} ")))?;
+    let mut numbers = line.split_whitespace().rev().map(str::parse);
+    let (unsafe_sites, lines) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    Some((lines, unsafe_sites))
+}
+
+#[test]
+fn the_trusted_base_is_counted_crate_by_crate() {
+    let mut command = Command::new(sing());
+    command.arg("base").current_dir(repository());
+    let report = finish(command, "sing base", Duration::from_secs(120)).succeeded();
+    for name in ["kernel", "hal/hosted", "hal/x86_64", "sip", "talc"] {
+        let (lines, unsafe_sites) = counts(&report, name).unwrap_or_else(|| panic!("no `{name}` in:\n{report}"));
+        assert!(lines > 500 && unsafe_sites > 10, "{name}: {lines} lines, {unsafe_sites} unsafe");
+    }
+    for name in ["lib/package", "sing"] {
+        let (lines, unsafe_sites) = counts(&report, name).unwrap_or_else(|| panic!("no `{name}` in:\n{report}"));
+        assert!(lines > 500 && unsafe_sites == 0, "{name}: {lines} lines, {unsafe_sites} unsafe");
+    }
+    for contained in ["lib/ext2", "services/net-stack", "apps/shell"] {
+        assert!(counts(&report, contained).is_none(), "`{contained}` forbids unsafe code:\n{report}");
+    }
+}

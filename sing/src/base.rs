@@ -1,0 +1,206 @@
+//! `sing base`: the trusted computing base, crate by crate: what must be right for one program not to reach another.
+//!
+//! A crate belongs to it if it is compiled into a machine (kernel, HAL, boot), if it is compiled into an image and may
+//! hold unsafe code, or if it runs while an image is built. Crates of an image that forbid unsafe code are what the
+//! isolation contains, so they are not listed. Counts are of whole crates; `--compiled` counts what is in the files
+//! that run. Deliberately not here: the judgement of a crate, which is the audited list's.
+
+mod line_table;
+mod sources;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::builder::{self, UnsafeTests};
+use crate::cargo::{self, Metadata, Package};
+use crate::command_line::BaseArguments;
+use crate::doors::{Doors, door_name};
+use crate::failure::{Failure, Outcome};
+use crate::programs::{Body, Program};
+use crate::repository::Repository;
+use crate::systems::{self, Catalogue, Platform};
+
+use line_table::Compiled;
+use sources::Sources;
+
+/// Crates that are machines, with the kernel in them.
+const MACHINES: [&str; 2] = ["boot-hosted", "boot-x86-64"];
+/// The crate of the builder.
+const BUILDER: &str = "sing";
+
+/// Why a crate is trusted. The first that applies counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Machine,
+    Image,
+    Builder,
+}
+
+impl Part {
+    const fn title(self) -> &'static str {
+        match self {
+            Part::Machine => "kernel and machines",
+            Part::Image => "linked into images",
+            Part::Builder => "run by the builder",
+        }
+    }
+}
+
+/// A crate of the base.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    is_ours: bool,
+    sources: Sources,
+    compiled: Option<usize>,
+}
+
+/// Prints the base of a system.
+///
+/// # Errors
+/// The system cannot be read, cargo cannot resolve its crates, a source cannot be read, or something does not build.
+pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> {
+    let path = repository.system_manifest(&arguments.system)?;
+    let catalogue = Catalogue::read(repository)?;
+    let system = catalogue.system(repository, &path)?;
+    let selected: Vec<&Program> =
+        system.programs().iter().map(|name| catalogue.programs.get(name)).collect::<Outcome<_>>()?;
+    // What is refused is not measured either.
+    let machines = match arguments.compiled {
+        true => [Platform::Hosted, Platform::Bare]
+            .map(|platform| systems::prepare(repository, &path, platform, UnsafeTests::Refused))
+            .into_iter()
+            .map(|ready| ready.map(|ready| ready.machine))
+            .collect::<Outcome<Vec<PathBuf>>>()?,
+        false => Vec::new(),
+    };
+    let _lock = builder::lock(repository)?;
+    let doors = Doors::generate(repository, catalogue.programs.all())?;
+    let of_doors = Metadata::of_workspace(&doors.manifest())?;
+    let of_workspace = Metadata::of_workspace(&repository.root().join("Cargo.toml"))?;
+    let crates = trusted(&of_doors, &of_workspace, &selected)?;
+    let compiled = match arguments.compiled {
+        true => Some(compiled(repository, &doors, &machines, &selected)?),
+        false => None,
+    };
+    let mut parts: BTreeMap<Part, Vec<Row>> = BTreeMap::new();
+    for (package, part) in crates {
+        let row = row(repository, package, compiled.as_ref())?;
+        // Safe crates of ours are checked by the compiler wherever they are linked into an image.
+        if part != Part::Image || !row.is_ours || row.sources.unsafe_sites > 0 {
+            parts.entry(part).or_default().push(row);
+        }
+    }
+    print!("{}", rendered(&parts, compiled.as_ref()));
+    Ok(0)
+}
+
+/// The crates that may be trusted with something, each once.
+fn trusted<'a>(
+    of_doors: &'a Metadata,
+    of_workspace: &'a Metadata,
+    selected: &[&Program],
+) -> Outcome<Vec<(&'a Package, Part)>> {
+    let member = |name: &str| {
+        of_workspace.member(name).ok_or_else(|| Failure::new(format!("the workspace has no crate `{name}`")))
+    };
+    let mut found = Vec::new();
+    for machine in MACHINES {
+        found.extend(of_workspace.linked(&member(machine)?.id).into_iter().map(|package| (package, Part::Machine)));
+    }
+    let mut built = Vec::new();
+    for program in selected.iter().filter(|program| matches!(program.body, Body::Crate { .. })) {
+        let door = of_doors.member(&door_name(program)).ok_or_else(|| {
+            Failure::new(format!("there is no entry crate of `{}`", program.name)).remedy("build it first")
+        })?;
+        let linked = of_doors.linked(&door.id).into_iter().filter(|package| package.id != door.id);
+        found.extend(linked.map(|package| (package, Part::Image)));
+        built.extend(of_doors.closure(&door.id).into_iter().filter(|package| package.id != door.id));
+    }
+    found.extend(built.into_iter().map(|package| (package, Part::Builder)));
+    found.extend(of_workspace.closure(&member(BUILDER)?.id).into_iter().map(|package| (package, Part::Builder)));
+    let mut seen = BTreeSet::new();
+    found.retain(|(package, _)| seen.insert((package.name.clone(), package.version.clone())));
+    Ok(found)
+}
+
+fn row(repository: &Repository, package: &Package, compiled: Option<&Compiled>) -> Outcome<Row> {
+    let is_ours = package.source.is_none();
+    let name = match is_ours {
+        true => repository.shown(package.folder()).to_string(),
+        false => format!("{} {}", package.name, package.version),
+    };
+    let sources = Sources::of(package)?;
+    let compiled = compiled.map(|compiled| compiled.lines_of(repository, package));
+    Ok(Row { name, is_ours, sources, compiled })
+}
+
+/// Builds the programs with line tables, in a folder of their own, and reads these and the machines'.
+fn compiled(repository: &Repository, doors: &Doors, machines: &[PathBuf], selected: &[&Program]) -> Outcome<Compiled> {
+    let mut compiled = Compiled::default();
+    for machine in machines {
+        compiled.add_machine(machine)?;
+    }
+    let made = cargo::build(with_line_tables(doors, selected, &repository.output("base")), "programs", 0)?;
+    for image in selected.iter().filter_map(|program| made.get(&program.name)) {
+        compiled.add_image(image)?;
+    }
+    Ok(compiled)
+}
+
+/// The command that builds the images, but for line tables and another output folder. The code is the same.
+fn with_line_tables(doors: &Doors, selected: &[&Program], target: &Path) -> std::process::Command {
+    let usual = doors.build_command(selected.iter().copied());
+    let mut command = std::process::Command::new(usual.get_program());
+    let mut is_target = false;
+    for argument in usual.get_args() {
+        if is_target {
+            command.arg(target)
+        } else {
+            command.arg(argument)
+        };
+        is_target = argument == "--target-dir";
+    }
+    for setting in ["debug=\"line-tables-only\"", "strip=\"none\""] {
+        command.arg("--config").arg(format!("profile.release.{setting}"));
+    }
+    for (name, value) in usual.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+fn rendered(parts: &BTreeMap<Part, Vec<Row>>, compiled: Option<&Compiled>) -> String {
+    let mut lines = Vec::new();
+    for (part, rows) in parts {
+        let heading = if compiled.is_some() { "  compiled" } else { "" };
+        lines.push(format!("{:<44}{:>8}{:>8}{heading}", part.title(), "lines", "unsafe"));
+        let mut sorted: Vec<&Row> = rows.iter().collect();
+        sorted.sort_by_key(|row| (!row.is_ours, row.name.clone()));
+        lines.extend(sorted.iter().map(|row| row_line(&row.name, row.sources, row.compiled)));
+        for (title, is_ours) in [("ours", true), ("others'", false)] {
+            let of_kind = || rows.iter().filter(|row| row.is_ours == is_ours);
+            let sum = of_kind().map(|row| row.sources).sum();
+            let in_files = compiled.map(|_| of_kind().filter_map(|row| row.compiled).sum());
+            lines.push(row_line(&format!("= {title}, {} crates", of_kind().count()), sum, in_files));
+        }
+        lines.push(String::new());
+    }
+    if let Some(compiled) = compiled {
+        lines.push(format!(
+            "compiled: distinct source lines with code in at least one of {} images and {} machines; of Rust's own library {}",
+            compiled.images(),
+            MACHINES.len(),
+            compiled.lines_of_rust()
+        ));
+    }
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn row_line(name: &str, sources: Sources, compiled: Option<usize>) -> String {
+    let compiled = compiled.map_or(String::new(), |lines| format!("{lines:>10}"));
+    format!("  {name:<42}{:>8}{:>8}{compiled}", sources.lines, sources.unsafe_sites)
+}
