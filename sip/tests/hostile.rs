@@ -65,11 +65,12 @@ impl TypedEndpoint for Keeps {
 }
 
 impl Receiver for Keeps {
-    type Event = Result<Incoming, Closed>;
-    fn finish(self, incoming: Incoming) -> Result<Incoming, Closed> {
-        Ok(incoming)
+    type Event = Result<(Incoming, RawEndpoint), Closed>;
+    // The end is kept: to close it would be a call of the kernel, which ends the message.
+    fn finish(self, incoming: Incoming) -> Self::Event {
+        Ok((incoming, self.raw))
     }
-    fn finish_closed(self, closed: Closed) -> Result<Incoming, Closed> {
+    fn finish_closed(self, closed: Closed) -> Self::Event {
         Err(closed)
     }
 }
@@ -98,7 +99,7 @@ fn no_safe_function_leaves_forged_words_where_a_message_lies() {
             let address = text.as_ptr();
             let _importer = importer.say(true, 1, [0; 5], text);
             let exporter = Keeps::of(exporter);
-            let Ok(mut incoming) = sip::channel::receive(exporter) else { panic!("closed") };
+            let Ok((mut incoming, _raw)) = sip::channel::receive(exporter) else { panic!("closed") };
             use_buffer();
             let taken = catch_unwind(AssertUnwindSafe(|| incoming.block::<ExVec<u8>>()));
             match taken {
@@ -111,33 +112,27 @@ fn no_safe_function_leaves_forged_words_where_a_message_lies() {
 }
 
 #[test]
-#[should_panic(expected = "used for something else")]
 fn a_wait_for_many_writes_no_handles_under_a_message() {
     use std::cell::RefCell;
     thread_local! {
         static KEPT: RefCell<Option<Incoming>> = const { RefCell::new(None) };
+        static TAKEN: RefCell<Option<ExVec<u8>>> = const { RefCell::new(None) };
     }
     alone(|| {
-        let (importer, exporter) = exchange::new_channel().unwrap();
-        let _importer = importer.say(true, 1, [0; 5], ExVec::from_slice(b"mine").unwrap());
-        let Ok(incoming) = sip::channel::receive(Keeps::of(exporter)) else { panic!("closed") };
-        KEPT.set(Some(incoming));
         let (_first, exporter) = exchange::new_channel().unwrap();
         let mut hostile = Keeps::of(exporter);
-        hostile.meddle = || {
-            // Between the handles of the wait: they are where the kernel described the block.
-            if let Some(mut incoming) = KEPT.take() {
-                assert_eq!(*incoming.block::<ExVec<u8>>(), *b"mine");
-                KEPT.set(Some(incoming));
-            }
-        };
+        // Between the handles of the wait: they are where the kernel described the block.
+        hostile.meddle = || TAKEN.set(KEPT.take().map(|mut incoming| incoming.block()));
         let events: Vec<_> = (0..9).map(|_| sip::sync::Event::manual().unwrap()).collect();
         let mut things: Vec<&dyn sip::select::Waitable> = Vec::new();
         things.extend(events.iter().map(|event| event as &dyn sip::select::Waitable));
         things.push(&hostile);
+        let (importer, exporter) = exchange::new_channel().unwrap();
+        let _importer = importer.say(true, 1, [0; 5], ExVec::from_slice(b"mine").unwrap());
+        let Ok((incoming, _raw)) = sip::channel::receive(Keeps::of(exporter)) else { panic!("closed") };
+        KEPT.set(Some(incoming));
         let _ = sip::select::wait_any(&things, Deadline::PASSED);
-        // The wait has used the buffer.
-        let _ = KEPT.take().unwrap().block::<ExVec<u8>>();
+        assert_eq!(*TAKEN.take().unwrap(), *b"mine");
     });
 }
 

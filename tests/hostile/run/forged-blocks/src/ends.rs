@@ -45,13 +45,14 @@ impl TypedEndpoint for End {
 }
 
 impl Receiver for End {
-    type Event = Result<Incoming, Closed>;
+    type Event = Result<(Incoming, RawEndpoint), Closed>;
 
-    fn finish(self, incoming: Incoming) -> Result<Incoming, Closed> {
-        Ok(incoming)
+    // The end is kept: to close it would be a call of the kernel, which ends the message.
+    fn finish(self, incoming: Incoming) -> Self::Event {
+        Ok((incoming, self.raw))
     }
 
-    fn finish_closed(self, closed: Closed) -> Result<Incoming, Closed> {
+    fn finish_closed(self, closed: Closed) -> Self::Event {
         Err(closed)
     }
 }

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use hostile_contract::talk::{self, ImpReadyAfterLocate, ImpStart};
-use sip::channel::{Incoming, Outgoing, TypedEndpoint};
+use sip::channel::{Incoming, Outgoing, RawEndpoint, TypedEndpoint};
 use sip::exheap::{ExBlock, ExVec};
 use sip::select::Waitable;
 use sip::sync::Event;
@@ -56,11 +56,15 @@ fn pair() -> Option<(Importer, Exporter)> {
     Some((next, exporter))
 }
 
-/// A message with a block in it, which lies in the buffer, and the ends that keep it alive.
-fn received() -> Option<(Incoming, talk::Imp<talk::states::ReadyAfterGive>)> {
+/// The ends of a channel, kept so that nothing calls the kernel to close them.
+type Ends = (RawEndpoint, talk::Imp<talk::states::ReadyAfterGive>);
+
+/// A message with a block in it, which lies in the buffer.
+fn received() -> Option<(Incoming, Ends)> {
     let (importer, exporter) = pair()?;
     let waiting = importer.give(ExVec::from_slice(OWN).ok()?);
-    Some((channel::receive(End::new(exporter.into_raw())).ok()?, waiting))
+    let (incoming, raw) = channel::receive(End::new(exporter.into_raw())).ok()?;
+    Some((incoming, (raw, waiting)))
 }
 
 /// The address of memory of the victim's.
@@ -71,7 +75,7 @@ fn located(victim: Importer) -> Option<u64> {
 
 /// A text of more bytes than the buffer has is refused after what fits has been put there.
 fn text_under_a_message() -> Option<bool> {
-    let (mut incoming, _waiting) = received()?;
+    let (mut incoming, _ends) = received()?;
     let text: String = core::iter::repeat_n('A', 513).collect();
     // Whether it may ask does not matter.
     let _ = device::exists(&text);
@@ -94,7 +98,7 @@ fn handles_under_a_message() -> Option<bool> {
     let events: Vec<Event> = (0..8).map(|_| Event::manual()).collect::<Result<_, _>>().ok()?;
     let mut things: Vec<&dyn Waitable> = events.iter().map(|event| event as &dyn Waitable).collect();
     things.push(&last);
-    let (message, _waiting) = received()?;
+    let (message, _ends) = received()?;
     incoming.replace(Some(message));
     let _ = select::wait_any(&things, Deadline::PASSED);
     let block = taken.take()?;
@@ -124,7 +128,7 @@ fn numbers_for_a_block(victim: Importer) -> Option<bool> {
     let (importer, exporter) = pair()?;
     // `Mark` has a flag, a colour and three words of a name.
     let importer = Outgoing::new().word(1).word(1).word(1).word(target).word(64).send(importer.into_raw(), MARK);
-    let mut incoming = channel::receive(End::new(exporter.into_raw())).ok()?;
+    let (mut incoming, _raw) = channel::receive(End::new(exporter.into_raw())).ok()?;
     let block: ExVec<u8> = incoming.block();
     drop(importer);
     Some(block.len() == 64)
@@ -137,7 +141,7 @@ const MARK: u64 = 5;
 fn a_loan_for_an_own_block() -> Option<bool> {
     let (importer, exporter) = pair()?;
     let _waiting = importer.lend(ExVec::from_slice(&[1u8; 256]).ok()?, 256);
-    let mut incoming = channel::receive(End::new(exporter.into_raw())).ok()?;
+    let (mut incoming, _raw) = channel::receive(End::new(exporter.into_raw())).ok()?;
     let mut own: ExVec<u8> = incoming.block();
     let split = own.split_off(64).is_ok();
     let carried = own.attach(ExVec::<u8>::new(64).ok()?).is_ok();
