@@ -9,6 +9,7 @@ mod cyclonedx;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -157,14 +158,23 @@ impl<'a> Materials<'a> {
     }
 }
 
+/// Whether the checksum of a crate covers a file, by its path in the crate's folder.
+pub fn covers(within: &Path) -> bool {
+    let mut parts = within.iter().map(OsStr::to_string_lossy);
+    parts.next().is_some_and(|first| !is_no_source(&first) && !OUTSIDE.contains(&&*first))
+        && parts.all(|part| !is_no_source(&part))
+}
+
 /// Adds name, length and content of each source file below `folder`, in the order of names.
 fn collect(folder: &Path, shown: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
     let entries = std::fs::read_dir(folder).map_err(|error| Failure::file("read", folder, &error))?;
     let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     entries.sort();
     for path in entries {
-        let Some(name) = path.file_name().filter(|name| !is_no_source(&name.to_string_lossy())) else { continue };
-        let shown = shown.join(name);
+        let shown = shown.join(path.file_name().unwrap_or_default());
+        if !covers(&shown) {
+            continue;
+        }
         if path.is_dir() {
             // A crate of its own has its own line.
             if !path.join("Cargo.toml").is_file() {
@@ -181,9 +191,12 @@ fn collect(folder: &Path, shown: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
     Ok(())
 }
 
-/// What lies in a crate's folder and takes no part in an image: an editor's files, what was built, tests.
+/// What lies beside the sources of a crate and takes no part in an image: what was built, tests.
+const OUTSIDE: [&str; 4] = ["target", "tests", "benches", "examples"];
+
+/// An editor's files take no part either, wherever they are.
 fn is_no_source(name: &str) -> bool {
-    name.starts_with('.') || name.ends_with('~') || ["target", "tests", "benches", "examples"].contains(&name)
+    name.starts_with('.') || name.ends_with('~')
 }
 
 fn rustc_version() -> Outcome<String> {
@@ -300,12 +313,23 @@ mod tests {
         };
         write("src/lib.rs", "a");
         let first = checksum();
-        for path in ["tests/t.rs", "target/x", ".swap", "src/lib.rs~", "inner/Cargo.toml", "inner/src/lib.rs"] {
+        for path in [
+            "tests/t.rs",
+            "src/.hidden/x.rs",
+            "target/x",
+            ".swap",
+            "src/lib.rs~",
+            "inner/Cargo.toml",
+            "inner/src/lib.rs",
+        ] {
             write(path, "b");
             assert_eq!(checksum(), first, "{path}");
         }
         write("src/lib.rs", "b");
         let second = checksum();
+        // A module may be called so.
+        write("src/tests/mod.rs", "");
+        assert_ne!(checksum(), second);
         write("src/more.rs", "");
         let third = checksum();
         std::fs::rename(folder.path().join("src/more.rs"), folder.path().join("src/else.rs")).expect("renamed");

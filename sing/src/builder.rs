@@ -1,19 +1,23 @@
 //! The source door: checks SIP crates, builds their images, has them packed and signed.
 //!
-//! Order of work: manifests and contracts, source rules, dependencies, one cargo build for all
-//! images, the image check and the signature. Nothing is built that would be refused anyway.
+//! Order of work: manifests and contracts, source rules, dependencies, one cargo build for all images, what the compiler
+//! read for it, the image check and the signature. Nothing is compiled or run of what others wrote before it was judged,
+//! as far as it can be judged by then.
 //! Deliberately not here: what makes an image legal; `package` checks that here and in the kernel.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::bill::Materials;
-use crate::cargo::Metadata;
-use crate::dependencies::{self, AllowList, Checksums};
+use crate::cargo::{Built, Metadata, Package};
+use crate::compiled_sources::Compiled;
+use crate::dependencies::{AllowList, Checksums, Rules};
 use crate::doors::{Doors, door_name};
 use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program, Programs};
-use crate::repository::Repository;
+use crate::repository::{Repository, write_if_changed};
+use crate::source_rules::Code;
 use crate::{attributes, cargo};
 
 /// Whether test programs may hold unsafe code.
@@ -33,11 +37,12 @@ pub fn print_dependencies(repository: &Repository) -> Outcome<u8> {
     let programs = Programs::find(repository);
     let _lock = lock(repository)?;
     let doors = Doors::generate(repository, programs.all())?;
-    let metadata = Metadata::of_workspace(&doors.manifest())?;
+    let metadata = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
     let list = AllowList::read(repository)?;
     let checksums = Checksums::read(&doors.lock())?;
     let members = metadata.packages.iter().filter(|package| metadata.workspace_members.contains(&package.id));
-    print!("{}", dependencies::rendered_closure(&metadata, members, &list, &checksums));
+    let rules = Rules { metadata: &metadata, list: &list, checksums: &checksums, repository };
+    print!("{}", rules.rendered_closure(members));
     Ok(0)
 }
 
@@ -74,15 +79,21 @@ pub fn build_programs<'a>(
     selected: &[&'a Program],
     unsafe_tests: UnsafeTests,
 ) -> Outcome<Vec<BuiltImage<'a>>> {
-    refuse_any(selected.iter().flat_map(|program| source_complaints(repository, program, unsafe_tests)).collect())?;
+    refuse_any(selected.iter().filter_map(|program| manifest_complaint(repository, program, unsafe_tests)).collect())?;
     let doors = Doors::generate(repository, programs.all())?;
-    let metadata = Metadata::of_workspace(&doors.manifest())?;
+    let metadata = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
     let checksums = Checksums::read(&doors.lock())?;
-    let expected = check_dependencies(repository, &metadata, &checksums, selected)?;
-    // Before the build, so that a source that changes during it does not belong to the bill.
-    let materials = Materials::new(repository, &metadata, &checksums)?;
-    let bills: Vec<String> = selected.iter().map(|program| materials.bill(program)).collect::<Outcome<_>>()?;
-    let made = cargo::build(doors.build_command(selected.iter().copied()), "programs", expected)?;
+    let judged = check_dependencies(repository, &metadata, &checksums, selected)?;
+    let bills = || -> Outcome<Vec<String>> {
+        let materials = Materials::new(repository, &metadata, &checksums)?;
+        selected.iter().map(|program| materials.bill(program)).collect()
+    };
+    let before = bills()?;
+    let made = compile(repository, &doors, &metadata, selected, &judged)?;
+    let bills = bills()?;
+    if bills != before {
+        return Err(Failure::new("sources changed while programs were built").remedy("build again"));
+    }
     selected
         .iter()
         .zip(bills)
@@ -97,66 +108,117 @@ pub fn build_programs<'a>(
         .collect()
 }
 
-/// What is wrong with a program's own source, each one sentence.
-fn source_complaints(repository: &Repository, program: &Program, unsafe_tests: UnsafeTests) -> Vec<String> {
+/// Has the images made from crates in the folders `judged` and no others, and judges what the compiler read for them.
+fn compile(
+    repository: &Repository,
+    doors: &Doors,
+    metadata: &Metadata,
+    selected: &[&Program],
+    judged: &BTreeSet<PathBuf>,
+) -> Outcome<BTreeMap<String, PathBuf>> {
+    let list = repository.output("judged");
+    let folders: String = judged.iter().map(|folder| format!("{}\n", folder.display())).collect();
+    write_if_changed(&list, folders.as_bytes())?;
+    let build = || {
+        let command = doors.build_command(selected.iter().copied(), &list);
+        cargo::build_with_artifacts(command, "programs", judged.len())
+    };
+    let attackers: Vec<PathBuf> = selected
+        .iter()
+        .filter(|program| program.unsafe_for_tests)
+        .filter_map(|program| crate_folder(program))
+        .collect();
+    let code = |package: &Package| match attackers.iter().any(|folder| folder == package.folder()) {
+        true => Code::UnsafeForTests,
+        false => Code::Safe,
+    };
+    let mut built = build()?;
+    let stale = remove_stale(&built, metadata, code);
+    if stale > 0 {
+        built = build()?;
+        if remove_stale(&built, metadata, code) > 0 {
+            return Err(Failure::new("sources changed while programs were built").remedy("build again"));
+        }
+    }
+    let mut complaints = Vec::new();
+    for compiled in Compiled::among(&built.artifacts, metadata, code) {
+        complaints.extend(compiled.complaints(repository)?);
+    }
+    complaints.sort();
+    complaints.dedup();
+    refuse_any(complaints)?;
+    Ok(built.programs)
+}
+
+/// Takes away what was compiled from other sources than are there now, and counts it.
+fn remove_stale(built: &Built, metadata: &Metadata, code: impl Fn(&Package) -> Code) -> usize {
+    let mut stale = Compiled::among(&built.artifacts, metadata, code);
+    stale.retain(|compiled| !compiled.is_current());
+    stale.iter().for_each(Compiled::remove);
+    stale.len()
+}
+
+/// The folder of a program's crate as cargo knows it.
+fn crate_folder(program: &Program) -> Option<PathBuf> {
+    match &program.body {
+        Body::Crate { folder, .. } => folder.canonicalize().ok(),
+        Body::Script => None,
+    }
+}
+
+/// What is wrong with what a program says of its own code, each one sentence.
+fn manifest_complaint(repository: &Repository, program: &Program, unsafe_tests: UnsafeTests) -> Option<String> {
     let manifest = program.manifest();
     let manifest = repository.shown(&manifest);
-    let Body::Crate { folder, .. } = &program.body else { return Vec::new() };
-    let mut complaints = Vec::new();
     if program.unsafe_for_tests && program.category != "test" {
-        complaints.push(format!(
+        return Some(format!(
             "{manifest}: only a program of category \"test\" may set unsafe-for-tests, and `{}` is of category {:?}",
             program.name, program.category
         ));
-    } else if program.unsafe_for_tests && unsafe_tests == UnsafeTests::Refused {
-        complaints.push(format!(
+    }
+    (program.unsafe_for_tests && unsafe_tests == UnsafeTests::Refused).then(|| {
+        format!(
             "{manifest}: `{}` holds unsafe code to attack the system with, so it is built only with --allow-unsafe-tests",
             program.name
-        ));
-    }
-    let library = folder.join("src/lib.rs");
-    match std::fs::read_to_string(&library) {
-        Ok(source) => complaints.extend(attribute_complaints(repository, program, &library, &source)),
-        Err(error) => complaints.push(Failure::file("read", &library, &error).to_string()),
-    }
-    complaints
+        )
+    })
 }
 
-fn attribute_complaints(repository: &Repository, program: &Program, library: &Path, source: &str) -> Vec<String> {
-    let attributes = attributes::inner_attributes(source);
-    let library = repository.shown(library);
-    let mut complaints = Vec::new();
-    if !attributes::is_no_std(&attributes) {
-        complaints.push(format!("{library} lacks #![no_std]: a SIP has no host operating system under it"));
-    }
-    if !attributes::forbids_unsafe(&attributes) && !program.unsafe_for_tests {
-        complaints.push(format!(
-            "{library} lacks #![forbid(unsafe_code)]: a SIP is isolated by the types its code was checked against"
-        ));
-    }
-    complaints
+/// What is wrong with the library of a program beside what is asked of every crate of an image.
+fn library_complaint(repository: &Repository, metadata: &Metadata, program: &Program) -> Option<String> {
+    let folder = crate_folder(program)?;
+    // One that is not in the closure, or has no library, is refused as every crate is.
+    let package = metadata.packages.iter().find(|package| package.source.is_none() && package.folder() == folder)?;
+    let library = &package.library()?.src_path;
+    let source = std::fs::read_to_string(library).ok()?;
+    let attributes = attributes::inner_attributes(&source);
+    (!attributes::is_no_std(&attributes))
+        .then(|| format!("{} lacks #![no_std]: a SIP has no host operating system under it", repository.shown(library)))
 }
 
-/// Checks what the programs depend on, and returns how many packages building them compiles.
+/// Checks what the programs depend on, and returns the folders of all packages that building them compiles.
 fn check_dependencies(
     repository: &Repository,
     metadata: &Metadata,
     checksums: &Checksums,
     selected: &[&Program],
-) -> Outcome<usize> {
+) -> Outcome<BTreeSet<PathBuf>> {
     let list = AllowList::read(repository)?;
-    let mut complaints = Vec::new();
-    let mut compiled = std::collections::BTreeSet::new();
-    for program in selected {
-        let Some(door) = metadata.member(&door_name(program)) else { continue };
-        compiled.extend(metadata.closure(&door.id).into_iter().map(|package| package.id.clone()));
-        let exempt = program.unsafe_for_tests.then_some(*program);
-        complaints.extend(dependencies::complaints(metadata, door, exempt, &list, checksums, repository));
+    let rules = Rules { metadata, list: &list, checksums, repository };
+    let doors: Vec<(&Package, &Program)> = selected
+        .iter()
+        .filter_map(|program| metadata.member(&door_name(program)).map(|door| (door, *program)))
+        .collect();
+    let mut compiled = BTreeSet::new();
+    for (door, _) in &doors {
+        compiled.extend(metadata.closure(&door.id).into_iter().map(|package| package.folder().to_path_buf()));
     }
+    let mut complaints = rules.complaints(doors.iter().copied());
+    complaints.extend(selected.iter().filter_map(|program| library_complaint(repository, metadata, program)));
     complaints.sort();
     complaints.dedup();
     refuse_any(complaints)?;
-    Ok(compiled.len())
+    Ok(compiled)
 }
 
 /// A failure that lists the complaints, if there are any.
@@ -166,6 +228,25 @@ fn refuse_any(complaints: Vec<String>) -> Outcome<()> {
         [one] => Err(Failure::new(one.clone())),
         many => Err(Failure::new(format!("{} rules of the builder are broken", many.len()))
             .details(many.join("\n"))
-            .remedy("mend what is listed above")),
+            .remedy("correct what is listed above")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_of_the_repository_keeps_the_rules() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let programs = Programs::find(&repository);
+        let _lock = lock(&repository).expect("it can be locked");
+        let doors = Doors::generate(&repository, programs.all()).expect("there are doors");
+        let metadata = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags()).expect("cargo resolves them");
+        let checksums = Checksums::read(&doors.lock()).expect("there is a lock file");
+        let selected: Vec<&Program> = programs.all().collect();
+        assert!(selected.len() > 50, "{}", selected.len());
+        let compiled = check_dependencies(&repository, &metadata, &checksums, &selected).expect("no complaint");
+        assert!(compiled.len() > selected.len());
     }
 }

@@ -15,6 +15,18 @@ use crate::progress::Progress;
 /// The triple that images and the hosted machine are built for.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
+/// A cargo command for what others wrote: it reads no configuration of the folders that they come in (`.cargo/config.toml`
+/// may name programs to run, other sources of crates, and settings), and nothing turns on what is not stable.
+pub fn command_for_others() -> Command {
+    let mut command = command();
+    // Cargo looks for its configuration in the folder that it is started in, in those above, and in its own.
+    command.current_dir("/").env_remove("RUSTC_BOOTSTRAP");
+    if let Ok(home) = std::path::absolute(home()) {
+        command.env("CARGO_HOME", home);
+    }
+    command
+}
+
 /// A cargo command without what an outer `cargo run` left in the environment.
 pub fn command() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -41,7 +53,33 @@ pub fn home() -> PathBuf {
 ///
 /// # Errors
 /// Cargo cannot be started, or the build fails; the compiler's messages are in the failure.
-pub fn build(mut command: Command, what: &str, expected: usize) -> Outcome<BTreeMap<String, PathBuf>> {
+pub fn build(command: Command, what: &str, expected: usize) -> Outcome<BTreeMap<String, PathBuf>> {
+    build_with_artifacts(command, what, expected).map(|built| built.programs)
+}
+
+/// What a build made, or found made.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// The programs by package name.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// Everything.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// A crate that was compiled, now or at an earlier build.
+#[derive(Debug)]
+pub struct Artifact {
+    /// Cargo's id of its package.
+    pub package_id: String,
+    /// What the compiler made of it.
+    pub files: Vec<PathBuf>,
+}
+
+/// As [`build`], with all that was made on the way.
+///
+/// # Errors
+/// As for that.
+pub fn build_with_artifacts(mut command: Command, what: &str, expected: usize) -> Outcome<Built> {
     command.args(["--quiet", "--message-format=json-render-diagnostics"]).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(cannot_start)?;
@@ -55,14 +93,17 @@ pub fn build(mut command: Command, what: &str, expected: usize) -> Outcome<BTree
         String::from_utf8_lossy(&text).into_owned()
     });
     let mut progress = Progress::new(what, expected);
-    let mut programs = BTreeMap::new();
+    let mut built = Built::default();
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
             let Some(target) = message.target else { continue };
             progress.step(&target.name);
             if let (Some(executable), true) = (message.executable, target.kind.iter().any(|kind| kind == "bin")) {
-                programs.insert(target.name, executable);
+                built.programs.insert(target.name, executable);
+            }
+            if let Some(package_id) = message.package_id {
+                built.artifacts.push(Artifact { package_id, files: message.filenames });
             }
         }
     }
@@ -70,9 +111,9 @@ pub fn build(mut command: Command, what: &str, expected: usize) -> Outcome<BTree
     progress.finish();
     let messages = collector.join().unwrap_or_default();
     if status.success() {
-        return Ok(programs);
+        return Ok(built);
     }
-    Err(Failure::new(format!("{what} did not build")).details(messages).remedy("mend the errors shown above"))
+    Err(Failure::new(format!("{what} did not build")).details(messages).remedy("correct the errors shown above"))
 }
 
 fn cannot_start(error: std::io::Error) -> Failure {
@@ -82,7 +123,10 @@ fn cannot_start(error: std::io::Error) -> Failure {
 
 #[derive(Deserialize)]
 struct Message {
+    package_id: Option<String>,
     target: Option<MessageTarget>,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
     executable: Option<PathBuf>,
 }
 
@@ -118,6 +162,8 @@ pub struct Package {
     pub source: Option<String>,
     /// Its Cargo.toml.
     pub manifest_path: PathBuf,
+    /// The edition of the language that it is written in.
+    pub edition: String,
     /// What it builds.
     pub targets: Vec<Target>,
     /// What it says it depends on.
@@ -160,11 +206,15 @@ pub struct Node {
     pub id: String,
     /// What it uses.
     pub deps: Vec<NodeDependency>,
+    /// Which of its features are on, for whichever packages.
+    pub features: Vec<String>,
 }
 
 /// An edge of the resolved graph.
 #[derive(Debug, Deserialize)]
 pub struct NodeDependency {
+    /// Under which name its source knows it.
+    pub name: String,
     /// The id of the package that is used.
     pub pkg: String,
     /// For what it is used.
@@ -189,6 +239,12 @@ impl Package {
         self.targets.iter().find(|target| target.kind.iter().any(|each| each == kind))
     }
 
+    /// What others link: its library of whatever kind, or procedural macro.
+    pub fn library(&self) -> Option<&Target> {
+        const OTHERS: [&str; 5] = ["bin", "example", "test", "bench", "custom-build"];
+        self.targets.iter().find(|target| !target.kind.iter().any(|kind| OTHERS.contains(&kind.as_str())))
+    }
+
     /// The folder of its Cargo.toml.
     pub fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(Path::new("."))
@@ -196,12 +252,15 @@ impl Package {
 }
 
 impl Metadata {
-    /// Asks cargo about the workspace with this Cargo.toml and all it depends on.
+    /// Asks cargo about the workspace with this Cargo.toml and all it depends on, where rustc is given these flags: some
+    /// of them decide what `[target.'cfg(...)'.dependencies]` hold.
     ///
     /// # Errors
     /// Cargo cannot be started or cannot resolve the dependencies.
-    pub fn of_workspace(manifest: &Path) -> Outcome<Metadata> {
-        Metadata::query(manifest, &["--filter-platform", TARGET])
+    pub fn of_workspace(manifest: &Path, encoded_flags: &str) -> Outcome<Metadata> {
+        let mut command = command_for_others();
+        command.env("CARGO_ENCODED_RUSTFLAGS", encoded_flags).env_remove("RUSTFLAGS");
+        Metadata::query(command, manifest, &["--filter-platform", TARGET])
     }
 
     /// Asks cargo about the packages of the workspace alone.
@@ -209,11 +268,11 @@ impl Metadata {
     /// # Errors
     /// Cargo cannot be started or cannot read the workspace.
     pub fn of_members(manifest: &Path) -> Outcome<Metadata> {
-        Metadata::query(manifest, &["--no-deps"])
+        Metadata::query(command_for_others(), manifest, &["--no-deps"])
     }
 
-    fn query(manifest: &Path, options: &[&str]) -> Outcome<Metadata> {
-        let output = command()
+    fn query(mut command: Command, manifest: &Path, options: &[&str]) -> Outcome<Metadata> {
+        let output = command
             .args(["metadata", "--quiet", "--format-version", "1", "--manifest-path"])
             .arg(manifest)
             .args(options)
@@ -246,6 +305,11 @@ impl Metadata {
         self.reached(id, |edge, used| edge.is_linked() && !used.has_target("proc-macro"))
     }
 
+    /// A package in the resolved graph.
+    pub fn node(&self, id: &str) -> Option<&Node> {
+        self.resolve.iter().flat_map(|resolve| &resolve.nodes).find(|node| node.id == id)
+    }
+
     /// The packages that are reached from `id` by edges that are followed, itself included.
     fn reached(&self, id: &str, is_followed: impl Fn(&NodeDependency, &Package) -> bool) -> Vec<&Package> {
         let packages: BTreeMap<&str, &Package> =
@@ -274,7 +338,7 @@ impl NodeDependency {
     }
 
     /// Whether the edge is more than a dev-dependency.
-    fn is_built(&self) -> bool {
+    pub fn is_built(&self) -> bool {
         self.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"))
     }
 }

@@ -2,44 +2,87 @@
 //!
 //! Cargo gives each crate a mark (`-C metadata`) that depends on where the repository lies. It gets into the names of
 //! symbols, and by their order into the code. Here it becomes one that depends on what is compiled alone, so that the
-//! same sources give the same image in every folder. Deliberately not here: any other change of what rustc is told.
+//! same sources give the same image in every folder. Nothing is compiled but crates that were judged, because what cargo
+//! compiles it may also run. Of each crate of the repository a record is kept of what rustc read ([`crate::readings`]).
+//! Deliberately not here: any other change of what rustc is told.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 use package::sha256;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
+use crate::readings::{self, DepInfo};
 
-/// Set for the runs of this tool that stand for rustc.
+/// Set for the runs of this tool that stand for rustc: the root of the repository.
 const MARK: &str = "SING_IS_RUSTC";
+/// A file with the folders of all crates that may be compiled, one a line.
+const JUDGED: &str = "SING_JUDGED";
 /// What cargo tells of the crate by variables.
 const CRATE: [&str; 2] = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
+const CRATE_FOLDER: &str = "CARGO_MANIFEST_DIR";
 /// Characters of a crate's mark, as cargo's have.
 const MARK_LENGTH: usize = 16;
+/// The exit status where rustc was ended by a signal.
+const ENDED: u8 = 101;
 
-/// Lets a cargo command run this tool in the place of rustc.
-pub fn stand_in(command: &mut Command) {
+/// Lets a cargo command run this tool in the place of rustc, for crates in the folders that the file `judged` lists.
+pub fn stand_in(command: &mut Command, repository: &Path, judged: &Path) {
     let Ok(tool) = std::env::current_exe() else { return };
     // One that was built anew since it began has no path any more.
     let tool = if tool.exists() { tool } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) };
-    command.env("RUSTC_WRAPPER", tool).env(MARK, "1");
+    command.env("RUSTC_WRAPPER", tool).env(MARK, repository).env(JUDGED, judged);
 }
 
-/// Runs rustc, if this run stands for it; returns only then, and with the reason why rustc could not be started.
-pub fn run_as_rustc() -> Option<Failure> {
-    std::env::var_os(MARK)?;
+/// Runs rustc, if this run stands for it, and gives its exit status.
+pub fn run_as_rustc() -> Option<Outcome<u8>> {
+    let repository = PathBuf::from(std::env::var_os(MARK)?);
     let mut words = std::env::args_os().skip(1);
     let rustc = words.next()?;
-    let words: Vec<OsString> = words.collect();
-    let about = CRATE.map(|name| std::env::var(name).unwrap_or_default()).join(" ");
-    let error = Command::new(&rustc).args(with_own_mark(&words, &about)).exec();
-    Some(Failure::new(format!("{} cannot be started: {error}", rustc.to_string_lossy())))
+    Some(compile(&repository, &rustc, &words.collect::<Vec<_>>()))
 }
 
+fn compile(repository: &Path, rustc: &OsStr, words: &[OsString]) -> Outcome<u8> {
+    // There is none when cargo asks rustc about itself.
+    let folder = std::env::var_os(CRATE_FOLDER).map(PathBuf::from);
+    if let Some(folder) = &folder {
+        expect_judged(folder)?;
+    }
+    let about = CRATE.map(|name| std::env::var(name).unwrap_or_default()).join(" ");
+    let began = SystemTime::now();
+    let status = Command::new(rustc).args(with_own_mark(words, &about)).status().map_err(|error| {
+        Failure::new(format!("{} cannot be started: {error}", rustc.to_string_lossy()))
+            .remedy("install a stable Rust toolchain, for instance with rustup")
+    })?;
+    let is_ours = folder.is_some_and(|folder| folder.starts_with(repository));
+    if let Some(dep_info) = dep_info(words).filter(|_| status.success() && is_ours) {
+        readings::keep(&dep_info, &DepInfo::read(&dep_info)?, began)?;
+    }
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ENDED))
+}
+
+/// Refuses a crate that nobody has judged: cargo found it by other rules than those by which it was asked.
+fn expect_judged(folder: &Path) -> Outcome<()> {
+    let list = std::env::var_os(JUDGED).map(PathBuf::from).unwrap_or_default();
+    let judged = std::fs::read_to_string(&list).map_err(|error| Failure::file("read", &list, &error))?;
+    if judged.lines().any(|line| Path::new(line) == folder) {
+        return Ok(());
+    }
+    Err(Failure::new(format!("the crate in {} was not checked and is not compiled", folder.display()))
+        .remedy("depend on it under the same conditions on every machine"))
+}
+
+/// Where rustc writes which files it has read.
+fn dep_info(words: &[OsString]) -> Option<PathBuf> {
+    let text: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    let value = |option: &str| text.windows(2).find(|pair| pair[0] == option).map(|pair| pair[1]);
+    let is_emitted = text.iter().any(|word| word.starts_with("--emit=") && word.contains("dep-info"));
+    let extra = text.iter().find_map(|word| word.strip_prefix("extra-filename="))?;
+    is_emitted.then(|| Some(Path::new(value("--out-dir")?).join(format!("{}{extra}.d", value("--crate-name")?))))?
+}
 /// The words for rustc, with a mark that depends on nothing but the crate and how it is compiled.
 fn with_own_mark(words: &[OsString], about: &str) -> Vec<OsString> {
     let mark = || format!("metadata={}", mark(words, about));
@@ -92,6 +135,15 @@ mod tests {
         let featured = format!("{here} --cfg feature=\"a\"");
         assert_ne!(mark(here, "echo 0.1.0"), mark(&featured, "echo 0.1.0"));
         assert_ne!(mark(here, ""), mark(&here.replace("name echo", "name cat"), ""));
+    }
+
+    #[test]
+    fn what_was_read_lies_beside_what_was_made() {
+        let text = "--crate-name echo --edition=2024 /a/echo.rs --emit=dep-info,link -C metadata=1 \
+                    -C extra-filename=-12 --out-dir /a/deps";
+        assert_eq!(dep_info(&words(text)), Some(PathBuf::from("/a/deps/echo-12.d")));
+        assert_eq!(dep_info(&words(&text.replace("dep-info,", ""))), None);
+        assert_eq!(dep_info(&words("-vV")), None);
     }
 
     #[test]

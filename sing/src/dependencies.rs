@@ -1,8 +1,10 @@
-//! The audited list: which crates from outside this repository may take part in making an image.
+//! The audited list: which crates from outside this repository may take part in making an image, and for whose sake.
 //!
-//! The list is `sing/allowed-dependencies.toml`: name, version, checksum (as in Cargo.lock), whether
-//! it may run code while building (build script, procedural macro), and why it is trusted.
-//! Deliberately not here: the judgement itself; a person reads a crate and then adds its entry.
+//! The list is `sing/allowed-dependencies.toml`: name, version, checksum (as in Cargo.lock), which crates may use it, with
+//! which features, whether it may run code while building (build script, procedural macro), and why it is trusted. What
+//! was read for one user's sake was not read as if any enemy might use it, so that each entry names its users.
+//! Neighbour: `source_rules` has the rules for the repository's own crates. Deliberately not here: the judgement itself; a
+//! person reads a crate and then adds its entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,16 +12,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::attributes;
 use crate::cargo::{Metadata, Package};
 use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program};
 use crate::repository::{Repository, read_text};
-use crate::source_words;
-
-/// Crates of this repository that an image may contain although they hold unsafe code or run while it is built: the
-/// runtime, its adapter for virtio, and the procedural macros. They are part of the trusted base.
-const TRUSTED: [&str; 4] = ["sip", "sip-macros", "sip-virtio", "layout-macros"];
+use crate::source_rules::{self, Code};
 
 /// The file `sing/allowed-dependencies.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -46,6 +43,11 @@ pub struct Allowed {
     /// Whether it may be a procedural macro.
     #[serde(default)]
     pub proc_macro: bool,
+    /// The packages that may use it: crates of this repository as `./` and their folder, others by their names.
+    pub used_by: Vec<String>,
+    /// The features that may be on.
+    #[serde(default)]
+    pub features: Vec<String>,
     /// Why it is there.
     pub why: String,
 }
@@ -108,27 +110,115 @@ impl Checksums {
     }
 }
 
-/// Checks everything that building the package `door` compiles or runs. The crate of the program
-/// `exempt` may hold unsafe code. Returns the complaints, each one sentence; none when all is well.
-pub fn complaints(
-    metadata: &Metadata,
-    door: &Package,
-    exempt: Option<&Program>,
-    list: &AllowList,
-    checksums: &Checksums,
-    repository: &Repository,
-) -> Vec<String> {
-    let exempt = exempt.and_then(|program| match &program.body {
-        Body::Crate { package, .. } => Some(package.as_str()),
-        Body::Script => None,
-    });
-    let is_trusted = |package: &Package| exempt == Some(&package.name) || TRUSTED.contains(&package.name.as_str());
-    let used = metadata.closure(&door.id).into_iter().filter(|package| package.id != door.id);
-    used.filter_map(|package| match package.source {
-        Some(_) => outside_complaint(package, list, checksums),
-        None => inside_complaint(package, repository, is_trusted(package)),
-    })
-    .collect()
+/// What the rules are applied to, and with.
+pub struct Rules<'a> {
+    /// The doors' workspace.
+    pub metadata: &'a Metadata,
+    /// The audited list.
+    pub list: &'a AllowList,
+    /// What Cargo.lock says of content.
+    pub checksums: &'a Checksums,
+    /// Where crates of the trusted base lie.
+    pub repository: &'a Repository,
+}
+
+impl Rules<'_> {
+    /// Checks everything that building these doors of programs compiles or runs. Returns the complaints, each one
+    /// sentence; none when all is well.
+    pub fn complaints<'p>(&self, doors: impl Iterator<Item = (&'p Package, &'p Program)>) -> Vec<String> {
+        let mut judged: BTreeMap<(&str, Code), &Package> = BTreeMap::new();
+        for (door, program) in doors {
+            let own = match &program.body {
+                Body::Crate { folder, .. } if program.unsafe_for_tests => folder.canonicalize().ok(),
+                _ => None,
+            };
+            for package in self.metadata.closure(&door.id).into_iter().filter(|package| package.id != door.id) {
+                let is_own = own.as_deref() == Some(package.folder());
+                let code = if is_own { Code::UnsafeForTests } else { Code::Safe };
+                judged.insert((&package.id, code), package);
+            }
+        }
+        judged.iter().flat_map(|((_, code), package)| self.package_complaints(package, *code)).collect()
+    }
+
+    fn package_complaints(&self, package: &Package, code: Code) -> Vec<String> {
+        let complaint = match package.source {
+            Some(_) => outside_complaint(package, self.list, self.checksums),
+            None => source_rules::complaint(package, self.metadata, self.repository, code),
+        };
+        complaint.into_iter().chain(self.use_complaints(package)).collect()
+    }
+
+    /// What is wrong with how a package uses others, and with the features that are on in it.
+    fn use_complaints(&self, user: &Package) -> Vec<String> {
+        let Some(node) = self.metadata.node(&user.id) else {
+            return vec![format!("cargo does not say what {} {} uses", user.name, user.version)];
+        };
+        let mut complaints = match user.source {
+            Some(_) => feature_complaint(user, &node.features, self.list).into_iter().collect(),
+            None => source_rules::edge_complaints(user, node, self.metadata, self.repository),
+        };
+        let called = self.user_name(user);
+        for edge in node.deps.iter().filter(|edge| edge.is_built()) {
+            let used = self.metadata.packages.iter().find(|package| package.id == edge.pkg);
+            let Some(used) = used.filter(|used| used.source.is_some()) else { continue };
+            // One without an entry has its own complaint.
+            if self.list.entry(used).is_some_and(|entry| !entry.used_by.contains(&called)) {
+                complaints.push(format!("{LIST} does not say that {called} may use {} {}", used.name, used.version));
+            }
+        }
+        complaints
+    }
+
+    /// What a package is called in `used-by`.
+    fn user_name(&self, user: &Package) -> String {
+        match user.source {
+            Some(_) => user.name.clone(),
+            None => format!("./{}", self.repository.shown(user.folder())),
+        }
+    }
+
+    /// The crates from outside that building these programs uses, as entries of the list: those on it with their reasons,
+    /// others with an empty reason for the auditor to fill in.
+    pub fn rendered_closure<'a>(&self, programs: impl Iterator<Item = &'a Package>) -> String {
+        let doors: BTreeSet<&str> = programs.map(|program| program.id.as_str()).collect();
+        let closure: BTreeSet<&str> =
+            doors.iter().flat_map(|door| self.metadata.closure(door)).map(|package| package.id.as_str()).collect();
+        let used = self.metadata.packages.iter().filter(|package| closure.contains(package.id.as_str()));
+        let mut packages: Vec<&Package> = used.clone().filter(|package| package.source.is_some()).collect();
+        packages.sort_by(|left, right| (&left.name, &left.version).cmp(&(&right.name, &right.version)));
+        let users: Vec<&Package> = used.filter(|package| !doors.contains(package.id.as_str())).collect();
+        packages.into_iter().map(|package| self.rendered(package, &users)).collect()
+    }
+
+    fn rendered(&self, package: &Package, users: &[&Package]) -> String {
+        let uses = |user: &Package| {
+            let node = self.metadata.node(&user.id);
+            node.is_some_and(|node| node.deps.iter().any(|edge| edge.is_built() && edge.pkg == package.id))
+        };
+        let mut used_by: Vec<String> =
+            users.iter().filter(|user| uses(user)).map(|user| self.user_name(user)).collect();
+        used_by.sort();
+        used_by.dedup();
+        let features = self.metadata.node(&package.id).map_or(&[][..], |node| &node.features);
+        let why = self.list.entry(package).map_or("", |entry| entry.why.as_str());
+        let checksum = self.checksums.of(package).unwrap_or("");
+        let mut text = format!("[[dependency]]\nname = {:?}\nversion = {:?}\n", package.name, package.version);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "checksum = {checksum:?}");
+        if package.has_target("custom-build") {
+            text.push_str("build-script = true\n");
+        }
+        if package.has_target("proc-macro") {
+            text.push_str("proc-macro = true\n");
+        }
+        let _ = writeln!(text, "used-by = {used_by:?}");
+        if !features.is_empty() {
+            let _ = writeln!(text, "features = {features:?}");
+        }
+        let _ = writeln!(text, "why = {why:?}\n");
+        text
+    }
 }
 
 /// What is wrong with a crate from outside the repository.
@@ -152,62 +242,14 @@ fn outside_complaint(package: &Package, list: &AllowList, checksums: &Checksums)
     None
 }
 
-/// What is wrong with a crate that lies in a folder.
-fn inside_complaint(package: &Package, repository: &Repository, is_trusted: bool) -> Option<String> {
-    let place = repository.shown(package.folder());
-    if !package.folder().starts_with(repository.root()) {
-        return Some(format!("crate {} lies outside the repository, in {place}", package.name));
-    }
-    if package.has_target("custom-build") {
-        return Some(format!("{place} has a build script, which a crate of an image may not have"));
-    }
-    if is_trusted {
-        return None;
-    }
-    if package.has_target("proc-macro") {
-        return Some(format!("{place} is a procedural macro, which a crate of an image may not be"));
-    }
-    let library = package.target("lib")?;
-    let source = std::fs::read_to_string(&library.src_path).unwrap_or_default();
-    let forbids = attributes::forbids_unsafe(&attributes::inner_attributes(&source));
-    if !forbids {
-        return Some(format!("{} lacks #![forbid(unsafe_code)]", repository.shown(&library.src_path)));
-    }
-    source_words::complaint(library.src_path.parent()?)
-}
-
-/// The crates from outside that building these programs uses, as entries of the list: those on it
-/// with their reasons, others with an empty reason for the auditor to fill in.
-pub fn rendered_closure<'a>(
-    metadata: &Metadata,
-    programs: impl Iterator<Item = &'a Package>,
-    list: &AllowList,
-    checksums: &Checksums,
-) -> String {
-    let ids: BTreeSet<&str> = programs
-        .flat_map(|program| metadata.closure(&program.id))
-        .filter(|package| package.source.is_some())
-        .map(|package| package.id.as_str())
-        .collect();
-    let mut packages: Vec<&Package> =
-        metadata.packages.iter().filter(|package| ids.contains(package.id.as_str())).collect();
-    packages.sort_by(|left, right| (&left.name, &left.version).cmp(&(&right.name, &right.version)));
-    let mut text = String::new();
-    for package in packages {
-        let why = list.entry(package).map_or("", |entry| entry.why.as_str());
-        let checksum = checksums.of(package).unwrap_or("");
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "[[dependency]]\nname = {:?}\nversion = {:?}", package.name, package.version);
-        let _ = writeln!(text, "checksum = {checksum:?}");
-        if package.has_target("custom-build") {
-            text.push_str("build-script = true\n");
-        }
-        if package.has_target("proc-macro") {
-            text.push_str("proc-macro = true\n");
-        }
-        let _ = writeln!(text, "why = {why:?}\n");
-    }
-    text
+/// What is wrong with the features that are on in a crate from outside.
+fn feature_complaint(package: &Package, features: &[String], list: &AllowList) -> Option<String> {
+    let entry = list.entry(package)?;
+    let feature = features.iter().find(|feature| !entry.features.contains(feature))?;
+    Some(format!(
+        "crate {} {} has the feature `{feature}` on, which {LIST} does not allow it",
+        package.name, package.version
+    ))
 }
 
 #[cfg(test)]
@@ -224,6 +266,7 @@ mod tests {
             license: None,
             source: Some("registry+https://github.com/rust-lang/crates.io-index".into()),
             manifest_path: PathBuf::from("/registry/leaf/Cargo.toml"),
+            edition: "2021".into(),
             targets: vec![Target { name: "leaf".into(), kind: vec![kind.into()], src_path: PathBuf::new() }],
             dependencies: Vec::new(),
         }
@@ -231,7 +274,8 @@ mod tests {
 
     fn list(checksum: &str) -> AllowList {
         let text = format!(
-            "[[dependency]]\nname = \"leaf\"\nversion = \"1.2.3\"\nchecksum = \"{checksum}\"\nwhy = \"a test\"\n"
+            "[[dependency]]\nname = \"leaf\"\nversion = \"1.2.3\"\nchecksum = \"{checksum}\"\n\
+             used-by = [\"./lib/fat\"]\nfeatures = [\"alloc\"]\nwhy = \"a test\"\n"
         );
         toml::from_str(&text).expect("a list")
     }
@@ -259,6 +303,24 @@ mod tests {
             let complaint = outside_complaint(&package, &list(checksum), &checksums()).expect("a complaint");
             assert!(complaint.contains(expected), "{complaint}");
         }
+    }
+
+    #[test]
+    fn features_that_nobody_read_are_refused() {
+        let on = |features: &[&str]| {
+            let features: Vec<String> = features.iter().map(|feature| feature.to_string()).collect();
+            feature_complaint(&package("lib"), &features, &list("abc"))
+        };
+        assert_eq!(on(&[]), None);
+        assert_eq!(on(&["alloc"]), None);
+        assert!(on(&["alloc", "std"]).is_some_and(|complaint| complaint.contains("has the feature `std` on")));
+    }
+
+    #[test]
+    fn a_list_without_users_is_refused() {
+        let text = "[[dependency]]\nname = \"a\"\nversion = \"1.0.0\"\nchecksum = \"b\"\nwhy = \"c\"\n";
+        let error = toml::from_str::<AllowList>(text).expect_err("nobody may use it").to_string();
+        assert!(error.contains("used-by"), "{error}");
     }
 
     #[test]

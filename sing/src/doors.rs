@@ -104,9 +104,14 @@ impl Doors {
         self.folder.join("Cargo.lock")
     }
 
-    /// The cargo command that builds the images of these programs.
-    pub fn build_command<'a>(&self, programs: impl Iterator<Item = &'a Program>) -> std::process::Command {
-        let mut command = crate::cargo::command();
+    /// The cargo command that builds the images of these programs, and compiles no crate but those in folders that the
+    /// file `judged` lists.
+    pub fn build_command<'a>(
+        &self,
+        programs: impl Iterator<Item = &'a Program>,
+        judged: &Path,
+    ) -> std::process::Command {
+        let mut command = crate::cargo::command_for_others();
         command.args(["build", "--release", "--target", TARGET, "--manifest-path"]).arg(self.manifest());
         command.arg("--target-dir").arg(&self.target);
         // On the command line, as that alone goes before variables and the builder's configuration files.
@@ -117,23 +122,27 @@ impl Doors {
             command.arg("--package").arg(door_name(program));
         }
         // Takes the place of whatever flags the user has: an image is made with exactly these.
-        // Paths in panic messages begin at the repository or at cargo's folder, and marks of crates do not depend on
-        // those, so that the same sources give the same image wherever they are built.
-        let flags = format!(
-            "{}\x1f-Clink-arg=-Wl,-T,{}\x1f--remap-path-prefix={}=\x1f--remap-path-prefix={}=",
-            FLAGS.join("\x1f"),
-            self.link_script.display(),
-            with_slash(&self.repository_root),
-            with_slash(&crate::cargo::home()),
-        );
-        command.env("CARGO_ENCODED_RUSTFLAGS", flags).env_remove("RUSTFLAGS");
+        command.env("CARGO_ENCODED_RUSTFLAGS", self.encoded_flags()).env_remove("RUSTFLAGS");
         command.env("CARGO_INCREMENTAL", "0");
         // There are variables for settings of single crates too, which are not among ours.
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_profiles(name)) {
             command.env_remove(name);
         }
-        crate::compiler::stand_in(&mut command);
+        crate::compiler::stand_in(&mut command, &self.repository_root, judged);
         command
+    }
+
+    /// The flags that rustc is given, as cargo takes them. Paths in panic messages begin at the repository or at cargo's
+    /// folder, and marks of crates do not depend on those, so that the same sources give the same image wherever they are
+    /// built.
+    pub fn encoded_flags(&self) -> String {
+        format!(
+            "{}\x1f-Clink-arg=-Wl,-T,{}\x1f--remap-path-prefix={}=\x1f--remap-path-prefix={}=",
+            FLAGS.join("\x1f"),
+            self.link_script.display(),
+            with_slash(&self.repository_root),
+            with_slash(&crate::cargo::home()),
+        )
     }
 
     fn write_door(&self, repository: &Repository, program: &Program, folder: &Path, package: &str) -> Outcome<()> {
@@ -144,9 +153,10 @@ impl Doors {
         let manifest = format!(
             "[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
              [[bin]]\nname = {name:?}\npath = \"main.rs\"\ntest = false\nbench = false\n\n\
-             [dependencies]\nprogram = {{ package = {package:?}, path = {folder} }}\n\
+             [dependencies]\nprogram = {{ package = {package}, path = {folder} }}\n\
              sip = {{ path = {sip} }}\n",
             door_name(program),
+            package = toml_text(Path::new(package)),
         );
         let main = "#![no_std]\n#![no_main]\n\nsip::entry!(program::main);\n";
         write_if_changed(&door.join("Cargo.toml"), manifest.as_bytes())?;
@@ -215,7 +225,7 @@ mod tests {
             link_script: repository.root().join(LINK_SCRIPT),
             repository_root: repository.root().to_path_buf(),
         };
-        let command = doors.build_command(std::iter::empty());
+        let command = doors.build_command(std::iter::empty(), Path::new("/judged"));
         let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         for setting in ["profile.release.opt-level=2", "profile.release.lto=\"fat\"", "profile.release.debug=false"] {
             assert!(words.windows(2).any(|pair| pair[0] == "--config" && pair[1] == setting), "{setting}: {words:?}");

@@ -7,9 +7,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    if let Some(failure) = sing::compiler::run_as_rustc() {
-        eprintln!("sing: {failure}");
-        return ExitCode::from(failure.status());
+    if let Some(outcome) = sing::compiler::run_as_rustc() {
+        return match outcome {
+            Ok(status) => ExitCode::from(status),
+            Err(failure) => {
+                eprintln!("sing: {failure}");
+                ExitCode::from(failure.status())
+            }
+        };
     }
     let command_line = match sing::command_line::CommandLine::try_parse() {
         Ok(command_line) => command_line,

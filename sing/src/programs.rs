@@ -177,6 +177,15 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
             .details(error.to_string())
             .remedy(format!("see `cargo sing check {}`", repository.shown(&path)))
     })?;
+    if !package::is_name(&heading.program.name) {
+        // Folders and crates are called after it.
+        return Err(Failure::new(format!(
+            "the manifest {} calls its program {:?}, which is no name",
+            repository.shown(&path),
+            heading.program.name
+        ))
+        .remedy("write small letters, digits and hyphens, a letter first, 63 at most"));
+    }
     let body = match (heading.code.crate_folder, heading.code.script) {
         (_, Some(_)) => Body::Script,
         (crate_folder, None) => {

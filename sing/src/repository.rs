@@ -51,6 +51,12 @@ impl Repository {
         Repository { root: root.to_path_buf(), cargo_target }
     }
 
+    /// A folder of a test's own as a repository.
+    #[cfg(test)]
+    pub(crate) fn of_tests(root: &Path) -> Repository {
+        Repository::at(root, root)
+    }
+
     /// The folder with the workspace's Cargo.toml.
     pub fn root(&self) -> &Path {
         &self.root

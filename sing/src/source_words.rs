@@ -1,90 +1,187 @@
 //! What a crate that is linked into an image may not say anywhere in its sources.
 //!
-//! `forbid(unsafe_code)` does not reach into what a macro of another crate expands to, so a crate that
-//! exports such a macro would carry unsafe code past it. Here the words themselves are refused, in
-//! macros too. Deliberately not here: the attributes that a crate must have (`attributes`).
-
-use std::path::{Path, PathBuf};
+//! `forbid(unsafe_code)` does not reach into what a macro of another crate expands to, so a crate that exports such a
+//! macro would carry unsafe code past it. Here the words themselves are refused, in macros too, and wherever they stand,
+//! so that no `use ... as ...` gives one another name. Deliberately not here: which files those are (`source_rules`
+//! before a build, `compiled_sources` after it).
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// The first complaint about the Rust sources in a folder, with file and line.
-pub fn complaint(folder: &Path) -> Option<String> {
-    let mut files = Vec::new();
-    if let Err(error) = collect(folder, &mut files) {
-        return Some(format!("{} cannot be read: {error}", folder.display()));
+/// Words that no crate of an image has any use for, and what each of them would do.
+const WORDS: [(&str, &str); 16] = [
+    ("unsafe", "turns the compiler's checks off"),
+    ("asm", ASSEMBLY),
+    ("global_asm", ASSEMBLY),
+    ("naked_asm", ASSEMBLY),
+    ("naked", ASSEMBLY),
+    ("no_mangle", SYMBOL),
+    ("export_name", SYMBOL),
+    ("link_section", SYMBOL),
+    ("link_name", SYMBOL),
+    ("link_ordinal", SYMBOL),
+    ("global_allocator", RUNTIME),
+    ("panic_handler", RUNTIME),
+    ("alloc_error_handler", RUNTIME),
+    ("memory_functions", RUNTIME),
+    ("unwind_symbols", RUNTIME),
+    ("include", "takes a file as source"),
+];
+const ASSEMBLY: &str = "is assembly, which the compiler does not check";
+const SYMBOL: &str = "names a symbol or a section of the image";
+const RUNTIME: &str = "is the runtime's to say";
+
+/// Words that are refused in attributes alone, with what follows them there.
+const IN_ATTRIBUTES: [(&str, Option<Next>, &str); 12] = [
+    ("path", Some(Next::Equals), "takes a module from another place"),
+    ("crate", Some(Next::Equals), "has a derive implement another trait than the audited one"),
+    ("link", None, "links a library"),
+    ("used", None, SYMBOL),
+    ("linkage", None, SYMBOL),
+    ("lang", None, "is the compiler's own"),
+    ("start", None, RUNTIME),
+    ("feature", Some(Next::List), "turns on what is not stable"),
+    ("no_core", None, RUNTIME),
+    ("no_main", None, RUNTIME),
+    ("crate_type", None, "makes another kind of library"),
+    ("crate_name", None, "gives the crate another name"),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Equals,
+    List,
+}
+
+/// What a text has at its beginning that the compiler skips and a tokenizer may not.
+const SKIPPED: &str = "begins with `#!` and no attribute, which no file of an image may";
+
+/// A refusal: the line, and the rest of a sentence that begins with where it is.
+pub type Complaint = (usize, String);
+
+/// The tokens of a source file as the compiler would see them.
+///
+/// # Errors
+/// It is not Rust, or begins with a line for the shell of a host, which the compiler skips and a tokenizer may not.
+pub fn tokens(source: &str) -> Result<TokenStream, Complaint> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    if source.starts_with("#!") && !source[2..].trim_start_matches([' ', '\t', '\r', '\n']).starts_with('[') {
+        return Err((1, SKIPPED.into()));
     }
-    files.sort();
-    files.iter().find_map(|file| match std::fs::read_to_string(file) {
-        Ok(source) => complaint_about(&source).map(|(line, what)| format!("{}:{line} {what}", file.display())),
-        Err(error) => Some(format!("{} cannot be read: {error}", file.display())),
+    source.parse().map_err(|error: proc_macro2::LexError| (error.span().start().line, "is not Rust".into()))
+}
+
+/// The first thing in a source text that is refused.
+pub fn complaint(source: &str) -> Option<Complaint> {
+    match tokens(source) {
+        Ok(tokens) => first_refused(tokens, Place::Code),
+        Err(complaint) => Some(complaint),
+    }
+}
+
+/// The first thing that is refused in a file that is not called a source and may still be one. What the tokenizer cannot
+/// read the compiler cannot either, and is taken for what a program includes as text.
+pub fn data_complaint(text: &str) -> Option<Complaint> {
+    match tokens(text) {
+        Ok(tokens) => first_refused(tokens, Place::Code),
+        Err((line, why)) => (why == SKIPPED).then_some((line, why)),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Code,
+    Attribute,
+}
+
+fn first_refused(tokens: TokenStream, place: Place) -> Option<Complaint> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    tokens.iter().enumerate().find_map(|(index, token)| match token {
+        TokenTree::Ident(word) => {
+            let written = word.to_string();
+            let word_alone = written.strip_prefix("r#").unwrap_or(&written);
+            let why = refused_word(word_alone, &tokens[index + 1..], place)?;
+            Some((word.span().start().line, format!("says `{written}`, which {why}; no crate of an image may")))
+        }
+        TokenTree::Group(group) => {
+            let place = if is_attribute(&tokens[..index], group.delimiter()) { Place::Attribute } else { place };
+            first_refused(group.stream(), place)
+        }
+        _ => None,
     })
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
+/// Why a word is refused where this follows it.
+fn refused_word(word: &str, after: &[TokenTree], place: Place) -> Option<&'static str> {
+    if let Some((_, why)) = WORDS.iter().find(|(refused, _)| *refused == word) {
+        return Some(why);
     }
-    Ok(())
+    match word {
+        "extern" if !is_plain_extern(after) => {
+            Some("declares what is not in the program, or gives a crate another name")
+        }
+        "include_str" | "include_bytes" if !is_call_with_one_text(after) => {
+            Some("takes a file whose name does not stand there")
+        }
+        _ if place == Place::Attribute => {
+            let refused = IN_ATTRIBUTES.iter().find(|(refused, next, _)| {
+                *refused == word
+                    && match next {
+                        None => true,
+                        Some(Next::Equals) => is_punctuation(after.first(), '='),
+                        Some(Next::List) => is_group(after.first(), Delimiter::Parenthesis),
+                    }
+            });
+            refused.map(|(_, _, why)| *why)
+        }
+        _ => None,
+    }
 }
 
-fn complaint_about(source: &str) -> Option<(usize, &'static str)> {
-    match source.parse::<TokenStream>() {
-        Ok(tokens) => first_refused(tokens),
-        Err(error) => Some((error.span().start().line, "is not Rust")),
+/// `extern crate NAME;`, or a function or its type in another calling convention. Without `as`: the code that audited
+/// macros write names crates by their own names.
+fn is_plain_extern(after: &[TokenTree]) -> bool {
+    match after {
+        [TokenTree::Ident(word), TokenTree::Ident(name), end, ..] if word == "crate" => {
+            name != "self" && is_punctuation(Some(end), ';')
+        }
+        [TokenTree::Literal(_), TokenTree::Ident(word), ..] => word == "fn",
+        [TokenTree::Ident(word), ..] => word == "fn",
+        _ => false,
     }
 }
 
-fn first_refused(tokens: TokenStream) -> Option<(usize, &'static str)> {
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    for (index, token) in tokens.iter().enumerate() {
-        let line = token.span().start().line;
-        match token {
-            TokenTree::Ident(word) if word == "unsafe" => {
-                return Some((line, "says `unsafe`, which no crate of an image may, not even in a macro"));
-            }
-            TokenTree::Ident(word) if word == "include" && is_punctuation(tokens.get(index + 1), '!') => {
-                return Some((line, "includes a file as source, which no crate of an image may"));
-            }
-            TokenTree::Group(group) => {
-                let attribute = group.delimiter() == Delimiter::Bracket
-                    && index > 0
-                    && (is_punctuation(tokens.get(index - 1), '#') || is_punctuation(tokens.get(index - 1), '!'));
-                if attribute && names_path(group.stream()) {
-                    return Some((line, "takes a module from another place, which no crate of an image may"));
-                }
-                if let Some(found) = first_refused(group.stream()) {
-                    return Some(found);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
+fn is_call_with_one_text(after: &[TokenTree]) -> bool {
+    let [bang, TokenTree::Group(arguments), ..] = after else { return false };
+    let arguments: Vec<TokenTree> = arguments.stream().into_iter().collect();
+    is_punctuation(Some(bang), '!') && matches!(arguments.as_slice(), [TokenTree::Literal(_)])
+}
+
+/// Whether a group after these tokens is that of an attribute.
+fn is_attribute(before: &[TokenTree], delimiter: Delimiter) -> bool {
+    let before = match before {
+        [rest @ .., last] if is_punctuation(Some(last), '!') => rest,
+        all => all,
+    };
+    delimiter == Delimiter::Bracket && is_punctuation(before.last(), '#')
 }
 
 fn is_punctuation(token: Option<&TokenTree>, character: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punctuation)) if punctuation.as_char() == character)
 }
 
-/// Whether an attribute is `path = ...`, by itself or under a condition.
-fn names_path(attribute: TokenStream) -> bool {
-    let tokens: Vec<TokenTree> = attribute.into_iter().collect();
-    tokens.iter().enumerate().any(|(index, token)| match token {
-        TokenTree::Ident(word) => word == "path" && is_punctuation(tokens.get(index + 1), '='),
-        TokenTree::Group(group) => names_path(group.stream()),
-        _ => false,
-    })
+fn is_group(token: Option<&TokenTree>, delimiter: Delimiter) -> bool {
+    matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[track_caller]
+    fn expect_refused(source: &str, part: &str) {
+        let (_, what) = complaint(source).unwrap_or_else(|| panic!("accepted: {source}"));
+        assert!(what.contains(part), "{source}: {what}");
+    }
 
     #[test]
     fn the_word_is_found_wherever_it_is_code() {
@@ -94,33 +191,106 @@ mod tests {
             "unsafe impl Send for X {}",
             "#[unsafe(no_mangle)] fn f() {}",
         ] {
-            let (_, what) = complaint_about(source).expect(source);
-            assert!(what.contains("`unsafe`"), "{source}: {what}");
+            expect_refused(source, "says `unsafe`");
         }
-        let macro_line = complaint_about("macro_rules! m {\n () => {\n unsafe {}\n };\n}").expect("it is there");
+        let macro_line = complaint("macro_rules! m {\n () => {\n unsafe {}\n };\n}").expect("it is there");
         assert_eq!(macro_line.0, 3);
     }
 
     #[test]
     fn in_comments_strings_and_longer_words_it_is_not_code() {
         let source = "#![forbid(unsafe_code)] // unsafe\n/* unsafe */ const A: &str = \"unsafe\"; const B: &str = r#\"unsafe\"#;";
-        assert_eq!(complaint_about(source), None);
+        assert_eq!(complaint(source), None);
     }
 
     #[test]
-    fn sources_from_elsewhere_are_refused() {
+    fn another_name_and_raw_identifiers_do_not_hide_a_word() {
         for source in [
             "include!(\"other.txt\");",
+            "use core::include as take; take!(\"other.txt\");",
+            "r#include!(\"other.txt\");",
+            "macro_rules! m { ($name:ident) => { $name!(\"other.txt\"); } } m!(include);",
+        ] {
+            expect_refused(source, "takes a file as source");
+        }
+        for source in [
             "#[path = \"../x.rs\"] mod x;",
+            "#[r#path = \"../x.rs\"] mod x;",
             "#[cfg_attr(all(), path = \"../x.rs\")] mod x;",
         ] {
-            assert!(complaint_about(source).is_some(), "{source}");
+            expect_refused(source, "takes a module from another place");
         }
-        assert_eq!(complaint_about("const A: &[u8] = include_bytes!(\"a.bin\"); fn include() {}"), None);
+        expect_refused(
+            "use core::include_str as take; const A: &str = take!(\"/etc/passwd\");",
+            "does not stand there",
+        );
+        expect_refused("const A: &str = include_str!(concat!(\"/etc\", \"/passwd\"));", "does not stand there");
+    }
+
+    #[test]
+    fn assembly_symbols_and_the_runtimes_own_are_refused() {
+        for (source, part) in [
+            ("#[macro_export] macro_rules! m { () => { core::arch::global_asm!(\".globl memcpy\"); } }", "is assembly"),
+            ("use core::arch::global_asm as words;", "is assembly"),
+            ("#[no_mangle] pub extern \"C\" fn memcpy() {}", "names a symbol"),
+            ("#[export_name = \"memcpy\"] pub fn f() {}", "names a symbol"),
+            ("#[r#link_section = \".text\"] static A: u8 = 0;", "names a symbol"),
+            ("#[used] static A: u8 = 0;", "names a symbol"),
+            ("#[link(name = \"c\")] extern \"C\" {}", "links a library"),
+            ("extern \"C\" { fn getpid() -> i32; }", "declares what is not in the program"),
+            (
+                "macro_rules! m { ($a:literal) => { extern $a { fn getpid(); } } }",
+                "declares what is not in the program",
+            ),
+            ("#[global_allocator] static A: X = X;", "the runtime's"),
+            ("sip::memory_functions!();", "the runtime's"),
+            ("#![feature(lang_items)]", "not stable"),
+            ("#![crate_type = \"dylib\"]", "another kind of library"),
+        ] {
+            expect_refused(source, part);
+        }
+    }
+
+    #[test]
+    fn a_derive_keeps_its_trait_and_a_crate_its_name() {
+        for source in [
+            "#[derive(Zeroable)] #[bytemuck(crate = \"crate::one\")] struct A(Cell<u8>);",
+            "#[derive(FromBytes)] #[zerocopy(crate = \"crate::one\")] struct A(Cell<u8>);",
+        ] {
+            expect_refused(source, "another trait");
+        }
+        expect_refused("extern crate self as core;", "another name");
+        expect_refused("extern crate mine as sip;", "another name");
+        expect_refused("macro_rules! m { ($a:ident) => { extern crate mine as $a; } }", "another name");
+    }
+
+    #[test]
+    fn what_programs_say_is_accepted() {
+        for source in [
+            "extern crate alloc; use alloc::vec::Vec;",
+            "type Entry = extern \"C\" fn(u64) -> u64; extern \"C\" fn f() {} extern fn g() {}",
+            "const A: &[u8] = include_bytes!(\"a.bin\"); const B: &str = ::core::include_str!(\"b\");",
+            "fn f(path: &str, start: u8, used: u8, link: u8) { let path = path; let link = start == used; }",
+            "#[cfg(feature = \"image\")] mod image; #[serde(default)] struct A; pub(crate) const A: u8 = 1;",
+            "#![no_std]\n//! used\n#[doc = \"link\"] mod a;",
+            "macro_rules! m { ($(#[$a:meta])* $path:path) => { $(#[$a])* fn f() { $path(); } } }",
+        ] {
+            assert_eq!(complaint(source), None, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_ending_is_judged_if_it_can_be_source() {
+        assert!(data_complaint("pub fn f() { unsafe { g() } }").is_some());
+        assert!(data_complaint("#!/x /*\ncore::arch::global_asm!(\"\");\n// */").is_some());
+        assert_eq!(data_complaint("<p>It is unsafe to include that :-)</p>"), None);
+        assert_eq!(data_complaint("[program]\nname = \"echo\"\n"), None);
     }
 
     #[test]
     fn what_is_not_rust_is_refused() {
-        assert_eq!(complaint_about("fn f( {"), Some((1, "is not Rust")));
+        assert_eq!(complaint("fn f( {"), Some((1, "is not Rust".into())));
+        // The compiler skips the first line; to a tokenizer it begins a comment.
+        expect_refused("#!/x /*\ncore::arch::global_asm!(\"\");\n// */", "begins with `#!`");
     }
 }

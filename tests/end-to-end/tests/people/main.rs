@@ -25,6 +25,7 @@ mod fetch;
 mod fetch_python;
 mod files_e2fsprogs;
 mod fresh_copies;
+mod hostile_builds;
 mod installs_e2fsprogs;
 mod kills_e2fsprogs;
 mod lists;

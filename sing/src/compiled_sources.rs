@@ -1,0 +1,125 @@
+//! What the compiler read for the crates of this repository in an image, after it was compiled and before it is packed.
+//!
+//! Before the build, files are judged that one would expect a crate to have. Here it is those that rustc says it read, and
+//! nothing of what the build made is used unless they are in the crate's own folder, in its bill, and say nothing that is
+//! refused, whatever their names end in. Neighbours: `readings` reads what rustc says, `source_words` judges a text.
+//! Deliberately not here: crates of the trusted base and crates from outside, which are judged by a person.
+
+use std::path::{Path, PathBuf};
+
+use crate::bill;
+use crate::cargo::{Artifact, Metadata, Package};
+use crate::failure::Outcome;
+use crate::readings::{DepInfo, Record};
+use crate::repository::Repository;
+use crate::source_rules::{self, Code};
+use crate::source_words;
+
+/// What a crate may take from the environment of the builder: what its own Cargo.toml says, and the place of that in the
+/// repository for tests.
+const VARIABLES: &str = "CARGO_PKG_";
+
+/// A compiled crate of the repository.
+pub struct Compiled<'a> {
+    package: &'a Package,
+    code: Code,
+    files: &'a [PathBuf],
+    dep_info: PathBuf,
+}
+
+impl<'a> Compiled<'a> {
+    /// The crates of the repository among what cargo made or found made. `code` says whether one must be safe.
+    pub fn among(
+        artifacts: &'a [Artifact],
+        metadata: &'a Metadata,
+        code: impl Fn(&Package) -> Code,
+    ) -> Vec<Compiled<'a>> {
+        artifacts
+            .iter()
+            .filter_map(|artifact| {
+                let package = metadata.packages.iter().find(|package| package.id == artifact.package_id)?;
+                let is_door = metadata.workspace_members.contains(&package.id);
+                let dep_info = artifact.files.iter().find_map(|file| dep_info_of(file))?;
+                let code = code(package);
+                (package.source.is_none() && !is_door).then_some(Compiled {
+                    package,
+                    code,
+                    files: &artifact.files,
+                    dep_info,
+                })
+            })
+            .collect()
+    }
+
+    /// Whether it was compiled from what its files hold now, as far as a record was kept.
+    pub fn is_current(&self) -> bool {
+        let info = DepInfo::read(&self.dep_info);
+        info.and_then(|info| Record::of(&info)).is_ok_and(|record| record.is_kept(&self.dep_info))
+    }
+
+    /// Takes away what was made, so that cargo makes it again.
+    pub fn remove(&self) {
+        for file in self.files {
+            // One that stays is found not to be current again.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    /// What is wrong with what rustc read.
+    ///
+    /// # Errors
+    /// What rustc says of that cannot be read.
+    pub fn complaints(&self, repository: &Repository) -> Outcome<Vec<String>> {
+        if self.code == Code::UnsafeForTests || source_rules::trusted(repository, self.package.folder()).is_some() {
+            return Ok(Vec::new());
+        }
+        let info = DepInfo::read(&self.dep_info)?;
+        let shown = repository.shown(self.package.folder());
+        let variables = info.variables.iter().filter(|name| !name.starts_with(VARIABLES));
+        let mut complaints: Vec<String> = variables
+            .map(|name| format!("{shown} takes the variable {name} from the environment of whoever builds"))
+            .collect();
+        complaints.extend(info.files.iter().filter_map(|file| file_complaint(file, self.package, repository)));
+        Ok(complaints)
+    }
+}
+
+/// The dep-info file beside a library or procedural macro.
+fn dep_info_of(file: &Path) -> Option<PathBuf> {
+    let is_library = file.extension().is_some_and(|extension| extension == "rlib" || extension == "so");
+    let name = file.file_stem()?.to_str()?.strip_prefix("lib")?;
+    is_library.then(|| file.with_file_name(format!("{name}.d")))
+}
+
+/// What is wrong with a file that rustc read for a crate.
+fn file_complaint(file: &Path, package: &Package, repository: &Repository) -> Option<String> {
+    let shown = repository.shown(file);
+    if !source_rules::lies_in(file, package.folder()) {
+        return Some(format!("{shown} is read for {}, which lies in another folder", package.name));
+    }
+    if !file.strip_prefix(package.folder()).is_ok_and(bill::covers) {
+        return Some(format!("{shown} is read for {}, but is of a kind that is left out of its bill", package.name));
+    }
+    if file.extension().is_some_and(|extension| extension == "rs") {
+        return source_rules::file_complaint(file, repository);
+    }
+    match std::fs::read(file).map(String::from_utf8) {
+        Ok(Ok(text)) => source_words::data_complaint(&text).map(|(line, what)| format!("{shown}:{line} {what}")),
+        // What is no text is no source.
+        Ok(Err(_)) => None,
+        Err(error) => Some(format!("{shown} cannot be read: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dep_info_lies_beside_libraries() {
+        assert_eq!(dep_info_of(Path::new("/d/libx-1.rlib")), Some(PathBuf::from("/d/x-1.d")));
+        assert_eq!(dep_info_of(Path::new("/d/libx-1.so")), Some(PathBuf::from("/d/x-1.d")));
+        assert_eq!(dep_info_of(Path::new("/d/libx-1.rmeta")), None);
+        assert_eq!(dep_info_of(Path::new("/d/x")), None);
+    }
+}

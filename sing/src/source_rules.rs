@@ -1,0 +1,252 @@
+//! What holds of each crate of this repository that takes part in making an image, before anything is compiled.
+//!
+//! Trust is by place: the few crates that may hold unsafe code or run while an image is built are those in the folders of
+//! [`TRUSTED`], whatever others call themselves. Neighbours: `dependencies` has the rules for crates from outside,
+//! `source_words` those for single files, `compiled_sources` sees after the build that no other files were read.
+//! Deliberately not here: what a file may say.
+
+use std::path::{Path, PathBuf};
+
+use crate::attributes;
+use crate::cargo::{Metadata, Node, Package};
+use crate::repository::Repository;
+use crate::source_words;
+
+/// A crate of this repository that belongs to the trusted base of images.
+pub struct Trusted {
+    /// Its folder.
+    pub folder: &'static str,
+    /// The name by which generated code calls it, which no other crate may have.
+    pub name: &'static str,
+    /// The crates that may use it, by their folders; whoever likes where there are none.
+    used_by: &'static [&'static str],
+}
+
+/// The runtime, its adapter for virtio, the procedural macros with what writes their code, and the assembly that takes the
+/// place of a C library. None of them has a feature that an image may turn on.
+const TRUSTED: [Trusted; 6] = [
+    Trusted { folder: "sip", name: "sip", used_by: &[] },
+    Trusted { folder: "sip/macros", name: "sip_macros", used_by: &["sip"] },
+    Trusted { folder: "sip/virtio", name: "sip_virtio", used_by: &[] },
+    Trusted { folder: "lib/layout-macros", name: "layout_macros", used_by: &["lib/layout"] },
+    Trusted { folder: "lib/reflection", name: "reflection", used_by: &REFLECTED },
+    Trusted { folder: "lib/memory-functions", name: "memory_functions", used_by: &["sip"] },
+];
+/// Procedural macros, and the reader of manifests behind one of them.
+const REFLECTED: [&str; 3] = ["sip/macros", "lib/layout-macros", "lib/manifest"];
+/// Other crates that generated code calls by their names.
+const CALLED_BY_NAME: [(&str, &str); 3] = [("abi", "abi"), ("lib/layout", "layout"), ("contracts", "contracts")];
+/// What the compiler brings; a crate of one of these names would take its place in what macros write.
+const OF_THE_COMPILER: [&str; 5] = ["core", "alloc", "std", "proc_macro", "test"];
+/// Kinds of libraries that a program can be linked with.
+const LINKED: [&str; 2] = ["lib", "rlib"];
+/// The edition in which an attribute that names a symbol must say `unsafe`.
+const EDITION: &str = "2024";
+
+/// The trusted crate in a folder.
+pub fn trusted(repository: &Repository, folder: &Path) -> Option<&'static Trusted> {
+    let folder = place(repository, folder)?;
+    TRUSTED.iter().find(|trusted| Path::new(trusted.folder) == folder)
+}
+
+/// A folder as it lies in the repository, when it lies there and not behind a symbolic link.
+fn place(repository: &Repository, folder: &Path) -> Option<PathBuf> {
+    let root = repository.root().canonicalize().ok()?;
+    let within = folder.strip_prefix(repository.root()).or_else(|_| folder.strip_prefix(&root)).ok()?;
+    let is_real = folder.canonicalize().is_ok_and(|real| real == root.join(within));
+    is_real.then(|| within.to_path_buf())
+}
+
+/// Whether a crate must be safe code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    /// It must.
+    Safe,
+    /// It is the crate of a program that attacks the system for a test.
+    UnsafeForTests,
+}
+
+/// What is wrong with a crate that lies in a folder.
+pub fn complaint(package: &Package, metadata: &Metadata, repository: &Repository, code: Code) -> Option<String> {
+    let shown = repository.shown(package.folder());
+    if place(repository, package.folder()).is_none() {
+        return Some(format!("crate {} lies outside the repository, in {shown}", package.name));
+    }
+    if package.has_target("custom-build") {
+        return Some(format!("{shown} has a build script, which a crate of an image may not have"));
+    }
+    if trusted(repository, package.folder()).is_some() {
+        let features = metadata.node(&package.id).map_or(&[][..], |node| &node.features);
+        let feature = features.first()?;
+        return Some(format!("{shown} has the feature `{feature}` on, which no image may turn on"));
+    }
+    library_complaint(package, repository, code)
+}
+
+fn library_complaint(package: &Package, repository: &Repository, code: Code) -> Option<String> {
+    let shown = repository.shown(package.folder());
+    let Some(library) = package.library() else {
+        return Some(format!("{shown} has no library, which is all that a crate of an image is"));
+    };
+    if library.kind.iter().any(|kind| kind == "proc-macro") {
+        return Some(format!("{shown} is a procedural macro, which a crate of an image may not be"));
+    }
+    if let Some(kind) = library.kind.iter().find(|kind| !LINKED.contains(&kind.as_str())) {
+        return Some(format!("{shown} is a library of the kind `{kind}`; a crate of an image is a `lib`"));
+    }
+    if is_reserved(&library.name, package, repository) {
+        return Some(format!(
+            "{shown} calls its library `{}`, which is the name of a crate that generated code relies on",
+            library.name
+        ));
+    }
+    if code == Code::UnsafeForTests {
+        return None;
+    }
+    if package.edition != EDITION {
+        return Some(format!("{shown} is of edition {}; a crate of an image is of edition {EDITION}", package.edition));
+    }
+    source_complaint(package, &library.src_path, repository)
+}
+
+/// Whether generated code means another crate by this name than the package.
+fn is_reserved(name: &str, package: &Package, repository: &Repository) -> bool {
+    let folders = TRUSTED.iter().map(|trusted| (trusted.folder, trusted.name)).chain(CALLED_BY_NAME);
+    OF_THE_COMPILER.contains(&name)
+        || folders
+            .filter(|(_, reserved)| *reserved == name)
+            .any(|(folder, _)| place(repository, package.folder()).as_deref() != Some(Path::new(folder)))
+}
+
+/// What is wrong with the sources of a crate, as far as that can be seen before it is compiled.
+fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> Option<String> {
+    let shown = repository.shown(root);
+    if !lies_in(root, package.folder()) {
+        return Some(format!("{shown} is not there, or not a file of the crate's own folder"));
+    }
+    let Ok(source) = std::fs::read_to_string(root) else {
+        return Some(format!("{shown} cannot be read as text"));
+    };
+    if !attributes::forbids_unsafe(&attributes::inner_attributes(&source)) {
+        return Some(format!("{shown} lacks #![forbid(unsafe_code)]"));
+    }
+    let mut files = vec![root.to_path_buf()];
+    if let Err(error) = collect(root.parent()?, &mut files) {
+        return Some(format!("the sources beside {shown} cannot be read: {error}"));
+    }
+    files.sort();
+    files.dedup();
+    files.iter().find_map(|file| file_complaint(file, repository))
+}
+
+/// Whether a file is there, below the folder, and not behind a symbolic link.
+pub fn lies_in(file: &Path, folder: &Path) -> bool {
+    let Ok(within) = file.strip_prefix(folder) else { return false };
+    let (file, folder) = (file.canonicalize(), folder.canonicalize());
+    file.is_ok_and(|file| folder.is_ok_and(|folder| file == folder.join(within)))
+}
+
+/// What is wrong with a source file.
+pub fn file_complaint(file: &Path, repository: &Repository) -> Option<String> {
+    let shown = repository.shown(file);
+    match std::fs::read_to_string(file) {
+        Ok(source) => source_words::complaint(&source).map(|(line, what)| format!("{shown}:{line} {what}")),
+        Err(error) => Some(format!("{shown} cannot be read as text: {error}")),
+    }
+}
+
+/// Adds the Rust files at and below a folder.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with how a crate of this repository uses another package: the trusted ones have their users, and each
+/// package is known by its own name, because the code that audited macros write calls crates by name.
+pub fn edge_complaints(user: &Package, node: &Node, metadata: &Metadata, repository: &Repository) -> Vec<String> {
+    let shown = repository.shown(user.folder());
+    let mut complaints = Vec::new();
+    for edge in node.deps.iter().filter(|edge| edge.is_built()) {
+        let Some(used) = metadata.packages.iter().find(|package| package.id == edge.pkg) else { continue };
+        if used.library().is_none_or(|library| library.name != edge.name) {
+            complaints.push(format!(
+                "{shown} knows the crate {} as `{}`; a crate of an image is known by its own name",
+                used.name, edge.name
+            ));
+        }
+        if used.source.is_some() {
+            continue;
+        }
+        let Some(trusted) = trusted(repository, used.folder()).filter(|trusted| !trusted.used_by.is_empty()) else {
+            continue;
+        };
+        let place = place(repository, user.folder());
+        if !trusted.used_by.iter().any(|folder| place.as_deref() == Some(Path::new(folder))) {
+            complaints.push(format!("{shown} uses {}, which only {} may", trusted.folder, trusted.used_by.join(", ")));
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_is_by_place() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        for trusted_crate in &TRUSTED {
+            let folder = repository.root().join(trusted_crate.folder);
+            assert!(folder.join("Cargo.toml").is_file(), "{}", folder.display());
+            assert!(trusted(&repository, &folder).is_some_and(|found| found.name == trusted_crate.name));
+        }
+        for other in ["apps/sip", "apps/echo/sip", "lib/fat", "apps/../sip"] {
+            assert!(trusted(&repository, &repository.root().join(other)).is_none(), "{other}");
+        }
+        assert!(trusted(&repository, Path::new("/sip")).is_none());
+    }
+
+    #[test]
+    fn a_source_is_text_and_lies_in_the_folder() {
+        let root = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, content: &[u8]| {
+            let path = root.path().join(name);
+            std::fs::write(&path, content).expect("a file");
+            path
+        };
+        let repository = Repository::of_tests(root.path());
+        let complaint = file_complaint(&write("a.rs", b"// \xff\n"), &repository);
+        assert!(complaint.is_some_and(|complaint| complaint.starts_with("a.rs cannot be read as text")));
+        let clean = write("b.rs", b"fn b() {}\n");
+        assert_eq!(file_complaint(&clean, &repository), None);
+        std::fs::create_dir(root.path().join("inner")).expect("a folder");
+        let link = root.path().join("inner/b.rs");
+        std::os::unix::fs::symlink(&clean, &link).expect("a link");
+        assert!(lies_in(&clean, root.path()) && !lies_in(&link, &root.path().join("inner")));
+        assert!(
+            !lies_in(&root.path().join("inner/../b.rs"), root.path()) && !lies_in(&clean, &root.path().join("inner"))
+        );
+    }
+
+    #[test]
+    fn a_link_in_the_repository_to_another_place_is_outside() {
+        let root = tempfile::tempdir().expect("a folder");
+        let other = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(root.path().join("abi/src")).expect("a folder");
+        for file in ["abi/src/table.rs", "Cargo.toml"] {
+            std::fs::write(root.path().join(file), "").expect("a file");
+        }
+        let repository = Repository::of_tests(root.path());
+        std::os::unix::fs::symlink(other.path(), root.path().join("sip")).expect("a link");
+        assert_eq!(place(&repository, &root.path().join("sip")), None);
+        assert_eq!(place(&repository, &root.path().join("abi")), Some(PathBuf::from("abi")));
+    }
+}

@@ -1,0 +1,3 @@
+fn main() {
+    let _ = std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/ran"), "");
+}

@@ -1,0 +1,3 @@
+#!/bin/words /*
+core::arch::global_asm!("nop");
+// */

@@ -1,0 +1,9 @@
+//! Runs on the machine of whoever builds.
+use proc_macro::TokenStream;
+
+/// Leaves a trace.
+#[proc_macro]
+pub fn run(input: TokenStream) -> TokenStream {
+    let _ = std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/ran"), "");
+    input
+}
