@@ -2,7 +2,7 @@
 //!
 //! Key types: [`AbiTable`] (the functions), [`Status`] (their errors), [`ThreadBlock`] (the words a
 //! thread shares with the kernel), [`Automaton`] (a contract as the kernel's monitor reads it).
-//! [`sockets`] and [`packets`] say what the requests to two kinds of devices mean, [`audit`] how a refusal is told. Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata.
+//! [`sockets`] and [`packets`] say what the requests to two kinds of devices mean, [`audit`] how a refusal is told, [`Printable`] how text of others is shown. Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata.
 //! Deliberately not here: any code that follows a pointer. Everything that crosses the ABI is a
 //! value; an address or a handle is a claim that the kernel checks.
 #![no_std]
@@ -16,6 +16,7 @@ mod epitaph;
 #[macro_use]
 mod numbered;
 pub mod packets;
+mod printable;
 mod records;
 pub mod sockets;
 mod status;
@@ -27,6 +28,7 @@ pub use automaton::{
     message_word, name_tag, type_tag,
 };
 pub use epitaph::{EpitaphKind, StopReason};
+pub use printable::Printable;
 pub use records::{
     BlockState, ChannelRecord, CounterRecord, DeviceKind, DeviceOperation, NAME_BYTES, ProcessRecord, ProcessState,
     ThreadRecord, ThreadState, TraceKind, TraceRecord,

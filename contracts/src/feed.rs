@@ -228,6 +228,6 @@ mod tests {
     #[test]
     fn standard_input_has_a_name_for_people() {
         assert_eq!(heading("-"), "==> standard input <==\n");
-        assert_eq!(heading("a\n"), "==> a? <==\n");
+        assert_eq!(heading("a\n"), "==> a\\n <==\n");
     }
 }

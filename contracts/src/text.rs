@@ -7,6 +7,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use sip::debug::Printable;
+
 /// Bytes with a binary unit and three digits or so: `512 B`, `1.5 KiB`, `64.0 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -162,10 +164,10 @@ pub fn pad<const N: usize>(text: &str) -> [u8; N] {
     bytes
 }
 
-/// A name as it can be shown on a terminal: control characters become `?`, so that a file's name
+/// A name as it can be shown on a terminal: control characters and hidden ones are escaped, so that a file's name
 /// cannot give orders to the person's terminal.
 pub fn printable(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    Printable(name).to_string()
 }
 
 /// Text as a JSON string, quotes included.
@@ -325,6 +327,6 @@ mod tests {
 
     #[test]
     fn names_cannot_give_orders_to_a_terminal() {
-        assert_eq!(printable(b"a\x1b[31mb\n"), "a?[31mb?");
+        assert_eq!(printable(b"a\x1b[31mb\n"), r"a\x1b[31mb\n");
     }
 }

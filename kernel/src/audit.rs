@@ -4,9 +4,10 @@
 //! out what others did: a line that repeats one of the last is only counted, and when the ring is full, whoever has most
 //! lines loses its oldest. Locks: the ring's own, innermost.
 
+use abi::Printable;
 use abi::limits::{AUDIT_LINES, AUDIT_TEXT_BYTES};
 use alloc::collections::VecDeque;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
@@ -48,7 +49,7 @@ struct Ring {
 
 static RING: SpinLock<Ring> = SpinLock::new(Ring::new());
 
-/// Adds what a SIP refused. Control characters, which could look like another line, are replaced.
+/// Adds what a SIP refused. Characters that could make it look like another line are escaped.
 pub fn note(by: ProcessRef, text: &str) {
     add(by.name(), text);
 }
@@ -62,8 +63,7 @@ pub fn refused(process: ProcessRef, right: &str, object: &str, rule: &str) {
 }
 
 fn add(noted_by: &'static str, text: &str) {
-    let clean: String = text.chars().map(|each| if each.is_control() { '?' } else { each }).collect();
-    let clean = abi::audit::beginning(&clean, AUDIT_TEXT_BYTES);
+    let clean = abi::audit::beginning(&Printable(text.as_bytes()).to_string(), AUDIT_TEXT_BYTES);
     let now_ms = machine().monotonic_ns() / 1_000_000;
     let room = if crate::memory::is_low() { 0 } else { AUDIT_LINES };
     RING.lock().add(now_ms, noted_by, clean, room);

@@ -16,6 +16,7 @@ pub mod channel;
 mod claims;
 pub mod contract;
 mod cpu;
+mod debug_output;
 mod device;
 mod diagnostics;
 mod entry;
@@ -98,7 +99,7 @@ extern "C" fn first_or_other_processor(number: usize) {
     if !STARTED.swap(true, Ordering::AcqRel) {
         let parameters = BOOT.lock().take().unwrap_or_default();
         if let Err(why) = start_root(&parameters) {
-            machine().debug_write(format!("cannot start the system: {why}\n").as_bytes());
+            debug_output::line(format_args!("cannot start the system: {why}"));
             machine().power_off(1);
         }
     }
@@ -129,6 +130,6 @@ fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
 
 /// The root SIP is gone, and with it all others.
 fn root_ended(epitaph: &Epitaph) {
-    machine().debug_write(format!("the system's root {}\n", epitaph.text).as_bytes());
+    debug_output::line(format_args!("the system's root {}", epitaph.text));
     machine().power_off(if epitaph.kind == abi::EpitaphKind::Exited { epitaph.status as u8 } else { 1 });
 }

@@ -4,6 +4,8 @@
 
 use core::fmt::{Arguments, Write};
 
+pub use abi::Printable;
+
 use crate::entry::Line;
 use crate::{raw, thread_block};
 

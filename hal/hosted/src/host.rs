@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use abi::Printable;
+
 use crate::{debug_output, output, pool, power_button, terminal};
 
 /// The exit status after a panic, as Rust programs have it.
@@ -51,7 +53,8 @@ pub fn own_process() {
         terminal::restore();
         // No backtrace: this may be running on the small stack of a SIP's thread.
         debug_output::flush(ERRORS_LIMIT);
-        let text = format!("singularity: {information}; this is a bug, please report it\n");
+        let text = information.to_string();
+        let text = format!("singularity: {}; this is a bug, please report it\n", Printable(text.as_bytes()));
         output::standard_error().write_within(text.as_bytes(), ERRORS_LIMIT);
         exit_now(PANIC_STATUS)
     }));

@@ -1,14 +1,13 @@
 //! Debugging and diagnostics.
 
 use abi::{Status, TraceKind};
-use alloc::vec::Vec;
 use package::Permission;
 
 use super::exchange::new_block;
 use super::{Caller, caller};
 use crate::machine::machine;
 use crate::memory::Record;
-use crate::{arch, audit, claims, contract, diagnostics, exheap, memory, process, sched};
+use crate::{arch, audit, claims, contract, debug_output, diagnostics, exheap, memory, process, sched};
 
 #[inline(always)]
 pub fn cycles() -> Result<u64, Status> {
@@ -19,9 +18,7 @@ pub fn debug_write(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let length = usize::try_from(length).map_err(|_| Status::TooLarge)?;
     let text = caller.buffer.bytes(length).ok_or(Status::TooLarge)?;
-    let name = caller.process.name().as_bytes();
-    let line: Vec<u8> = [name, b": ", &text].concat();
-    machine().debug_write(&line);
+    debug_output::lines_of(caller.process.name(), &text);
     Ok(0)
 }
 

@@ -3,9 +3,9 @@
 use core::sync::atomic::Ordering;
 
 use abi::limits::{MESSAGE_WORDS, TEXT_BYTES};
-use abi::{EpitaphKind, Status, StopReason};
+use abi::{EpitaphKind, Printable, Status, StopReason};
 use alloc::format;
-use alloc::string::String;
+use alloc::string::ToString;
 use package::Permission;
 
 use super::{Caller, caller};
@@ -167,7 +167,7 @@ pub fn process_exit(code: u64) -> Result<u64, Status> {
 pub fn process_panic(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let bytes = caller.buffer.bytes(length.min(TEXT_BYTES as u64) as usize).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = abi::audit::beginning(&Printable(&bytes).to_string(), TEXT_BYTES);
     process::end(caller.process, Epitaph::new(EpitaphKind::Panicked, text));
     // The text is freed by `end`'s owner of it; nothing is left on this stack.
     drop(bytes);

@@ -7,7 +7,6 @@
 //! another driver.
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -16,6 +15,7 @@ use hal_api::InterruptMessage;
 
 use super::{BY_NUMBER, OpenHardware};
 use crate::cpu::{self, PENDING_INTERRUPT};
+use crate::debug_output;
 use crate::lock::AtomicRef;
 use crate::machine::machine;
 use crate::thread::ThreadRef;
@@ -142,13 +142,10 @@ fn deliver_line(line: u32, count: &Count) {
     if storm {
         let (name, driver) = (inner.name.clone(), inner.holder());
         drop(inner);
-        machine().debug_write(
-            format!(
-                "interrupt {line} of device `{name}` is silenced: it fired more than {STORM} times in {} ms; {driver} is to end and start again\n",
-                STORM_NS / 1_000_000
-            )
-            .as_bytes(),
-        );
+        debug_output::line(format_args!(
+            "interrupt {line} of device `{name}` is silenced: it fired more than {STORM} times in {} ms; {driver} is to end and start again",
+            STORM_NS / 1_000_000
+        ));
     }
 }
 

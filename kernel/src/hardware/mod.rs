@@ -31,6 +31,7 @@ use hal_api::{Range, RangeKind};
 use package::{AddressRange, DeviceNeed};
 
 use crate::claims::{self, Kind};
+use crate::debug_output;
 use crate::exheap::{self, BlockRef};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
@@ -247,8 +248,7 @@ fn take(table: &[&'static Device], device: &'static Device, caller: ProcessRef) 
     }
     if let Some((holder, what)) = conflict(table, device, &ranges, &lines) {
         let caller = caller.name();
-        machine()
-            .debug_write(format!("{caller} cannot open its device `{name}`: {holder} has the {what} too\n").as_bytes());
+        debug_output::line(format_args!("{caller} cannot open its device `{name}`: {holder} has the {what} too"));
         return Err(Status::Busy);
     }
     let mut inner = device.inner.lock();

@@ -22,7 +22,7 @@ use crate::cpu::{self, PENDING_RECLAIM};
 use crate::machine::machine;
 use crate::slab::Slot;
 use crate::thread::THREADS;
-use crate::{channel, memory, sched};
+use crate::{channel, debug_output, memory, sched};
 
 /// A tree that holds less than this is not ended: it would not help.
 const LEAST_BYTES: usize = 1 << 20;
@@ -169,7 +169,7 @@ fn end_tree(tree: Tree) {
         process.reclaimed.store(true, Ordering::Relaxed);
         let text = if number == 0 && !tree.is_ending {
             let text = describe(tree);
-            machine().debug_write(format!("{} (process {id}) {text}\n", process.name()).as_bytes());
+            debug_output::line(format_args!("{} (process {id}) {text}", process.name()));
             text
         } else {
             "ended because memory ran out, with the program that it was started by".into()

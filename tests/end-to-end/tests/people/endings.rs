@@ -128,6 +128,15 @@ fn commands_are_read_from_a_pipe_as_well() {
 }
 
 #[test]
+fn what_is_said_about_a_name_is_one_line_that_moves_nothing() {
+    let name = "/no\u{1b}[2K\u{1b}[1A\u{202e}such\u{9b}\u{7}";
+    let run = Machine::new().run(&format!("cat \"{name}\"; true"));
+    run.orderly();
+    assert_eq!(run.errors.lines().count(), 1, "{run}");
+    assert!(run.errors.starts_with(r"cat: /no\x1b[2K\x1b[1A\u{202e}such\u{9b}\x07: "), "{run}");
+}
+
+#[test]
 fn errors_that_nobody_reads_stop_nothing() {
     // More than a pipe of the host takes.
     let missing = format!("cat /{}\n", "missing".repeat(25)).repeat(800);
