@@ -107,6 +107,14 @@ use sealed::Numbered;
 ///
 /// [`Hardware`] is ready when an interrupt of it has fired that nobody has waited for yet. A wait here lets no line fire:
 /// [`Interrupt::wait`](crate::hardware::Interrupt::wait) with a deadline that has passed does.
+///
+/// Programs have no others:
+///
+/// ```compile_fail,E0277
+/// struct Mine;
+/// impl sip::select::Waitable for Mine {}
+/// # fn main() {}
+/// ```
 pub trait Waitable: Numbered {}
 
 impl<T: Numbered> Waitable for T {}

@@ -53,7 +53,13 @@ impl<B: Block> DerefMut for Lent<B> {
     }
 }
 
-/// What can be lent: an own block, or one that is on loan already and is lent on.
+/// What can be lent: an own block, or one that is on loan already and is lent on. Nothing else can be:
+///
+/// ```compile_fail,E0277
+/// struct Mine;
+/// impl sip::exheap::Lendable<sip::exheap::ExVec<u8>> for Mine {}
+/// # fn main() {}
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be lent where the contract asks for `{B}`",
     label = "expected `{B}`, or one that is on loan already",

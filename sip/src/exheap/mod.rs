@@ -13,6 +13,8 @@ mod typed;
 pub use block::{ExBlock, SPLIT_ALIGN};
 pub use lent::{Lendable, Lent};
 pub use plain::Plain;
+#[doc(hidden)]
+pub use plain::field_bytes;
 pub use typed::{Block, ExBox, ExVec};
 
 /// What [`Block`] and [`Lendable`] stand on. Programs cannot name it, so they cannot implement the two. They can call it

@@ -71,6 +71,12 @@ macro_rules! plain_records {
 
 plain_records!(ProcessRecord, ThreadRecord, ChannelRecord, CounterRecord, TraceRecord);
 
+/// Bytes of a plain field of a structure, for [`plain!`](crate::plain!).
+#[doc(hidden)]
+pub const fn field_bytes<S, F: Plain>(_: fn(&S) -> &F) -> usize {
+    size_of::<F>()
+}
+
 /// Defines a structure that may lie in an exchange-heap block: the text of its type in the contract
 /// language, then the structure, whose only attributes are documentation. Refused at compile time: a field that is not
 /// [`Plain`], padding, any other attribute.
@@ -89,11 +95,12 @@ macro_rules! plain {
             $($(#[doc = $field_documentation])* $field_visibility $field: $type),*
         }
 
-        // An item of its own, so that it is evaluated whether the type is used or not.
+        // An item of its own, so that it is evaluated whether the type is used or not. It asks the structure for its
+        // fields rather than naming their types again: those could be macros.
         const _: () = {
-            const fn is_plain<T: $crate::exheap::Plain>() {}
-            $(is_plain::<$type>();)*
-            if $crate::rust_core::mem::size_of::<$name>() != 0 $(+ $crate::rust_core::mem::size_of::<$type>())* {
+            if $crate::rust_core::mem::size_of::<$name>() !=
+                0 $(+ $crate::exheap::field_bytes(|whole: &$name| &whole.$field))*
+            {
                 $crate::rust_core::panic!(
                     "the structure has padding; order its fields by size, largest first, or fill it up"
                 );

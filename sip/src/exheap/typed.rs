@@ -10,7 +10,13 @@ use abi::Status;
 use super::sealed::Typed;
 use super::{ExBlock, Plain};
 
-/// A typed owner of a block: [`ExVec`] or [`ExBox`].
+/// A typed owner of a block: [`ExVec`] or [`ExBox`], and no other.
+///
+/// ```compile_fail,E0277
+/// struct Mine;
+/// impl sip::exheap::Block for Mine {}
+/// # fn main() {}
+/// ```
 pub trait Block: Typed + DerefMut {}
 
 impl<T: Plain> Block for ExVec<T> {}
