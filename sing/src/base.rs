@@ -76,8 +76,8 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
     };
     let _lock = builder::lock(repository)?;
     let doors = Doors::generate(repository, catalogue.programs.all())?;
-    let of_doors = Metadata::of_workspace(&doors.manifest())?;
-    let of_workspace = Metadata::of_workspace(&repository.root().join("Cargo.toml"))?;
+    let of_doors = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
+    let of_workspace = Metadata::of_workspace(&repository.root().join("Cargo.toml"), "")?;
     let crates = trusted(&of_doors, &of_workspace, &selected)?;
     let compiled = match arguments.compiled {
         true => Some(compiled(repository, &doors, &machines, &selected)?),
@@ -141,7 +141,8 @@ fn compiled(repository: &Repository, doors: &Doors, machines: &[PathBuf], select
     for machine in machines {
         compiled.add_machine(machine)?;
     }
-    let made = cargo::build(with_line_tables(doors, selected, &repository.output("base")), "programs", 0)?;
+    let (judged, target) = (repository.output("judged"), repository.output("base"));
+    let made = cargo::build(with_line_tables(doors, selected, &judged, &target), "programs", 0)?;
     for image in selected.iter().filter_map(|program| made.get(&program.name)) {
         compiled.add_image(image)?;
     }
@@ -149,8 +150,8 @@ fn compiled(repository: &Repository, doors: &Doors, machines: &[PathBuf], select
 }
 
 /// The command that builds the images, but for line tables and another output folder. The code is the same.
-fn with_line_tables(doors: &Doors, selected: &[&Program], target: &Path) -> std::process::Command {
-    let usual = doors.build_command(selected.iter().copied());
+fn with_line_tables(doors: &Doors, selected: &[&Program], judged: &Path, target: &Path) -> std::process::Command {
+    let usual = doors.build_command(selected.iter().copied(), judged);
     let mut command = std::process::Command::new(usual.get_program());
     let mut is_target = false;
     for argument in usual.get_args() {
