@@ -4,6 +4,7 @@ use alloc::rc::Rc;
 
 use hadris_fat::{FatKind, FatOptions, VolumeLabel};
 use hadris_fs::DateTime;
+use hadris_io::ErrorKind;
 
 use crate::BlockSource;
 use crate::bytes::Bytes;
@@ -17,7 +18,7 @@ const OLD_MARKS_BYTES: u64 = 128 * 1024;
 /// How a new volume is to be.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FormatOptions<'a> {
-    /// Bytes of a cluster: a power of two from 512 to 64 KiB. By default what suits the disk's size.
+    /// Bytes of a cluster: a power of two from 512 to 32 KiB. By default what suits the disk's size.
     pub cluster_bytes: Option<u32>,
     /// The volume's name: at most 11 characters of ASCII, without `"*+,./:;<=>?[\]|`.
     pub label: &'a str,
@@ -38,7 +39,8 @@ pub struct Formatted {
     pub clusters: u32,
 }
 
-/// Makes an empty volume on the whole disk: FAT12 below 16 MiB, FAT16 below 512 MiB, else FAT32. What was on the
+/// Makes an empty volume on the whole disk: FAT12 below 16 MiB, FAT16 below 512 MiB, else FAT32; with a given size of
+/// clusters, where that makes too many or too few of them, the first width for which it does not. What was on the
 /// disk is gone.
 ///
 /// # Errors
@@ -66,7 +68,18 @@ pub async fn format<S: BlockSource>(source: S, options: FormatOptions<'_>) -> Re
         bytes.write(offset, &zeros[..count]).await?;
     }
     let mut device = Device::new(Rc::clone(bytes.cache()), true);
-    let geometry = hadris_fat::async_::format(&mut device, &wanted).await?;
+    let mut made = hadris_fat::async_::format(&mut device, &wanted).await;
+    if options.cluster_bytes.is_some() {
+        // The width that the disk's size suggests may not have so many clusters of that size, or so few.
+        for kind in [FatKind::Fat12, FatKind::Fat16, FatKind::Fat32] {
+            let Err(error) = &made else { break };
+            if !matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::LimitExceeded) {
+                break;
+            }
+            made = hadris_fat::async_::format(&mut device, &wanted.with_kind(kind)).await;
+        }
+    }
+    let geometry = made?;
     bytes.flush().await?;
     Ok(Formatted {
         bits: match geometry.kind() {

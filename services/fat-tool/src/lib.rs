@@ -77,12 +77,12 @@ fn check_mode(mode: &str) -> Result<CheckMode, Refusal> {
 fn format_options(block_bytes: i64, label: &str) -> Result<FormatOptions<'_>, Refusal> {
     const NS_PER_S: u64 = 1_000_000_000;
     let wrong = || {
-        let sentence = format!("clusters of {block_bytes} bytes make no sense; give a power of two from 512 to 65536");
+        let sentence = format!("clusters of {block_bytes} bytes make no sense; give a power of two from 512 to 32768");
         Refusal::new(VolumeError::BadRequest, sentence)
     };
     let cluster_bytes = match u32::try_from(block_bytes).map_err(|_| wrong())? {
         0 => None,
-        bytes if bytes.is_power_of_two() && (512..=65_536).contains(&bytes) => Some(bytes),
+        bytes if bytes.is_power_of_two() && (512..=32_768).contains(&bytes) => Some(bytes),
         _ => return Err(wrong()),
     };
     let now_ns = sip::time::wall();

@@ -13,13 +13,13 @@ use crate::check::table::Chain;
 use crate::check::{Checker, Remedy};
 use crate::error::Error;
 
-const SLOT_BYTES: u64 = 32;
+pub(super) const SLOT_BYTES: u64 = 32;
 /// Slots that a folder can have.
-const MOST_SLOTS: u64 = 65_536;
+pub(super) const MOST_SLOTS: u64 = 65_536;
 /// Where a part of a long name has what is a short entry's first cluster.
 const LONG_CLUSTER_AT: usize = 26;
-const DOT: [u8; 11] = *b".          ";
-const DOT_DOT: [u8; 11] = *b"..         ";
+pub(super) const DOT: [u8; 11] = *b".          ";
+pub(super) const DOT_DOT: [u8; 11] = *b"..         ";
 
 /// Where a folder's entries are.
 pub(super) enum Place {
@@ -36,11 +36,11 @@ pub(super) enum Place {
 
 /// A folder that is to be looked through.
 pub(super) struct Folder {
-    place: Place,
+    pub(super) place: Place,
     /// Where it lies; for people.
-    path: String,
+    pub(super) path: String,
     /// What its `..` has to lead to: 0 for the root. Nothing for the root itself.
-    parent: Option<u32>,
+    pub(super) parent: Option<u32>,
 }
 
 impl Folder {
@@ -49,7 +49,7 @@ impl Folder {
     }
 
     /// The first cluster, as entries name it.
-    fn first(&self) -> u32 {
+    pub(super) fn first(&self) -> u32 {
         match &self.place {
             Place::Clusters(clusters) if self.parent.is_some() => clusters.first().copied().unwrap_or(0),
             _ => 0,
@@ -77,7 +77,7 @@ struct Named {
 }
 
 impl<S: BlockSource> Checker<S> {
-    fn slot_offset(&self, place: &Place, index: u64) -> Option<u64> {
+    pub(super) fn slot_offset(&self, place: &Place, index: u64) -> Option<u64> {
         let at = index * SLOT_BYTES;
         match place {
             Place::Fixed { start, size } => (at < *size).then_some(start + at),
@@ -89,11 +89,11 @@ impl<S: BlockSource> Checker<S> {
         }
     }
 
-    async fn write_entry(&self, offset: u64, entry: &ShortEntry) -> Result<(), Error> {
+    pub(super) async fn write_entry(&self, offset: u64, entry: &ShortEntry) -> Result<(), Error> {
         Ok(self.bytes.write(offset, &entry.encode()).await?)
     }
 
-    async fn free_slots(&self, slots: &[u64]) -> Result<(), Error> {
+    pub(super) async fn free_slots(&self, slots: &[u64]) -> Result<(), Error> {
         for offset in slots {
             self.bytes.write(*offset, &[ENTRY_FREE]).await?;
         }
@@ -111,6 +111,9 @@ impl<S: BlockSource> Checker<S> {
         };
         let mut index = 0;
         if folder.parent.is_some() {
+            if self.is_garbage(folder).await? {
+                return self.check_garbage(folder).await;
+            }
             self.check_dots(folder).await?;
             index = 2;
         }
@@ -121,7 +124,10 @@ impl<S: BlockSource> Checker<S> {
             let mut raw = [0; SLOT_BYTES as usize];
             self.bytes.read(offset, &mut raw).await?;
             match Slot::parse(&raw) {
-                Slot::End => break,
+                Slot::End => {
+                    self.check_behind_end(folder, index).await?;
+                    break;
+                }
                 Slot::Free => self.check_orphans(folder, &mut names).await?,
                 Slot::Long(part) => {
                     // A part that begins a name ends the one before.
@@ -140,26 +146,6 @@ impl<S: BlockSource> Checker<S> {
             }
         }
         self.check_orphans(folder, &mut names).await
-    }
-
-    /// An entry with the volume's label.
-    async fn check_label_entry(&mut self, folder: &Folder, offset: u64, mut entry: ShortEntry) -> Result<(), Error> {
-        let has_content = entry.first_cluster(self.kind()) != 0 || entry.size() != 0;
-        let text = || format!("{}/: the volume's label has content", folder.path);
-        if has_content && self.log.problem(Remedy::Safe, text()) {
-            entry.set_first_cluster(self.kind(), 0);
-            entry.set_size(0);
-            self.write_entry(offset, &entry).await?;
-        }
-        if folder.parent.is_some() || self.label.is_some() {
-            return Ok(());
-        }
-        let is_none = !is_good(&entry.name());
-        if is_none && self.log.problem(Remedy::Lossy, String::from("/: the volume's label is none")) {
-            return self.free_slots(&[offset]).await;
-        }
-        self.label = Some(entry.name());
-        Ok(())
     }
 
     /// What every part of a long name has besides its letters.
@@ -278,7 +264,8 @@ impl<S: BlockSource> Checker<S> {
     ) -> Result<(), Error> {
         let first = named.entry.first_cluster(self.kind());
         let mut clusters = Vec::new();
-        let chain = self.follow(first, Some(&mut clusters)).await?;
+        let trust = self.trust_in_folder(first).await?;
+        let chain = self.follow(first, u32::MAX, trust, Some(&mut clusters)).await?;
         if let Some(broken) = chain.broken
             && self.log.problem(Remedy::Lossy, format!("{}/: its chain {broken}", named.path))
         {
@@ -305,17 +292,20 @@ impl<S: BlockSource> Checker<S> {
         let first = named.entry.first_cluster(self.kind());
         let size = u64::from(named.entry.size());
         let cluster_bytes = u64::from(self.geometry.cluster_size());
-        let chain = match first {
-            0 => Chain { clusters: 0, last: None, broken: None },
-            first => self.follow(first, None).await?,
-        };
         // Not more than there are bytes in a file of FAT.
         let needed = size.div_ceil(cluster_bytes) as u32;
-        if chain.clusters >= needed {
-            let is_longer = chain.clusters > needed || chain.broken.is_some();
+        let chain = match first {
+            0 => Chain::NONE,
+            first => {
+                let trust = self.trust_in_file(first, needed).await?;
+                self.follow(first, needed, trust, None).await?
+            }
+        };
+        if chain.clusters == needed {
             let text = format!("{}: its chain is longer than its {size} bytes", named.path);
-            if is_longer && self.log.problem(Remedy::Safe, text) {
-                self.cut(first, chain.clusters, needed).await?;
+            if chain.goes_on && self.log.problem(Remedy::Safe, text) {
+                // What comes after is another's, or found to be lost.
+                self.end_chain(chain.last).await?;
                 if needed == 0 {
                     named.entry.set_first_cluster(self.kind(), 0);
                     self.write_entry(named.offset, &named.entry).await?;
@@ -350,7 +340,7 @@ fn shown(entry: &ShortEntry) -> String {
 }
 
 /// Whether FAT allows these eleven bytes.
-fn is_good(name: &[u8; 11]) -> bool {
+pub(super) fn is_good(name: &[u8; 11]) -> bool {
     // The first byte 5 stands for one that would mark a deleted entry.
     let rest = if name[0] == 5 { &name[1..] } else { &name[..] };
     let is_plain = |byte: &u8| {

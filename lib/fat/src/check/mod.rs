@@ -2,11 +2,14 @@
 //!
 //! Key types: [`CheckMode`], [`CheckReport`]. The boot sector and its copy come first, then the copies of the FAT,
 //! then every folder from the root on with all chains, and at the end what of the FAT nothing led to. A chain is
-//! believed up to the first link that cannot be right; so what follows is judged as if that were mended. What has
-//! no name is given up, as other systems do: only names lead to content. Deliberately not here: what files hold.
+//! believed up to the first link that cannot be right; so what follows is judged as if that were mended. Where two
+//! chains meet, the cluster belongs to the one that is as long as its file ([`owners`]). What has no name is given
+//! up, as other systems do: only names lead to content. Deliberately not here: what files hold.
 
 mod boot;
+mod entries;
 mod folder;
+mod owners;
 mod table;
 
 use alloc::collections::VecDeque;
@@ -21,6 +24,7 @@ use crate::bytes::Bytes;
 use crate::cache::{Cache, CacheLimits};
 use crate::error::Error;
 use folder::{Folder, Place};
+use owners::Trust;
 use table::Claims;
 
 /// Lines of a report; more are only counted.
@@ -89,8 +93,8 @@ pub async fn check<S: BlockSource>(source: S, mode: CheckMode) -> Result<CheckRe
     let bytes = Bytes::new(Cache::new(source, CacheLimits::default()));
     let mut log = Log { mode, report: CheckReport::default() };
     let geometry = boot::check(&bytes, &mut log).await?;
-    let claims = Claims::new(&geometry);
-    let mut checker = Checker { claims, copy: geometry.active_fat(), bytes, geometry, label: None, log };
+    let (claims, reserved) = (Claims::new(&geometry), Claims::new(&geometry));
+    let mut checker = Checker { claims, reserved, copy: geometry.active_fat(), bytes, geometry, label: None, log };
     checker.run().await?;
     Ok(checker.log.report)
 }
@@ -124,6 +128,8 @@ struct Checker<S: BlockSource> {
     /// The copy of the FAT that is believed.
     copy: u8,
     claims: Claims,
+    /// Clusters of chains that are beyond doubt.
+    reserved: Claims,
     /// The root folder's entry for the volume's label.
     label: Option<[u8; 11]>,
     log: Log,
@@ -137,6 +143,7 @@ impl<S: BlockSource> Checker<S> {
         report.cluster_bytes = self.geometry.cluster_size();
         self.check_copies().await?;
         let was_dirty = self.check_clean().await?;
+        self.reserve_sure_chains().await?;
         self.check_tree().await?;
         self.check_label().await?;
         self.check_lost().await?;
@@ -156,7 +163,7 @@ impl<S: BlockSource> Checker<S> {
             RootLocation::Fixed { start, size } => Folder::root(Place::Fixed { start, size }),
             RootLocation::Cluster(first) => {
                 let mut clusters = Vec::new();
-                let chain = self.follow(first, Some(&mut clusters)).await?;
+                let chain = self.follow(first, u32::MAX, Trust::Sure, Some(&mut clusters)).await?;
                 if let Some(broken) = chain.broken {
                     let remedy = if chain.last.is_some() { Remedy::Lossy } else { Remedy::None };
                     if self.log.problem(remedy, format!("/: its chain {broken}")) {

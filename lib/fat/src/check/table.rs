@@ -9,6 +9,7 @@ use core::fmt;
 use hadris_fat_raw::{FIRST_DATA_CLUSTER, Geometry};
 
 use crate::BlockSource;
+use crate::check::owners::Trust;
 use crate::check::{Checker, Remedy};
 use crate::error::Error;
 
@@ -26,21 +27,14 @@ impl Claims {
         Claims { bits: vec![0; geometry.max_cluster() as usize / 64 + 1], count: 0 }
     }
 
-    fn has(&self, cluster: u32) -> bool {
+    pub(super) fn has(&self, cluster: u32) -> bool {
         self.bits.get(cluster as usize / 64).is_some_and(|word| word >> (cluster % 64) & 1 == 1)
     }
 
-    fn claim(&mut self, cluster: u32) {
+    pub(super) fn claim(&mut self, cluster: u32) {
         if let Some(word) = self.bits.get_mut(cluster as usize / 64) {
             *word |= 1 << (cluster % 64);
             self.count += 1;
-        }
-    }
-
-    fn give_up(&mut self, cluster: u32) {
-        if let Some(word) = self.bits.get_mut(cluster as usize / 64) {
-            *word &= !(1 << (cluster % 64));
-            self.count -= 1;
         }
     }
 }
@@ -71,6 +65,12 @@ pub(crate) struct Chain {
     pub(crate) clusters: u32,
     pub(crate) last: Option<u32>,
     pub(crate) broken: Option<Broken>,
+    /// Whether it goes on after the clusters that were asked for.
+    pub(crate) goes_on: bool,
+}
+
+impl Chain {
+    pub(crate) const NONE: Chain = Chain { clusters: 0, last: None, broken: None, goes_on: false };
 }
 
 impl<S: BlockSource> Checker<S> {
@@ -86,7 +86,7 @@ impl<S: BlockSource> Checker<S> {
         Ok(self.kind().decode(u64::from(cluster), &bytes))
     }
 
-    async fn entry(&self, cluster: u32) -> Result<u32, Error> {
+    pub(super) async fn entry(&self, cluster: u32) -> Result<u32, Error> {
         Ok(self.stored(self.copy, cluster).await? & self.kind().mask())
     }
 
@@ -167,14 +167,24 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// Follows a chain as far as it can be believed and claims its clusters.
-    pub(crate) async fn follow(&mut self, first: u32, mut clusters: Option<&mut Vec<u32>>) -> Result<Chain, Error> {
-        let mut chain = Chain { clusters: 0, last: None, broken: None };
+    /// Follows a chain as far as it can be believed, up to `most` clusters, and claims these: what comes after them
+    /// may belong to another. Only a chain that is beyond doubt may have what is reserved for such chains.
+    pub(crate) async fn follow(
+        &mut self,
+        first: u32,
+        most: u32,
+        trust: Trust,
+        mut clusters: Option<&mut Vec<u32>>,
+    ) -> Result<Chain, Error> {
+        let mut chain = Chain::NONE;
         let mut cluster = first;
         loop {
+            if chain.clusters == most {
+                return Ok(Chain { goes_on: true, ..chain });
+            }
             let broken = if !(FIRST_DATA_CLUSTER..=self.geometry.max_cluster()).contains(&cluster) {
                 Some(Broken::OutOfRange(cluster))
-            } else if self.claims.has(cluster) {
+            } else if self.claims.has(cluster) || trust == Trust::Doubtful && self.reserved.has(cluster) {
                 Some(Broken::Shared(cluster))
             } else {
                 None
@@ -208,22 +218,6 @@ impl<S: BlockSource> Checker<S> {
             Some(last) => self.set_entry(last, self.kind().mask()).await,
             None => Ok(()),
         }
-    }
-
-    /// Cuts a chain of `has` claimed clusters to `keep`, and frees the others.
-    pub(crate) async fn cut(&mut self, first: u32, has: u32, keep: u32) -> Result<(), Error> {
-        let mut cluster = first;
-        for index in 0..has {
-            let next = self.entry(cluster).await?;
-            if index + 1 == keep {
-                self.end_chain(Some(cluster)).await?;
-            } else if index >= keep {
-                self.set_entry(cluster, 0).await?;
-                self.claims.give_up(cluster);
-            }
-            cluster = next;
-        }
-        Ok(())
     }
 
     /// Frees what is in use and nothing leads to.

@@ -99,6 +99,20 @@ fn large_volumes_are_fat32() {
 }
 
 #[test]
+fn volumes_are_made_with_clusters_of_every_size() {
+    let sizes = [(512, 8, 16), (1024, 8, 16), (2048, 8, 12), (4096, 20, 16), (8192, 20, 12)];
+    let large = [(16 * 1024, 40, 12), (32 * 1024, 140, 16), (512, 40, 32)];
+    for (cluster_bytes, mebibytes, bits) in sizes.into_iter().chain(large) {
+        let disk = MemoryDisk::zeros(mebibytes * MIB);
+        let wanted = FormatOptions { cluster_bytes: Some(cluster_bytes), ..options("") };
+        let made = run(format(disk.clone(), wanted)).unwrap_or_else(|error| panic!("{cluster_bytes}: {error}"));
+        assert_eq!((made.cluster_bytes, made.bits), (cluster_bytes, bits), "{mebibytes} MiB");
+        expect_clean(&disk);
+        assert!(run(check(disk.clone(), CheckMode::Look)).expect("it is checked").is_clean());
+    }
+}
+
+#[test]
 fn what_cannot_be_made_is_refused() {
     assert_eq!(run(format(empty(MIB).read_only(), options(""))).unwrap_err(), Error::ReadOnly);
     assert_eq!(run(format(empty(MIB), options("much too long a name"))).unwrap_err(), Error::BadName);
@@ -215,6 +229,13 @@ const DAMAGES: &[Damage] = &[
         |image| image.set_link(image.first_cluster("THIRD"), image.first_cluster("ALONGF~1")),
         false,
     ),
+    (
+        "a chain that is too long leads to another",
+        |image| {
+            image.set_link(image.first_cluster("A    ") + 5, image.first_cluster("THIRD"));
+        },
+        true,
+    ),
     ("a chain is too short", |image| image.set_link(image.first_cluster("THIRD") + 1, 0x0FFF_FFFF), false),
     (
         "a chain is too long",
@@ -239,6 +260,27 @@ const DAMAGES: &[Damage] = &[
         |image| {
             let size = image.entry("DEEPER") + 28;
             image.bytes[size] = 1;
+        },
+        true,
+    ),
+    (
+        "a folder is none",
+        |image| {
+            let at = image.data + (image.first_cluster("DEEPER") as usize - 2) * 512;
+            for (index, byte) in image.bytes[at..at + 512].iter_mut().enumerate() {
+                *byte = (index as u8).wrapping_mul(7) ^ 0x5A;
+            }
+        },
+        false,
+    ),
+    (
+        "a folder has entries behind its end",
+        |image| {
+            let end = image.data + (image.first_cluster("DEEPER") as usize - 2) * 512 + 512 - 32;
+            let third = image.entry("THIRD");
+            assert_eq!(image.bytes[end - 32], 0, "its end is before its last slot");
+            let entry = image.bytes[third..third + 32].to_vec();
+            image.bytes[end..end + 32].copy_from_slice(&entry);
         },
         true,
     ),
@@ -318,7 +360,7 @@ fn every_kind_of_damage_is_found_and_mended() {
         }
         let after = look(&disk);
         assert!(after.is_clean(), "{name}: {:?} is left after {:?}", after.lines, found.lines);
-        if let Some(text) = complaints(&disk.bytes()) {
+        if let Some(text) = complaints(&disk) {
             panic!("{name}: fsck.fat complains after {:?}:\n{text}", found.lines);
         }
         let volume = mount(&disk).expect("it mounts");
@@ -369,7 +411,7 @@ proptest! {
         let after = look(&disk);
         prop_assert_eq!(after.problems, repaired.left, "{:?} is left of {:?}", after.lines, repaired.lines);
         if repaired.left == 0
-            && let Some(text) = complaints(&disk.bytes())
+            && let Some(text) = complaints(&disk)
             // Labels in other letters than ASCII's are good, but not for everyone.
             && !text.contains("stored in root directory is not valid")
         {

@@ -1,8 +1,10 @@
 //! Disks in memory for tests and fuzz targets, and a way to run a volume's requests.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
 use std::future::Future;
+use std::os::unix::fs::FileExt;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -32,9 +34,70 @@ pub struct Faults {
     pub writes_left: Option<u64>,
 }
 
+/// Bytes of which pieces that are zeros take no memory, so that a disk may be large.
+#[derive(Clone, Default)]
+struct Sparse {
+    size_bytes: u64,
+    pieces: BTreeMap<u64, Vec<u8>>,
+}
+
+const PIECE_BYTES: usize = 4096;
+
+impl Sparse {
+    fn new(bytes: &[u8]) -> Sparse {
+        let mut sparse = Sparse { size_bytes: bytes.len() as u64, pieces: BTreeMap::new() };
+        sparse.write(0, bytes);
+        sparse
+    }
+
+    fn has(&self, offset: u64, bytes: usize) -> bool {
+        offset.checked_add(bytes as u64).is_some_and(|end| end <= self.size_bytes)
+    }
+
+    fn read(&self, offset: u64, target: &mut [u8]) {
+        let mut done = 0;
+        while done < target.len() {
+            let (piece, start, count) = parts(offset + done as u64, target.len() - done);
+            match self.pieces.get(&piece) {
+                Some(found) => target[done..done + count].copy_from_slice(&found[start..start + count]),
+                None => target[done..done + count].fill(0),
+            }
+            done += count;
+        }
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (piece, start, count) = parts(offset + done as u64, bytes.len() - done);
+            let part = &bytes[done..done + count];
+            if self.pieces.contains_key(&piece) || part.iter().any(|byte| *byte != 0) {
+                let own = self.pieces.entry(piece).or_insert_with(|| vec![0; PIECE_BYTES]);
+                own[start..start + count].copy_from_slice(part);
+            }
+            done += count;
+        }
+    }
+}
+
+/// The piece that a range begins in, where in it, and how much of the range it has.
+fn parts(offset: u64, bytes: usize) -> (u64, usize, usize) {
+    let start = (offset % PIECE_BYTES as u64) as usize;
+    (offset / PIECE_BYTES as u64, start, bytes.min(PIECE_BYTES - start))
+}
+
+/// What a disk was told to do that lasts.
+#[derive(Clone, Debug)]
+pub enum Act {
+    Write(u64, Vec<u8>),
+    Flush,
+}
+
 #[derive(Default)]
 struct Content {
-    bytes: Vec<u8>,
+    bytes: Sparse,
+    /// What was done since recording began.
+    acts: Option<Vec<Act>>,
     faults: Faults,
     reads: u64,
     writes: u64,
@@ -52,8 +115,64 @@ pub struct MemoryDisk {
 
 impl MemoryDisk {
     pub fn new(bytes: Vec<u8>) -> MemoryDisk {
+        MemoryDisk::over(Sparse::new(&bytes))
+    }
+
+    /// A disk of zeros.
+    pub fn zeros(size_bytes: u64) -> MemoryDisk {
+        MemoryDisk::over(Sparse { size_bytes, pieces: BTreeMap::new() })
+    }
+
+    fn over(bytes: Sparse) -> MemoryDisk {
         let content = Rc::new(RefCell::new(Content { bytes, ..Content::default() }));
         MemoryDisk { content, sector_bytes: 512, is_read_only: false, is_slow: true }
+    }
+
+    /// What is in a file, which may have holes.
+    pub fn of_file(file: &File) -> std::io::Result<MemoryDisk> {
+        let mut bytes = Sparse { size_bytes: file.metadata()?.len(), pieces: BTreeMap::new() };
+        let mut offset = 0;
+        let mut piece = vec![0; 1 << 20];
+        while offset < bytes.size_bytes {
+            let count = (bytes.size_bytes - offset).min(piece.len() as u64) as usize;
+            file.read_exact_at(&mut piece[..count], offset)?;
+            bytes.write(offset, &piece[..count]);
+            offset += count as u64;
+        }
+        Ok(MemoryDisk::over(bytes))
+    }
+
+    /// Puts it into a file, with holes.
+    pub fn write_to(&self, file: &File) -> std::io::Result<()> {
+        let content = self.content.borrow();
+        file.set_len(content.bytes.size_bytes)?;
+        for (number, piece) in &content.bytes.pieces {
+            let offset = number * PIECE_BYTES as u64;
+            let count = (content.bytes.size_bytes - offset).min(piece.len() as u64) as usize;
+            file.write_all_at(&piece[..count], offset)?;
+        }
+        Ok(())
+    }
+
+    /// Another disk with the same bytes and no faults.
+    pub fn copy(&self) -> MemoryDisk {
+        let bytes = self.content.borrow().bytes.clone();
+        MemoryDisk { sector_bytes: self.sector_bytes, ..MemoryDisk::over(bytes) }
+    }
+
+    /// Begins to record what is done, from nothing.
+    pub fn record(&self) {
+        self.content.borrow_mut().acts = Some(Vec::new());
+    }
+
+    /// What was recorded.
+    pub fn acts(&self) -> Vec<Act> {
+        self.content.borrow().acts.clone().unwrap_or_default()
+    }
+
+    /// Writes bytes past all faults and records.
+    pub fn put(&self, offset: u64, bytes: &[u8]) {
+        self.content.borrow_mut().bytes.write(offset, bytes);
     }
 
     pub fn with_sector_bytes(mut self, sector_bytes: usize) -> MemoryDisk {
@@ -67,7 +186,10 @@ impl MemoryDisk {
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        self.content.borrow().bytes.clone()
+        let content = self.content.borrow();
+        let mut bytes = vec![0; content.bytes.size_bytes as usize];
+        content.bytes.read(0, &mut bytes);
+        bytes
     }
 
     pub fn set_faults(&self, faults: Faults) {
@@ -82,10 +204,9 @@ impl MemoryDisk {
         self.content.borrow().writes
     }
 
-    fn range(&self, offset: u64, bytes: usize) -> std::ops::Range<usize> {
+    fn check_range(&self, offset: u64, bytes: usize) {
         assert!(offset.is_multiple_of(self.sector_bytes as u64), "a transfer begins within a sector");
         assert!(bytes.is_multiple_of(self.sector_bytes) && bytes > 0, "a transfer ends within a sector");
-        offset as usize..offset as usize + bytes
     }
 
     async fn pause(&self) {
@@ -98,7 +219,7 @@ impl BlockSource for MemoryDisk {
     type Buffer = Vec<u8>;
 
     fn size_bytes(&self) -> u64 {
-        self.content.borrow().bytes.len() as u64
+        self.content.borrow().bytes.size_bytes
     }
 
     fn sector_bytes(&self) -> usize {
@@ -115,24 +236,24 @@ impl BlockSource for MemoryDisk {
 
     async fn read(&self, offset: u64, mut buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
         self.pause().await;
-        let range = self.range(offset, bytes);
+        self.check_range(offset, bytes);
         let mut content = self.content.borrow_mut();
         content.reads += 1;
         let sectors = offset / 512..(offset + bytes as u64) / 512;
         if sectors.into_iter().any(|sector| content.faults.unreadable.contains(&sector)) {
             return (Some(buffer), Err(DiskError::Failed(5)));
         }
-        match content.bytes.get(range) {
-            Some(found) => buffer[..bytes].copy_from_slice(found),
-            None => return (Some(buffer), Err(DiskError::Short)),
+        if !content.bytes.has(offset, bytes) {
+            return (Some(buffer), Err(DiskError::Short));
         }
+        content.bytes.read(offset, &mut buffer[..bytes]);
         (Some(buffer), Ok(()))
     }
 
     async fn write(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
         self.pause().await;
         assert!(!self.is_read_only, "a disk that cannot be written to is written to");
-        let range = self.range(offset, bytes);
+        self.check_range(offset, bytes);
         let mut content = self.content.borrow_mut();
         content.writes += 1;
         if let Some(left) = &mut content.faults.writes_left {
@@ -145,16 +266,26 @@ impl BlockSource for MemoryDisk {
         if sectors.into_iter().any(|sector| content.faults.unwritable.contains(&sector)) {
             return (Some(buffer), Err(DiskError::Failed(5)));
         }
-        match content.bytes.get_mut(range) {
-            Some(place) => place.copy_from_slice(&buffer[..bytes]),
-            None => return (Some(buffer), Err(DiskError::Short)),
+        if !content.bytes.has(offset, bytes) {
+            return (Some(buffer), Err(DiskError::Short));
+        }
+        content.bytes.write(offset, &buffer[..bytes]);
+        if let Some(acts) = &mut content.acts {
+            acts.push(Act::Write(offset, buffer[..bytes].to_vec()));
         }
         (Some(buffer), Ok(()))
     }
 
     async fn flush(&self) -> Result<(), DiskError> {
         self.pause().await;
-        if self.content.borrow().faults.writes_left == Some(0) { Err(DiskError::Failed(5)) } else { Ok(()) }
+        let mut content = self.content.borrow_mut();
+        if content.faults.writes_left == Some(0) {
+            return Err(DiskError::Failed(5));
+        }
+        if let Some(acts) = &mut content.acts {
+            acts.push(Act::Flush);
+        }
+        Ok(())
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {

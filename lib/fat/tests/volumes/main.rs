@@ -5,12 +5,14 @@
 
 mod channels;
 mod check_dosfstools;
+mod crash_dosfstools;
 mod damaged;
 mod disk;
 mod faults_dosfstools;
 mod fuzzed;
 mod machine;
 mod operations_dosfstools;
+mod player;
 mod random_dosfstools;
 mod support;
 mod trial;

@@ -1,429 +1,125 @@
-//! Random operations on volumes of every width, compared with a model in memory; fsck.fat judges what they leave.
+//! Random operations on volumes of every width and size of clusters, compared with a model in memory; fsck.fat and
+//! mtools judge what they leave at each unmount.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use crate::support::{MemoryDisk, expect_clean, made_by_linux, mount, run};
-use fat::{CreateMode, Error, Folder, Kind, OpenFile, Volume};
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+use crate::player::{Model, Step, Trial, step};
+use crate::support::{MemoryDisk, expect_clean, made_by_linux, mtools};
 
 const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+/// Stories of one format in a run of all tests, and in one that takes minutes.
+const FEW: u32 = 3;
+const MANY: u32 = 1000;
 
-/// What one step does. Names and files are numbers, so that steps meet.
-#[derive(Clone, Debug)]
-enum Step {
-    Create(u8, u8),
-    MakeFolder(u8, u8),
-    Write { file: u8, offset: u32, length: u32, seed: u8 },
-    Append { file: u8, length: u32, seed: u8 },
-    SetSize(u8, u32),
-    Read(u8),
-    Remove(u8),
-    RemoveFolder(u8),
-    Rename(u8, u8, u8),
-    RenameFolder(u8, u8, u8),
-    Open(u8),
-    Close(u8),
-    List(u8),
-    Sync,
-    Remount,
+/// How to make a volume: its size and the words for mkfs.fat.
+type Format = (u64, &'static [&'static str]);
+
+/// What is on a volume by the account of mtools: files with their contents, and folders, which end with `/`.
+fn by_mtools(disk: &MemoryDisk) -> BTreeMap<String, Option<Vec<u8>>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("image");
+    std::fs::File::create(&image).and_then(|file| disk.write_to(&file)).expect("a copy");
+    let copies = folder.path().join("copies");
+    std::fs::create_dir(&copies).expect("a folder for copies");
+    // A volume without any file is an error of mcopy's.
+    if !mtools("mdir", &image, &["-b", "-a", "::"]).is_empty() {
+        mtools("mcopy", &image, &["-s", "-n", "::*", copies.to_str().expect("a path")]);
+    }
+    let mut found = BTreeMap::new();
+    collect(&copies, "", &mut found);
+    found
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let any = any::<u8>;
-    prop_oneof![
-        4 => (any(), any()).prop_map(|(folder, name)| Step::Create(folder, name)),
-        2 => (any(), any()).prop_map(|(folder, name)| Step::MakeFolder(folder, name)),
-        5 => (any(), 0_u32..40_000, 0_u32..20_000, any())
-            .prop_map(|(file, offset, length, seed)| Step::Write { file, offset, length, seed }),
-        3 => (any(), 0_u32..5_000, any()).prop_map(|(file, length, seed)| Step::Append { file, length, seed }),
-        2 => (any(), 0_u32..60_000).prop_map(|(file, size)| Step::SetSize(file, size)),
-        2 => any().prop_map(Step::Read),
-        3 => any().prop_map(Step::Remove),
-        2 => any().prop_map(Step::RemoveFolder),
-        3 => (any(), any(), any()).prop_map(|(from, folder, name)| Step::Rename(from, folder, name)),
-        2 => (any(), any(), any()).prop_map(|(from, folder, name)| Step::RenameFolder(from, folder, name)),
-        2 => any().prop_map(Step::Open),
-        2 => any().prop_map(Step::Close),
-        1 => any().prop_map(Step::List),
-        1 => Just(Step::Sync),
-        1 => Just(Step::Remount),
-    ]
-}
-
-/// Names of all kinds: short, with two cases, long, in other letters.
-const NAMES: &[&str] = &[
-    "A",
-    "B.TXT",
-    "lower.txt",
-    "Mixed.Txt",
-    "a rather long name",
-    "a rather long name 2",
-    "a rather long name 3",
-    "Ünïcödé",
-    "日本語の名前",
-    "dots.in.a.name",
-    "+plus",
-    "x",
-    "a name that needs more than two slots of thirteen letters",
-];
-
-/// What a volume should hold. Folders end with `/`; the root is the empty path.
-struct Model {
-    folders: Vec<String>,
-    files: BTreeMap<String, Vec<u8>>,
-}
-
-impl Model {
-    fn folder(&self, number: u8) -> String {
-        self.folders[number as usize % self.folders.len()].clone()
-    }
-
-    fn file(&self, number: u8) -> Option<String> {
-        let count = self.files.len();
-        if count == 0 { None } else { self.files.keys().nth(number as usize % count).cloned() }
-    }
-
-    fn path(&self, folder: u8, name: u8) -> String {
-        format!("{}{}", self.folder(folder), NAMES[name as usize % NAMES.len()])
-    }
-
-    fn is_taken(&self, path: &str) -> bool {
-        self.files.contains_key(path) || self.folders.contains(&format!("{path}/"))
-    }
-
-    fn is_empty(&self, folder: &str) -> bool {
-        let is_below = |path: &String| path.starts_with(folder) && path != folder;
-        !self.files.keys().any(is_below) && !self.folders.iter().any(is_below)
-    }
-}
-
-/// A volume, what it should hold, and files that are open, also removed ones.
-struct Trial {
-    disk: MemoryDisk,
-    volume: Volume<MemoryDisk>,
-    root: Folder<MemoryDisk>,
-    model: Model,
-    open: Vec<(OpenFile<MemoryDisk>, Option<String>, Vec<u8>)>,
-}
-
-fn bytes(length: u32, seed: u8) -> Vec<u8> {
-    (0..length).map(|index| (index as u8).wrapping_mul(7) ^ seed).collect()
-}
-
-fn put(content: &mut Vec<u8>, offset: usize, piece: &[u8]) {
-    if !piece.is_empty() {
-        content.resize(content.len().max(offset + piece.len()), 0);
-        content[offset..offset + piece.len()].copy_from_slice(piece);
-    }
-}
-
-impl Trial {
-    fn new(disk: MemoryDisk) -> Trial {
-        let volume = mount(&disk).expect("it mounts");
-        let root = run(volume.root()).expect("a root");
-        let model = Model { folders: vec![String::new()], files: BTreeMap::new() };
-        Trial { disk, volume, root, model, open: Vec::new() }
-    }
-
-    /// Content of a file that changes, for the model and whoever has it open.
-    fn change(&mut self, path: &str, change: impl Fn(&mut Vec<u8>)) {
-        change(self.model.files.get_mut(path).expect("a file of the model"));
-        for (_, name, content) in &mut self.open {
-            if name.as_deref() == Some(path) {
-                change(content);
-            }
-        }
-    }
-
-    fn step(&mut self, step: &Step) {
-        match *step {
-            Step::Create(folder, name) => self.create(&self.model.path(folder, name)),
-            Step::MakeFolder(folder, name) => self.make_folder(&self.model.path(folder, name)),
-            Step::Write { file, offset, length, seed } => self.write(file, offset, &bytes(length, seed)),
-            Step::Append { file, length, seed } => self.append(file, &bytes(length, seed)),
-            Step::SetSize(file, size) => self.set_size(file, size),
-            Step::Read(file) => self.read(file),
-            Step::Remove(file) => self.remove(file),
-            Step::RemoveFolder(folder) => self.remove_folder(&self.model.folder(folder)),
-            Step::Rename(from, folder, name) => self.rename(from, &self.model.path(folder, name)),
-            Step::RenameFolder(from, folder, name) => {
-                self.rename_folder(&self.model.folder(from), &self.model.path(folder, name));
-            }
-            Step::Open(file) => {
-                if let Some(path) = self.model.file(file) {
-                    let opened = run(self.root.open(&path)).expect("it opens");
-                    let content = self.model.files[&path].clone();
-                    self.open.push((opened, Some(path), content));
-                }
-            }
-            Step::Close(number) => {
-                if !self.open.is_empty() {
-                    let (file, _, content) = self.open.remove(number as usize % self.open.len());
-                    expect_content(&file, &content, "an open file");
-                    run(file.close()).expect("it closes");
-                }
-            }
-            Step::List(folder) => self.list(&self.model.folder(folder)),
-            Step::Sync => {
-                run(self.volume.sync()).expect("it syncs");
-            }
-            Step::Remount => self.remount(),
-        }
-    }
-
-    fn create(&mut self, path: &str) {
-        let created = run(self.root.create(path, 0o644, CreateMode::New));
-        if self.model.is_taken(path) {
-            assert_eq!(created.err(), Some(Error::AlreadyExists), "{path}");
-            return;
-        }
-        match created {
-            Ok(file) => {
-                run(file.close()).expect("it closes");
-                self.model.files.insert(path.into(), Vec::new());
-            }
-            Err(error) => assert_eq!(error, Error::NoSpace, "{path}"),
-        }
-    }
-
-    fn make_folder(&mut self, path: &str) {
-        let made = run(self.root.make_folder(path));
-        if self.model.is_taken(path) {
-            assert_eq!(made, Err(Error::AlreadyExists), "{path}");
-            return;
-        }
-        match made {
-            Ok(()) => self.model.folders.push(format!("{path}/")),
-            Err(error) => assert_eq!(error, Error::NoSpace, "{path}"),
-        }
-    }
-
-    fn write(&mut self, number: u8, offset: u32, piece: &[u8]) {
-        let Some(path) = self.model.file(number) else { return };
-        let file = run(self.root.open(&path)).expect("it opens");
-        match run(file.write(offset.into(), piece)) {
-            Ok(()) => self.change(&path, |content| put(content, offset as usize, piece)),
-            Err(partial) => {
-                assert_eq!(partial.error, Error::NoSpace, "{path}");
-                // What lies before the offset may have become zeros before the room was gone.
-                let grown = run(file.attributes()).expect("attributes").size_bytes as usize;
-                self.change(&path, |content| {
-                    put(content, offset as usize, &piece[..partial.written]);
-                    content.resize(content.len().max(grown), 0);
-                });
-            }
-        }
-        run(file.close()).expect("it closes");
-    }
-
-    fn append(&mut self, number: u8, piece: &[u8]) {
-        let Some(path) = self.model.file(number) else { return };
-        let file = run(self.root.open(&path)).expect("it opens");
-        let end = self.model.files[&path].len();
-        match run(file.append(piece)) {
-            Ok(offset) => {
-                assert_eq!(offset, end as u64, "{path}");
-                self.change(&path, |content| put(content, end, piece));
-            }
-            Err(partial) => assert_eq!((partial.written, partial.error), (0, Error::NoSpace), "{path}"),
-        }
-        run(file.close()).expect("it closes");
-    }
-
-    fn set_size(&mut self, number: u8, size: u32) {
-        let Some(path) = self.model.file(number) else { return };
-        let file = run(self.root.open(&path)).expect("it opens");
-        match run(file.set_size(size.into())) {
-            Ok(()) => self.change(&path, |content| content.resize(size as usize, 0)),
-            Err(error) => assert_eq!(error, Error::NoSpace, "{path}"),
-        }
-        run(file.close()).expect("it closes");
-    }
-
-    fn read(&mut self, number: u8) {
-        let Some(path) = self.model.file(number) else { return };
-        let file = run(self.root.open(&path)).expect("it opens");
-        expect_content(&file, &self.model.files[&path], &path);
-        run(file.close()).expect("it closes");
-    }
-
-    /// Whoever has the file open has it without a name.
-    fn forget_name(&mut self, path: &str) {
-        for (_, name, _) in &mut self.open {
-            if name.as_deref() == Some(path) {
-                *name = None;
-            }
-        }
-    }
-
-    fn remove(&mut self, number: u8) {
-        let Some(path) = self.model.file(number) else { return };
-        let is_open = self.open.iter().any(|(_, name, _)| name.as_ref() == Some(&path));
-        match run(self.root.remove_file(&path)) {
-            Ok(()) => {}
-            Err(error) => {
-                assert!(is_open && error == Error::NoSpace, "{path}: {error}");
-                return;
-            }
-        }
-        self.model.files.remove(&path);
-        self.forget_name(&path);
-    }
-
-    fn remove_folder(&mut self, folder: &str) {
-        let removed = run(self.root.remove_folder(folder));
-        if folder.is_empty() {
-            assert_eq!(removed, Err(Error::NotPermitted));
-        } else if self.model.is_empty(folder) {
-            // A removed file that is open may be in it where the root had no room for it.
-            if removed.is_ok() || self.open.iter().all(|(_, name, _)| name.is_some()) {
-                removed.expect("it is removed");
-                self.model.folders.retain(|other| other != folder);
-            }
+fn collect(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Option<Vec<u8>>>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().into_string().expect("a name in UTF-8");
+        if entry.path().is_dir() {
+            let path = format!("{prefix}{name}/");
+            collect(&entry.path(), &path, found);
+            found.insert(path, None);
         } else {
-            assert_eq!(removed, Err(Error::NotEmpty), "{folder}");
+            found.insert(format!("{prefix}{name}"), Some(std::fs::read(entry.path()).expect("a file")));
         }
     }
+}
 
-    fn rename(&mut self, number: u8, to: &str) {
-        let Some(from) = self.model.file(number) else { return };
-        let renamed = run(self.root.rename(&from, to));
-        if self.model.folders.contains(&format!("{to}/")) {
-            assert_eq!(renamed, Err(Error::IsADirectory), "{from} -> {to}");
-            return;
-        }
-        match renamed {
-            Ok(()) => {
-                let content = self.model.files.remove(&from).expect("a file of the model");
-                if from != to {
-                    self.forget_name(to);
+fn by_fsck(disk: &MemoryDisk, _: &Model) {
+    expect_clean(disk);
+}
+
+fn by_both(disk: &MemoryDisk, model: &Model) {
+    expect_clean(disk);
+    let folders = model.folders.iter().filter(|path| !path.is_empty()).map(|path| (path.clone(), None));
+    let files = model.files.iter().map(|(path, content)| (path.clone(), Some(content.clone())));
+    let expected: BTreeMap<String, Option<Vec<u8>>> = folders.chain(files).collect();
+    let found = by_mtools(disk);
+    let names = |tree: &BTreeMap<String, Option<Vec<u8>>>| tree.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&found), names(&expected), "mtools finds other names");
+    for (path, content) in &expected {
+        assert!(found[path] == *content, "mtools finds other content in {path}");
+    }
+}
+
+/// Stories that are the same in each run; one that fails is made shorter and shown.
+fn play((bytes, words): Format, judge: fn(&MemoryDisk, &Model), cases: u32) {
+    let config =
+        ProptestConfig { cases, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]));
+    let made = made_by_linux(bytes, words);
+    let outcome = runner.run(&proptest::collection::vec(step(), 1..300), |steps: Vec<Step>| {
+        let mut trial = Trial::new(made.copy(), judge);
+        steps.iter().for_each(|step| trial.step(step));
+        trial.finish();
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+macro_rules! of_each_format {
+    ($($name:ident: $bytes:expr, $words:expr, $judge:expr;)*) => {
+        $(
+            mod $name {
+                use super::*;
+
+                #[test]
+                fn a_volume_does_what_the_model_does() {
+                    play(($bytes, $words), $judge, FEW);
                 }
-                self.model.files.insert(to.into(), content);
-                for (_, name, _) in &mut self.open {
-                    if name.as_deref() == Some(from.as_str()) {
-                        *name = Some(to.into());
-                    }
+
+                #[test]
+                #[ignore = "takes minutes"]
+                fn a_volume_does_what_the_model_does_for_long() {
+                    play(($bytes, $words), $judge, MANY);
                 }
             }
-            Err(error) => assert_eq!(error, Error::NoSpace, "{from} -> {to}"),
-        }
-    }
-
-    fn rename_folder(&mut self, from: &str, to: &str) {
-        let target = format!("{to}/");
-        let renamed = run(self.root.rename(from, to));
-        if from.is_empty() {
-            assert_eq!(renamed, Err(Error::NotPermitted));
-        } else if from == target {
-            renamed.expect("nothing to do");
-        } else if target.starts_with(from) {
-            assert_eq!(renamed, Err(Error::IntoItself), "{from} -> {to}");
-        } else if self.model.files.contains_key(to) {
-            assert_eq!(renamed, Err(Error::NotADirectory), "{from} -> {to}");
-        } else if self.model.folders.contains(&target) && !self.model.is_empty(&target) {
-            assert_eq!(renamed, Err(Error::NotEmpty), "{from} -> {to}");
-        } else {
-            match renamed {
-                Ok(()) => self.folder_was_renamed(from, &target),
-                Err(Error::NotEmpty) => assert!(self.open.iter().any(|(_, name, _)| name.is_none())),
-                Err(error) => assert_eq!(error, Error::NoSpace, "{from} -> {to}"),
-            }
-        }
-    }
-
-    fn folder_was_renamed(&mut self, from: &str, target: &str) {
-        let moved = |path: &String| match path.strip_prefix(from) {
-            Some(rest) => format!("{target}{rest}"),
-            None => path.clone(),
-        };
-        self.model.folders.retain(|folder| folder != target);
-        self.model.folders.iter_mut().for_each(|folder| *folder = moved(folder));
-        let files = std::mem::take(&mut self.model.files);
-        self.model.files = files.into_iter().map(|(path, content)| (moved(&path), content)).collect();
-        for (_, name, _) in &mut self.open {
-            *name = name.as_ref().map(moved);
-        }
-    }
-
-    fn list(&self, folder: &str) {
-        let mut found = Vec::new();
-        let mut position = Some(0);
-        while let Some(from) = position {
-            let listing = run(self.root.list(folder, from, 3)).expect("a listing");
-            found.extend(listing.entries.into_iter().map(|entry| (entry.name, entry.kind)));
-            position = listing.next;
-        }
-        found.sort_by(|left, right| left.0.cmp(&right.0));
-        let direct = |path: &str| path.strip_prefix(folder).map(String::from).filter(|rest| !rest.contains('/'));
-        let files = self.model.files.keys().filter_map(|path| direct(path)).map(|name| (name, Kind::File));
-        let folders = self.model.folders.iter().filter(|path| path.as_str() != folder);
-        let folders = folders.filter_map(|path| direct(path.trim_end_matches('/'))).map(|name| (name, Kind::Directory));
-        let mut expected: Vec<(String, Kind)> = files.chain(folders).filter(|(name, _)| !name.is_empty()).collect();
-        expected.sort_by(|left, right| left.0.cmp(&right.0));
-        assert_eq!(found, expected, "in {folder}");
-    }
-
-    fn remount(&mut self) {
-        for (file, _, content) in std::mem::take(&mut self.open) {
-            expect_content(&file, &content, "an open file");
-            run(file.close()).expect("it closes");
-        }
-        run(self.volume.unmount()).expect("it unmounts");
-        expect_clean(&self.disk);
-        self.volume = mount(&self.disk).expect("it mounts again");
-        assert!(!self.volume.was_dirty());
-        self.root = run(self.volume.root()).expect("a root");
-    }
-
-    fn finish(mut self) {
-        for folder in self.model.folders.clone() {
-            self.list(&folder);
-        }
-        for number in 0..self.model.files.len() {
-            self.read(number as u8);
-        }
-        self.remount();
-        let report = run(fat::check(MemoryDisk::new(self.disk.bytes()), fat::CheckMode::Look)).expect("it is checked");
-        assert!(report.is_clean(), "{:?}", report.lines);
-    }
+        )*
+    };
 }
 
-fn expect_content(file: &OpenFile<MemoryDisk>, content: &[u8], what: &str) {
-    let mut found = vec![0; content.len() + 1];
-    let count = run(file.read(0, &mut found)).expect("it is read");
-    assert_eq!(count, content.len(), "{what}");
-    assert!(&found[..count] == content, "{what} has other content");
-}
-
-fn trial(disk: MemoryDisk, steps: &[Step]) {
-    let mut trial = Trial::new(disk);
-    for step in steps {
-        trial.step(step);
-    }
-    trial.finish();
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 400, ..ProptestConfig::default() })]
-
-    #[test]
-    fn fat12_does_what_the_model_does(steps in proptest::collection::vec(step(), 1..300)) {
-        trial(made_by_linux(1440 * KIB, &["-F", "12"]), &steps);
-    }
-
-    /// A root of sixteen slots and little room, so that both run out.
-    #[test]
-    fn a_small_fat12_does_what_the_model_does(steps in proptest::collection::vec(step(), 1..300)) {
-        trial(made_by_linux(160 * KIB, &["-F", "12", "-r", "16", "-s", "2"]), &steps);
-    }
-
-    #[test]
-    fn fat16_does_what_the_model_does(steps in proptest::collection::vec(step(), 1..300)) {
-        trial(made_by_linux(4096 * KIB, &["-F", "16", "-s", "1"]), &steps);
-    }
-
-    #[test]
-    fn fat32_does_what_the_model_does(steps in proptest::collection::vec(step(), 1..300)) {
-        trial(made_by_linux(2048 * KIB, &["-F", "32", "-s", "1"]), &steps);
-    }
+of_each_format! {
+    fat12_of_a_floppy: 1440 * KIB, &["-F", "12"], by_both;
+    // A root of sixteen slots and little room, so that both run out.
+    fat12_with_little_room: 160 * KIB, &["-F", "12", "-r", "16", "-s", "2"], by_both;
+    fat12_in_clusters_of_4k: 1440 * KIB, &["-F", "12", "-s", "8"], by_both;
+    fat12_in_clusters_of_16k: 2 * MIB, &["-F", "12", "-s", "32"], by_both;
+    fat12_in_clusters_of_64k: 8 * MIB, &["-F", "12", "-s", "128"], by_both;
+    fat16_in_clusters_of_512: 4 * MIB, &["-F", "16", "-s", "1"], by_both;
+    fat16_in_clusters_of_1k: 5 * MIB, &["-F", "16", "-s", "2"], by_both;
+    fat16_in_clusters_of_8k: 34 * MIB, &["-F", "16", "-s", "16"], by_both;
+    fat16_in_clusters_of_64k: 260 * MIB, &["-F", "16", "-s", "128"], by_both;
+    fat32_in_clusters_of_512: 34 * MIB, &["-F", "32", "-s", "1"], by_both;
+    fat32_in_clusters_of_2k: 130 * MIB, &["-F", "32", "-s", "4"], by_both;
+    // mtools knows no FAT32 with few clusters.
+    fat32_with_little_room: 256 * KIB, &["-F", "32", "-s", "1", "-f", "1"], by_fsck;
+    fat32_in_few_clusters_of_8k: 4 * MIB, &["-F", "32", "-s", "16"], by_fsck;
+    fat32_in_few_clusters_of_32k: 8 * MIB, &["-F", "32", "-s", "64"], by_fsck;
+    fat32_in_few_clusters_of_64k: 16 * MIB, &["-F", "32", "-s", "128"], by_fsck;
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-pub use crate::disk::{Faults, MemoryDisk, TEST_TIME_S, mount, options, run};
+pub use crate::disk::{Act, Faults, MemoryDisk, TEST_TIME_S, mount, options, run};
 
 /// A disk of this size, formatted by mkfs.fat with these words.
 pub fn made_by_linux(bytes: u64, words: &[&str]) -> MemoryDisk {
@@ -12,21 +12,22 @@ pub fn made_by_linux(bytes: u64, words: &[&str]) -> MemoryDisk {
     std::fs::File::create(&path).and_then(|file| file.set_len(bytes)).expect("an empty image");
     let output = Command::new(tool("mkfs.fat")).args(words).arg(&path).output().expect("mkfs.fat runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    MemoryDisk::new(std::fs::read(&path).expect("the image"))
+    std::fs::File::open(&path).and_then(|file| MemoryDisk::of_file(&file)).expect("the image")
 }
 
 /// What `fsck.fat -n` says of an image; nothing where it finds nothing wrong.
-pub fn complaints(bytes: &[u8]) -> Option<String> {
+pub fn complaints(disk: &MemoryDisk) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("image");
-    std::fs::write(&path, bytes).expect("a copy");
+    std::fs::File::create(&path).and_then(|file| disk.write_to(&file)).expect("a copy");
     let output = Command::new(tool("fsck.fat")).args(["-n", "-v"]).arg(&path).output().expect("fsck.fat runs");
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() { None } else { Some(text) }
 }
 
+#[track_caller]
 pub fn expect_clean(disk: &MemoryDisk) {
-    if let Some(text) = complaints(&disk.bytes()) {
+    if let Some(text) = complaints(disk) {
         panic!("fsck.fat complains:\n{text}");
     }
 }
@@ -36,6 +37,7 @@ pub fn mtools(program: &str, path: &Path, words: &[&str]) -> String {
     let output = Command::new(tool(program))
         .env("MTOOLS_SKIP_CHECK", "1")
         .env("TZ", "UTC")
+        .env("LC_ALL", "C.UTF-8")
         .arg("-i")
         .arg(path)
         .args(words)

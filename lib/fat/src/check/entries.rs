@@ -1,0 +1,117 @@
+//! Entries of folders that are none of a file or folder: the volume's label, what is behind a folder's end, and content
+//! that is no folder's at all.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use hadris_fat_raw::{ATTR_DIRECTORY, ATTR_VOLUME_ID, FIRST_DATA_CLUSTER, ShortEntry, Slot};
+
+use crate::BlockSource;
+use crate::check::folder::{DOT, DOT_DOT, Folder, MOST_SLOTS, SLOT_BYTES, is_good};
+use crate::check::{Checker, Remedy};
+use crate::error::Error;
+
+/// Bits of an entry's attributes that no system sets.
+const RESERVED_ATTRIBUTES: u8 = 0xC0;
+const NO_ENTRY: [u8; SLOT_BYTES as usize] = [0; SLOT_BYTES as usize];
+
+impl<S: BlockSource> Checker<S> {
+    /// The slots from `first` on, which are behind the end of the folder: here nobody looks at them, but Linux and
+    /// fsck.fat do, and the next entry that is made would move the end behind the first of them. A crash leaves them
+    /// in a new cluster of which the disk has only a part.
+    pub(super) async fn check_behind_end(&mut self, folder: &Folder, first: u64) -> Result<(), Error> {
+        let mut used = Vec::new();
+        for index in first..MOST_SLOTS {
+            let Some(offset) = self.slot_offset(&folder.place, index) else { break };
+            let mut raw = NO_ENTRY;
+            self.bytes.read(offset, &mut raw).await?;
+            if !matches!(Slot::parse(&raw), Slot::End | Slot::Free) {
+                used.push(offset);
+            }
+        }
+        let text = || format!("{}/: {} entries are behind its end", folder.path, used.len());
+        if !used.is_empty() && self.log.problem(Remedy::Safe, text()) {
+            for offset in used {
+                self.bytes.write(offset, &NO_ENTRY).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry with the volume's label.
+    pub(super) async fn check_label_entry(
+        &mut self,
+        folder: &Folder,
+        offset: u64,
+        mut entry: ShortEntry,
+    ) -> Result<(), Error> {
+        let has_content = entry.first_cluster(self.kind()) != 0 || entry.size() != 0 || entry.is_dir();
+        let text = || format!("{}/: the volume's label has content", folder.path);
+        if has_content && self.log.problem(Remedy::Safe, text()) {
+            entry.set_first_cluster(self.kind(), 0);
+            entry.set_size(0);
+            // Of other bits, some would make it a part of a long name.
+            entry.set_attributes(ATTR_VOLUME_ID);
+            self.write_entry(offset, &entry).await?;
+        }
+        if folder.parent.is_some() || self.label.is_some() {
+            return Ok(());
+        }
+        let is_none = !is_good(&entry.name());
+        if is_none && self.log.problem(Remedy::Lossy, String::from("/: the volume's label is none")) {
+            return self.free_slots(&[offset]).await;
+        }
+        self.label = Some(entry.name());
+        Ok(())
+    }
+
+    /// Whether a folder holds anything but entries: it begins like none, and most of what is in it cannot be one. A crash
+    /// leaves such a folder where its name is on the disk and its first cluster is not.
+    pub(super) async fn is_garbage(&self, folder: &Folder) -> Result<bool, Error> {
+        let (mut good, mut bad) = (0_u32, 0_u32);
+        for index in 0..MOST_SLOTS {
+            let Some(offset) = self.slot_offset(&folder.place, index) else { break };
+            let mut raw = NO_ENTRY;
+            self.bytes.read(offset, &mut raw).await?;
+            match Slot::parse(&raw) {
+                Slot::End => break,
+                Slot::Short(entry) if index < 2 && (entry.name() == DOT || entry.name() == DOT_DOT) => {
+                    return Ok(false);
+                }
+                Slot::Short(entry) if self.is_plausible(&entry) => good += 1,
+                Slot::Short(_) => bad += 1,
+                Slot::Free | Slot::Long(_) => {}
+            }
+        }
+        Ok(bad > good)
+    }
+
+    fn is_plausible(&self, entry: &ShortEntry) -> bool {
+        let first = entry.first_cluster(self.kind());
+        let is_there = first == 0 || (FIRST_DATA_CLUSTER..=self.geometry.max_cluster()).contains(&first);
+        is_good(&entry.name()) && is_there && !entry.is_label() && entry.attributes() & RESERVED_ATTRIBUTES == 0
+    }
+
+    /// Such a folder. What looks like entries in it is not followed: it may lead to the clusters of others.
+    pub(super) async fn check_garbage(&mut self, folder: &Folder) -> Result<(), Error> {
+        if !self.log.problem(Remedy::Lossy, format!("{}/: its content is no folder's", folder.path)) {
+            return Ok(());
+        }
+        for index in 0..MOST_SLOTS {
+            let Some(offset) = self.slot_offset(&folder.place, index) else { break };
+            let (name, cluster) = match index {
+                0 => (DOT, folder.first()),
+                1 => (DOT_DOT, folder.parent.unwrap_or(0)),
+                _ => {
+                    self.bytes.write(offset, &NO_ENTRY).await?;
+                    continue;
+                }
+            };
+            let mut entry = ShortEntry::new(name, ATTR_DIRECTORY);
+            entry.set_first_cluster(self.kind(), cluster);
+            self.write_entry(offset, &entry).await?;
+        }
+        Ok(())
+    }
+}
