@@ -1,19 +1,19 @@
 //! The task `check`.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Write;
 
 use contracts::pipe_io::Output;
 use contracts::volume_manager::VolumeError;
-use ext2::check::{CheckError, CheckOptions, Finding, Mode, Outcome, check};
+use ext2::check::{CheckError, CheckOptions, Done, Finding, Mode, Outcome, check};
 use ext2::{BlockSource, Error};
 
+use crate::limits::MEMORY_BYTES;
 use crate::outcome::{Refusal, of_disk};
 
-/// The memory that a check may take: what the manifest grants, with room for the rest of the program.
-const MEMORY_BYTES: u64 = 56 << 20;
 /// Faults that are told one by one; of a volume with more, the rest is only counted.
-const MOST_LINES: u32 = 2000;
+const MOST_LINES: usize = 2000;
 
 /// How a check ends as an exit status.
 const STATUS_CLEAN: i32 = 0;
@@ -40,21 +40,18 @@ pub(crate) async fn check_disk<S: BlockSource>(
     disk: &str,
     output: &mut Output,
 ) -> Result<i32, Refusal> {
-    // Written at the end: when the check cannot be done, the first line says why.
-    let (mut lines, mut count) = (String::new(), 0u32);
+    let (mut findings, mut count) = (Vec::new(), 0);
     let mut report = |finding: &Finding| {
         count += 1;
-        if count <= MOST_LINES {
-            // Writing to a String cannot fail.
-            let _ = writeln!(lines, "{disk}: {finding}");
+        if findings.len() < MOST_LINES {
+            findings.push(finding.clone());
         }
     };
     let options = CheckOptions { mode, memory_bytes: MEMORY_BYTES };
     let result = check(source, &options, &mut report).await;
-    if count > MOST_LINES {
-        // As above.
-        let _ = writeln!(lines, "{disk}: {} faults more", count - MOST_LINES);
-    }
+    let written = result.is_ok_and(|summary| summary.written);
+    // Written at the end: when the check cannot be done, the first line says why.
+    let lines = lines(disk, findings, count, written);
     let summary = match result {
         Ok(summary) => summary,
         Err(error) => {
@@ -64,6 +61,11 @@ pub(crate) async fn check_disk<S: BlockSource>(
         }
     };
     output.write(lines.as_bytes())?;
+    if mode == Mode::Repair && summary.outcome == Outcome::Faulty {
+        let sentence = "not all of this can be repaired, so nothing was changed; `check --mend` puts right what costs \
+                        nothing";
+        output.write(alloc::format!("{disk}: {sentence}\n").as_bytes())?;
+    }
     output.write(alloc::format!("{disk}: {summary}\n").as_bytes())?;
     Ok(match summary.outcome {
         Outcome::Clean => STATUS_CLEAN,
@@ -72,12 +74,33 @@ pub(crate) async fn check_disk<S: BlockSource>(
     })
 }
 
+/// A line for each fault. What was to be mended is left where nothing was written.
+fn lines(disk: &str, findings: Vec<Finding>, count: usize, written: bool) -> String {
+    let mut lines = String::new();
+    let more = count - findings.len();
+    for mut finding in findings {
+        if finding.done == Done::Mended && !written {
+            finding.done = Done::Left;
+        }
+        // Writing to a String cannot fail.
+        let _ = writeln!(lines, "{disk}: {finding}");
+    }
+    if more > 0 {
+        // As above.
+        let _ = writeln!(lines, "{disk}: {more} faults more");
+    }
+    lines
+}
+
 fn reason(error: CheckError) -> VolumeError {
     match error {
         CheckError::Read(_, error) | CheckError::Write(_, error) => of_disk(error),
         CheckError::ReadOnly => VolumeError::ReadOnly,
         CheckError::Features(_) | CheckError::OtherFeatures(_) => VolumeError::NotSupported,
-        CheckError::MemoryLimit { .. } | CheckError::NoMemory => VolumeError::Exhausted,
+        CheckError::MemoryLimit { .. } | CheckError::TooManyChanges { .. } | CheckError::NoMemory => {
+            VolumeError::Exhausted
+        }
+        CheckError::Unfinished { .. } => VolumeError::DeviceError,
         // The next kind of file system is asked.
         CheckError::Foreign { kind: volume_kind::FAT } => VolumeError::NotRecognised,
         CheckError::Foreign { .. } => VolumeError::NotSupported,

@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod checking;
 mod formatting;
+mod limits;
 mod outcome;
 mod seed;
 

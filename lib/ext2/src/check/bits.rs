@@ -37,11 +37,19 @@ impl Bits {
         }
     }
 
-    /// The first number from `from` on and below `end` that is not in the set.
-    pub(super) fn first_gap(&self, from: u32, end: u32) -> Option<u32> {
+    /// Puts everything in that is in another set.
+    pub(super) fn insert_all(&mut self, other: &Bits) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word |= other;
+        }
+    }
+
+    /// The first number from `from` on and below `end` that is in none of the sets.
+    pub(super) fn first_gap(sets: [&Bits; 2], from: u32, end: u32) -> Option<u32> {
         let mut number = from;
         while number < end {
-            let word = self.words.get(number as usize / 64)? | ((1u64 << (number % 64)) - 1);
+            let [one, other] = sets.map(|set| set.words.get(number as usize / 64));
+            let word = one? | other? | ((1u64 << (number % 64)) - 1);
             let base = number & !63;
             if word != u64::MAX {
                 return Some(base + word.trailing_ones()).filter(|&found| found < end);
@@ -71,10 +79,16 @@ mod tests {
             assert!(!bits.insert(number));
         }
         bits.remove(70);
-        assert_eq!(bits.first_gap(0, 200), Some(70));
-        assert_eq!(bits.first_gap(71, 200), Some(150));
-        assert_eq!(bits.first_gap(71, 150), None);
-        assert_eq!(bits.first_gap(150, 151), Some(150));
+        let none = Bits::new(200).unwrap();
+        assert_eq!(Bits::first_gap([&bits, &none], 0, 200), Some(70));
+        assert_eq!(Bits::first_gap([&bits, &none], 71, 200), Some(150));
+        assert_eq!(Bits::first_gap([&none, &bits], 71, 150), None);
+        assert_eq!(Bits::first_gap([&bits, &none], 150, 151), Some(150));
+        let mut other = Bits::new(200).unwrap();
+        other.insert(70);
+        assert_eq!(Bits::first_gap([&bits, &other], 0, 200), Some(150));
+        other.insert_all(&bits);
+        assert!(other.has(149) && other.has(70) && !other.has(150));
         assert!(bits.has(149) && !bits.has(70) && !bits.has(100_000));
     }
 }

@@ -74,14 +74,13 @@ impl<S: BlockSource> Checker<'_, S> {
             self.tell(fault).await?;
             return Ok(());
         }
-        self.mark().await?;
+        self.mark();
         let Some(lost) = self.put_into_lost(number).await? else {
             self.tell_no_room(fault);
             return Ok(());
         };
         self.tell(fault).await?;
         if old_parent != 0 {
-            self.device.flush().await?;
             self.take_name(old_parent, number).await?;
         }
         if let Some(index) = self.folder_index(number) {

@@ -1,21 +1,24 @@
-//! The disk as the checker sees it: pieces read through a few kept lines, and written at once.
+//! The disk as the checker sees it: pieces read through a few kept lines, with the changes of the repair over them.
+//! Nothing is written before [`apply`](super::apply).
 //!
 //! Not here: any knowledge of the format.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::CheckError;
+use super::overlay::{Overlay, Piece};
 use crate::error::DiskError;
 use crate::source::BlockSource;
 
 /// What is read from the disk at once.
-const LINE_BYTES: u64 = 32 << 10;
-/// The most bytes of a block.
-const MOST_BLOCK_BYTES: u64 = 4096;
+pub(super) const LINE_BYTES: u64 = 32 << 10;
 /// Lines that are kept.
 const LINES: usize = 64;
+/// The most buffers that are allocated of the source at a time: the lines, and one for what is read or written alone.
+pub const BUFFERS: usize = LINES + 1;
+/// The bytes of those buffers.
+pub const BUFFER_BYTES: usize = BUFFERS * LINE_BYTES as usize;
 /// Bytes of memory that lines and what is under way take at most.
 pub(super) const MEMORY_BYTES: u64 = (LINES as u64 + 2) * LINE_BYTES;
 
@@ -31,15 +34,14 @@ pub(super) struct Device<'a, S: BlockSource> {
     lines: Vec<Line<S::Buffer>>,
     /// Counts uses of lines; the line with the least was not used for the longest time.
     clock: u64,
-    /// Whether something may be written.
-    writable: bool,
-    /// What a journal holds and only looks as if it were in its place, by its offset.
-    pretended: BTreeMap<u64, Vec<u8>>,
+    pub(super) overlay: Overlay,
+    /// What is written goes through this.
+    buffer: Option<S::Buffer>,
 }
 
 impl<'a, S: BlockSource> Device<'a, S> {
-    pub(super) fn new(source: &'a S, writable: bool) -> Device<'a, S> {
-        Device { source, lines: Vec::new(), clock: 0, writable, pretended: BTreeMap::new() }
+    pub(super) fn new(source: &'a S) -> Device<'a, S> {
+        Device { source, lines: Vec::new(), clock: 0, overlay: Overlay::new(0), buffer: None }
     }
 
     /// Bytes of the disk that can be transferred.
@@ -47,30 +49,75 @@ impl<'a, S: BlockSource> Device<'a, S> {
         self.source.size_bytes() / 512 * 512
     }
 
+    /// Bytes of what is changed at once: a sector.
+    pub(super) fn piece_bytes(&self) -> u64 {
+        self.source.sector_bytes() as u64
+    }
+
     pub(super) fn now_s(&self) -> u32 {
         self.source.now_s()
     }
 
-    /// From now on reads as if this had been written.
-    pub(super) fn pretend(&mut self, offset: u64, bytes: Vec<u8>) {
-        self.pretended.insert(offset, bytes);
-    }
-
-    /// Reads `bytes` bytes from `offset` on, both multiples of 512, lying in one line.
+    /// Reads `bytes` bytes from `offset` on, both multiples of 512, lying in one line, with the changes.
     pub(super) async fn read(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, CheckError> {
         let mut content = self.read_disk(offset, bytes).await?;
-        let end = offset + bytes as u64;
-        for (&start, pretended) in self.pretended.range(offset.saturating_sub(MOST_BLOCK_BYTES)..end) {
-            let (from, to) = (start.max(offset), (start + pretended.len() as u64).min(end));
-            if from < to {
-                let part = &pretended[(from - start) as usize..(to - start) as usize];
-                content[(from - offset) as usize..(to - offset) as usize].copy_from_slice(part);
+        if self.overlay.is_empty() {
+            return Ok(content);
+        }
+        let (piece_bytes, end) = (self.piece_bytes(), offset + bytes as u64);
+        let mut copies = Vec::new();
+        let mut patch = |at: u64, piece: &[u8]| {
+            let (from, to) = (at.max(offset), (at + piece_bytes).min(end));
+            content[(from - offset) as usize..(to - offset) as usize]
+                .copy_from_slice(&piece[(from - at) as usize..(to - at) as usize]);
+        };
+        for (at, piece) in self.overlay.range(offset / piece_bytes * piece_bytes, end) {
+            match piece {
+                Piece::Bytes(bytes) => patch(at, bytes),
+                Piece::Copy(from) => copies.push((at, *from)),
             }
+        }
+        for (at, from) in copies {
+            let bytes = self.read_disk(from, piece_bytes as usize).await?;
+            patch(at, &bytes);
         }
         Ok(content)
     }
 
-    async fn read_disk(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, CheckError> {
+    /// Changes bytes at `offset`, a multiple of 512 as their number is, lying in one line.
+    pub(super) async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
+        let piece_bytes = self.piece_bytes();
+        let start = offset / piece_bytes * piece_bytes;
+        let end = (offset + bytes.len() as u64).next_multiple_of(piece_bytes);
+        let before = self.read(start, (end - start) as usize).await?;
+        let mut after = before.clone();
+        after[(offset - start) as usize..][..bytes.len()].copy_from_slice(bytes);
+        let pieces = before.chunks(piece_bytes as usize).zip(after.chunks(piece_bytes as usize));
+        for (at, (before, after)) in (start..end).step_by(piece_bytes as usize).zip(pieces) {
+            if before != after {
+                self.overlay.insert(at, Piece::of(after)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes `bytes` bytes at `to` to what is at `from`, which takes less memory than writing them.
+    pub(super) async fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<(), CheckError> {
+        let piece_bytes = self.piece_bytes();
+        if !(bytes as u64).is_multiple_of(piece_bytes) {
+            // Sectors are larger than blocks.
+            let content = self.read(from, bytes).await?;
+            return self.write(to, &content).await;
+        }
+        for at in (0..bytes as u64).step_by(piece_bytes as usize) {
+            let piece = self.overlay.get(from + at).cloned().unwrap_or(Piece::Copy(from + at));
+            self.overlay.insert(to + at, piece)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what is on the disk.
+    pub(super) async fn read_disk(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, CheckError> {
         let (number, within) = (offset / LINE_BYTES, (offset % LINE_BYTES) as usize);
         let position = match self.lines.iter().position(|line| line.number == number) {
             Some(position) => position,
@@ -87,23 +134,32 @@ impl<'a, S: BlockSource> Device<'a, S> {
         wanted.map(<[u8]>::to_vec).ok_or(CheckError::Read(offset, DiskError::Short))
     }
 
-    /// Writes bytes at `offset`, a multiple of 512 as their number is, lying in one line.
-    pub(super) async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
-        if !self.writable {
-            return Err(CheckError::ReadOnly);
-        }
-        let failed = |error| CheckError::Write(offset, error);
-        let mut buffer = self.source.allocate(bytes.len()).map_err(failed)?;
-        buffer.get_mut(..bytes.len()).ok_or(failed(DiskError::NoMemory))?.copy_from_slice(bytes);
-        let (number, within) = (offset / LINE_BYTES, (offset % LINE_BYTES) as usize);
-        let (_, result) = self.source.write(offset, buffer, bytes.len()).await;
-        result.map_err(failed)?;
-        if let Some(line) = self.lines.iter_mut().find(|line| line.number == number)
-            && let Some(target) = line.buffer.get_mut(within..within + bytes.len())
-        {
-            target.copy_from_slice(bytes);
+    /// Allocates what writing takes, so that it cannot fail for want of it later.
+    pub(super) fn prepare_writing(&mut self) -> Result<(), CheckError> {
+        if self.buffer.is_none() {
+            let allocated = self.source.allocate(LINE_BYTES as usize);
+            self.buffer = Some(allocated.map_err(|error| CheckError::Write(0, error))?);
         }
         Ok(())
+    }
+
+    /// Writes whole sectors to the disk, lying in one line.
+    pub(super) async fn write_disk(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
+        let failed = |error| CheckError::Write(offset, error);
+        self.prepare_writing()?;
+        let mut buffer = self.buffer.take().ok_or(failed(DiskError::NoMemory))?;
+        buffer.get_mut(..bytes.len()).ok_or(failed(DiskError::NoMemory))?.copy_from_slice(bytes);
+        let (number, within) = (offset / LINE_BYTES, (offset % LINE_BYTES) as usize);
+        let (buffer, result) = self.source.write(offset, buffer, bytes.len()).await;
+        self.buffer = buffer;
+        if let Some(index) = self.lines.iter().position(|line| line.number == number) {
+            match self.lines[index].buffer.get_mut(within..within + bytes.len()) {
+                Some(target) if result.is_ok() => target.copy_from_slice(bytes),
+                // Nobody knows how much of it was written.
+                _ => drop(self.lines.swap_remove(index)),
+            }
+        }
+        result.map_err(failed)
     }
 
     /// Waits until all that was written lasts.
@@ -118,15 +174,14 @@ impl<'a, S: BlockSource> Device<'a, S> {
         if bytes == 0 {
             return Err(CheckError::Read(offset, DiskError::Short));
         }
-        let buffer = match self.lines.len() {
-            LINES => {
-                let oldest = (0..LINES).min_by_key(|&index| self.lines[index].used).unwrap_or(0);
-                self.lines.swap_remove(oldest).buffer
-            }
-            _ => {
-                let allocated = self.source.allocate(LINE_BYTES as usize);
-                allocated.map_err(|error| CheckError::Read(offset, error))?
-            }
+        let more = if self.lines.len() < LINES { Some(self.source.allocate(LINE_BYTES as usize)) } else { None };
+        let oldest = (0..self.lines.len()).min_by_key(|&index| self.lines[index].used);
+        let buffer = match (more, oldest) {
+            (Some(Ok(buffer)), _) => buffer,
+            // With fewer lines it takes longer.
+            (_, Some(oldest)) => self.lines.swap_remove(oldest).buffer,
+            (Some(Err(error)), None) => return Err(CheckError::Read(offset, error)),
+            (None, None) => return Err(CheckError::Read(offset, DiskError::NoMemory)),
         };
         match self.source.read(offset, buffer, bytes).await {
             (Some(buffer), Ok(())) => {
@@ -140,12 +195,16 @@ impl<'a, S: BlockSource> Device<'a, S> {
 
     async fn read_alone(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, CheckError> {
         let failed = |error| CheckError::Read(offset, error);
-        let buffer = self.source.allocate(bytes).map_err(failed)?;
+        let buffer = match self.buffer.take() {
+            Some(buffer) => buffer,
+            None => self.source.allocate(LINE_BYTES as usize).map_err(failed)?,
+        };
         let (buffer, result) = self.source.read(offset, buffer, bytes).await;
         result.map_err(failed)?;
         let mut content = vec![0; bytes];
         let read = buffer.as_ref().and_then(|buffer| buffer.get(..bytes)).ok_or(failed(DiskError::Short))?;
         content.copy_from_slice(read);
+        self.buffer = buffer;
         Ok(content)
     }
 }

@@ -49,6 +49,16 @@ pub enum CheckError {
     },
     /// There is no memory left.
     NoMemory,
+    /// A repair would change more than is held at a time, in so many bytes of memory.
+    TooManyChanges {
+        /// How much is allowed for them.
+        allowed: u64,
+    },
+    /// The disk failed while a repair was written, and again when its changes were to be taken back.
+    Unfinished {
+        /// How many runs of sectors were changed.
+        changes: u64,
+    },
 }
 
 impl fmt::Display for CheckError {
@@ -85,6 +95,16 @@ impl fmt::Display for CheckError {
             CheckError::MemoryLimit { needed, allowed } => {
                 write!(formatter, "to check this volume takes {needed} bytes of memory, but only {allowed} are allowed")
             }
+            CheckError::TooManyChanges { allowed } => write!(
+                formatter,
+                "the repair would change more than {allowed} bytes of memory can hold, so nothing was written; \
+                 run e2fsck -f on Linux, or copy the files to another disk"
+            ),
+            CheckError::Unfinished { changes } => write!(
+                formatter,
+                "the disk failed in the middle of the repair, and {changes} changes could not be taken back; \
+                 the volume is marked as not clean, and the repair can be done again when the disk works"
+            ),
             CheckError::NoMemory => formatter.write_str("no memory is left"),
         }
     }

@@ -11,6 +11,8 @@ use core::fmt;
 pub enum Fault {
     /// The superblock is none, or contradicts itself; the backup at block `backup` is good.
     SuperblockLost { backup: u64 },
+    /// The machine stopped while a repair was written; its log holds all of it.
+    RepairCutOff,
     /// A number of the superblock contradicts the others.
     SuperblockField { field: &'static str, says: u64, right: u64 },
     /// The volume was in use when it was last left.
@@ -171,6 +173,7 @@ impl Fault {
             | NoNameNoContent { .. }
             | LostNotFolder { .. } => Cost::Something,
             SuperblockField { .. }
+            | RepairCutOff
             | NotClean
             | ErrorsRecorded
             | BackupSuperblock { .. }
@@ -208,6 +211,7 @@ impl Fault {
         use Fault::*;
         match self {
             SuperblockLost { .. } => Remedy::Words("restored from the backup"),
+            RepairCutOff => Remedy::Words("finished"),
             SuperblockField { right, .. } | Size { right, .. } => Remedy::SetTo(*right),
             DescriptorPlace { right, .. }
             | AttributeCount { right, .. }
@@ -331,6 +335,7 @@ impl Fault {
             SuperblockField { field, says, right } => {
                 write!(to, "superblock: {field} is {says}, which should be {right}")
             }
+            RepairCutOff => to.write_str("the volume: a repair was cut off while it was written"),
             NotClean => to.write_str("superblock: the volume was not unmounted when it was last in use"),
             ErrorsRecorded => to.write_str("superblock: errors were found when the volume was last in use"),
             BackupSuperblock { group } => write!(to, "group {group}: the copy of the superblock differs"),

@@ -95,7 +95,7 @@ impl<S: BlockSource> Checker<'_, S> {
     async fn close_holes(&mut self, node: &mut Node, blocks: &[u32], count: u64) -> Result<(), CheckError> {
         let fault = Fault::Holes { folder: node.number, count };
         if self.may_fix(&fault) {
-            self.mark().await?;
+            self.mark();
             if !self.remap(node, blocks).await? {
                 self.tell_no_room(fault);
                 return Ok(());
@@ -109,7 +109,6 @@ impl<S: BlockSource> Checker<'_, S> {
         if node.flags() & flag::INDEX != 0 {
             node.set_flags(node.flags() & !flag::INDEX);
             self.store(node).await?;
-            self.device.flush().await?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::node::Node;
-use super::state::Checker;
+use super::state::{Checker, Replayed};
 use super::superblock::feature;
 use super::{CheckError, Fault};
 use crate::error::{Error, JournalProblem};
@@ -18,7 +18,7 @@ use crate::wire::superblock::field;
 use crate::wire::{read_u32, write_u32};
 
 /// Where journals inside of volumes are.
-const JOURNAL_INODE: u32 = 8;
+pub(super) const JOURNAL_INODE: u32 = 8;
 /// Bytes of the superblock's copy of the journal's block numbers.
 const BACKUP_BYTES: usize = 68;
 
@@ -186,45 +186,33 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(possible.then_some(Log { copies, end }))
     }
 
-    /// Puts what the log holds in its places, or, where nothing is to be written, makes it be read as if it were there.
+    /// Puts what the log holds in its places.
     async fn replay(&mut self, journal: &Journal, log: &Log) -> Result<(), CheckError> {
         let mend = self.tell(Fault::JournalNotReplayed).await?;
-        // The superblock may say that there is no journal any more, so it goes after all that the journal holds, but
-        // before the inode without which the journal is not found.
-        let last = [self.volume.geometry.first_data_block, self.place_of(JOURNAL_INODE).0];
-        let (mut first, mut rest): (Vec<_>, Vec<_>) = log.copies.iter().partition(|(block, _)| !last.contains(block));
-        rest.sort_by_key(|(block, _)| **block != last[0]);
-        first.append(&mut rest);
-        for (&block, copy) in first {
-            let mut bytes = self.read_block(journal.place(copy.position)).await?;
+        for (&block, copy) in &log.copies {
+            self.copy_block(journal.place(copy.position), block).await?;
             if copy.is_escaped {
+                let mut bytes = self.read_block(block).await?;
                 write(&mut bytes, journal::field::MAGIC, journal::MAGIC);
-            }
-            if mend {
-                if last.contains(&block) {
-                    self.device.flush().await?;
-                }
                 self.write_block(block, &bytes).await?;
-            } else {
-                self.device.pretend(u64::from(block) * bytes.len() as u64, bytes);
             }
         }
-        if mend {
-            self.device.flush().await?;
+        for &block in log.copies.keys().chain(&journal.blocks) {
+            self.reserved.insert(block);
         }
         self.read_superblock_again().await?;
         if !mend {
             return Ok(());
         }
+        self.replayed = Some(Replayed::Gone);
         if self.volume.has(feature::HAS_JOURNAL) {
             // Past one that may have been begun.
             self.empty_journal(journal, log.end.wrapping_add(1)).await?;
-            self.device.flush().await?;
+            self.replayed = Some(Replayed::Emptied(journal.place(0)));
         }
         self.volume.incompatible &= !INCOMPATIBLE_RECOVER;
         write_u32(&mut self.superblock, field::INCOMPATIBLE, self.volume.incompatible);
-        self.write_superblock().await?;
-        self.device.flush().await
+        self.write_superblock().await
     }
 
     async fn empty_journal(&mut self, journal: &Journal, sequence: u32) -> Result<(), CheckError> {

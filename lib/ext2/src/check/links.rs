@@ -45,7 +45,7 @@ impl<S: BlockSource> Checker<'_, S> {
             self.tell_no_room(fault);
             return Ok(false);
         }
-        self.mark().await?;
+        self.mark();
         if self.put_into_lost(inode).await?.is_none() {
             self.tell_no_room(fault);
             return Ok(false);

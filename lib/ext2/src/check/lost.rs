@@ -92,10 +92,9 @@ impl<S: BlockSource> Checker<'_, S> {
 
     async fn make_lost(&mut self) -> Result<Option<u32>, CheckError> {
         let free = (self.volume.first_inode..=self.volume.inodes())
-            .find(|&number| !self.is_used(number) && !self.orphans.has(number));
+            .find(|&number| !self.is_used(number) && !self.used_before.has(number) && !self.orphans.has(number));
         let (Some(number), Some(block)) = (free, self.take_block()) else { return Ok(None) };
         self.write_folder(number, ROOT_INODE, block, 0o700).await?;
-        self.device.flush().await?;
         let root = self.load(ROOT_INODE).await?;
         let mut blocks: Vec<u32> = self.data_blocks(&root).await?.into_iter().map(|(_, block)| block).collect();
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };
@@ -119,7 +118,7 @@ impl<S: BlockSource> Checker<'_, S> {
             self.tell(Fault::RootMissing).await?;
             return Ok(false);
         }
-        self.mark().await?;
+        self.mark();
         let Some(block) = self.take_block() else {
             self.tell_no_room(Fault::RootMissing);
             return Ok(false);
@@ -137,7 +136,6 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut bytes = vec![0; geometry.block_bytes as usize];
         fresh::folder_block(&mut bytes, number, parent, kind, None);
         self.write_block(block, &bytes).await?;
-        self.device.flush().await?;
         let mut node = Node { number, bytes: vec![0; geometry.inode_bytes as usize] };
         let new = NewFolder { mode: FOLDER_MODE | mode, links: 2, time: self.device.now_s(), blocks: &[block] };
         fresh::folder_inode(&mut node.bytes, &new, geometry.block_bytes);

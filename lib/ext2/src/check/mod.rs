@@ -6,18 +6,21 @@
 //! free things. What a round mends may bring other faults to light, so rounds go on until one finds nothing to mend;
 //! the last one is therefore the proof of what the others did.
 //!
-//! *Order of writes.* Each write leaves a volume that can be checked again: copies of blocks are written before what
-//! names them, entries in `lost+found` before the `..` that answers them, bitmaps and counts last; and the volume is
-//! marked as faulty from before the first write until after the last one. Nothing is written where nothing is mended.
+//! *All or nothing.* A round changes nothing on the disk, only an `overlay` in memory, through which the next round
+//! looks. When the last round finds nothing more, everything is written: to a log in free blocks first (`redo`), so that
+//! a repair that the machine dies in is finished by the next check, and then to its place (`apply`); a disk that fails
+//! in between gets its old contents back. A repair that would leave faults writes nothing at all ([`Mode::Mend`] leaves those that cost
+//! something). Nothing is written where nothing is mended.
 //!
-//! *Memory* is bounded by the volume's size: a bit for each block (three where blocks have several owners), five
-//! bytes for each inode, sixteen for each folder, the descriptors, at most 16 MiB for the names of one folder, and
-//! about 2 MiB of the disk; who only looks holds what a journal has not
-//! brought home. [`memory_bytes`](CheckOptions::memory_bytes) limits it. *Time* is bounded by the number
-//! of inodes and blocks; nothing is recursive.
+//! *Memory* is bounded by the volume's size: a bit for each block (five where blocks have several owners), five bytes
+//! for each inode, sixteen for each folder, the descriptors, at most 16 MiB for the names of one folder, and about
+//! 2 MiB of the disk. [`memory_bytes`](CheckOptions::memory_bytes) limits it; what is left of that is for changes, of
+//! which each sector takes its bytes and a hundred more, or only those where it is a copy of another. *Time* is bounded
+//! by the number of inodes and blocks; nothing is recursive.
 //!
 //! Not here: volumes with features that ext2 does not have, which are refused by name.
 
+mod apply;
 mod attributes;
 mod bits;
 mod connect;
@@ -26,6 +29,7 @@ mod entries;
 mod error;
 mod fault;
 mod find;
+mod finish;
 mod folders;
 mod groups;
 mod index;
@@ -36,6 +40,8 @@ mod lost;
 mod names;
 mod node;
 mod orphans;
+mod overlay;
+mod redo;
 mod remap;
 mod resize;
 mod shared;
@@ -46,6 +52,7 @@ mod tree;
 
 use core::fmt;
 
+pub use device::{BUFFER_BYTES, BUFFERS};
 pub use error::CheckError;
 pub use fault::{Cost, Done, Fault, Finding};
 
@@ -97,6 +104,8 @@ pub struct Summary {
     pub mended: u64,
     /// Faults that are still there.
     pub left: u64,
+    /// Whether the volume was written. A repair that would leave faults writes nothing, and mends none.
+    pub written: bool,
     /// Inodes of the volume.
     pub inodes: u32,
     /// Those in use.

@@ -48,11 +48,10 @@ impl<S: BlockSource> Checker<'_, S> {
             if self.tell(Fault::Orphan { inode: number }).await? {
                 if node.links() > 0 && self.is_used(number) {
                     self.cut(&mut node).await?;
-                    self.device.flush().await?;
+                    self.cut_orphans.push(number);
                 }
                 write_u32(&mut self.superblock, field::LAST_ORPHAN, next);
                 self.write_superblock().await?;
-                self.device.flush().await?;
                 node.set_deleted(if node.links() > 0 { 0 } else { self.dead_time() });
                 self.store(&node).await?;
             }

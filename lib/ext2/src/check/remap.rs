@@ -34,14 +34,12 @@ impl<S: BlockSource> Checker<'_, S> {
                 }
             }
         }
-        self.device.flush().await?;
         node.set_numbers(&numbers);
         node.set_flags(node.flags() & !flag::INDEX);
         node.set_size(blocks.len() as u64 * u64::from(self.volume.geometry.block_bytes));
         let count = blocks.len() + made.len() + usize::from(node.attribute_block() != 0);
         node.set_sectors(count as u32 * (self.volume.geometry.block_bytes / 512));
         self.store(node).await?;
-        self.device.flush().await?;
         before.into_iter().for_each(|table| self.found.remove(table));
         Ok(true)
     }

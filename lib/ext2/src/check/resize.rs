@@ -78,7 +78,6 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         let table = self.table_of_tables();
         self.write_block(block, &table).await?;
-        self.device.flush().await?;
         let mut node = self.load(RESIZE_INODE).await?;
         node.bytes.fill(0);
         node.set_mode(Kind::File.mode_bits() | 0o600);

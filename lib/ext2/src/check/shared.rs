@@ -42,9 +42,6 @@ impl<S: BlockSource> Checker<'_, S> {
                 left |= self.separate(number, &mut owners).await?;
             }
         }
-        if self.mode == Mode::Repair {
-            self.device.flush().await?;
-        }
         if left {
             self.mode = Mode::Look;
         }
@@ -67,8 +64,6 @@ impl<S: BlockSource> Checker<'_, S> {
             let claim = match tree.next() {
                 Step::End => break,
                 Step::Changed(block, bytes) => {
-                    // The copies are on the disk before what leads to them.
-                    self.device.flush().await?;
                     self.write_block(block, &bytes).await?;
                     continue;
                 }
@@ -92,7 +87,6 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         if tree.changed {
             node.set_numbers(&tree.numbers);
-            self.device.flush().await?;
             self.store(&node).await?;
         }
         Ok(left)
@@ -117,8 +111,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         match room {
             Some(copy) if *copying == Copying::Going => {
-                let bytes = self.read_block(block).await?;
-                self.write_block(copy, &bytes).await?;
+                self.copy_block(block, copy).await?;
                 Ok(Some(copy))
             }
             Some(copy) => {

@@ -8,10 +8,9 @@ use super::device::{self, Device};
 use super::find;
 use super::node::Node;
 use super::superblock::{self, Volume};
-use super::{CheckError, CheckOptions, Cost, Done, Fault, Finding, Mode, Outcome, Summary};
+use super::{CheckError, CheckOptions, Cost, Done, Fault, Finding, Mode};
 use crate::source::BlockSource;
-use crate::wire::superblock::{self as wire, field};
-use crate::wire::{read_u16, write_u16, write_u32};
+use crate::wire::superblock as wire;
 
 /// The superblock says that the volume was unmounted.
 pub(super) const STATE_CLEAN: u16 = 1;
@@ -43,6 +42,15 @@ pub(super) struct Folder {
     pub(super) walk: u32,
 }
 
+/// What becomes of a journal that was replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replayed {
+    /// It stays; its first block is this one.
+    Emptied(u32),
+    /// The volume has none any more.
+    Gone,
+}
+
 /// How inodes use a block of attributes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AttributeUse {
@@ -53,7 +61,10 @@ pub(super) struct AttributeUse {
 
 pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) device: Device<'a, S>,
+    /// What may still be changed.
     pub(super) mode: Mode,
+    /// What was to be changed at the beginning.
+    pub(super) asked: Mode,
     report: &'a mut dyn FnMut(&Finding),
     pub(super) volume: Volume,
     /// The first superblock, as it is or will be on the disk.
@@ -62,6 +73,13 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) descriptors: Vec<u8>,
     /// Blocks in use.
     pub(super) found: Bits,
+    /// Blocks that somebody used at some time of the check, or that a journal lies in or writes: a repair that puts
+    /// something else into them could not be taken up again after a crash.
+    pub(super) reserved: Bits,
+    /// Free blocks that the repair has put something into.
+    pub(super) new_blocks: Bits,
+    /// Inodes that were in use at some time of the check.
+    pub(super) used_before: Bits,
     /// Blocks with several owners, once there is one.
     pub(super) shared: Option<Bits>,
     /// What is [`known`] of each inode.
@@ -75,8 +93,12 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) attributes: BTreeMap<u32, AttributeUse>,
     /// Inodes that were being deleted or cut when the volume was left.
     pub(super) orphans: Bits,
+    /// Those of them that were cut, in the order of their list.
+    pub(super) cut_orphans: Vec<u32>,
     /// The journal's inode, 0 if there is none.
     pub(super) journal: u32,
+    /// What becomes of a journal that was replayed.
+    pub(super) replayed: Option<Replayed>,
     /// Whether the inode by which the volume can grow is to be made anew.
     pub(super) resize_damaged: bool,
     /// Blocks of tables that may still be walked though somebody walked them before.
@@ -88,14 +110,14 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) next_free: u32,
     round: u32,
     /// The faults of this round: mended so that another round has to look, and left.
-    mended_here: u64,
-    left_here: u64,
+    pub(super) mended_here: u64,
+    pub(super) left_here: u64,
     /// The fault that was left before the first round: no superblock.
-    left_before: u64,
-    faults: u64,
-    mended: u64,
+    pub(super) left_before: u64,
+    pub(super) faults: u64,
+    pub(super) mended: u64,
     /// Whether the superblock says that the volume is faulty because of what is being mended.
-    marked: bool,
+    pub(super) marked: bool,
 }
 
 impl<'a, S: BlockSource> Checker<'a, S> {
@@ -105,20 +127,28 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         options: &CheckOptions,
         report: &'a mut dyn FnMut(&Finding),
     ) -> Result<Checker<'a, S>, CheckError> {
-        let mut device = Device::new(source, options.mode != Mode::Look);
+        let mut device = Device::new(source);
+        if options.mode != Mode::Look {
+            device.prepare_writing()?;
+        }
         let found = find::find(&mut device).await?;
         let needed = needed_bytes(&found.volume);
-        if needed > options.memory_bytes {
+        let Some(rest) = options.memory_bytes.checked_sub(needed) else {
             return Err(CheckError::MemoryLimit { needed, allowed: options.memory_bytes });
-        }
+        };
+        device.overlay.set_limit(rest);
         let mut checker = Checker {
             device,
             mode: options.mode,
+            asked: options.mode,
             report,
             volume: found.volume,
             superblock: found.bytes,
             descriptors: Vec::new(),
             found: Bits::default(),
+            reserved: Bits::new(found.volume.geometry.blocks)?,
+            new_blocks: Bits::new(found.volume.geometry.blocks)?,
+            used_before: Bits::new(found.volume.inodes() + 1)?,
             shared: None,
             inodes: Vec::new(),
             links: Vec::new(),
@@ -126,7 +156,9 @@ impl<'a, S: BlockSource> Checker<'a, S> {
             folders: Vec::new(),
             attributes: BTreeMap::new(),
             orphans: Bits::default(),
+            cut_orphans: Vec::new(),
             journal: 0,
+            replayed: None,
             resize_damaged: false,
             revisits: 0,
             needs_large_file: false,
@@ -147,10 +179,11 @@ impl<'a, S: BlockSource> Checker<'a, S> {
                 checker.mode = Mode::Look;
             }
             if checker.may_fix(&fault) {
-                checker.mark().await?;
+                checker.write_superblock().await?;
             }
             checker.left_before = u64::from(!checker.tell(fault).await?);
         }
+        checker.take_up_repair().await?;
         Ok(checker)
     }
 
@@ -186,6 +219,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         }
         self.read_orphans().await?;
         self.check_inodes().await?;
+        self.reserve_used();
         self.give_copies().await?;
         self.clear_illegal_tables().await?;
         self.mend_resize_inode().await?;
@@ -203,42 +237,6 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.mended_here > 0
     }
 
-    /// Marks the volume as what it is, and sums up.
-    pub(super) async fn finish(mut self) -> Result<Summary, CheckError> {
-        let left = self.left_before + self.left_here + self.mended_here;
-        let outcome = match (self.faults, left) {
-            (0, 0) => Outcome::Clean,
-            (_, 0) => Outcome::Mended,
-            _ => Outcome::Faulty,
-        };
-        if self.mode != Mode::Look && (self.marked || left > 0) {
-            self.device.flush().await?;
-            let now = self.device.now_s();
-            let state = read_u16(&self.superblock, field::STATE);
-            let state =
-                if left == 0 { state & !STATE_ERRORS | STATE_CLEAN } else { state & !STATE_CLEAN | STATE_ERRORS };
-            write_u16(&mut self.superblock, field::STATE, state);
-            write_u32(&mut self.superblock, field::LAST_CHECK, now);
-            write_u32(&mut self.superblock, field::WRITE_TIME, now);
-            write_u16(&mut self.superblock, field::MOUNTS, 0);
-            self.write_superblock().await?;
-            self.device.flush().await?;
-        }
-        let used = self.inodes.iter().filter(|&&inode| inode & known::USED != 0).count();
-        Ok(Summary {
-            outcome,
-            faults: self.faults,
-            mended: self.mended,
-            left,
-            inodes: self.volume.inodes(),
-            used_inodes: used as u32,
-            folders: self.folders.len() as u32,
-            block_bytes: self.volume.geometry.block_bytes,
-            blocks: self.volume.geometry.blocks,
-            used_blocks: self.used_blocks(),
-        })
-    }
-
     /// Whether a fault is to be mended.
     pub(super) fn may_fix(&self, fault: &Fault) -> bool {
         match self.mode {
@@ -252,7 +250,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
     pub(super) async fn tell(&mut self, fault: Fault) -> Result<bool, CheckError> {
         let mend = self.may_fix(&fault);
         if mend {
-            self.mark().await?;
+            self.mark();
         }
         self.tell_done(fault, if mend { Done::Mended } else { Done::Left });
         Ok(mend)
@@ -287,16 +285,9 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         (self.report)(&Finding { fault, done });
     }
 
-    /// Makes the superblock say that the volume is faulty, until all is done.
-    pub(super) async fn mark(&mut self) -> Result<(), CheckError> {
-        if self.marked {
-            return Ok(());
-        }
+    /// Notes that something is to be changed.
+    pub(super) fn mark(&mut self) {
         self.marked = true;
-        let state = read_u16(&self.superblock, field::STATE);
-        write_u16(&mut self.superblock, field::STATE, state & !STATE_CLEAN);
-        self.write_superblock().await?;
-        self.device.flush().await
     }
 
     /// Takes note of a superblock that a journal held, which is the same volume's.
@@ -308,9 +299,6 @@ impl<'a, S: BlockSource> Checker<'a, S> {
             return Err(CheckError::Superblock { field: "blocks_count in the journal's copy", says });
         }
         (self.volume, self.superblock) = (volume, bytes);
-        if core::mem::take(&mut self.marked) {
-            self.mark().await?;
-        }
         Ok(())
     }
 
@@ -334,6 +322,13 @@ impl<'a, S: BlockSource> Checker<'a, S> {
     pub(super) async fn write_block(&mut self, block: u32, bytes: &[u8]) -> Result<(), CheckError> {
         let offset = u64::from(block) * u64::from(self.volume.geometry.block_bytes);
         self.device.write(offset, bytes).await
+    }
+
+    /// Puts into a block what is in another.
+    pub(super) async fn copy_block(&mut self, from: u32, to: u32) -> Result<(), CheckError> {
+        let bytes = self.volume.geometry.block_bytes;
+        let offset = |block: u32| u64::from(block) * u64::from(bytes);
+        self.device.copy(offset(from), offset(to), bytes as usize).await
     }
 
     /// The block that holds an inode, and where in it.
@@ -383,12 +378,24 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.folders.binary_search_by_key(&number, |folder| folder.number).ok()
     }
 
-    /// Takes a block that nobody uses.
+    /// Reserves what is in use.
+    fn reserve_used(&mut self) {
+        self.reserved.insert_all(&self.found);
+        for inode in 1..=self.volume.inodes() {
+            if self.is_used(inode) {
+                self.used_before.insert(inode);
+            }
+        }
+    }
+
+    /// Takes a block that nobody uses or used.
     pub(super) fn take_block(&mut self) -> Option<u32> {
         let (first, end) = (self.volume.geometry.first_data_block, self.volume.geometry.blocks);
+        let taken = [&self.found, &self.reserved];
         let block =
-            self.found.first_gap(self.next_free, end).or_else(|| self.found.first_gap(first, self.next_free))?;
+            Bits::first_gap(taken, self.next_free, end).or_else(|| Bits::first_gap(taken, first, self.next_free))?;
         self.found.insert(block);
+        self.new_blocks.insert(block);
         self.next_free = block;
         Some(block)
     }
@@ -398,7 +405,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         (self.volume.geometry.first_data_block..self.volume.geometry.blocks).contains(&block)
     }
 
-    fn used_blocks(&self) -> u32 {
+    pub(super) fn used_blocks(&self) -> u32 {
         let geometry = &self.volume.geometry;
         (geometry.first_data_block..geometry.blocks).filter(|&block| self.found.has(block)).count() as u32
     }
@@ -410,5 +417,11 @@ fn needed_bytes(volume: &Volume) -> u64 {
     let (blocks, inodes) = (u64::from(geometry.blocks), u64::from(volume.inodes()));
     let descriptors = u64::from(geometry.descriptor_blocks) * u64::from(geometry.block_bytes);
     let folders = size_of::<Folder>() as u64 * inodes / 4;
-    blocks.div_ceil(8) * 3 + inodes * 5 + folders + descriptors + device::MEMORY_BYTES + super::names::MEMORY_BYTES
+    blocks.div_ceil(8) * 5
+        + inodes.div_ceil(8) * 2
+        + inodes * 5
+        + folders
+        + descriptors
+        + device::MEMORY_BYTES
+        + super::names::MEMORY_BYTES
 }

@@ -10,8 +10,13 @@ pub const MEMORY_BYTES: u64 = 64 << 20;
 
 /// Checks a disk; what came of it, and what was told.
 pub fn checked(disk: &Disk, mode: Mode) -> (Result<Summary, CheckError>, Vec<Finding>) {
+    checked_within(disk, mode, MEMORY_BYTES)
+}
+
+/// The same with so much memory.
+pub fn checked_within(disk: &Disk, mode: Mode, memory_bytes: u64) -> (Result<Summary, CheckError>, Vec<Finding>) {
     let mut findings = Vec::new();
-    let options = CheckOptions { mode, memory_bytes: MEMORY_BYTES };
+    let options = CheckOptions { mode, memory_bytes };
     let result = complete(check(disk, &options, &mut |finding| findings.push(finding.clone())));
     (result, findings)
 }

@@ -1,6 +1,7 @@
 //! What the tests of formatting and checking share: a disk in memory that can be written, and Linux's tools.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod chance;
 pub mod checking;
 pub mod damaged_folders;
 pub mod damaged_inodes;
@@ -28,7 +29,20 @@ pub struct Disk {
     pub written: Rc<Cell<u64>>,
     /// What is left of the writes that the disk carries out before it fails, if it fails.
     pub writes_left: Rc<Cell<Option<u64>>>,
+    /// The write that fails, and no other, by how many go before it.
+    pub failing_write: Rc<Cell<Option<u64>>>,
+    /// What is left of the buffers that can be allocated, if that is bounded.
+    pub buffers_left: Rc<Cell<Option<u64>>>,
+    /// What was done to the disk, if that is recorded.
+    pub record: Rc<RefCell<Option<Vec<Event>>>>,
     pub read_only: bool,
+}
+
+/// What was done to a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    Write { offset: usize, bytes: Vec<u8> },
+    Flush,
 }
 
 impl Disk {
@@ -58,6 +72,10 @@ impl BlockSource for Disk {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Vec<u8>, DiskError> {
+        match self.buffers_left.get() {
+            Some(0) => return Err(DiskError::NoMemory),
+            left => self.buffers_left.set(left.map(|left| left - 1)),
+        }
         Ok(vec![0x5a; bytes])
     }
 
@@ -79,6 +97,16 @@ impl BlockSource for Disk {
             self.writes_left.set(Some(left - 1));
         }
         self.writes.set(self.writes.get() + 1);
+        match self.failing_write.get() {
+            Some(0) => {
+                self.failing_write.set(None);
+                return (Some(buffer), Err(DiskError::Failed(5)));
+            }
+            left => self.failing_write.set(left.map(|left| left - 1)),
+        }
+        if let Some(record) = &mut *self.record.borrow_mut() {
+            record.push(Event::Write { offset: offset as usize, bytes: buffer[..bytes].to_vec() });
+        }
         self.written.set(self.written.get() + bytes as u64);
         let (mut disk, start) = (self.bytes.borrow_mut(), offset as usize);
         let Some(target) = disk.get_mut(start..start + bytes) else { return (Some(buffer), Err(DiskError::Short)) };
@@ -87,6 +115,9 @@ impl BlockSource for Disk {
     }
 
     async fn flush(&self) -> Result<(), DiskError> {
+        if let Some(record) = &mut *self.record.borrow_mut() {
+            record.push(Event::Flush);
+        }
         if self.writes_left.get() == Some(0) { Err(DiskError::Gone) } else { Ok(()) }
     }
 

@@ -1,0 +1,231 @@
+//! Writing what a repair changed, after all of it was computed and checked.
+//!
+//! *Order.* First come blocks that nothing on the disk leads to: copies, new tables, and the log of the repair
+//! ([`redo`](super::redo)). Then the superblock says that the volume is not clean, and where the log is: from then on
+//! the repair happens whole. Then all else goes to its place, and the superblock last. A flush lies between each two.
+//!
+//! On a volume without room for a log the order alone has to do: what leads to a new block is written after it, and no
+//! block that anything led to is used for something else, so a second repair finds what the first one found, but for
+//! blocks that were written in part. What journals and inodes that are cut need are [`Order`]'s last fields.
+//!
+//! *Undo.* Each run of sectors is read before it is written, and its old content takes the place of the new in memory.
+//! If the disk fails in between, the old contents go back in the opposite order.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::CheckError;
+use super::bits::Bits;
+use super::device::{Device, LINE_BYTES};
+use super::overlay::Piece;
+use crate::source::BlockSource;
+use crate::wire::superblock::{BYTES, OFFSET};
+
+/// When a sector is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    New,
+    InPlace,
+    /// By its distance from the end of the list of orphans.
+    Orphan(u32),
+    Journal,
+    Superblock,
+}
+
+/// Bytes of the disk that change later than the sector in which they lie.
+pub(super) struct Held {
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// In which order changes are written.
+pub(super) struct Order<'a> {
+    pub(super) block_bytes: u64,
+    /// Blocks that were free.
+    pub(super) new_blocks: &'a Bits,
+    /// The superblock as it is while changes go to their places. Not if there is no log and nothing in the superblock
+    /// that could say that the volume is not clean.
+    pub(super) marked: Option<Vec<u8>>,
+    /// Where inodes that are cut are, in the order of their list: each leads to the next until it is written.
+    pub(super) orphans: Vec<u64>,
+    /// The journal's first block, which is emptied when all else of what it held is in its place.
+    pub(super) journal: Option<u64>,
+    /// The inode of a journal that is gone after it was replayed; it stays until the superblock no longer names it.
+    pub(super) held: Option<Held>,
+    /// The superblock as it will be, but not clean.
+    pub(super) unsettled: Vec<u8>,
+}
+
+/// Sectors next to each other that are written at once.
+struct Run {
+    stage: Stage,
+    offset: u64,
+    bytes: usize,
+}
+
+impl<S: BlockSource> Device<'_, S> {
+    /// Writes all changes, or none of them.
+    pub(super) async fn apply(&mut self, order: &Order<'_>) -> Result<(), CheckError> {
+        if self.overlay.is_empty() {
+            return Ok(());
+        }
+        let runs = self.runs(order)?;
+        let piece_bytes = self.piece_bytes();
+        let start = OFFSET / piece_bytes * piece_bytes;
+        let end = (OFFSET + BYTES as u64).next_multiple_of(piece_bytes);
+        let before = self.read_disk(start, (end - start) as usize).await?;
+        self.prepare_writing()?;
+        let mut begun = 0;
+        let written = self.write_runs(order, &runs, &mut begun).await;
+        let Err(error) = written else { return Ok(()) };
+        if self.undo(&runs[..begun]).await.is_err() || self.write_settled(start, &before).await.is_err() {
+            return Err(CheckError::Unfinished { changes: begun as u64 });
+        }
+        Err(error)
+    }
+
+    async fn write_runs(&mut self, order: &Order<'_>, runs: &[Run], begun: &mut usize) -> Result<(), CheckError> {
+        let mut stage = Stage::New;
+        for (index, run) in runs.iter().enumerate() {
+            if run.stage != stage {
+                self.flush().await?;
+                if let Some(marked) = order.marked.as_ref().filter(|_| stage == Stage::New) {
+                    self.patch_disk(OFFSET, marked).await?;
+                    self.flush().await?;
+                }
+                stage = run.stage;
+                if stage == Stage::Superblock {
+                    self.release(order).await?;
+                }
+            }
+            *begun = index + 1;
+            self.exchange(run, order.held.as_ref()).await?;
+        }
+        self.flush().await
+    }
+
+    /// Takes a journal's inode away: the superblock first, then the inode.
+    async fn release(&mut self, order: &Order<'_>) -> Result<(), CheckError> {
+        let Some(held) = &order.held else { return Ok(()) };
+        self.patch_disk(OFFSET, &order.unsettled).await?;
+        self.flush().await?;
+        self.patch_disk(held.offset, &held.bytes).await?;
+        self.flush().await
+    }
+
+    /// Writes bytes to the disk that are no whole sectors.
+    async fn patch_disk(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
+        let piece_bytes = self.piece_bytes();
+        let start = offset / piece_bytes * piece_bytes;
+        let end = (offset + bytes.len() as u64).next_multiple_of(piece_bytes);
+        let mut content = self.read_disk(start, (end - start) as usize).await?;
+        content[(offset - start) as usize..][..bytes.len()].copy_from_slice(bytes);
+        self.write_disk(start, &content).await
+    }
+
+    async fn write_settled(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
+        self.flush().await?;
+        self.write_disk(offset, bytes).await?;
+        self.flush().await
+    }
+
+    /// What is to be copied from sectors that change themselves is read now.
+    pub(super) async fn keep_sources(&mut self) -> Result<(), CheckError> {
+        let piece_bytes = self.piece_bytes();
+        let changing: Vec<(u64, u64)> = self
+            .overlay
+            .range(0, u64::MAX)
+            .filter_map(|(offset, piece)| match piece {
+                Piece::Copy(from) if self.overlay.get(*from).is_some() => Some((offset, *from)),
+                _ => None,
+            })
+            .collect();
+        for (offset, from) in changing {
+            let bytes = self.read_disk(from, piece_bytes as usize).await?;
+            self.overlay.insert(offset, Piece::of(&bytes)?)?;
+        }
+        Ok(())
+    }
+
+    /// What is written, in order.
+    fn runs(&self, order: &Order<'_>) -> Result<Vec<Run>, CheckError> {
+        let piece_bytes = self.piece_bytes();
+        let sector = |offset: u64| offset / piece_bytes * piece_bytes;
+        let last: BTreeMap<u64, u32> = order.orphans.iter().map(|&offset| sector(offset)).zip(0..).collect();
+        let superblock = sector(OFFSET)..OFFSET + BYTES as u64;
+        let stage = |offset: u64| match () {
+            () if superblock.contains(&offset) => Stage::Superblock,
+            () if order.journal.is_some_and(|journal| sector(journal) == offset) => Stage::Journal,
+            () if order.new_blocks.has((offset / order.block_bytes) as u32) => Stage::New,
+            () => last.get(&offset).map_or(Stage::InPlace, |&place| Stage::Orphan(u32::MAX - place)),
+        };
+        let mut runs: Vec<Run> = Vec::new();
+        for offset in self.overlay.offsets() {
+            let (stage, bytes) = (stage(offset), piece_bytes as usize);
+            match runs.last_mut() {
+                Some(run)
+                    if run.stage == stage
+                        && run.offset + run.bytes as u64 == offset
+                        && run.offset / LINE_BYTES == offset / LINE_BYTES =>
+                {
+                    run.bytes += bytes;
+                }
+                _ => {
+                    runs.try_reserve(1).map_err(|_| CheckError::NoMemory)?;
+                    runs.push(Run { stage, offset, bytes });
+                }
+            }
+        }
+        runs.sort_by_key(|run| (run.stage, run.offset));
+        Ok(runs)
+    }
+
+    /// Writes a run's new content, and keeps its old content in its place.
+    async fn exchange(&mut self, run: &Run, held: Option<&Held>) -> Result<(), CheckError> {
+        let before = self.read_disk(run.offset, run.bytes).await?;
+        let mut after = self.read(run.offset, run.bytes).await?;
+        if let Some(held) = held {
+            let end = run.offset + run.bytes as u64;
+            let (from, to) = (held.offset.max(run.offset), (held.offset + held.bytes.len() as u64).min(end));
+            if from < to {
+                let range = (from - run.offset) as usize..(to - run.offset) as usize;
+                after[range.clone()].copy_from_slice(&before[range]);
+            }
+        }
+        self.keep(run.offset, &before)?;
+        self.write_disk(run.offset, &after).await
+    }
+
+    /// Keeps what is to go back if something fails. Of what is copied from elsewhere on the disk the old content is
+    /// kept only as far as there is memory: it is in blocks that were free, or that a journal writes again.
+    fn keep(&mut self, offset: u64, before: &[u8]) -> Result<(), CheckError> {
+        let piece_bytes = self.piece_bytes();
+        let places = (offset..).step_by(piece_bytes as usize);
+        for (at, bytes) in places.zip(before.chunks(piece_bytes as usize)) {
+            let is_copy = matches!(self.overlay.get(at), Some(Piece::Copy(_)));
+            let kept = Piece::of(bytes).and_then(|piece| self.overlay.insert(at, piece));
+            if !is_copy {
+                kept?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the old contents of runs back, the last one first.
+    async fn undo(&mut self, runs: &[Run]) -> Result<(), CheckError> {
+        let mut stage = None;
+        for run in runs.iter().rev() {
+            if stage.is_some_and(|stage| stage != run.stage) {
+                self.flush().await?;
+            }
+            stage = Some(run.stage);
+            let piece_bytes = self.piece_bytes();
+            for at in (run.offset..run.offset + run.bytes as u64).step_by(piece_bytes as usize) {
+                if let Some(Piece::Bytes(bytes)) = self.overlay.get(at).cloned() {
+                    self.write_disk(at, &bytes).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
