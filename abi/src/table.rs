@@ -19,7 +19,7 @@ macro_rules! for_each_function {
     ($callback:ident) => {
         $callback! {
             group "Channels" {
-                #[doc = "Creates a channel of the contract with this name_tag, which must be in the caller's manifest. The importer's handle is the value, the exporter's is message word 0. Both belong to the caller."]
+                #[doc = "Creates a channel of the contract with this name_tag, which must be in the caller's manifest. QuotaExceeded if the kernel keeps too much for the caller: see `limits::KERNEL_BYTES`. The importer's handle is the value, the exporter's is message word 0. Both belong to the caller."]
                 fn channel_create(contract) -> "importer's endpoint";
                 #[doc = "Sends the message in the buffer: scalars, then three words a block (handle, address, bytes; only the handle counts), then one word an endpoint. `message` is the message_word of its tag and shape, so that nothing the sender wrote as a scalar is taken for a block. Blocks and endpoints leave the caller. Never blocks, allocates or fails because of the peer. A message that the contract does not allow here, or a shape that is not the contract's, ends the caller."]
                 fn channel_send(endpoint, message) -> "0";
@@ -131,7 +131,7 @@ macro_rules! for_each_function {
                 fn heap_allocate(bytes, type_tag) -> "block";
                 #[doc = "Frees a block and those attached to it. A lent block goes home instead."]
                 fn heap_free(block) -> "0";
-                #[doc = "Splits a block at a byte offset (a multiple of 64) in two: the block keeps what is before; the value is a new block with the rest."]
+                #[doc = "Splits a block at a byte offset (a multiple of 64) in two: the block keeps what is before; the value is a new block with the rest. The memory is free when both are; each counts all of it against the quota."]
                 fn heap_split(block, offset) -> "block";
                 #[doc = "Tells of a block: word 0 address, word 1 bytes, word 2 type tag, word 3 whether it is lent to the caller."]
                 fn heap_describe(block) -> "0";

@@ -174,11 +174,13 @@ pub fn submit(
         DeviceOperation::Flush => hal_api::DeviceOperation::Flush,
     };
     let block = claims::block(handle)?;
-    if first.checked_add(bytes).is_none_or(|end| end > block.size() as u64) {
-        return Err(Status::BadArgument);
-    }
     let device = open.device;
     exheap::take_from(caller, block, handle)?;
+    // Looked at when it is taken: until then another thread may split it.
+    if first.checked_add(bytes).is_none_or(|end| end > block.size() as u64) {
+        exheap::give_to(caller, block);
+        return Err(Status::BadArgument);
+    }
     let slot = {
         let mut inner = match open.lock() {
             Ok(inner) => inner,

@@ -100,6 +100,8 @@ pub fn counters() -> impl Iterator<Item = CounterRecord> {
         ("pages", pages as u64),
         ("exchange bytes", exchange as u64),
         ("stacks", stacks as u64),
+        ("arena bytes", memory::arena_in_use() as u64),
+        ("kernel heap bytes", crate::heap::in_use() as u64),
         ("idle processors", u64::from(sched::idle_processors())),
         ("processors", crate::machine::machine().processor_count() as u64),
     ];
@@ -109,7 +111,6 @@ pub fn counters() -> impl Iterator<Item = CounterRecord> {
     let longest = longest.map(|(name, ns)| CounterRecord { value: ns, name: name_bytes(&format!("ns {name}")) });
     list.into_iter()
         .chain(in_use)
-        .chain(crate::machine::machine().heap_in_use().map(|bytes| ("kernel heap bytes", bytes as u64)))
         .map(|(name, value)| CounterRecord { value, name: name_bytes(name) })
         .chain(switches.map(|(number, value)| CounterRecord {
             value,

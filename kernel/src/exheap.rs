@@ -143,6 +143,21 @@ impl Slot<Block> {
 
 /// Allocates a zeroed block for a SIP.
 pub fn allocate(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<BlockRef, Status> {
+    let block = allocate_unowned(process, bytes, type_tag)?;
+    give_to(process, block);
+    Ok(block)
+}
+
+/// The same with these bytes in it, which are written before any thread of the SIP can name it.
+pub fn allocate_with(process: ProcessRef, bytes: &[u8], type_tag: u64) -> Result<BlockRef, Status> {
+    let block = allocate_unowned(process, bytes.len(), type_tag)?;
+    memory::write_block(block.address.load(Ordering::Relaxed), block.size(), bytes);
+    give_to(process, block);
+    Ok(block)
+}
+
+/// A block that counts against a SIP's quota and is nobody's yet.
+fn allocate_unowned(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<BlockRef, Status> {
     let room = bytes.max(1).checked_next_multiple_of(BLOCK_ALIGN).ok_or(Status::BadArgument)?;
     let charge =
         memory::room_bytes(room).and_then(|bytes| bytes.checked_add(RECORD_BYTES)).ok_or(Status::BadArgument)?;
@@ -171,7 +186,6 @@ fn make(process: ProcessRef, (bytes, room): (usize, usize), charge: usize, type_
     extent.references.store(1, Ordering::Relaxed);
     describe(block, extent, address, bytes, type_tag);
     set_charge(block, process, charge);
-    give_to(process, block);
     Ok(block)
 }
 
@@ -411,88 +425,4 @@ pub fn detach(process: ProcessRef, parent: BlockRef, handle: u64) -> Result<Bloc
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_machine::{alone, pauses, with_quota};
-
-    fn owner() -> ProcessRef {
-        with_quota(|quota| (quota.block_kib, quota.handles) = (1 << 19, 1 << 20))
-    }
-
-    fn small(owner: ProcessRef) -> BlockRef {
-        allocate(owner, 1, 0).expect("a block")
-    }
-
-    fn freed(owner: ProcessRef, block: BlockRef) -> usize {
-        let before = pauses();
-        take_from(owner, block, block.handle()).expect("an own block");
-        dispose(block);
-        assert_eq!(owner.block_bytes.load(Ordering::Relaxed), 0);
-        pauses() - before
-    }
-
-    #[test]
-    fn a_long_chain_is_freed_in_small_steps() {
-        const LENGTH: usize = 200_000;
-        let _alone = alone();
-        let owner = owner();
-        let live = BLOCKS.live();
-        let mut chain = small(owner);
-        for _ in 1..LENGTH {
-            let next = small(owner);
-            assert_eq!(attach(owner, (next, next.handle()), (chain, chain.handle())), Ok(0));
-            chain = next;
-        }
-        let pauses = freed(owner, chain);
-        assert!(pauses >= LENGTH / STEPS, "{LENGTH} blocks were freed with {pauses} pauses");
-        assert_eq!(BLOCKS.live(), live);
-    }
-
-    #[test]
-    fn many_blocks_of_one_are_counted_and_freed_in_small_steps() {
-        const COUNT: usize = 30_000;
-        let _alone = alone();
-        let owner = owner();
-        let live = BLOCKS.live();
-        let parent = small(owner);
-        for number in 0..COUNT as u64 {
-            let child = small(owner);
-            assert_eq!(attach(owner, (parent, parent.handle()), (child, child.handle())), Ok(number));
-        }
-        let last = detach(owner, parent, parent.handle()).expect("the last child");
-        assert_eq!(attach(owner, (parent, parent.handle()), (last, last.handle())), Ok(COUNT as u64 - 1));
-        let pauses = freed(owner, parent);
-        assert!(pauses >= COUNT / STEPS, "{COUNT} blocks were freed with {pauses} pauses");
-        assert_eq!(BLOCKS.live(), live);
-    }
-
-    #[test]
-    fn each_part_of_a_block_counts_what_it_keeps() {
-        let _alone = alone();
-        let owner = owner();
-        let used = || owner.block_bytes.load(Ordering::Relaxed);
-        let whole = allocate(owner, 1 << 20, 0).expect("a block");
-        let charge = used();
-        assert_eq!(charge, (1 << 20) + RECORD_BYTES);
-        let rest = split(owner, whole, whole.handle(), 64).expect("two parts");
-        assert_eq!(used(), 2 * charge);
-        take_from(owner, rest, rest.handle()).expect("an own block");
-        dispose(rest);
-        assert_eq!(used(), charge, "64 bytes keep the whole");
-        freed(owner, whole);
-    }
-
-    #[test]
-    fn the_records_of_attached_blocks_count_against_the_quota() {
-        let _alone = alone();
-        let owner = with_quota(|quota| (quota.block_kib, quota.handles) = (64, 100));
-        let parent = small(owner);
-        let mut attached = 0;
-        while let Ok(child) = allocate(owner, 1, 0) {
-            assert!(attach(owner, (parent, parent.handle()), (child, child.handle())).is_ok());
-            attached += 1;
-            assert!(attached < 64 * 1024 / (BLOCK_ALIGN + RECORD_BYTES) + 4, "{attached} records are not counted");
-        }
-        freed(owner, parent);
-    }
-}
+mod tests;

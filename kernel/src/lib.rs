@@ -3,7 +3,7 @@
 //! Key types: [`process::Process`], [`thread::Thread`], [`channel::Channel`], [`exheap::Block`],
 //! [`contract::Contract`]. Neighbours: `hal-api` below, `abi` above, `package` for what is verified
 //! before it runs. Deliberately not here: names, drivers, files, restarts, policies of any kind; and
-//! whatever differs between machines. Unsafe code: `arch`, `lock`, `slab`, `machine`, and single
+//! whatever differs between machines. Unsafe code: `arch`, `heap`, `lock`, `slab`, `machine`, and single
 //! places of `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see docs/soundness/kernel.md).
 #![no_std]
 
@@ -23,6 +23,7 @@ mod entry;
 pub mod exheap;
 mod handlers;
 mod hardware;
+mod heap;
 mod installed;
 mod latency;
 mod lock;
@@ -42,6 +43,8 @@ mod timers;
 mod trace;
 mod wait;
 pub mod wait_word;
+
+pub use heap::CountedHeap;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -84,6 +87,7 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     if let Err(why) = installed::start(boot.system_image) {
         return why;
     }
+    memory::bound_heap();
     machine().boot_mark("system image read");
     let cpus: Vec<&'static Cpu> = (0..machine().processor_count() as u32).map(Cpu::make).collect();
     let bases: Vec<usize> = cpus.iter().map(|cpu| cpu.base()).collect();

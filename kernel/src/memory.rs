@@ -15,8 +15,8 @@ use buddy_system_allocator::FrameAllocator;
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
-use crate::sched;
 use crate::slab::Slot;
+use crate::{heap, sched};
 
 pub use sealed::Record;
 pub use small::Chunk;
@@ -35,6 +35,9 @@ const LOW_PART: usize = 32;
 /// Memory is low when fewer pages than this are left for stacks and the kernel's own objects: enough for
 /// the kernel to end every SIP of a large tree.
 const LOW_FRAMES: usize = 1024;
+/// The kernel's heap may take one part of so many of the arena's size, or so many bytes if that is more.
+const HEAP_PART: usize = 2;
+const HEAP_LEAST_BYTES: usize = 16 << 20;
 /// What is cleared at once when memory that was never used before is taken.
 const STRETCH_BYTES: usize = 256 * 1024;
 
@@ -62,6 +65,17 @@ static RUNS_USED: AtomicUsize = AtomicUsize::new(0);
 static PAGES_USED: AtomicUsize = AtomicUsize::new(0);
 static EXCHANGE_USED: AtomicUsize = AtomicUsize::new(0);
 static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
+/// Memory is low when the kernel's heap takes more.
+static HEAP_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Where the machine has no frames of its own that the heap could use up, bounds it by a part of the arena, above what
+/// it takes now.
+pub fn bound_heap() {
+    if machine().spare_frames() == usize::MAX {
+        let room = (machine().layout().memory.bytes / HEAP_PART).max(HEAP_LEAST_BYTES);
+        HEAP_LIMIT.store(heap::in_use().saturating_add(room), Ordering::Relaxed);
+    }
+}
 
 /// Takes the machine's arenas into use.
 pub fn start() {
@@ -147,16 +161,20 @@ pub fn usage() -> (usize, usize, usize) {
     (used(&PAGES_USED), used(&EXCHANGE_USED), used(&STACKS_USED))
 }
 
+/// Bytes of the arena that are taken.
+pub fn arena_in_use() -> usize {
+    RUNS_USED.load(Ordering::Relaxed) * PAGE_BYTES
+}
+
 /// Bytes of the machine's memory that are not free; none where another operating system keeps that account.
 pub fn in_use_bytes() -> Option<u64> {
-    let arena = (RUNS_USED.load(Ordering::Relaxed) * PAGE_BYTES) as u64;
-    machine().memory_in_use().map(|others| others + arena)
+    machine().memory_in_use().map(|others| others + arena_in_use() as u64)
 }
 
 /// Whether memory is so short that nothing new may be made for a SIP: what is left is for the kernel and
 /// for SIPs that run.
 pub fn is_low() -> bool {
-    if machine().spare_frames() < LOW_FRAMES {
+    if machine().spare_frames() < LOW_FRAMES || heap::in_use() > HEAP_LIMIT.load(Ordering::Relaxed) {
         return true;
     }
     let pages = ARENA_PAGES.load(Ordering::Relaxed);

@@ -14,6 +14,8 @@ use crate::wait::{self, Ticket, Waiters, Woken};
 /// All of them.
 pub static SYNCS: Slab<Sync> = Slab::new();
 
+/// Entries of a wait set at most: what it has room for is copied when it grows.
+const MEMBERS: usize = 1 << 16;
 /// Entries that a wait set has room for at first.
 const LEAST_READY: usize = 4;
 const ENTRY_BYTES: usize = size_of::<(u64, u64)>();
@@ -361,7 +363,7 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
     match &mut sync.lock()?.state {
         State::WaitSet { ready, members, .. } if own => {
             // An endpoint that has something may be added again and again, and is announced each time.
-            if *members >= caller.handle_quota() {
+            if *members >= caller.handle_quota().min(MEMBERS) {
                 return Err(Status::QuotaExceeded);
             }
             // Not more are ready than are members.

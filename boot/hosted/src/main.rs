@@ -7,6 +7,7 @@
 mod arguments;
 mod system_file;
 
+use std::alloc::System;
 use std::convert::Infallible;
 use std::error::Error;
 use std::process::ExitCode;
@@ -14,6 +15,9 @@ use std::process::ExitCode;
 use arguments::Arguments;
 use clap::Parser;
 use hal_hosted::{Configuration, Hosted, Started};
+
+#[global_allocator]
+static HEAP: kernel::CountedHeap<System> = kernel::CountedHeap::new(System);
 
 fn main() -> ExitCode {
     hal_hosted::own_process();

@@ -22,7 +22,7 @@ memory_functions::memory_functions!();
 memory_functions::unwind_symbols!();
 
 #[global_allocator]
-static HEAP: heap::Heap = heap::empty();
+static HEAP: kernel::CountedHeap<heap::Heap> = kernel::CountedHeap::new(heap::empty());
 
 /// Exit status of a machine that could not start.
 const CANNOT_START: u8 = 1;

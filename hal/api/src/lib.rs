@@ -323,10 +323,6 @@ pub trait Machine: Sync {
     fn stack_in_use(&self, _address: usize, bytes: usize) -> usize {
         bytes
     }
-    /// Bytes of the kernel's heap that are in use; none where nobody counts them.
-    fn heap_in_use(&self) -> Option<usize> {
-        None
-    }
     /// Bytes of the machine's memory that are not free, without the arena for pages and blocks, which the kernel
     /// divides; none where another operating system keeps that account.
     fn memory_in_use(&self) -> Option<u64> {

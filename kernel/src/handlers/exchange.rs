@@ -5,9 +5,9 @@ use core::sync::atomic::Ordering;
 use abi::{Status, type_tag};
 
 use super::{Caller, caller};
+use crate::claims;
 use crate::exheap::{self, BlockRef};
 use crate::thread::MessageBuffer;
-use crate::{claims, memory};
 
 fn put_address(buffer: MessageBuffer, block: BlockRef) {
     buffer.set(0, block.address.load(Ordering::Relaxed) as u64);
@@ -16,8 +16,7 @@ fn put_address(buffer: MessageBuffer, block: BlockRef) {
 
 /// A new block of bytes of the caller's, as several functions answer with.
 pub(super) fn new_block(caller: Caller, bytes: &[u8]) -> Result<u64, Status> {
-    let block = exheap::allocate(caller.process, bytes.len(), type_tag("byte"))?;
-    memory::write_block(block.address.load(Ordering::Relaxed), block.size(), bytes);
+    let block = exheap::allocate_with(caller.process, bytes, type_tag("byte"))?;
     put_address(caller.buffer, block);
     Ok(block.handle())
 }

@@ -85,12 +85,14 @@ impl Slot<Process> {
         }
         let allowed = quota.block_kib as usize * 1024 + (count as usize + 1) * RECORD_BYTES;
         self.may_grow()?;
-        let used = self.block_bytes.load(Ordering::Relaxed);
-        if used.checked_add(bytes).is_none_or(|sum| sum > allowed) {
-            return Err(self.quota_exceeded(QUOTA_BLOCKS));
+        // Counted before it is compared, so that threads which allocate at the same time stay within the quota together.
+        if bytes <= allowed {
+            if self.block_bytes.fetch_add(bytes, Ordering::Relaxed) <= allowed - bytes {
+                return Ok(());
+            }
+            self.block_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
-        self.block_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
+        Err(self.quota_exceeded(QUOTA_BLOCKS))
     }
 
     /// Counts blocks that came in a message: they may exceed the quota, but then it can allocate none.

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod abuse;
+mod accounts;
 mod blocks;
 mod children;
 mod claims;
@@ -35,6 +36,7 @@ const ACTS: &[&[(&str, Act)]] = &[
     claims::ACTS,
     children::ACTS,
     abuse::ACTS,
+    accounts::ACTS,
     hardware::ACTS,
 ];
 

@@ -71,6 +71,7 @@ const ACTS: &[(&str, Act)] = &[
     }),
     ("spin", |_| scheduling::spin()),
     ("spin-in-kernel", |_| scheduling::spin_in_kernel()),
+    ("free-chains", |_| scheduling::free_chains()),
     ("serve", talk::serve),
     ("hold-channels", talk::hold_channels),
     ("send-three", talk::send_three),

@@ -1,5 +1,11 @@
 //! Acts that want the processor for themselves.
 
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use sip::exheap::ExBox;
+use sip::thread;
+
 /// Computes for ever, without a call.
 pub(crate) fn spin() -> ! {
     let mut number = 1u64;
@@ -13,4 +19,44 @@ pub(crate) fn spin_in_kernel() -> ! {
     loop {
         core::hint::black_box(sip::debug::cycles());
     }
+}
+
+/// Blocks of a chain: as many as the quota allows, or so many.
+const CHAIN: usize = 200_000;
+/// How often a chain is freed.
+const ROUNDS: usize = 12;
+
+fn chain() -> ExBox<[u64; 8]> {
+    let mut chain = ExBox::new([0; 8]).expect("a block");
+    for _ in 0..CHAIN {
+        let Ok(mut next) = ExBox::new([0; 8]) else { break };
+        assert!(next.attach(chain).is_ok(), "a block is attached");
+        chain = next;
+    }
+    chain
+}
+
+/// Freeing a long chain of blocks is one call of the kernel. Another thread of the same processor runs meanwhile.
+pub(crate) fn free_chains() -> i32 {
+    let (turns, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let spinner = {
+        let (turns, done) = (Arc::clone(&turns), Arc::clone(&done));
+        thread::spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                turns.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    };
+    let mut shared = 0;
+    for _ in 0..ROUNDS {
+        let chain = chain();
+        let before = turns.load(Ordering::Relaxed);
+        drop(chain);
+        shared += u32::from(turns.load(Ordering::Relaxed) != before);
+    }
+    done.store(true, Ordering::Relaxed);
+    spinner.expect("a thread").join().expect("it ends");
+    // Where freeing takes less than a quantum it is not always interrupted.
+    assert!(shared > 1, "another thread ran while {shared} of {ROUNDS} chains were freed");
+    0
 }

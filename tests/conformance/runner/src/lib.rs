@@ -9,12 +9,14 @@
 
 extern crate alloc;
 
+mod accounts;
 mod attacks;
 mod crowds;
 mod endings;
 mod hardware;
 mod installing;
 mod job;
+mod latency;
 mod lifecycle;
 mod loans;
 mod messages;
@@ -78,6 +80,7 @@ pub fn main(startup: Startup) -> i32 {
         loans::tests(),
         principals::tests(),
         attacks::tests(),
+        accounts::tests(),
         scheduling::tests(),
         crowds::tests(),
         hardware::tests(),
@@ -99,6 +102,9 @@ pub fn main(startup: Startup) -> i32 {
                 log!("test {} ... FAILED: {why}", test.name);
             }
         }
+    }
+    for line in latency::longest() {
+        log!("{line}");
     }
     log!("{passed} passed, {failed} failed");
     // A suite without tests is broken, unless no name contains what was asked for.

@@ -15,6 +15,7 @@ pub(crate) fn tests() -> Vec<Test> {
         function("scheduler: a message pair beside hogs is not starved", pair_beside_hogs),
         function("scheduler: hogs beside a message pair are not starved", hogs_beside_pair),
         function("scheduler: a sleeper beside hogs wakes in time", sleeper_beside_hogs),
+        function("scheduler: others run while a long chain is freed", |_| citizen("free-chains").succeed()),
     ]
 }
 

@@ -39,4 +39,8 @@ pub(crate) const ALL: &[Attempt] = &[
     Attempt::repelled("hostile-lying-lengths", 1, "empty blocks for every block").given(Given::Victim),
     Attempt::repelled("hostile-lying-lengths", 2, "reads into blocks that are too short").given(Given::VictimAndNames),
     Attempt::repelled("hostile-lying-lengths", 3, "writes from blocks that are too short").given(Given::VictimAndNames),
+    Attempt::repelled("hostile-queue-hoard", 0, "channels with the largest queues, without end")
+        .ends(EpitaphKind::MemoryRanOut, &["the most of all"])
+        .of_each_size(),
+    Attempt::repelled("hostile-queue-hoard", 1, "channels with the largest queues, again and again"),
 ];

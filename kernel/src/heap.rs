@@ -1,0 +1,57 @@
+//! The kernel's heap, counted: whoever boots the kernel puts this round the allocator that it has.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that are allocated now.
+pub fn in_use() -> usize {
+    IN_USE.load(Ordering::Relaxed)
+}
+
+/// An allocator whose bytes are counted.
+pub struct CountedHeap<A>(A);
+
+impl<A> CountedHeap<A> {
+    /// Counts what this allocates.
+    pub const fn new(heap: A) -> CountedHeap<A> {
+        CountedHeap(heap)
+    }
+}
+
+// SAFETY: every function hands its arguments on as they are and gives back what the allocator gave.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountedHeap<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: by the caller, here and below.
+        let memory = unsafe { self.0.alloc(layout) };
+        if !memory.is_null() {
+            IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
+        }
+        memory
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        let memory = unsafe { self.0.alloc_zeroed(layout) };
+        if !memory.is_null() {
+            IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
+        }
+        memory
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { self.0.dealloc(memory, layout) };
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: as above.
+        let moved = unsafe { self.0.realloc(memory, layout, bytes) };
+        if !moved.is_null() {
+            IN_USE.fetch_add(bytes.wrapping_sub(layout.size()), Ordering::Relaxed);
+        }
+        moved
+    }
+}
