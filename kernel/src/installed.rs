@@ -19,6 +19,7 @@ use package::{Digest, Manifest, Package, PublicKey, SystemImage, Trust};
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::program::Program;
+use crate::sched;
 
 /// The most programs between two starts of the machine, uninstalled ones included.
 const PROGRAMS_MAX: usize = 1024;
@@ -237,7 +238,7 @@ struct Candidate {
 fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     let system = system().ok_or("no system is installed")?;
     let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
-    let verified = package.verify(&system.trust).map_err(|error| format!("{error}"))?;
+    let verified = package.verify_in_steps(&system.trust, &sched::pause).map_err(|error| format!("{error}"))?;
     Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
 }
 
@@ -363,7 +364,7 @@ impl Program {
             identity,
             installed: AtomicBool::new(true),
             loaded: AtomicRef::none(),
-            loading: SpinLock::new(()),
+            loading: AtomicBool::new(false),
         }
     }
 }

@@ -15,8 +15,9 @@ use package::{Digest, Manifest, Package, PublicKey};
 
 use crate::contract::{self, Contract, RegisterError};
 use crate::installed;
-use crate::lock::{AtomicRef, SpinLock};
+use crate::lock::AtomicRef;
 use crate::machine::machine;
+use crate::sched;
 
 /// A program that manifests and people can name.
 pub struct Program {
@@ -35,7 +36,8 @@ pub struct Program {
     /// Whether processes can be created from it.
     pub(crate) installed: AtomicBool,
     pub(crate) loaded: AtomicRef<Loaded>,
-    pub(crate) loading: SpinLock<()>,
+    /// Whether somebody verifies and maps it now.
+    pub(crate) loading: AtomicBool,
 }
 
 /// A verified program, ready to run.
@@ -87,13 +89,17 @@ impl Program {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
-        let _guard = self.loading.lock();
-        if let Some(loaded) = self.loaded.get() {
-            return Ok(loaded);
+        // No lock: who loads it may be preempted, and who else wants it lets it go on.
+        while self.loading.swap(true, Ordering::Acquire) {
+            sched::let_others_go_first();
         }
-        let loaded: &'static Loaded = Box::leak(Box::new(self.verify_and_map()?));
-        self.loaded.set(Some(loaded));
-        Ok(loaded)
+        let result = match self.loaded.get() {
+            Some(loaded) => Ok(loaded),
+            None => self.verify_and_map().map(|loaded| &*Box::leak(Box::new(loaded))),
+        };
+        self.loaded.set(result.as_ref().ok().copied());
+        self.loading.store(false, Ordering::Release);
+        result
     }
 
     fn verify_and_map(&self) -> Result<Loaded, String> {
@@ -101,7 +107,9 @@ impl Program {
         let system = installed::system().ok_or("no system is installed")?;
         let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
-        let verified = package.verify(&system.trust).map_err(|error| format!("program {name}: {error}"))?;
+        let verified = package
+            .verify_in_steps(&system.trust, &sched::pause)
+            .map_err(|error| format!("program {name}: {error}"))?;
         if verified.identity != self.identity {
             return Err(format!(
                 "program {name}: its package is another than the head of the system image names; build the system again"

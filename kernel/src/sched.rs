@@ -358,6 +358,15 @@ pub fn pause() {
     }
 }
 
+/// For who waits for what another thread does without a ticket: that one may be preempted here.
+#[cold]
+pub fn let_others_go_first() {
+    #[cfg(not(test))]
+    yield_now();
+    pause();
+    machine().relax(1);
+}
+
 /// What a long loop goes over, with a [`pause`] every so often. No lock is held in the loop's own code between two items.
 pub fn pausing<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     items.enumerate().map(|(number, item)| {

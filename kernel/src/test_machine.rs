@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use hal_api::{Arena, Device, DeviceRequest, KernelEntries, Layout, Machine, MapError, Segment, Submitted};
 use package::{Category, Code, Manifest, PublicKey};
 
-use crate::lock::{AtomicRef, SpinLock};
+use crate::lock::AtomicRef;
 use crate::process::{self, ProcessRef};
 use crate::program::{Loaded, Program};
 
@@ -125,7 +125,7 @@ pub fn unloaded(manifest: Manifest) -> Program {
         identity: [0; 32],
         installed: AtomicBool::new(true),
         loaded: AtomicRef::none(),
-        loading: SpinLock::new(()),
+        loading: AtomicBool::new(false),
     }
 }
 

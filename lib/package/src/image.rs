@@ -89,6 +89,11 @@ type File<'a> = ElfBytes<'a, LittleEndian>;
 impl<'a> Image<'a> {
     /// Checks an image file.
     pub fn check(file: &'a [u8]) -> Result<Image<'a>, PackageError> {
+        Image::check_in_steps(file, &|| ())
+    }
+
+    /// The same for who has to let others go on: `pause` is called every so often.
+    pub(crate) fn check_in_steps(file: &'a [u8], pause: &dyn Fn()) -> Result<Image<'a>, PackageError> {
         if file.len() > IMAGE_BYTES_MAX {
             return Err(PackageError::TooLarge { bytes: file.len() as u64 });
         }
@@ -106,7 +111,7 @@ impl<'a> Image<'a> {
         let segments = segments(file, &elf, &headers)?;
         let bytes = segments.last().map_or(0, ImageSegment::end);
         let entry = elf.ehdr.e_entry;
-        check_code(&elf, &segments, entry)?;
+        check_code(&elf, &segments, entry, pause)?;
         let relocations = relocations(&headers, &segments, bytes)?;
         let contracts = contracts(&elf)?;
         Ok(Image { segments, bytes, entry, relocations, contracts })
@@ -246,7 +251,7 @@ fn outside(range: &Range<u64>, cover: &Range<u64>) -> Option<Range<u64>> {
 }
 
 /// Decodes all code and checks that the program starts in it.
-fn check_code(elf: &File<'_>, segments: &[ImageSegment<'_>], entry: u64) -> Result<(), PackageError> {
+fn check_code(elf: &File<'_>, segments: &[ImageSegment<'_>], entry: u64, pause: &dyn Fn()) -> Result<(), PackageError> {
     let sections = code_sections(elf)?;
     let mut stretches = Vec::new();
     for segment in segments.iter().filter(|segment| segment.executable) {
@@ -255,7 +260,7 @@ fn check_code(elf: &File<'_>, segments: &[ImageSegment<'_>], entry: u64) -> Resu
     let first = stretches.first().ok_or(PackageError::NoCode)?;
     let end = stretches.iter().map(|stretch| stretch.address + stretch.bytes.len() as u64).max();
     let span = first.address..end.unwrap_or(first.address);
-    let boundaries = instructions::check(&span, &stretches, &|address| symbol_at(elf, address))?;
+    let boundaries = instructions::check(&span, &stretches, &|address| symbol_at(elf, address), pause)?;
     if !boundaries.contains(entry) {
         return Err(PackageError::EntryOutsideCode { entry });
     }

@@ -55,13 +55,18 @@ pub(crate) struct Stretch<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
+/// Instructions and branches that are looked at between two pauses.
+const INSTRUCTIONS: usize = 4096;
+
 /// Decodes every instruction of the stretches, which all lie within `span`, and refuses what is not
-/// allowed. `symbol` names the function at an address, for messages.
+/// allowed. `symbol` names the function at an address, for messages; `pause` is called every so often.
 pub(crate) fn check(
     span: &Range<u64>,
     stretches: &[Stretch<'_>],
     symbol: &dyn Fn(u64) -> Option<String>,
+    pause: &dyn Fn(),
 ) -> Result<Boundaries, PackageError> {
+    let mut seen = 0;
     let mut boundaries = Boundaries::new(span);
     let mut branches = Vec::new();
     let mut instruction = Instruction::default();
@@ -70,6 +75,10 @@ pub(crate) fn check(
         let mut start = 0;
         while let Some(rest) = stretch.bytes.get(start..).filter(|rest| !rest.is_empty()) {
             let address = stretch.address + start as u64;
+            seen += 1;
+            if seen % INSTRUCTIONS == 0 {
+                pause();
+            }
             boundaries.insert(address);
             if let Some(known) = common(rest) {
                 start += known.bytes;
@@ -91,7 +100,10 @@ pub(crate) fn check(
             start += instruction.len();
         }
     }
-    for (address, target) in branches {
+    for (number, (address, target)) in branches.into_iter().enumerate() {
+        if number % INSTRUCTIONS == INSTRUCTIONS - 1 {
+            pause();
+        }
         if !boundaries.contains(target) {
             return Err(PackageError::BranchTarget { address, target, symbol: symbol(address) });
         }

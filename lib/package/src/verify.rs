@@ -42,7 +42,19 @@ pub fn sha256_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
 
 /// BLAKE3 of an image file: a seventh of the instructions of SHA-256 where the processor has none for it.
 pub fn image_digest(image: &[u8]) -> Digest {
-    *blake3::hash(image).as_bytes()
+    image_digest_in_steps(image, &|| ())
+}
+
+/// Bytes that are hashed between two pauses.
+const HASHED_BYTES: usize = 256 * 1024;
+
+fn image_digest_in_steps(image: &[u8], pause: &dyn Fn()) -> Digest {
+    let mut hash = blake3::Hasher::new();
+    for piece in image.chunks(HASHED_BYTES) {
+        hash.update(piece);
+        pause();
+    }
+    *hash.finalize().as_bytes()
 }
 
 /// The SHA-256 that the signature of a package is over.
@@ -88,6 +100,14 @@ impl<'a> Package<'a> {
     /// # Errors
     /// The first of these that does not hold.
     pub fn verify(&self, trust: &Trust) -> Result<Verified<'a>, PackageError> {
+        self.verify_in_steps(trust, &|| ())
+    }
+
+    /// The same for who has to let others go on: `pause` is called every so often.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub fn verify_in_steps(&self, trust: &Trust, pause: &dyn Fn()) -> Result<Verified<'a>, PackageError> {
         let identity = self.verify_signature(trust)?;
         let manifest = &self.manifest;
         if image_digest(self.bill) != self.bill_digest {
@@ -101,10 +121,10 @@ impl<'a> Package<'a> {
             Code::Script { .. } if self.image_bytes.is_empty() => None,
             Code::Script { .. } => return Err(PackageError::ScriptWithImage),
             Code::Image { digest } => {
-                if image_digest(self.image_bytes) != *digest {
+                if image_digest_in_steps(self.image_bytes, pause) != *digest {
                     return Err(PackageError::ImageHash);
                 }
-                let image = Image::check(self.image_bytes)?;
+                let image = Image::check_in_steps(self.image_bytes, pause)?;
                 contracts_declared(manifest, &image)?;
                 Some(image)
             }
