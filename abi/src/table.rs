@@ -159,7 +159,7 @@ macro_rules! for_each_function {
                 fn register_write(device, range, offset, width, value) -> "0";
                 #[doc = "Waits until `deadline` for an interrupt of the device. A wait that finds none acknowledges those before it: the line may fire again; the first wait enables it. DeviceError from then on if the line fired so often that the kernel silenced it."]
                 fn interrupt_wait(device, interrupt, deadline) -> "how often it fired since the last wait";
-                #[doc = "Lets a published device reach a block by memory access of its own. The block stays the caller's, but is pinned: it cannot be sent, freed, attached, split or submitted until dma_end. If the caller ends, the block stays where it is until the device's bus has silenced the device."]
+                #[doc = "Lets a published device reach a block by memory access of its own. The block stays the caller's, but is pinned: it cannot be sent, freed, attached, split or submitted until dma_end. Exhausted if 4,096 of the device are. If the caller ends, the block stays where it is until the device's bus has silenced the device."]
                 fn dma_begin(device, block) -> "where the device finds the block";
                 #[doc = "The device has done with a block: it is no longer pinned."]
                 fn dma_end(device, block) -> "0";

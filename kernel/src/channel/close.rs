@@ -52,7 +52,10 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
     // Nobody can ask any more, and the text is memory. It is freed when the lock is free, as large queues are.
     let _speakers = both_closed.then(|| inner.sides.each_mut().map(|side| side.speaker.take()));
-    let _queues = both_closed.then(|| inner.sides.each_mut().map(Side::take_queue));
+    let _queues = both_closed.then(|| {
+        let kept_words = if memory::is_low() { 0 } else { KEPT_WORDS };
+        inner.sides.each_mut().map(|side| side.take_queue(kept_words))
+    });
     if both_closed {
         for side in &mut inner.sides {
             side.speaker_bytes = 0;
@@ -87,10 +90,9 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
 }
 
 impl Side {
-    /// What of its queue does not stay with the slot.
-    fn take_queue(&mut self) -> Vec<u64> {
-        let stays = self.queue.len() <= KEPT_WORDS && !memory::is_low();
-        if stays { Vec::new() } else { core::mem::take(&mut self.queue) }
+    /// Its queue, unless that is so small that it stays with the slot.
+    fn take_queue(&mut self, kept_words: usize) -> Vec<u64> {
+        if self.queue.len() <= kept_words { Vec::new() } else { core::mem::take(&mut self.queue) }
     }
 }
 

@@ -8,11 +8,17 @@ use super::{OpenHardware, Origin};
 use crate::exheap::{self, BlockRef};
 use crate::machine::machine;
 
+/// Blocks that one device can reach at a time: they are looked through with the device locked.
+const PINS: usize = 4096;
+
 /// Pins a block of the owner's: where the device finds it.
 pub fn begin(open: OpenHardware, block: BlockRef, handle: u64) -> Result<u64, Status> {
     let mut inner = open.lock()?;
     if !matches!(inner.origin, Origin::Published { .. }) {
         return Err(Status::NotPermitted);
+    }
+    if inner.pinned.len() >= PINS {
+        return Err(Status::Exhausted);
     }
     exheap::pin(open.owner, block, handle)?;
     let address = machine().device_address(block.address.load(Ordering::Relaxed), block.size());

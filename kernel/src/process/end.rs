@@ -86,6 +86,11 @@ fn end_some_threads(process: ProcessRef) -> bool {
 }
 
 impl Slot<Process> {
+    fn stop_telling(&self) {
+        let _list = self.threads.lock();
+        self.next_to_end.store(u32::MAX, Ordering::Relaxed);
+    }
+
     /// Takes a thread out of the list.
     pub fn unlist_thread(&self, thread: ThreadRef) {
         let mut list = self.threads.lock();
@@ -129,6 +134,8 @@ fn finish(process: ProcessRef) {
             orphan(child);
         }
     }
+    // Whoever still tells them to end has nothing left to do.
+    process.stop_telling();
     for index in drained(&process.threads) {
         release_thread(index);
     }
