@@ -34,6 +34,8 @@ pub struct Flows {
     /// Whether providers take clients of contracts that they do not serve, and give others back. Followed last, so that
     /// what comes about without that is told without it.
     is_collusive: bool,
+    /// Parents and children: what the former asks the namespace for counts as the latter's.
+    underway: Vec<(usize, usize)>,
     rules: Vec<Rule>,
     round: u16,
 }
@@ -61,6 +63,7 @@ impl Flows {
             states: world.protocols.iter().map(|protocol| first(protocol.states())).collect(),
             bound: (0..count).map(|client| world.bound_by(client)).collect(),
             is_collusive: false,
+            underway: Vec::new(),
             rules: rules.to_vec(),
             round: 0,
         };
@@ -253,9 +256,14 @@ impl Flows {
         if !self.links[directory].has(parent, namespace) {
             return false;
         }
+        if !self.underway.contains(&(parent, child)) {
+            self.underway.push((parent, child));
+        }
         let mut grew = self.any[1].insert(parent, child, self.round);
-        for bound in &self.bound[child] {
-            grew |= self.any[1].insert(parent, bound.provider, self.round);
+        for bound in self.bound[child].clone() {
+            for provider in self.successors(world, bound.provider) {
+                grew |= self.any[1].insert(parent, provider, self.round);
+            }
         }
         let paths: Vec<_> = world.registrars.iter().filter(|(holder, _)| *holder == child).cloned().collect();
         let Some(provider) = world.provider.filter(|_| !paths.is_empty()) else { return grew };
@@ -283,15 +291,12 @@ impl Flows {
             if world.holders[client].is_trusted {
                 continue;
             }
-            for Bound { provider, contracts } in &self.bound[client] {
-                for &contract in contracts.iter().filter(|_| self.rules.contains(&Rule::Bind)) {
-                    grew |= self.steps[1][contract].insert(client, *provider, self.round);
+            for Bound { provider, contracts } in self.bound[client].clone() {
+                if !self.is_registered(world, namespace, provider) {
+                    continue;
                 }
-                if self.rules.contains(&Rule::Bind) && self.is_collusive {
-                    grew |= self.any[1].insert(client, *provider, self.round);
-                }
-                if self.rules.contains(&Rule::Return) && self.is_collusive && !world.holders[*provider].is_trusted {
-                    grew |= self.any[1].insert(*provider, client, self.round);
+                for provider in self.successors(world, provider) {
+                    grew |= self.hand(world, client, provider, &contracts);
                 }
             }
             // Folders of the namespace itself.
@@ -300,6 +305,43 @@ impl Flows {
             }
         }
         grew
+    }
+
+    /// Whether the namespace can have a channel to a provider, or is one itself, or the root is.
+    fn is_registered(&self, world: &World, namespace: usize, provider: usize) -> bool {
+        let has_channel = |contract: usize| self.links[contract].has(namespace, provider);
+        world.holders[provider].is_trusted || world.provider.is_none_or(has_channel)
+    }
+
+    /// The namespace hands a client to a provider of these contracts.
+    fn hand(&mut self, world: &World, client: usize, provider: usize, contracts: &[usize]) -> bool {
+        let mut grew = false;
+        for &contract in contracts.iter().filter(|_| self.rules.contains(&Rule::Bind)) {
+            grew |= self.steps[1][contract].insert(client, provider, self.round);
+        }
+        if self.follows(Rule::Bind) && self.is_collusive {
+            grew |= self.any[1].insert(client, provider, self.round);
+        }
+        if self.follows(Rule::Return) && self.is_collusive && !world.holders[provider].is_trusted {
+            grew |= self.any[1].insert(provider, client, self.round);
+        }
+        grew
+    }
+
+    /// A provider, and all to whom the end may come at which it is handed clients.
+    pub fn successors(&self, world: &World, provider: usize) -> Vec<usize> {
+        match world.provider.filter(|_| self.follows(Rule::Succeed)) {
+            Some(contract) => self.reached(contract, Side::Exporter, provider).iter().collect(),
+            None => Vec::from([provider]),
+        }
+    }
+
+    /// Whether a holder may bind the service, or ask for it in the name of one that may.
+    pub fn binds(&self, world: &World, client: usize, service: &Service) -> bool {
+        let (Some(namespace), Some(directory)) = (world.namespace, world.directory) else { return false };
+        let asked = self.underway.iter().filter(|(parent, _)| *parent == client).map(|(_, child)| *child);
+        self.links[directory].has(client, namespace)
+            && asked.chain([client]).any(|asking| world.may_bind(asking, service))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Who comes to what is served at a path.
 //!
-//! A program comes to a service if it can have the importing end of a channel whose exporting end the service's
-//! processes can have, of the contract that is served or of one that its messages give; or if such an end was handed
-//! out, in a message of the service's contracts, by whoever has taken the service's place: a provider may pass its
-//! client on to another program. Key type: [`Guard`].
+//! A program comes to a service if it can have the importing end of a channel whose exporting end
+//! - the service's processes can have, or somebody can bind to the path, wherever it goes then; of the contract that is
+//!   served or of one that its messages give;
+//! - anybody has, if that importing end was handed out, in a message of the service's contracts, by who may have the
+//!   service's clients: a provider may pass them on.
+//!
+//! Key type: [`Guard`].
 
 use alloc::vec::Vec;
 
@@ -12,6 +15,7 @@ use package::Side;
 use crate::reach::flows::Flows;
 use crate::reach::grid::Set;
 use crate::reach::protocols::Wanted;
+use crate::reach::rules::Rule;
 use crate::reach::world::{Service, World};
 
 /// A service, and what speaks for it.
@@ -21,6 +25,10 @@ pub struct Guard<'a> {
     service: &'a Service,
     /// Contracts whose channels to the service's processes count, those that are served first.
     direct: Vec<usize>,
+    /// The contracts that are served, and those that their messages give.
+    family: Vec<usize>,
+    /// Who may bind the path.
+    binders: Set,
     /// Contracts whose importing ends the service's messages give.
     given: Vec<usize>,
     /// Who may have clients of the service.
@@ -50,8 +58,11 @@ impl<'a> Guard<'a> {
         if service.contract.is_none() {
             direct.extend((0..world.protocols.len()).filter(|contract| !family.contains(contract)));
         }
-        let servers = servers(flows, service.holder, &family, &given, world.holders.len());
-        Guard { world, flows, service, direct, given, servers }
+        let servers = servers(world, flows, service.holder, &family, &given);
+        let mut binders = Set::empty(world.holders.len());
+        let clients = (0..world.holders.len()).filter(|&client| flows.binds(world, client, service));
+        clients.for_each(|client| binders.insert(client));
+        Guard { world, flows, service, direct, family, binders, given, servers }
     }
 
     /// A channel by which processes of a program come to the service; none where the program serves it itself.
@@ -59,7 +70,9 @@ impl<'a> Guard<'a> {
         if program == self.service.program {
             return None;
         }
-        self.world.holders_of(program).find_map(|importer| self.directly(importer).or_else(|| self.handed(importer)))
+        self.world.holders_of(program).find_map(|importer| {
+            self.directly(importer).or_else(|| self.bound(importer)).or_else(|| self.handed(importer))
+        })
     }
 
     fn directly(&self, importer: usize) -> Option<Found> {
@@ -67,6 +80,23 @@ impl<'a> Guard<'a> {
         let mut contracts = self.direct.iter().copied();
         let contract = contracts.find(|&contract| self.flows.links[contract].has(importer, exporter))?;
         Some(Found { contract, importer, exporter })
+    }
+
+    /// A channel whose exporting end somebody can bind to the path, from where it may go elsewhere.
+    fn bound(&self, importer: usize) -> Option<Found> {
+        for &contract in &self.family {
+            for seed in &self.world.seeds[contract] {
+                if !self.flows.reached(contract, Side::Importer, seed.importer).has(importer) {
+                    continue;
+                }
+                let exporters = self.flows.reached(contract, Side::Exporter, seed.exporter);
+                let mut binding = exporters.iter().filter(|&exporter| self.binders.has(exporter));
+                if let Some(exporter) = binding.next().filter(|_| self.flows.follows(Rule::Succeed)) {
+                    return Some(Found { contract, importer, exporter });
+                }
+            }
+        }
+        None
     }
 
     /// An end that was given by who has taken the service's place.
@@ -107,9 +137,9 @@ pub fn given(world: &World, served: &[usize]) -> Vec<usize> {
 }
 
 /// Who may have the exporting end of a channel that was the service's, or of one that was given over such a channel.
-fn servers(flows: &Flows, holder: usize, family: &[usize], given: &[usize], count: usize) -> Set {
-    let mut servers = Set::empty(count);
-    servers.insert(holder);
+fn servers(world: &World, flows: &Flows, holder: usize, family: &[usize], given: &[usize]) -> Set {
+    let mut servers = Set::empty(world.holders.len());
+    flows.successors(world, holder).into_iter().for_each(|successor| servers.insert(successor));
     loop {
         let mut more = servers.clone();
         for server in servers.iter() {

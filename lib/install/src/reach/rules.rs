@@ -22,6 +22,8 @@ pub enum Rule {
     /// A provider that does not take a client gives an exporting end back, and the namespace hands it to who asked:
     /// nobody compares it with the one that was sent.
     Return,
+    /// A provider passes on the end at which the namespace hands it clients: from then on another has them.
+    Succeed,
     /// A parent gives a child the folder over which it has just sent a request: the request is the child's, and so is
     /// the answer.
     Underway,
@@ -38,6 +40,7 @@ impl Rule {
         Rule::Start,
         Rule::Bind,
         Rule::Return,
+        Rule::Succeed,
         Rule::Underway,
         Rule::Root,
     ];

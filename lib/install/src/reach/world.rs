@@ -292,8 +292,10 @@ impl World {
     }
 
     fn find_seeds(&mut self, installed: &Installed) {
+        // What the root does not start, somebody has to start that it does.
+        let is_started = self.holders.iter().any(|holder| holder.is_boot && holder.starts);
         for index in 0..self.holders.len() {
-            if self.holders[index].is_trusted {
+            if self.holders[index].is_trusted || !(self.holders[index].is_boot || is_started) {
                 continue;
             }
             for contract in self.holders[index].creates.clone() {

@@ -162,13 +162,14 @@ pub fn manifests() -> Vec<Manifest> {
         path("/"),
     );
     volumes.parameters.push(Parameter { default: Some(Value::Text("files".into())), ..parameter("file-system") });
-    let files = with_slot(
+    let mut files = with_slot(
         program("files", &[("File", Export), ("FileSystem", Export), ("ServiceProvider", Export), ("Disk", Import)]),
         "control",
         "FileSystem",
         Side::Exporter,
         Source::Parent,
     );
+    files = with_slot(files, "clients", "ServiceProvider", Side::Exporter, Source::Parent);
     let mut host =
         command("host", &[("Plugin", Import), ("Exchange", Export), ("Tcp", Import), ("TcpConnection", Import)]);
     host.category = Category::Service;
