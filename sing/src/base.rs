@@ -80,7 +80,11 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
     let of_workspace = Metadata::of_workspace(&repository.root().join("Cargo.toml"), "")?;
     let crates = trusted(&of_doors, &of_workspace, &selected)?;
     let compiled = match arguments.compiled {
-        true => Some(compiled(repository, &doors, &machines, &selected)?),
+        true => {
+            let judged = builder::judge(repository, &doors, &of_doors, &selected)?;
+            let images = with_line_tables(&doors, &selected, &judged, &repository.output("base"));
+            Some(compiled(images, &machines, &selected)?)
+        }
         false => None,
     };
     let mut parts: BTreeMap<Part, Vec<Row>> = BTreeMap::new();
@@ -135,14 +139,13 @@ fn row(repository: &Repository, package: &Package, compiled: Option<&Compiled>) 
     Ok(Row { name, is_ours, sources, compiled })
 }
 
-/// Builds the programs with line tables, in a folder of their own, and reads these and the machines'.
-fn compiled(repository: &Repository, doors: &Doors, machines: &[PathBuf], selected: &[&Program]) -> Outcome<Compiled> {
+/// Builds the programs with line tables, by this command, and reads these and the machines'.
+fn compiled(images: std::process::Command, machines: &[PathBuf], selected: &[&Program]) -> Outcome<Compiled> {
     let mut compiled = Compiled::default();
     for machine in machines {
         compiled.add_machine(machine)?;
     }
-    let (judged, target) = (repository.output("judged"), repository.output("base"));
-    let made = cargo::build(with_line_tables(doors, selected, &judged, &target), "programs", 0)?;
+    let made = cargo::build(images, "programs", 0)?;
     for image in selected.iter().filter_map(|program| made.get(&program.name)) {
         compiled.add_image(image)?;
     }
@@ -153,6 +156,9 @@ fn compiled(repository: &Repository, doors: &Doors, machines: &[PathBuf], select
 fn with_line_tables(doors: &Doors, selected: &[&Program], judged: &Path, target: &Path) -> std::process::Command {
     let usual = doors.build_command(selected.iter().copied(), judged);
     let mut command = std::process::Command::new(usual.get_program());
+    if let Some(folder) = usual.get_current_dir() {
+        command.current_dir(folder);
+    }
     let mut is_target = false;
     for argument in usual.get_args() {
         if is_target {

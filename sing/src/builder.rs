@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::bill::Materials;
 use crate::cargo::{Built, Metadata, Package};
@@ -18,7 +18,7 @@ use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program, Programs};
 use crate::repository::{Repository, write_if_changed};
 use crate::source_rules::Code;
-use crate::{attributes, cargo};
+use crate::{attributes, cargo, image_symbols};
 
 /// Whether test programs may hold unsafe code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,10 @@ pub fn build_programs<'a>(
         .map(|(program, bill)| match program.body {
             Body::Script => Ok(BuiltImage { program, image: None, bill }),
             Body::Crate { .. } => match made.get(&program.name) {
-                Some(image) => Ok(BuiltImage { program, image: Some(image.clone()), bill }),
+                Some(image) => {
+                    judge_symbols(program, image)?;
+                    Ok(BuiltImage { program, image: Some(image.clone()), bill })
+                }
                 None => Err(Failure::new(format!("cargo made no image of `{}`", program.name))
                     .remedy(format!("delete {} and build again", repository.output("doors").display()))),
             },
@@ -116,9 +119,7 @@ fn compile(
     selected: &[&Program],
     judged: &BTreeSet<PathBuf>,
 ) -> Outcome<BTreeMap<String, PathBuf>> {
-    let list = repository.output("judged");
-    let folders: String = judged.iter().map(|folder| format!("{}\n", folder.display())).collect();
-    write_if_changed(&list, folders.as_bytes())?;
+    let list = keep_judged(repository, judged)?;
     let build = || {
         let command = doors.build_command(selected.iter().copied(), &list);
         cargo::build_with_artifacts(command, "programs", judged.len())
@@ -148,6 +149,33 @@ fn compile(
     complaints.dedup();
     refuse_any(complaints)?;
     Ok(built.programs)
+}
+
+/// Writes which crates may be compiled, for those runs of this tool that stand for the compiler.
+fn keep_judged(repository: &Repository, judged: &BTreeSet<PathBuf>) -> Outcome<PathBuf> {
+    let list = repository.output("judged");
+    let folders: String = judged.iter().map(|folder| format!("{}\n", folder.display())).collect();
+    write_if_changed(&list, folders.as_bytes())?;
+    Ok(list)
+}
+
+/// Checks what the programs depend on; gives the file that lists the crates which may be compiled for them.
+///
+/// # Errors
+/// Something is refused, or a file cannot be read or written.
+pub fn judge(repository: &Repository, doors: &Doors, metadata: &Metadata, selected: &[&Program]) -> Outcome<PathBuf> {
+    let checksums = Checksums::read(&doors.lock())?;
+    keep_judged(repository, &check_dependencies(repository, metadata, &checksums, selected)?)
+}
+
+/// Refuses an image with symbols or sections that neither the runtime nor the compiler puts there.
+fn judge_symbols(program: &Program, image: &Path) -> Outcome<()> {
+    let bytes = std::fs::read(image).map_err(|error| Failure::file("read", image, &error))?;
+    match image_symbols::complaint(&bytes, &program.name).filter(|_| !program.unsafe_for_tests) {
+        None => Ok(()),
+        Some(complaint) => Err(Failure::new(format!("the image of `{}` is refused: {complaint}", program.name))
+            .remedy("leave it to the runtime to define symbols")),
+    }
 }
 
 /// Takes away what was compiled from other sources than are there now, and counts it.

@@ -31,6 +31,7 @@ pub mod fuzz;
 pub mod graph;
 pub mod host_tools;
 pub mod hostile;
+pub mod image_symbols;
 pub mod install;
 pub mod keys;
 pub mod long;

@@ -130,10 +130,17 @@ fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> 
     if !attributes::forbids_unsafe(&attributes::inner_attributes(&source)) {
         return Some(format!("{shown} lacks #![forbid(unsafe_code)]"));
     }
-    let mut files = vec![root.to_path_buf()];
-    if let Err(error) = collect(root.parent()?, &mut files) {
-        return Some(format!("the sources beside {shown} cannot be read: {error}"));
+    let mut files = Vec::new();
+    if let Err(error) = collect(package.folder(), &mut files) {
+        return Some(format!("the files beside {shown} cannot be read: {error}"));
     }
+    // What rustc says it read is told by lines.
+    if let Some(file) = files.iter().find(|file| file.as_os_str().as_encoded_bytes().iter().any(u8::is_ascii_control)) {
+        return Some(format!("{:?} has a control character in its name", repository.shown(file).to_string()));
+    }
+    let beside = root.parent()?;
+    files.retain(|file| file.starts_with(beside) && file.extension().is_some_and(|extension| extension == "rs"));
+    files.push(root.to_path_buf());
     files.sort();
     files.dedup();
     files.iter().find_map(|file| file_complaint(file, repository))
@@ -155,15 +162,13 @@ pub fn file_complaint(file: &Path, repository: &Repository) -> Option<String> {
     }
 }
 
-/// Adds the Rust files at and below a folder.
+/// Adds the files at and below a folder.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
+        match entry.file_type()?.is_dir() {
+            true => collect(&entry.path(), files)?,
+            false => files.push(entry.path()),
         }
     }
     Ok(())
@@ -234,6 +239,30 @@ mod tests {
         assert!(
             !lies_in(&root.path().join("inner/../b.rs"), root.path()) && !lies_in(&clean, &root.path().join("inner"))
         );
+    }
+
+    #[test]
+    fn no_file_has_a_control_character_in_its_name() {
+        let root = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, content: &str| std::fs::write(root.path().join(name), content).expect("a file");
+        write("Cargo.toml", "");
+        write("lib.rs", "#![forbid(unsafe_code)]\n");
+        let package = Package {
+            id: "x".into(),
+            name: "x".into(),
+            version: "1.0.0".into(),
+            license: None,
+            source: None,
+            manifest_path: root.path().join("Cargo.toml"),
+            edition: EDITION.into(),
+            targets: Vec::new(),
+            dependencies: Vec::new(),
+        };
+        let repository = Repository::of_tests(root.path());
+        let complaint = || source_complaint(&package, &root.path().join("lib.rs"), &repository);
+        assert_eq!(complaint(), None);
+        write("x:\n", "");
+        assert!(complaint().is_some_and(|complaint| complaint.contains("\"x:\\n\" has a control character")));
     }
 
     #[test]

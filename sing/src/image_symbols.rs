@@ -1,0 +1,190 @@
+//! Which symbols and sections an image has, before it is packed.
+//!
+//! An image is one unit of code that the compiler made of the entry crate and all that it uses, beside a few functions
+//! that come with the compiler. In that unit nothing can be defined twice, so a symbol of the runtime that is there once is
+//! the runtime's own. All others are functions of Rust crates, whose symbols are mangled: one with a plain name, a file of
+//! another compiler or a section of another name came in by a way that no rule of the builder has seen. Deliberately not
+//! here: what is in the image's bytes, which `package` judges.
+
+use elf::ElfBytes;
+use elf::abi::{SHN_UNDEF, STB_LOCAL, STT_FILE, STT_SECTION};
+use elf::endian::LittleEndian;
+
+/// What the entry crate defines (`sip::entry!`), and the linker.
+const OF_THE_RUNTIME: [&str; 9] =
+    ["_start", "memcpy", "memmove", "memset", "memcmp", "bcmp", "rust_eh_personality", "_Unwind_Resume", "_DYNAMIC"];
+/// The sections that the link script names, and those for symbols.
+const SECTIONS: [&str; 15] = [
+    "",
+    ".gnu.hash",
+    ".hash",
+    ".dynsym",
+    ".dynstr",
+    ".rela.dyn",
+    ".rodata",
+    ".sing.contracts",
+    ".text",
+    ".data.rel.ro",
+    ".got",
+    ".dynamic",
+    ".symtab",
+    ".strtab",
+    ".shstrtab",
+];
+/// The crate of functions that come with the compiler.
+const OF_THE_COMPILER: &str = "compiler_builtins";
+/// What the names of functions of Rust crates begin with.
+const MANGLED: [&str; 2] = ["_ZN", "_R"];
+
+/// A symbol of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Symbol {
+    name: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The name of a unit of code, which the local symbols after it belong to.
+    File,
+    Local,
+    Global,
+    Undefined,
+}
+
+/// What is wrong with the symbols and sections of the image of a program.
+pub fn complaint(image: &[u8], program: &str) -> Option<String> {
+    let Ok(file) = ElfBytes::<LittleEndian>::minimal_parse(image) else {
+        return Some("it is no ELF file".into());
+    };
+    let Some(sections) = section_names(&file) else { return Some("its sections have no names".into()) };
+    if let Some(section) = sections.iter().find(|section| !SECTIONS.contains(&section.as_str())) {
+        return Some(format!("it has a section `{section}`, which its link script does not name"));
+    }
+    match symbols(&file) {
+        Some(symbols) => symbol_complaint(&symbols, program),
+        None => Some("it has no table of symbols".into()),
+    }
+}
+
+fn section_names(file: &ElfBytes<'_, LittleEndian>) -> Option<Vec<String>> {
+    let (headers, names) = file.section_headers_with_strtab().ok()?;
+    let (headers, names) = (headers?, names?);
+    headers.iter().map(|header| names.get(header.sh_name as usize).ok().map(String::from)).collect()
+}
+
+fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Option<Vec<Symbol>> {
+    let (table, names) = file.symbol_table().ok()??;
+    let named = table.iter().skip(1).filter(|symbol| symbol.st_symtype() != STT_SECTION);
+    named
+        .map(|symbol| {
+            let kind = match (symbol.st_symtype(), symbol.st_bind()) {
+                (STT_FILE, _) => Kind::File,
+                _ if symbol.st_shndx == SHN_UNDEF => Kind::Undefined,
+                (_, STB_LOCAL) => Kind::Local,
+                _ => Kind::Global,
+            };
+            Some(Symbol { name: names.get(symbol.st_name as usize).ok()?.into(), kind })
+        })
+        .collect()
+}
+
+fn symbol_complaint(symbols: &[Symbol], program: &str) -> Option<String> {
+    let own = program.replace('-', "_");
+    // Linkers begin with what is of no unit.
+    let mut unit = own.as_str();
+    let mut defined = Vec::new();
+    for Symbol { name, kind } in symbols {
+        let is_of_runtime = OF_THE_RUNTIME.contains(&name.as_str());
+        match kind {
+            // The linker's own symbols follow one without a name.
+            Kind::File if name.is_empty() => unit = &own,
+            Kind::File => {
+                unit = name.split('.').next().unwrap_or_default();
+                if unit != own && unit != OF_THE_COMPILER {
+                    return Some(format!("it has code of `{name}`, which is no unit of the program"));
+                }
+                if unit == own && defined.contains(&unit) {
+                    return Some(format!("it has two units of code of `{unit}`"));
+                }
+                defined.push(unit);
+            }
+            Kind::Undefined => return Some(format!("it wants the symbol `{name}` from elsewhere")),
+            Kind::Local if unit == OF_THE_COMPILER || MANGLED.iter().any(|begin| name.starts_with(begin)) => {}
+            _ if is_of_runtime && !defined.contains(&name.as_str()) => defined.push(name),
+            _ if is_of_runtime => return Some(format!("it defines the symbol `{name}` twice")),
+            _ => {
+                return Some(format!(
+                    "it defines the symbol `{name}`, which neither the runtime nor the compiler does"
+                ));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn symbols_of(list: &[(Kind, &str)]) -> Vec<Symbol> {
+        list.iter().map(|&(kind, name)| Symbol { name: name.into(), kind }).collect()
+    }
+
+    const USUAL: [(Kind, &str); 9] = [
+        (Kind::File, "a_b.0123-cgu.0"),
+        (Kind::Local, "_ZN3a_b4main17h0123456789abcdefE"),
+        (Kind::Local, "_RNvC3a_b4main"),
+        (Kind::File, "compiler_builtins.4567-cgu.132"),
+        (Kind::Local, "__udivti3"),
+        (Kind::File, ""),
+        (Kind::Local, "_DYNAMIC"),
+        (Kind::Global, "memcpy"),
+        (Kind::Global, "_start"),
+    ];
+
+    #[test]
+    fn what_the_compiler_and_the_runtime_make_is_accepted() {
+        assert_eq!(symbol_complaint(&symbols_of(&USUAL), "a-b"), None);
+    }
+
+    #[test]
+    fn other_symbols_and_units_are_refused() {
+        for (kind, name, part) in [
+            (Kind::Global, "memcpy", "defines the symbol `memcpy` twice"),
+            (Kind::Global, "getpid", "neither the runtime nor the compiler"),
+            (Kind::Local, "hidden", "neither the runtime nor the compiler"),
+            (Kind::Undefined, "getpid", "from elsewhere"),
+            (Kind::File, "words.c", "no unit of the program"),
+            (Kind::File, "a_b.89ab-cgu.1", "two units of code"),
+        ] {
+            let symbols = symbols_of(&[&USUAL[..], &[(kind, name)]].concat());
+            let complaint = symbol_complaint(&symbols, "a-b").unwrap_or_else(|| panic!("{name} is accepted"));
+            assert!(complaint.contains(part), "{name}: {complaint}");
+        }
+    }
+
+    #[test]
+    fn symbols_are_those_that_a_compiler_writes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, object) = (folder.path().join("words.rs"), folder.path().join("words.o"));
+        let text = "#![no_std]\n#[unsafe(no_mangle)]\npub extern \"C\" fn getpid() -> i32 { 0 }\n";
+        std::fs::write(&source, text).expect("a file");
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc.args(["--crate-type=lib", "--emit=obj", "-Ccodegen-units=1", "-o"]).arg(&object).arg(&source);
+        assert!(rustc.status().expect("rustc starts").success());
+        let image = std::fs::read(&object).expect("an object");
+        let file = ElfBytes::<LittleEndian>::minimal_parse(&image).expect("an ELF file");
+        let found = symbols(&file).expect("a table");
+        assert!(found.iter().any(|symbol| symbol.kind == Kind::File && symbol.name.starts_with("words.")), "{found:?}");
+        let complaint = symbol_complaint(&found, "words").expect("it is another's");
+        assert!(complaint.contains("`getpid`, which neither"), "{complaint}");
+        // It was not linked by the script.
+        assert!(complaint_of_sections(&image).contains(".getpid"));
+    }
+
+    fn complaint_of_sections(image: &[u8]) -> String {
+        complaint(image, "words").expect("it has sections of an object")
+    }
+}
