@@ -142,6 +142,9 @@ pub fn cancel(ticket: Ticket) -> bool {
 pub fn block(ticket: Ticket, deadline: u64) -> Woken {
     let dying = ticket.thread.owner().is_none_or(|process| process.is_dying());
     if dying && cancel(ticket) {
+        // It may be that nobody has told this processor yet. The thread must end as it leaves the kernel all the same: an answer
+        // of `Closed` to a dying SIP has no words, and it would read as blocks what it put into its buffer itself.
+        cpu::this().pending.fetch_or(cpu::PENDING_KILL, Ordering::Relaxed);
         return Woken::Killed;
     }
     if deadline == NEVER {

@@ -143,7 +143,11 @@ pub fn receive(
                 unregister(endpoint, ticket);
                 return Err(Status::TimedOut);
             }
-            Woken::Killed => return Err(Status::Closed),
+            Woken::Killed => {
+                // Nothing came home.
+                buffer.set(0, 0);
+                return Err(Status::Closed);
+            }
         }
     }
 }

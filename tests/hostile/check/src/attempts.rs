@@ -26,6 +26,8 @@ pub(crate) const ALL: &[Attempt] = &[
         .ends(EpitaphKind::Panicked, &["not possible in this state"]),
     Attempt::repelled("hostile-forged-blocks", 4, "a loan that is split, attached to and attached")
         .given(Given::Victim),
+    Attempt::repelled("hostile-forged-blocks", 5, "words of its own in the answer to a dying process")
+        .given(Given::Victim),
     Attempt::repelled("hostile-huge-frame", 0, "a frame as large as a slot").ends(OVERFLOW, &["stack"]),
     Attempt::repelled("hostile-huge-frame", 1, "a frame that ends in the next slot").ends(OVERFLOW, &["stack"]),
     Attempt::repelled("hostile-huge-frame", 2, "a frame that ends far away").ends(OVERFLOW, &["stack"]),
