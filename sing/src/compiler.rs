@@ -49,7 +49,7 @@ fn compile(repository: &Path, rustc: &OsStr, words: &[OsString]) -> Outcome<u8> 
     // There is none when cargo asks rustc about itself.
     let folder = std::env::var_os(CRATE_FOLDER).map(PathBuf::from);
     if let Some(folder) = &folder {
-        expect_judged(folder)?;
+        expect_judged(folder, &std::env::var_os(JUDGED).map(PathBuf::from).unwrap_or_default())?;
     }
     let about = CRATE.map(|name| std::env::var(name).unwrap_or_default()).join(" ");
     let began = SystemTime::now();
@@ -65,9 +65,8 @@ fn compile(repository: &Path, rustc: &OsStr, words: &[OsString]) -> Outcome<u8> 
 }
 
 /// Refuses a crate that nobody has judged: cargo found it by other rules than those by which it was asked.
-fn expect_judged(folder: &Path) -> Outcome<()> {
-    let list = std::env::var_os(JUDGED).map(PathBuf::from).unwrap_or_default();
-    let judged = std::fs::read_to_string(&list).map_err(|error| Failure::file("read", &list, &error))?;
+fn expect_judged(folder: &Path, list: &Path) -> Outcome<()> {
+    let judged = std::fs::read_to_string(list).map_err(|error| Failure::file("read", list, &error))?;
     if judged.lines().any(|line| Path::new(line) == folder) {
         return Ok(());
     }
@@ -135,6 +134,19 @@ mod tests {
         let featured = format!("{here} --cfg feature=\"a\"");
         assert_ne!(mark(here, "echo 0.1.0"), mark(&featured, "echo 0.1.0"));
         assert_ne!(mark(here, ""), mark(&here.replace("name echo", "name cat"), ""));
+    }
+
+    #[test]
+    fn nothing_is_compiled_that_was_not_judged() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let list = folder.path().join("judged");
+        assert!(expect_judged(Path::new("/a/echo"), &list).is_err());
+        std::fs::write(&list, "/a/echo\n/a/sip\n").expect("a file");
+        assert_eq!(expect_judged(Path::new("/a/echo"), &list), Ok(()));
+        for other in ["/a", "/a/echo/inner", "/a/ech", "/b/echo"] {
+            let refused = expect_judged(Path::new(other), &list).expect_err(other).to_string();
+            assert!(refused.contains("was not checked and is not compiled"), "{refused}");
+        }
     }
 
     #[test]
