@@ -3,11 +3,12 @@
 //! Deliberately not here: which programs there are and how each must end; `tests/hostile/check` knows.
 
 use std::process::Command;
+use std::time::SystemTime;
 
 use crate::builder::UnsafeTests;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
-use crate::systems::{self, Platform};
+use crate::systems::{self, Platform, Ready};
 use crate::test::{Selection, conformance_run, skipped, this_tool};
 use crate::test_output::Counts;
 
@@ -17,6 +18,12 @@ const PROCESSORS: u32 = 2;
 const USUAL_MEMORY_MIB: u32 = 512;
 /// Those that take what memory there is are made on machines of each of these sizes.
 const MEMORY_MIB: [u32; 2] = [128, 1024];
+
+/// The program that calls the runtime in random order, and the seeds with which it does so each time.
+const FUZZER: &str = "hostile-fuzzer";
+const FUZZED: &str = "fuzz 1 300";
+/// How long it does so with `--long`.
+const LONG_FUZZED_SECONDS: u32 = 3600;
 
 /// One start of a machine: its memory, and the parameter that says which attempts are made.
 struct Start {
@@ -39,6 +46,7 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
         command.args(["--memory-mib", &memory_mib.to_string(), "--parameter", parameter]);
         counts += conformance_run(command, &format!("{SUITE} with {memory_mib} MiB"), selection, PROCESSORS)?;
     }
+    counts += fuzz(&ready, selection)?;
     if let Some(failure) = no_qemu {
         return Ok(counts + skipped("hostile programs on bare machines", &failure.to_string()));
     }
@@ -49,6 +57,24 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
         command.args(["--mem", &format!("{memory_mib}M"), "--parameter", parameter]);
         let suite = format!("{SUITE} on microvm with {memory_mib} MiB");
         counts += conformance_run(command, &suite, selection, PROCESSORS)?;
+    }
+    Ok(counts)
+}
+
+/// Runs fuzzers on the hosted machine: always the same seeds, and with `--long` an hour of others.
+fn fuzz(ready: &Ready, selection: &Selection<'_>) -> Outcome<Counts> {
+    let mut counts = Counts::default();
+    if selection.name.is_some_and(|name| !FUZZER.contains(name)) {
+        return Ok(counts);
+    }
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let long = selection.long.then(|| format!("fuzz {since_1970} for {LONG_FUZZED_SECONDS}"));
+    for request in std::iter::once(FUZZED.to_owned()).chain(long) {
+        let mut command = Command::new(&ready.machine);
+        command.arg("--system").arg(&ready.image).args(["--processors", &PROCESSORS.to_string()]);
+        command.args(["--memory-mib", &USUAL_MEMORY_MIB.to_string()]);
+        command.arg("--parameter").arg(format!("commands={request}"));
+        counts += conformance_run(command, FUZZER, selection, PROCESSORS)?;
     }
     Ok(counts)
 }

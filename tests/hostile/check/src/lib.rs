@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod attempt;
 mod attempts;
+mod fuzz;
 mod ground;
 mod leftovers;
 
@@ -39,6 +40,8 @@ pub(crate) use check;
 
 /// Selects the attempts that run on machines of several sizes.
 const MEMORY: &str = "memory";
+/// Runs fuzzers instead; which follows.
+const FUZZ: &str = "fuzz ";
 
 /// Runs the attempts; the exit status is 1 if one failed.
 pub fn main(startup: Startup) -> i32 {
@@ -53,6 +56,9 @@ pub fn main(startup: Startup) -> i32 {
             return 1;
         }
     };
+    if let Some(request) = startup.only.strip_prefix(FUZZ) {
+        return fuzz::run(request, &mut ground);
+    }
     let (mut passed, mut failed) = (0, 0);
     for attempt in attempts::ALL.iter().filter(|attempt| attempt.machine == machine) {
         let name = attempt.name();
