@@ -111,6 +111,7 @@ pub fn counters() -> impl Iterator<Item = CounterRecord> {
     let longest = longest.map(|(name, ns)| CounterRecord { value: ns, name: name_bytes(&format!("ns {name}")) });
     list.into_iter()
         .chain(in_use)
+        .chain(crate::machine::machine().counters())
         .map(|(name, value)| CounterRecord { value, name: name_bytes(name) })
         .chain(switches.map(|(number, value)| CounterRecord {
             value,

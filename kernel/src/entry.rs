@@ -130,6 +130,7 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
         FaultKind::OutOfMemory => {
             Epitaph::new(EpitaphKind::Faulted, format!("needed memory for its stack at {at}, and none was left"))
         }
+        FaultKind::HostCall => Epitaph::new(EpitaphKind::Faulted, format!("made a system call of the host at {at}")),
         FaultKind::Trap => Epitaph::new(EpitaphKind::Faulted, format!("hit a breakpoint at {at}")),
     }
 }

@@ -122,6 +122,9 @@ pub struct RunArguments {
     /// Accept test programs that declare `unsafe-for-tests`
     #[arg(long)]
     pub allow_unsafe_tests: bool,
+    /// Let the hosted machine's process keep all that Linux gives it, for debuggers: no seccomp, no Landlock
+    #[arg(long)]
+    pub unconfined: bool,
 }
 
 /// What a system runs on.

@@ -74,6 +74,10 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
 }
 
 fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
+    if arguments.unconfined {
+        return Err(Failure::new("--unconfined is for the hosted machine, and this is a bare one")
+            .remedy("leave it out, or leave --machine out"));
+    }
     let disks = disks(repository, arguments)?;
     let prepared = Prepared::new(repository, kind, arguments, &disks, Person::AtConsole)?;
     announce(site)?;
@@ -127,6 +131,9 @@ fn machine_command(ready: &Ready, disks: &[PathBuf], arguments: &RunArguments) -
     }
     if let Some(tap) = &arguments.tap {
         command.arg("--tap").arg(tap);
+    }
+    if arguments.unconfined {
+        command.arg("--unconfined");
     }
     if let Some(commands) = &arguments.commands {
         let mut parameter = OsString::from("commands=");

@@ -39,12 +39,24 @@ fn table(counters: &[CounterRecord]) -> String {
     }
     let measured: String = MEASURED.iter().map(|&(what, of)| format!("{what:<8}{}\n", measurement(of))).collect();
     format!(
-        "up {}, {} processors, {} programs installed\n{measured}\n{}",
+        "up {}, {} processors, {} programs installed\n{measured}{}\n{}",
         duration(sip::time::monotonic()),
         sip::thread::processor_count(),
         sip::diagnostics::program_count(),
+        confinement(counters),
         table.render()
     )
+}
+
+/// What a machine that is a process may still do on its host; nothing of other machines.
+fn confinement(counters: &[CounterRecord]) -> String {
+    let value = |wanted| counters.iter().find(|counter| name(&counter.name) == wanted).map(|counter| counter.value);
+    let (Some(calls), Some(landlock)) = (value("host calls allowed"), value("host Landlock version")) else {
+        return String::new();
+    };
+    let calls = if calls == 0 { "all system calls".into() } else { format!("{calls} system calls (seccomp)") };
+    let files = if landlock == 0 { "no Landlock".into() } else { format!("no file by its name (Landlock {landlock})") };
+    format!("host    {calls}, {files}\n")
 }
 
 fn json(counters: &[CounterRecord]) -> String {

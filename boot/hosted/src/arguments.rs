@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use hal_hosted::{DiskAccess, DiskSpecification, TapSpecification};
+use hal_hosted::{Confinement, DiskAccess, DiskSpecification, TapSpecification};
 
 /// Runs a Singularity system as one process of this host.
 #[derive(Debug, Parser)]
@@ -40,9 +40,20 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub failing_sockets: Option<u32>,
 
+    /// Lets the process keep all that Linux gives it, for debuggers: no seccomp, no Landlock, no second process
+    #[arg(long)]
+    pub unconfined: bool,
+
     /// A parameter of the system's first program
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub parameters: Vec<(String, String)>,
+}
+
+impl Arguments {
+    /// Whether the process gives up what it does not need.
+    pub fn confinement(&self) -> Confinement {
+        if self.unconfined { Confinement::Unconfined } else { Confinement::Confined }
+    }
 }
 
 fn parse_mebibytes(text: &str) -> Result<usize, String> {

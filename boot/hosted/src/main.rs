@@ -20,8 +20,9 @@ use hal_hosted::{Configuration, Hosted, Started};
 static HEAP: kernel::CountedHeap<System> = kernel::CountedHeap::new(System);
 
 fn main() -> ExitCode {
-    hal_hosted::own_process();
-    let Err(error) = run(Arguments::parse());
+    let arguments = Arguments::parse();
+    hal_hosted::own_process(arguments.confinement());
+    let Err(error) = run(arguments);
     eprintln!("singularity: {error}");
     ExitCode::FAILURE
 }
@@ -31,6 +32,7 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
     // The kernel reads it for as long as the process lives.
     let system_image = system_file::read(&arguments.system)?.leak();
     let configuration = Configuration {
+        confinement: arguments.confinement(),
         processors: arguments.processors,
         disks: arguments.disks,
         tap: arguments.tap,

@@ -66,6 +66,8 @@ pub enum FaultKind {
     Arithmetic,
     /// A breakpoint or single step.
     Trap,
+    /// A call of the operating system that the machine is a process of.
+    HostCall,
     /// Its stack could not grow: there was no memory for it.
     OutOfMemory,
 }
@@ -331,6 +333,10 @@ pub trait Machine: Sync {
     /// The image of the kernel that runs, in pieces: the file that it was started from, or else what of it never
     /// changes in memory. Empty if the machine cannot tell. May take milliseconds.
     fn kernel_image(&self) -> Vec<Cow<'static, [u8]>> {
+        Vec::new()
+    }
+    /// What the machine has to tell of itself, as counters.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
     /// A moment of the start that whoever measures it may want to know.

@@ -11,11 +11,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hal_api::{DeviceFailure, DeviceOperation, DeviceResult, Submitted};
 
 use crate::transfer::{self, Memory, Patience};
 use crate::{entries, pool};
+
+/// The host takes so long at most to give up the files of a machine that was killed.
+const LOCK_LIMIT: Duration = Duration::from_millis(300);
+const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
 /// How a disk file may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,13 +235,17 @@ fn reason(error: io::Error) -> DiskErrorReason {
 
 /// One machine that writes, or any number that read. A host file system without locks is used unlocked.
 fn lock(file: &File, access: DiskAccess) -> Result<(), DiskErrorReason> {
-    let answer = match access {
-        DiskAccess::WriteIfAllowed => file.try_lock(),
-        DiskAccess::ReadOnly => file.try_lock_shared(),
-    };
-    match answer {
-        Err(TryLockError::WouldBlock) => Err(DiskErrorReason::InUse),
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    let begin = Instant::now();
+    loop {
+        let answer = match access {
+            DiskAccess::WriteIfAllowed => file.try_lock(),
+            DiskAccess::ReadOnly => file.try_lock_shared(),
+        };
+        match answer {
+            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_LIMIT => thread::sleep(LOCK_AGAIN),
+            Err(TryLockError::WouldBlock) => return Err(DiskErrorReason::InUse),
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+        }
     }
 }
 

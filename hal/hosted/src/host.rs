@@ -10,13 +10,15 @@ use std::os::unix::process::CommandExt;
 use std::panic;
 use std::process::Command;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use abi::Printable;
 
-use crate::{debug_output, output, pool, power_button, terminal};
+use crate::confinement::Confinement;
+use crate::{debug_output, keeper, output, pool, power_button, terminal};
 
 /// The exit status after a panic, as Rust programs have it.
 const PANIC_STATUS: u8 = 101;
@@ -34,10 +36,14 @@ const SAME_REQUEST: Duration = Duration::from_millis(200);
 const OUTPUT_LIMIT: Duration = Duration::from_secs(1);
 
 /// When the process ends, whoever reads standard error gets this long to take what was written.
-const ERRORS_LIMIT: Duration = Duration::from_secs(1);
+pub(crate) const ERRORS_LIMIT: Duration = Duration::from_secs(1);
 
 /// The signal that the process ends for; 0: none.
 static ENDING: AtomicI32 = AtomicI32::new(0);
+/// The signals that are waited for.
+static REQUESTS: OnceLock<libc::sigset_t> = OnceLock::new();
+/// A thread waits for them.
+static WATCHED: AtomicBool = AtomicBool::new(false);
 /// The system inside has ended: nobody is left who listens to the power button.
 static SYSTEM_ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -48,7 +54,9 @@ const END_REQUESTS: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHU
 /// with status 101; SIGTERM, SIGINT, SIGHUP (unless ignored, as under nohup) and SIGQUIT shut the system down, and
 /// end the process with status 128 and the signal's number. To be called first in `main`, before there are other
 /// threads.
-pub fn own_process() {
+///
+/// Where the machine is to be confined, this returns in a child of the process: see `keeper`.
+pub fn own_process(confinement: Confinement) {
     panic::set_hook(Box::new(|information| {
         terminal::restore();
         // No backtrace: this may be running on the small stack of a SIP's thread.
@@ -61,7 +69,13 @@ pub fn own_process() {
     // SAFETY: ignoring a signal runs no code. Without it a closed pipe would end the process where the
     // console is to answer with a failure.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    watch_signals();
+    let requests = block_requests();
+    if confinement == Confinement::Confined
+        && let Err(error) = keeper::start(&requests)
+    {
+        say(&format!("no process to look names up and to start the machine anew ({error}); it goes on without"));
+    }
+    REQUESTS.get_or_init(|| requests);
 }
 
 /// Ends the process in order: disk transfers under way finish, the terminal is as it was. After a signal, the exit
@@ -84,7 +98,7 @@ pub(crate) fn output_limit() -> Option<Duration> {
     (ENDING.load(Ordering::SeqCst) != 0).then_some(OUTPUT_LIMIT)
 }
 
-fn status_of(signal: libc::c_int) -> u8 {
+pub(crate) fn status_of(signal: libc::c_int) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
@@ -97,23 +111,30 @@ pub(crate) fn restart_process() -> ! {
     pool::DISKS.close(DRAIN_LIMIT);
     debug_output::flush(ERRORS_LIMIT);
     terminal::restore();
+    if keeper::start_anew() {
+        exit_now(0);
+    }
+    execute_anew()
+}
+
+/// Has this process execute its program anew, with the same arguments.
+pub(crate) fn execute_anew() -> ! {
     let reason = Command::new("/proc/self/exe").args(env::args_os().skip(1)).exec();
     say(&format!("the host cannot start this program again ({reason}); start it by hand"));
     debug_output::flush(ERRORS_LIMIT);
     exit_now(1)
 }
 
-fn exit_now(exit_status: u8) -> ! {
+pub(crate) fn exit_now(exit_status: u8) -> ! {
     // SAFETY: _exit runs no code of this process; what other threads do stops where it is.
     unsafe { libc::_exit(exit_status.into()) }
 }
 
-/// Blocks the signals of interest in this thread and all it will start, and waits for them in one thread
-/// of their own, where everything is allowed.
-fn watch_signals() {
+/// Blocks the signals of interest in this thread and all that it will start.
+fn block_requests() -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the set is writable memory that sigemptyset initialises before it is used.
-    let set = unsafe {
+    unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for signal in END_REQUESTS.into_iter().filter(|&signal| signal != libc::SIGHUP || !is_ignored(signal)) {
             libc::sigaddset(set.as_mut_ptr(), signal);
@@ -121,8 +142,13 @@ fn watch_signals() {
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCONT);
         libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut());
         set.assume_init()
-    };
-    let watcher = thread::Builder::new().name("signals".into()).stack_size(64 * 1024).spawn(move || watch(&set));
+    }
+}
+
+/// Starts a thread that waits for the signals which [`own_process`] has blocked, where everything is allowed.
+pub(crate) fn watch_requests() {
+    let Some(set) = REQUESTS.get().filter(|_| !WATCHED.swap(true, Ordering::SeqCst)) else { return };
+    let watcher = thread::Builder::new().name("signals".into()).stack_size(64 * 1024).spawn(move || watch(set));
     if let Err(error) = watcher {
         say(&format!("no thread to wait for signals ({error}); the process cannot be ended by them"));
     }
@@ -191,6 +217,6 @@ fn wait_for_request(set: &libc::sigset_t, limit: Option<Duration>) -> Option<lib
 }
 
 /// Says something on standard error.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     debug_output::write(format!("singularity: {text}\n").as_bytes());
 }

@@ -12,7 +12,7 @@ use abi::sockets::Failure;
 
 use crate::socket_calls::{mapped, name_at, unmapped};
 
-type Records = Vec<Vec<u8>>;
+pub(crate) type Records = Vec<Vec<u8>>;
 
 /// Addresses of a name that are told at most.
 const MOST_ADDRESSES: usize = 64;

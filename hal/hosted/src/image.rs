@@ -76,14 +76,11 @@ fn claim(taken: &mut BTreeMap<usize, usize>, arena: Arena, segment: &Segment<'_>
 /// never be written, resized or unsealed again.
 fn sealed_file(segments: &[Segment<'_>]) -> io::Result<File> {
     let mut file = memory_file()?;
-    let mut bytes = 0;
     for segment in segments {
         file.write_all(segment.bytes)?;
         let padding = padded_bytes(segment) - segment.bytes.len();
         file.write_all(&[0; HOST_PAGE_BYTES][..padding])?;
-        bytes += padded_bytes(segment);
     }
-    debug_assert!(file.metadata().is_ok_and(|metadata| metadata.len() == bytes as u64));
     // SAFETY: fcntl with F_ADD_SEALS takes an integer and touches no memory of this process.
     if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } != 0 {
         return Err(io::Error::last_os_error());

@@ -7,7 +7,7 @@
 //! its stack ends, is asked of the kernel ([`hal_api::KernelEntries`]) each time.
 //!
 //! `unsafe` stands only in the modules `arena`, `clock`, `entries`, `host`, `host_network`, `image`,
-//! `processor`, `signal`, `socket_calls`, `tap_calls`, `terminal`, `trampoline` and `transfer`; `docs/soundness/hal-hosted.md` says why each holds.
+//! `keeper`, `processor`, `signal`, `socket_calls`, `tap_calls`, `terminal`, `trampoline` and `transfer`; `docs/soundness/hal-hosted.md` says why each holds.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -18,6 +18,7 @@ mod arena;
 #[allow(unsafe_code)]
 mod clock;
 mod commands;
+mod confinement;
 mod console;
 mod debug_output;
 mod disk;
@@ -31,6 +32,8 @@ mod host_network;
 mod host_text;
 #[allow(unsafe_code)]
 mod image;
+#[allow(unsafe_code)]
+mod keeper;
 mod lookups;
 mod machine;
 mod output;
@@ -55,6 +58,7 @@ mod trampoline;
 #[allow(unsafe_code)]
 mod transfer;
 
+pub use confinement::Confinement;
 pub use disk::{DiskAccess, DiskError, DiskSpecification};
 pub use host::own_process;
 pub use machine::{Configuration, Hosted, Started};

@@ -1,5 +1,5 @@
 //! What the host is asked that may take long: addresses of names, interfaces, routes. A few threads of their own do it,
-//! so that neither a processor nor a disk waits for a name server.
+//! so that neither a processor nor a disk waits for a name server. A confined machine has its keeper ask.
 //!
 //! Deliberately not here: sockets.
 
@@ -7,15 +7,15 @@ use abi::sockets::{Command, FIRST_AT, Failure, RECORD_BYTES, SECOND_AT};
 use hal_api::{DeviceFailure, Submitted};
 
 use crate::commands::Record;
+use crate::host_network::Records;
+use crate::keeper::{self, NAME_BYTES_MAX, Question};
 use crate::pool::Pool;
 use crate::sockets::{Answer, complete, encode};
 use crate::transfer::Memory;
 use crate::{entries, host_network};
 
 /// Threads at most.
-static POOL: Pool = Pool::new("lookups", 4);
-/// As of a name that a name server can be asked for (RFC 1035).
-const MOST_NAME_BYTES: u64 = 253;
+static POOL: Pool = Pool::new("lookups", keeper::CONNECTIONS);
 
 /// Whether a command is one of these.
 pub(crate) fn is_lookup(command: Command) -> bool {
@@ -35,21 +35,16 @@ pub(crate) fn submit(token: u64, command: Command, mut record: Record, memory: M
 }
 
 fn perform(command: Command, record: &mut Record, memory: Memory) -> Answer {
-    let list = match command {
-        Command::Resolve => {
-            let length = record.number(SECOND_AT);
-            if length > MOST_NAME_BYTES || length as usize > memory.bytes() - RECORD_BYTES {
-                return Err(Failure::BadCommand);
-            }
-            let mut name = vec![0; length as usize];
-            memory.copy_out(RECORD_BYTES, &mut name);
-            host_network::resolve(&name, record.number(FIRST_AT))?
+    let mut question = Question { command, argument: record.number(FIRST_AT), name: Vec::new() };
+    if command == Command::Resolve {
+        let length = record.number(SECOND_AT);
+        if length > NAME_BYTES_MAX as u64 || length as usize > memory.bytes() - RECORD_BYTES {
+            return Err(Failure::BadCommand);
         }
-        Command::Interfaces => host_network::interfaces()?,
-        Command::Addresses => host_network::addresses()?,
-        Command::Routes => host_network::routes(),
-        _ => host_network::name_servers(),
-    };
+        question.name = vec![0; length as usize];
+        memory.copy_out(RECORD_BYTES, &mut question.name);
+    }
+    let list = if keeper::is_there() { keeper::ask(&question) } else { answer(&question) }?;
     let width = list.first().map_or(1, Vec::len);
     let room = (memory.bytes() - RECORD_BYTES) / width;
     for (index, one) in list.iter().take(room).enumerate() {
@@ -57,4 +52,16 @@ fn perform(command: Command, record: &mut Record, memory: Memory) -> Answer {
     }
     record.set_number(FIRST_AT, list.len() as u64);
     Ok(0)
+}
+
+/// Asks the host.
+pub(crate) fn answer(question: &Question) -> Result<Records, Failure> {
+    match question.command {
+        Command::Resolve => host_network::resolve(&question.name, question.argument),
+        Command::Interfaces => host_network::interfaces(),
+        Command::Addresses => host_network::addresses(),
+        Command::Routes => Ok(host_network::routes()),
+        Command::NameServers => Ok(host_network::name_servers()),
+        _ => Err(Failure::BadCommand),
+    }
 }

@@ -4,6 +4,9 @@
 //! that does it. Deliberately not here: anything unsafe.
 
 use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -14,6 +17,7 @@ use hal_api::{
 
 use crate::arena::Reservation;
 use crate::clock::{self, Clock};
+use crate::confinement::{self, Confinement};
 use crate::console::Console;
 use crate::disk::{Disk, DiskAccess, DiskSpecification};
 use crate::image::Images;
@@ -22,7 +26,7 @@ use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
 use crate::tap::{Tap, TapSpecification};
 use crate::transfer::Memory;
-use crate::{StartError, debug_output, host, host_text, output, power_button, terminal};
+use crate::{StartError, debug_output, host, host_text, output, power_button, signal, terminal};
 
 /// The console is the first device, always.
 const CONSOLE: usize = 0;
@@ -40,6 +44,8 @@ pub struct Configuration {
     pub memory_bytes: Option<usize>,
     /// Whether there is a bus with devices for tests of drivers.
     pub simulated_device: bool,
+    /// Whether the process gives up what it does not need, once its processors run.
+    pub confinement: Confinement,
     /// One of so many requests to the sockets' device fails, for tests; `None`: none does.
     pub socket_fault_every: Option<u32>,
 }
@@ -59,12 +65,15 @@ pub struct Hosted {
     clock: Clock,
     reservation: Reservation,
     images: Images,
-    processors: Processors,
+    processors: &'static Processors,
     console: Arc<Console>,
     disks: Vec<Disk>,
     sockets: Arc<Sockets>,
     tap: Option<Arc<Tap>>,
     simulated: OnceLock<&'static Simulated>,
+    confinement: Confinement,
+    /// The program that runs, even if another lies under its name by now.
+    program: Option<File>,
 }
 
 impl Hosted {
@@ -96,15 +105,17 @@ impl Hosted {
             clock,
             images: Images::new(reservation.layout().images),
             reservation,
-            processors: Processors::new(processors, clock),
+            processors: Box::leak(Box::new(Processors::new(processors, clock))),
             console: Arc::default(),
             disks,
             sockets: Sockets::new(configuration.socket_fault_every),
             tap,
             simulated: OnceLock::new(),
+            confinement: configuration.confinement,
+            program: File::open("/proc/self/exe").ok(),
         }));
         if configuration.simulated_device {
-            machine.simulated.get_or_init(|| Simulated::start(|| machine.processors.interrupt_and_wake_all()));
+            machine.simulated.get_or_init(Simulated::start);
         }
         power_button::connect(machine.simulated_lines(), || machine.processors.interrupt_and_wake_all());
         Ok(Started { machine, notices })
@@ -118,6 +129,17 @@ impl Hosted {
     /// The number of the device that comes after console and disks: the sockets, and then the TAP interface.
     fn first_after_disks(&self) -> usize {
         CONSOLE + 1 + self.disks.len()
+    }
+}
+
+/// The bytes of a file, by reads alone: a confined process may not ask how long it is.
+fn read_whole(file: &File) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read_at(&mut buffer, bytes.len() as u64)? {
+            0 => return Ok(bytes),
+            count => bytes.extend_from_slice(&buffer[..count]),
+        }
     }
 }
 
@@ -139,6 +161,18 @@ impl Machine for Hosted {
     }
 
     fn run_processors(&self, bases: &[usize], main: extern "C" fn(processor: usize), entries: KernelEntries) {
+        signal::install();
+        // Landlock's part holds for threads that are started from now on.
+        if self.confinement == Confinement::Confined {
+            for notice in confinement::confine(self.reservation.layout().images) {
+                host::say(&notice);
+            }
+        }
+        host::watch_requests();
+        if let Some(simulated) = self.simulated.get() {
+            let processors = self.processors;
+            simulated.run_later(|| processors.interrupt_and_wake_all());
+        }
         self.processors.run(bases, main, entries);
     }
 
@@ -282,8 +316,12 @@ impl Machine for Hosted {
     }
 
     fn kernel_image(&self) -> Vec<Cow<'static, [u8]>> {
-        // The link of the kernel's that leads to the file which runs, even if another lies under its name by now.
-        std::fs::read("/proc/self/exe").map(Cow::Owned).into_iter().collect()
+        self.program.iter().filter_map(|program| read_whole(program).ok()).map(Cow::Owned).collect()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let in_force = confinement::in_force();
+        vec![("host calls allowed", in_force.system_calls.unwrap_or(0)), ("host Landlock version", in_force.landlock)]
     }
 
     fn restart(&self) -> ! {

@@ -81,7 +81,6 @@ impl Processors {
         assert_eq!(bases.len(), self.count(), "one base for each processor");
         trampoline::prepare(&kernel);
         entries::publish(kernel);
-        signal::install();
         thread::scope(|scope| {
             for (number, (processor, &base)) in self.list.iter().zip(bases).enumerate() {
                 let started = thread::Builder::new()

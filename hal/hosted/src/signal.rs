@@ -9,6 +9,7 @@ use std::fmt::{self, Write};
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
@@ -34,6 +35,9 @@ const ROOM_BYTES: usize = STACK_RESERVE_BYTES / 2;
 /// Direction, trap, alignment check and nested task: none may be set when the kernel is entered.
 const FLAGS_CLEARED: i64 = 1 << 10 | 1 << 8 | 1 << 18 | 1 << 14;
 
+/// Bytes of the instruction that calls the host.
+const SYSCALL_BYTES: usize = 2;
+
 /// General protection, in the numbering of the processor.
 const TRAP_PROTECTION: i64 = 13;
 
@@ -47,6 +51,7 @@ pub(crate) fn install() {
     for signal in FAULTS {
         install_one(signal, on_fault);
     }
+    install_one(libc::SIGSYS, on_refused_call);
 }
 
 fn install_one(signal: libc::c_int, handler: Handler) {
@@ -147,6 +152,45 @@ extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, c
     }
     report_kernel_fault(signal, struck.instruction(), address);
     default_action(signal);
+}
+
+/// A call that `confinement` does not allow. A SIP ends that makes one; elsewhere it fails with EPERM, and a line says so
+/// the first time.
+extern "C" fn on_refused_call(_signal: libc::c_int, _information: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the host passes a ucontext that lives, and is ours alone, until the handler returns.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let mut struck = Struck { registers: &mut context.uc_mcontext.gregs };
+    let _errno = KeptErrno::new();
+    let instruction = struck.instruction().wrapping_sub(SYSCALL_BYTES);
+    if let (Some(entries), true) = (entries::get(), processor::is_current_thread()) {
+        let top = (entries.stack_top)();
+        if top != 0 && (entries.is_sip_code)(instruction) {
+            let stack = struck.stack();
+            end_sip(&mut struck, top, Fault { kind: FaultKind::HostCall, instruction, address: 0, stack });
+            return;
+        }
+    }
+    let call = &mut struck.registers[libc::REG_RAX as usize];
+    report_refused_call(*call, instruction);
+    *call = -libc::greg_t::from(libc::EPERM);
+}
+
+/// Says that the machine was refused a call, once for each call.
+fn report_refused_call(call: libc::greg_t, instruction: usize) {
+    static REPORTED: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+    let number = usize::try_from(call).unwrap_or(0);
+    let bit = 1 << (number % 64);
+    if REPORTED[number / 64 % REPORTED.len()].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+        return;
+    }
+    let mut line = Line::default();
+    // A line that is too long is cut: there is no better place for its rest.
+    let _ = writeln!(
+        line,
+        "singularity: the host's system call {call} (at {instruction:#x}) is none that this machine needs, and was refused; \
+         please report it, and start it with --unconfined if something does not work"
+    );
+    output::standard_error().write_within(line.bytes(), REPORT_LIMIT);
 }
 
 /// Makes the struck thread go on in the kernel's fault entry, on its own stack reset to its top.

@@ -6,7 +6,7 @@
 //! below. Deliberately not here: anything that a real device is good for.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -73,13 +73,15 @@ pub(crate) struct Simulated {
     devices: Mutex<Vec<Registers>>,
     ports: Mutex<Vec<u8>>,
     later: Sender<(u32, Duration)>,
+    /// Lines that are to fire, until a thread takes them.
+    due: Mutex<Option<Receiver<(u32, Duration)>>>,
 }
 
 static ACTIVE: OnceLock<&'static Simulated> = OnceLock::new();
 
 impl Simulated {
-    /// Makes it, with a host thread that calls `interrupt` when a line is due.
-    pub(crate) fn start(interrupt: impl Fn() + Send + 'static) -> &'static Self {
+    /// Makes it.
+    pub(crate) fn start() -> &'static Self {
         let (later, due) = mpsc::channel::<(u32, Duration)>();
         let line =
             || Line { masked: AtomicBool::new(true), pending: AtomicBool::new(false), due: AtomicBool::new(false) };
@@ -90,17 +92,23 @@ impl Simulated {
             devices: Mutex::new((0..DEVICES).map(|_| registers()).collect()),
             ports: Mutex::new(vec![0; (PORTS.bytes + MORE_PORTS.bytes) as usize]),
             later,
+            due: Mutex::new(Some(due)),
         }));
+        ACTIVE.get_or_init(|| simulated)
+    }
+
+    /// Starts a host thread that calls `interrupt` when a line is due. The first call counts.
+    pub(crate) fn run_later(&'static self, interrupt: impl Fn() + Send + 'static) {
+        let Some(due) = lock(&self.due).take() else { return };
         thread::spawn(move || {
             for (line, delay) in due {
                 thread::sleep(delay);
-                if let Some(line) = simulated.lines.get(line as usize) {
+                if let Some(line) = self.lines.get(line as usize) {
                     line.due.store(true, Ordering::Release);
                 }
                 interrupt();
             }
         });
-        ACTIVE.get_or_init(|| simulated)
     }
 
     /// What the kernel is told of it.

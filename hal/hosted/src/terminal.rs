@@ -41,6 +41,19 @@ pub(crate) fn make_raw() {
     set_mode(&raw);
 }
 
+/// Notes the mode that the terminal is in.
+pub(crate) fn remember() {
+    if let Some(found) = mode() {
+        FOUND.get_or_init(|| found);
+    }
+}
+
+/// Puts the terminal back into the mode that was noted, for another process that made it raw.
+pub(crate) fn restore_remembered() {
+    RAW.store(true, Ordering::SeqCst);
+    restore();
+}
+
 /// Makes the terminal raw again after something else set its mode while the machine was stopped.
 pub(crate) fn renew() {
     if RAW.load(Ordering::SeqCst) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{DeviceKind, DeviceOperation, DeviceRequest, Fault, FaultKind, Machine, MapError, Segment, Submitted};
 use support::{
-    BAD_INTERRUPTS, DISK_BYTES, DISK_FILE, FAULTED, INTERRUPTS, TIMER_TICKS, completion, machine, map_code,
+    BAD_INTERRUPTS, CONFINED, DISK_BYTES, DISK_FILE, FAULTED, INTERRUPTS, TIMER_TICKS, completion, machine, map_code,
     new_image_address, new_page, new_slot, on_processor, run_sip, shared_word, take_fault,
 };
 
@@ -314,4 +314,47 @@ fn a_kernel_fault_says_so_and_ends_the_process() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("a fault in the kernel itself (SIGSEGV)") && said.contains("address 0x10"), "{said}");
     assert_eq!(output.status.signal(), Some(11));
+}
+
+/// Not a test of its own: what `code_that_calls_the_host_is_ended_on_a_confined_machine` runs in a process apart.
+#[test]
+#[ignore = "confines its process"]
+fn host_call_child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let entry = map_code(code::ask_for_the_process());
+    on_processor(move || {
+        let answer = run_sip(entry, new_slot(), 0);
+        println!("answer {answer} of {}, {:?}", std::process::id(), take_fault().map(|fault| fault.kind));
+        // The machine goes on, and images are mapped as before.
+        let harmless = map_code(code::read_there());
+        let page = new_page();
+        shared_word(page).store(77, Ordering::SeqCst);
+        println!("then {}", run_sip(harmless, new_slot(), page));
+    });
+}
+
+fn host_call_child_says(confined: bool) -> String {
+    let program = std::env::current_exe().expect("the test's own program");
+    let mut command = std::process::Command::new(program);
+    command.args(["--exact", "host_call_child", "--ignored", "--nocapture"]).env(CHILD, "1");
+    if confined {
+        command.env(CONFINED, "1");
+    }
+    let output = command.output().expect("the child runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn code_that_calls_the_host_is_ended_on_a_confined_machine() {
+    let said = host_call_child_says(true);
+    assert!(said.contains(&format!("answer {FAULTED} of ")) && said.contains("Some(HostCall)"), "{said}");
+    assert!(said.contains("then 77"), "{said}");
+    // The test can fail: elsewhere the host answers.
+    let said = host_call_child_says(false);
+    let (answer, process) =
+        said.split_once("answer ").and_then(|(_, rest)| rest.split_once(" of ")).expect("an answer");
+    assert!(process.starts_with(&format!("{answer}, None")) && said.contains("then 77"), "{said}");
 }

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hal_api::{DeviceOperation, DeviceRequest, Fault, KernelEntries, Machine, Submitted};
-use hal_hosted::{Configuration, Hosted};
+use hal_hosted::{Configuration, Confinement, Hosted};
 
 // ---- The children ----
 
@@ -113,7 +113,7 @@ fn be_a_machine(program: Program) {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    hal_hosted::own_process();
+    hal_hosted::own_process(Confinement::Unconfined);
     let configuration = Configuration { processors: Some(1), disks: Vec::new(), ..Configuration::default() };
     let machine = Hosted::start(&configuration).expect("a machine").machine;
     assert!(MACHINE.set(machine).is_ok());

@@ -65,7 +65,7 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
         Some(MachineName::Microvm) => Kind::Microvm,
         Some(MachineName::Hosted) => {
             return Err(Failure::new("the hosted machine is a program of this host")
-                .remedy("debug it as one, or use --machine qemu or --machine microvm"));
+                .remedy("debug it as one, with --unconfined, or use --machine qemu or --machine microvm"));
         }
     };
     let gdb = host_tools::require(&Tool::GDB)?;

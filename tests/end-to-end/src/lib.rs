@@ -32,5 +32,5 @@ pub use machine::Machine;
 pub use run::{LIMIT, Run, finish};
 pub use site::{Site, client, slack};
 pub use terminal::Terminal;
-pub use tool::{built_system, machine_program, repository, sing, system_image, target};
+pub use tool::{built_system, machine_process, machine_program, repository, sing, system_image, target};
 pub use web::{WebAnswer, WebClient, WebTrial, gunzip};

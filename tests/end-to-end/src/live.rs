@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::run::counters;
+use crate::tool::machine_process;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -130,7 +131,7 @@ impl Live {
 
     /// How many files the machine's process has open on the host.
     pub fn open_files(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.process())).map_or(0, Iterator::count)
+        std::fs::read_dir(format!("/proc/{}/fd", machine_process(self.process()))).map_or(0, Iterator::count)
     }
 
     /// Lets the shell end, and with it the machine; gives its exit status.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// Root of the repository.
 pub fn repository() -> &'static Path {
@@ -37,6 +38,20 @@ pub fn sing() -> &'static Path {
 pub fn machine_program() -> PathBuf {
     prepare();
     target().join("release/singularity-hosted")
+}
+
+/// The process that is the machine, of one that was started: a confined one is a child of its keeper.
+#[track_caller]
+pub fn machine_process(started: u32) -> u32 {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(10) {
+        let children = std::fs::read_to_string(format!("/proc/{started}/task/{started}/children")).unwrap_or_default();
+        if let Some(machine) = children.split_whitespace().next().and_then(|number| number.parse().ok()) {
+            return machine;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("process {started} keeps no machine");
 }
 
 /// The system image of the hosted system, after it was built.

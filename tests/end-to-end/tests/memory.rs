@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use end_to_end::{repository, sing, target};
+use end_to_end::{machine_process, repository, sing, target};
 
 /// What the host calls the memory of a program's image.
 const IMAGE: &str = "/memfd:singularity-image";
@@ -34,6 +34,8 @@ fn conformance_system() -> &'static PathBuf {
 /// A machine that runs the tests whose names contain `only`; it is ended when this is dropped.
 struct Running {
     machine: Child,
+    /// The process whose memory it is.
+    process: u32,
     deadline: Instant,
 }
 
@@ -50,12 +52,13 @@ impl Running {
             .stderr(Stdio::null())
             .spawn()
             .expect("the hosted machine starts");
-        Running { machine, deadline: Instant::now() + LIMIT }
+        let process = machine_process(machine.id());
+        Running { machine, process, deadline: Instant::now() + LIMIT }
     }
 
     /// A file about the process, while it runs; none after it has succeeded.
     fn read(&mut self, name: &str) -> Option<String> {
-        let content = std::fs::read_to_string(format!("/proc/{}/{name}", self.machine.id())).unwrap_or_default();
+        let content = std::fs::read_to_string(format!("/proc/{}/{name}", self.process)).unwrap_or_default();
         match self.machine.try_wait().expect("the machine can be waited for") {
             Some(status) => {
                 assert!(status.success(), "the tests in the machine ended with {status}");

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Fault, KernelEntries, Layout, Machine, Segment};
-use hal_hosted::{Configuration, DiskAccess, DiskSpecification, Hosted};
+use hal_hosted::{Configuration, Confinement, DiskAccess, DiskSpecification, Hosted};
 
+/// Set in the environment of a child whose machine is to be confined.
+pub const CONFINED: &str = "HAL_HOSTED_TEST_CONFINED";
 /// Bytes of the test disk.
 pub const DISK_BYTES: usize = 1 << 20;
 /// What a run answers after a fault.
@@ -61,8 +63,12 @@ pub fn machine() -> &'static Hosted {
             DiskSpecification { path: path.clone(), access: DiskAccess::WriteIfAllowed },
             DiskSpecification { path: second.clone(), access: DiskAccess::ReadOnly },
         ];
-        let started = Hosted::start(&Configuration { processors: Some(1), disks, ..Configuration::default() })
-            .expect("a machine");
+        let confinement = match std::env::var_os(CONFINED) {
+            Some(_) => Confinement::Confined,
+            None => Confinement::Unconfined,
+        };
+        let configuration = Configuration { processors: Some(1), disks, confinement, ..Configuration::default() };
+        let started = Hosted::start(&configuration).expect("a machine");
         DISK_FILE.set(File::open(&path).expect("the disk's file")).expect("set once");
         for path in [path, second] {
             std::fs::remove_file(path).expect("a file of our own");

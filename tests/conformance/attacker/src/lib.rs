@@ -16,6 +16,7 @@ mod children;
 mod claims;
 mod faults;
 mod hardware;
+mod host_calls;
 mod messages;
 mod objects;
 mod raw;
@@ -38,6 +39,7 @@ const ACTS: &[&[(&str, Act)]] = &[
     abuse::ACTS,
     accounts::ACTS,
     hardware::ACTS,
+    host_calls::ACTS,
 ];
 
 /// Performs the act that the parent asks for. Endpoints that it was given are taken as raw handles.

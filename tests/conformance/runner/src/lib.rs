@@ -14,6 +14,7 @@ mod attacks;
 mod crowds;
 mod endings;
 mod hardware;
+mod host_calls;
 mod installing;
 mod job;
 mod latency;
@@ -84,6 +85,7 @@ pub fn main(startup: Startup) -> i32 {
         scheduling::tests(),
         crowds::tests(),
         hardware::tests(),
+        host_calls::tests(),
         installing::tests(),
     ];
     // Where memory is short, most of the other tests would only show that.

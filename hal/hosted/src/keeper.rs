@@ -1,0 +1,274 @@
+//! A process beside the machine's that may do what the machine's own may not: start it anew, and ask the host about names
+//! and interfaces.
+//!
+//! The *keeper* is the process that was started; the machine is its child, so that the exit status, the terminal and
+//! signals stay those of one program. It answers only [`Question`]s, each of a bounded size, over sockets that the
+//! machine has from the beginning. Neighbours: `host` (signals and endings), `lookups` (who asks), `host_network` (the
+//! answers), `confinement` (what the machine may not). Deliberately not here: programs, disks, packets.
+
+use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use abi::sockets::{Command, Failure};
+
+use crate::host_network::Records;
+use crate::{host, lookups, output, terminal};
+
+/// Questions that are answered at a time; `lookups` has as many threads.
+pub(crate) const CONNECTIONS: usize = 4;
+/// As of a name that a name server can be asked for (RFC 1035).
+pub(crate) const NAME_BYTES_MAX: usize = 253;
+/// Longer lists are no answers.
+const RECORDS_MAX: u64 = 1 << 16;
+const RECORD_BYTES_MAX: u64 = 1 << 12;
+const THREAD_STACK_BYTES: usize = 256 * 1024;
+/// A byte on the line says that the machine is to be started anew when it has ended.
+const START_ANEW: u8 = b'r';
+
+/// The machine's ends of its lines to the keeper.
+struct Lines {
+    questions: Mutex<Vec<UnixStream>>,
+    restart: UnixStream,
+}
+
+static LINES: OnceLock<Lines> = OnceLock::new();
+
+/// What the keeper is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) command: Command,
+    /// The first argument of the command.
+    pub(crate) argument: u64,
+    /// At most [`NAME_BYTES_MAX`] bytes.
+    pub(crate) name: Vec<u8>,
+}
+
+/// Makes this process the keeper and returns in its child, which is to be the machine. To be called before there are
+/// threads, with the signals of `requests` blocked.
+///
+/// # Errors
+/// The host gives no process; nothing has changed then.
+pub(crate) fn start(requests: &libc::sigset_t) -> io::Result<()> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..CONNECTIONS {
+        let (keeper, machine) = UnixStream::pair()?;
+        ours.push(keeper);
+        theirs.push(machine);
+    }
+    let (restart, of_machine) = UnixStream::pair()?;
+    terminal::remember();
+    // SAFETY: takes no arguments.
+    let keeper = unsafe { libc::getpid() };
+    // SAFETY: the process has one thread, so the child is as whole as this one.
+    let machine = unsafe { libc::fork() };
+    match machine {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            die_with(keeper);
+            let lines = Lines { questions: Mutex::new(theirs), restart: of_machine };
+            assert!(LINES.set(lines).is_ok(), "a machine has one keeper");
+            Ok(())
+        }
+        machine => {
+            drop((theirs, of_machine));
+            keep(machine, ours, &restart, requests)
+        }
+    }
+}
+
+/// Whether this process is a machine with a keeper.
+pub(crate) fn is_there() -> bool {
+    LINES.get().is_some()
+}
+
+/// Asks the keeper to start the machine anew once this process has ended; false if there is none.
+pub(crate) fn start_anew() -> bool {
+    LINES.get().is_some_and(|lines| (&lines.restart).write_all(&[START_ANEW]).is_ok())
+}
+
+/// Asks the keeper. Waits for the answer.
+pub(crate) fn ask(question: &Question) -> Result<Records, Failure> {
+    let lines = LINES.get().ok_or(Failure::NotSupported)?;
+    let mut free = lines.questions.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut line = free.pop().ok_or(Failure::Exhausted)?;
+    drop(free);
+    let answer = question.write(&mut line).and_then(|()| read_answer(&mut line)).map_err(|_| Failure::Other)?;
+    // A line that failed is not used again.
+    lines.questions.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    answer
+}
+
+/// Ends this process when the keeper does.
+fn die_with(keeper: libc::pid_t) {
+    // SAFETY: neither call touches memory.
+    let is_orphan = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::getppid() != keeper
+    };
+    if is_orphan {
+        // It ended before the host was told what that means.
+        host::exit_now(1);
+    }
+}
+
+/// The keeper: answers questions, passes signals on, and ends as the machine does, or starts it anew.
+fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, restart: &UnixStream, requests: &libc::sigset_t) -> ! {
+    let mut set = *requests;
+    // SAFETY: the set is initialised; a blocked SIGCHLD waits for `sigwaitinfo`.
+    unsafe {
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
+    }
+    for mut line in lines {
+        let answer = move || while answer_one(&mut line).is_ok() {};
+        let thread = thread::Builder::new().name("keeper".into()).stack_size(THREAD_STACK_BYTES).spawn(answer);
+        // Without it the line is closed, and who asks is told so.
+        drop(thread);
+    }
+    let status = loop {
+        if let Some(status) = ended(machine) {
+            break status;
+        }
+        // SAFETY: the set is initialised; nothing is written where the second argument is null.
+        match unsafe { libc::sigwaitinfo(&set, ptr::null_mut()) } {
+            libc::SIGCHLD | libc::SIGCONT | ..0 => {}
+            // SAFETY: kill touches no memory; the machine has not been waited for.
+            signal => drop(unsafe { libc::kill(machine, signal) }),
+        }
+    };
+    if libc::WIFSIGNALED(status) {
+        end_like(libc::WTERMSIG(status));
+    }
+    let wants_restart = restart.set_nonblocking(true).is_ok() && matches!((&*restart).read(&mut [0]), Ok(1));
+    if wants_restart {
+        host::execute_anew();
+    }
+    host::exit_now(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
+}
+
+/// How the machine ended, if it has.
+fn ended(machine: libc::pid_t) -> Option<libc::c_int> {
+    let mut status = 0;
+    // SAFETY: `status` is live over the call.
+    let answer = unsafe { libc::waitpid(machine, &mut status, libc::WNOHANG) };
+    (answer == machine).then_some(status)
+}
+
+/// Ends by the signal that ended the machine, which had no time to restore the terminal.
+fn end_like(signal: libc::c_int) -> ! {
+    terminal::restore_remembered();
+    let text = format!("singularity: the machine was ended by signal {signal} of the host\n");
+    output::standard_error().write_within(text.as_bytes(), host::ERRORS_LIMIT);
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is writable memory that sigemptyset initialises before it is used. The signal ends this process,
+    // without a second memory image for who looks for the first.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 });
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut());
+        libc::raise(signal);
+    }
+    host::exit_now(host::status_of(signal))
+}
+
+/// Reads a question and answers it.
+fn answer_one(line: &mut UnixStream) -> io::Result<()> {
+    let question = Question::read(line)?;
+    match lookups::answer(&question) {
+        Ok(records) => {
+            let width = records.first().map_or(0, Vec::len) as u64;
+            let mut bytes = [0, records.len() as u64, width].map(u64::to_le_bytes).concat();
+            records.iter().for_each(|record| bytes.extend(record));
+            line.write_all(&bytes)
+        }
+        Err(failure) => line.write_all(&[failure as u64, 0, 0].map(u64::to_le_bytes).concat()),
+    }
+}
+
+fn read_answer(line: &mut impl Read) -> io::Result<Result<Records, Failure>> {
+    let [failure, count, width] = read_numbers(line)?;
+    if failure != 0 {
+        return Ok(Err(Failure::from_number(failure).unwrap_or(Failure::Other)));
+    }
+    if count > RECORDS_MAX || width > RECORD_BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let read_record = |_| {
+        let mut record = vec![0; width as usize];
+        line.read_exact(&mut record).map(|()| record)
+    };
+    (0..count).map(read_record).collect::<io::Result<Records>>().map(Ok)
+}
+
+impl Question {
+    fn write(&self, line: &mut impl Write) -> io::Result<()> {
+        let numbers = [self.command as u64, self.argument, self.name.len() as u64].map(u64::to_le_bytes).concat();
+        line.write_all(&[numbers, self.name.clone()].concat())
+    }
+
+    /// Reads one that may be an enemy's.
+    fn read(line: &mut impl Read) -> io::Result<Self> {
+        let [command, argument, length] = read_numbers(line)?;
+        let command = Command::from_number(command).filter(|&command| lookups::is_lookup(command));
+        let (Some(command), true) = (command, length <= NAME_BYTES_MAX as u64) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let mut name = vec![0; length as usize];
+        line.read_exact(&mut name)?;
+        Ok(Self { command, argument, name })
+    }
+}
+
+fn read_numbers(line: &mut impl Read) -> io::Result<[u64; 3]> {
+    let mut bytes = [[0; 8]; 3];
+    for number in &mut bytes {
+        line.read_exact(number)?;
+    }
+    Ok(bytes.map(u64::from_le_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_comes_as_it_was_asked() {
+        let question = Question { command: Command::Resolve, argument: 4, name: b"localhost".to_vec() };
+        let mut bytes = Vec::new();
+        question.write(&mut bytes).expect("memory takes it");
+        assert_eq!(Question::read(&mut bytes.as_slice()).expect("a question"), question);
+    }
+
+    #[test]
+    fn no_other_question_is_heard() {
+        let question = |numbers: [u64; 3]| [numbers.map(u64::to_le_bytes).concat(), vec![b'x'; 300]].concat();
+        for numbers in [[Command::Connect as u64, 0, 1], [0, 0, 1], [u64::MAX, 0, 1], [Command::Resolve as u64, 0, 254]]
+        {
+            assert!(Question::read(&mut question(numbers).as_slice()).is_err(), "{numbers:?}");
+        }
+        assert!(Question::read(&mut question([Command::Resolve as u64, 0, 253]).as_slice()).is_ok());
+        assert!(Question::read(&mut &question([Command::Resolve as u64, 0, 253])[..100]).is_err());
+    }
+
+    #[test]
+    fn answers_come_back() {
+        let (mut asks, mut answers) = UnixStream::pair().expect("a pair of sockets");
+        let thread = thread::spawn(move || while answer_one(&mut answers).is_ok() {});
+        let mut ask = |name: &[u8], argument| {
+            let question = Question { command: Command::Resolve, argument, name: name.to_vec() };
+            question.write(&mut asks).expect("it is heard");
+            read_answer(&mut asks).expect("an answer")
+        };
+        let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1].to_vec();
+        assert_eq!(ask(b"127.0.0.1", 4), Ok(vec![mapped]));
+        assert_eq!(ask(b"127.0.0.1", 5), Err(Failure::BadCommand));
+        drop(asks);
+        thread.join().expect("it ends with the line");
+    }
+}

@@ -1,0 +1,186 @@
+//! What code of the host's own may still do once the machine is confined: the calls are made by libraries of the process,
+//! as an enemy would who broke out and found them.
+
+use std::fs::File;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+
+use hal_api::{Fault, KernelEntries, Machine};
+use hal_hosted::{Configuration, Confinement, Hosted};
+
+/// In the environment of a child: how it is confined.
+const CHILD: &str = "HAL_HOSTED_TEST_CHILD";
+
+type Attempt = fn() -> io::Result<()>;
+
+/// What an enemy would do.
+const ATTEMPTS: [(&str, Attempt); 16] = [
+    ("open a file", || File::open("/etc/passwd").map(drop)),
+    ("write a file", || File::create(std::env::temp_dir().join("hal-hosted-written")).map(drop)),
+    ("look at a file", || std::fs::metadata("/etc/passwd").map(drop)),
+    ("list a folder", || std::fs::read_dir("/").map(drop)),
+    ("remove a file", || match std::fs::remove_file("/no/such/file") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }),
+    ("start a program", || Command::new("/bin/true").stdin(Stdio::null()).status().map(drop)),
+    ("execute a program", || {
+        // SAFETY: the arguments are C strings and lists that live over the call. It fails in any case: no such file.
+        unsafe { libc::execve(c"/no/such/file".as_ptr(), [std::ptr::null()].as_ptr(), [std::ptr::null()].as_ptr()) };
+        Some(io::Error::last_os_error()).filter(|error| error.kind() != io::ErrorKind::NotFound).map_or(Ok(()), Err)
+    }),
+    ("fork", || {
+        // SAFETY: the child only ends.
+        match unsafe { libc::fork() } {
+            // SAFETY: ends the child.
+            0 => unsafe { libc::_exit(0) },
+            child => answer(child),
+        }
+    }),
+    // SAFETY: the signal 0 only asks; the call touches no memory.
+    ("signal another process", || answer(unsafe { libc::kill(libc::getppid(), 0) })),
+    ("trace", || {
+        // SAFETY: there is no process 0 to attach to.
+        let attached = unsafe { libc::syscall(libc::SYS_ptrace, libc::PTRACE_ATTACH, 0, 0, 0) };
+        answer(attached as i32).or_else(no_such)
+    }),
+    ("read another process", || {
+        // SAFETY: nothing is read: there are no vectors.
+        answer(unsafe { libc::process_vm_readv(libc::getppid(), std::ptr::null(), 0, std::ptr::null(), 0, 0) } as i32)
+    }),
+    ("talk to services of the host", || socket(libc::AF_UNIX, libc::SOCK_STREAM)),
+    ("talk to the host's kernel", || socket(libc::AF_NETLINK, libc::SOCK_RAW)),
+    ("write code", || map(libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)),
+    ("execute what was written", || {
+        let memory = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, of which nobody else knows; it is given a second protection and forgotten.
+        unsafe {
+            let page = libc::mmap(std::ptr::null_mut(), 4096, memory, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            answer(libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_EXEC))
+        }
+    }),
+    // SAFETY: touches no memory.
+    ("ask who else is there", || answer(unsafe { libc::getsid(0) })),
+];
+
+fn answer(answer: i32) -> io::Result<()> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// An attempt that fails for want of a victim would have been made.
+fn no_such(error: io::Error) -> io::Result<()> {
+    if error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
+}
+
+fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<()> {
+    // SAFETY: touches no memory.
+    answer(unsafe { libc::socket(family, kind, 0) })
+}
+
+fn map(protection: libc::c_int) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, of which nobody else knows.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
+    if page == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+static MACHINE: OnceLock<&'static Hosted> = OnceLock::new();
+
+extern "C" fn attempt_all(_number: usize) {
+    for (name, attempt) in ATTEMPTS {
+        let outcome = attempt();
+        let refused = outcome.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EPERM));
+        println!("{name}: {}", if refused { "refused".to_owned() } else { format!("{outcome:?}") });
+    }
+    // What the machine itself does goes on: threads, sockets of the internet, memory.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the host has a port");
+    let address = listener.local_addr().expect("it is bound");
+    let caller = thread::spawn(move || TcpStream::connect(address).map(drop));
+    listener.accept().expect("somebody calls");
+    caller.join().expect("the thread ends").expect("it was heard");
+    let machine = MACHINE.get().expect("set before the processors run");
+    println!("the kernel has {} bytes", machine.kernel_image().iter().map(|piece| piece.len()).sum::<usize>());
+    println!("{:?}", machine.counters());
+    machine.power_off(9)
+}
+
+extern "C" fn no(_: usize) -> bool {
+    false
+}
+
+extern "C" fn no_tick(_: bool) -> bool {
+    false
+}
+
+extern "C" fn nothing() {}
+
+extern "C" fn no_fault(_: &Fault) -> ! {
+    std::process::abort()
+}
+
+extern "C" fn no_stack() -> usize {
+    0
+}
+
+extern "C" fn nothing_fires(_: u32) {}
+
+extern "C" fn nothing_completes(_: u64, _: u64, _: bool) {}
+
+/// Not a test of its own: what the others run in a process apart.
+#[test]
+#[ignore = "confines its process"]
+fn child() {
+    let Some(how) = std::env::var_os(CHILD) else { return };
+    let confinement = if how == "confined" { Confinement::Confined } else { Confinement::Unconfined };
+    let configuration = Configuration { processors: Some(1), confinement, ..Configuration::default() };
+    let machine = Hosted::start(&configuration).expect("a machine").machine;
+    assert!(MACHINE.set(machine).is_ok());
+    let entries = KernelEntries {
+        is_sip_code: no,
+        tick: no_tick,
+        interrupt: nothing,
+        fault: no_fault,
+        stack_top: no_stack,
+        fired: nothing_fires,
+        running: || None,
+        device_complete: nothing_completes,
+    };
+    machine.run_processors(&[&raw const MACHINE as usize], attempt_all, entries);
+}
+
+/// What a child says on both streams.
+fn child_says(how: &str) -> (String, String) {
+    let program = std::env::current_exe().expect("the test's own program");
+    let mut command = Command::new(program);
+    command.args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"]).env(CHILD, how);
+    let output = command.output().expect("the child runs");
+    let [said, errors] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert_eq!(output.status.code(), Some(9), "{said}\n{errors}");
+    (said, errors)
+}
+
+#[test]
+fn a_confined_machine_can_open_no_file_and_start_no_program() {
+    let (said, errors) = child_says("confined");
+    for (name, _) in ATTEMPTS {
+        assert!(said.contains(&format!("{name}: refused\n")), "`{name}`:\n{said}\n{errors}");
+    }
+    assert!(!said.contains("the kernel has 0 bytes") && !said.contains("(\"host calls allowed\", 0)"), "{said}");
+    println!("on this host: {}", said.lines().last().unwrap_or_default());
+    // Each kind of call is told once.
+    let told = errors.lines().filter(|line| line.contains("is none that this machine needs")).count();
+    assert!((5..=ATTEMPTS.len() + 6).contains(&told), "{told} lines:\n{errors}");
+}
+
+/// So the test above can fail.
+#[test]
+fn an_unconfined_machine_could_do_all_of_it() {
+    let (said, errors) = child_says("unconfined");
+    for (name, _) in ATTEMPTS {
+        assert!(said.contains(&format!("{name}: Ok(())\n")), "`{name}`:\n{said}\n{errors}");
+    }
+    assert!(said.contains("(\"host calls allowed\", 0), (\"host Landlock version\", 0)"), "{said}");
+}
