@@ -26,7 +26,7 @@ pub enum Fault {
     /// A descriptor names a block that cannot be this part of the group.
     DescriptorPlace { group: u32, part: &'static str, says: u32, right: u32 },
     /// A descriptor has flags that mean nothing without a feature that the volume does not have.
-    DescriptorFlags { group: u32 },
+    DescriptorFlags { group: u32, says: u16 },
     /// Some file needs a feature that the volume does not say that it has.
     MissingFeature { name: &'static str },
     /// The journal holds changes that were not put in their places.
@@ -37,6 +37,8 @@ pub enum Fault {
     JournalDamaged,
     /// The superblock speaks of a journal that the volume does not have.
     JournalFields,
+    /// The superblock says that a journal is to be replayed, but the volume has none.
+    JournalMissing,
     /// An inode that was being deleted or cut when the volume was left.
     Orphan { inode: u32 },
     /// The list of such inodes leads to one that cannot be on it.
@@ -183,6 +185,7 @@ impl Fault {
             | JournalNotReplayed
             | JournalStale
             | JournalFields
+            | JournalMissing
             | Orphan { .. }
             | NoTimeOfDeletion { .. }
             | TimeOfDeletion { .. }
@@ -203,6 +206,18 @@ impl Fault {
             | BitmapEnd { .. }
             | GroupCount { .. }
             | TotalCount { .. } => Cost::Nothing,
+        }
+    }
+
+    /// Whether a volume is sound with it: it is reported, and repaired where something may be changed, but does not
+    /// make the volume one with faults. `e2fsck -fn` passes such volumes, too.
+    pub fn is_note(&self) -> bool {
+        use Fault::*;
+        match self {
+            NotClean | ErrorsRecorded | BackupSuperblock { .. } | BackupDescriptors { .. } | JournalFields => true,
+            // Some systems take the first flag for a group without inodes.
+            DescriptorFlags { says, .. } => says & 1 == 0,
+            _ => false,
         }
     }
 
@@ -242,6 +257,7 @@ impl Fault {
             Unconnected { .. } | NoName { .. } => Remedy::Words("put into lost+found"),
             BlockBitmap { .. } | InodeBitmap { .. } => Remedy::Words("marked right"),
             JournalFields
+            | JournalMissing
             | DescriptorFlags { .. }
             | TimeOfDeletion { .. }
             | Flags { .. }
@@ -343,12 +359,13 @@ impl Fault {
             DescriptorPlace { group, part, says, right } => {
                 write!(to, "group {group}: block {says} cannot be its {part}, which should be block {right}")
             }
-            DescriptorFlags { group } => write!(to, "group {group}: the descriptor has flags without a meaning"),
+            DescriptorFlags { group, .. } => write!(to, "group {group}: the descriptor has flags without a meaning"),
             MissingFeature { name } => write!(to, "superblock: the feature {name} is in use but not set"),
             JournalNotReplayed => to.write_str("journal: it holds changes that are not in their places"),
             JournalStale => to.write_str("journal: it holds changes, though the volume was unmounted"),
             JournalDamaged => to.write_str("journal: it cannot be used"),
             JournalFields => to.write_str("superblock: it speaks of a journal that is not there"),
+            JournalMissing => to.write_str("superblock: it speaks of a journal to be replayed that is not there"),
             BlockBitmap { group, lost, leaked, first } => write!(
                 to,
                 "group {group}: {lost} blocks in use are marked free and {leaked} free ones in use, the first being {first}"

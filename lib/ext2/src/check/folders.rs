@@ -33,6 +33,11 @@ struct Page {
     moved: bool,
 }
 
+/// Whether an entry says another kind than its inode has. It may say none.
+fn is_wrong_kind(says: u8, right: u8) -> bool {
+    says != right && says != 0
+}
+
 impl<S: BlockSource> Checker<'_, S> {
     pub(super) async fn check_folders(&mut self) -> Result<(), CheckError> {
         if let Some(root) = self.folder_index(ROOT_INODE) {
@@ -190,7 +195,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         for (name, &(offset, _, says, _)) in [&b"."[..], b".."].into_iter().zip(&dots) {
             let fault = Fault::EntryKind { folder, name: name.to_vec(), says, right: kind };
-            if says != kind && self.tell(fault).await? {
+            if is_wrong_kind(says, kind) && self.tell(fault).await? {
                 entries::set_kind(&mut page.bytes, offset, kind);
                 page.changed = true;
             }
@@ -224,7 +229,8 @@ impl<S: BlockSource> Checker<'_, S> {
             (page.changed, page.moved) = (true, true);
         }
         let right = if self.volume.has_kinds() { self.known(inode) & known::KIND } else { 0 };
-        if says != right && self.tell(Fault::EntryKind { folder, name: name.clone(), says, right }).await? {
+        if is_wrong_kind(says, right) && self.tell(Fault::EntryKind { folder, name: name.clone(), says, right }).await?
+        {
             entries::set_kind(&mut page.bytes, offset, right);
             page.changed = true;
         }

@@ -130,7 +130,8 @@ impl<S: BlockSource> Checker<'_, S> {
         let row = self.row(group);
         // The two flags that say that a bitmap or a table was never written.
         let stray = read_u16(row, FLAGS) & 3 != 0 || read_u16(row, UNUSED_INODES) != 0;
-        if stray && self.tell(Fault::DescriptorFlags { group }).await? {
+        let says = read_u16(row, FLAGS);
+        if stray && self.tell(Fault::DescriptorFlags { group, says }).await? {
             let at = group as usize * group::BYTES;
             let flags = read_u16(&self.descriptors, at + FLAGS);
             write_u16(&mut self.descriptors, at + FLAGS, flags & !3);
@@ -163,6 +164,17 @@ impl<S: BlockSource> Checker<'_, S> {
         (first..first + geometry.copies(group)).contains(&block)
             || [descriptor.block_bitmap, descriptor.inode_bitmap].contains(&block)
             || (descriptor.inode_table..descriptor.inode_table + geometry.inode_table_blocks()).contains(&block)
+    }
+
+    /// Whether a block holds inodes.
+    pub(super) fn is_in_inode_table(&self, block: u32) -> bool {
+        let geometry = &self.volume.geometry;
+        if !self.is_legal(block) {
+            return false;
+        }
+        let group = (block - geometry.first_data_block) / geometry.blocks_per_group;
+        let table = self.descriptor(group).inode_table;
+        (table..table + geometry.inode_table_blocks()).contains(&block)
     }
 
     /// Compares the copy of the descriptors in a group with what is right, as far as it has to agree.

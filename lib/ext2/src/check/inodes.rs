@@ -1,5 +1,6 @@
 //! All inodes: what each says of itself, and which blocks it claims.
 
+use super::journal::JOURNAL_INODE;
 use super::node::{Node, ZERO_FIELDS, flag};
 use super::state::{Checker, known};
 use super::superblock::feature;
@@ -38,10 +39,14 @@ impl<S: BlockSource> Checker<'_, S> {
     pub(super) async fn check_inodes(&mut self) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         let (inode_bytes, per_block) = (geometry.inode_bytes as usize, geometry.block_bytes / geometry.inode_bytes);
+        self.list_bad_blocks().await?;
         for group in 0..geometry.groups {
             let table = self.descriptor(group).inode_table;
             for first in (0..geometry.inodes_per_group).step_by(per_block as usize) {
                 let block = table + first / per_block;
+                if self.bad_blocks.contains(&block) {
+                    continue;
+                }
                 let mut bytes = self.read_block(block).await?;
                 let mut changed = false;
                 let count = per_block.min(geometry.inodes_per_group - first);
@@ -57,6 +62,33 @@ impl<S: BlockSource> Checker<'_, S> {
                 if changed {
                     self.write_block(block, &bytes).await?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the list of blocks that the disk cannot keep.
+    async fn list_bad_blocks(&mut self) -> Result<(), CheckError> {
+        self.bad_blocks.clear();
+        let node = self.load(BAD_BLOCKS_INODE).await?;
+        let (numbers, _) = self.legal_numbers(&node);
+        let mut tree = Tree::new(numbers, self.volume.geometry.block_bytes);
+        // Tables that lead to themselves would make a list without an end.
+        let mut left = self.volume.geometry.blocks;
+        // Without this one there would be no list.
+        let own = self.place_of(BAD_BLOCKS_INODE).0;
+        while let Step::Claim(claim) = tree.next() {
+            left -= 1;
+            if left == 0 {
+                self.bad_blocks.clear();
+                break;
+            }
+            if claim.depth > 0 {
+                let mut bytes = self.read_block(claim.block).await?;
+                self.take_illegal(&mut bytes, &claim, u64::MAX);
+                tree.enter(&claim, bytes);
+            } else if self.is_in_inode_table(claim.block) && claim.block != own {
+                self.bad_blocks.insert(claim.block);
             }
         }
         Ok(())
@@ -124,6 +156,15 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 
     async fn check_reserved(&mut self, node: &mut Node) -> Result<(), CheckError> {
+        // Numbers of blocks mean nothing where there is no mode, and nothing at all does where the attributes cannot be.
+        // The journal's is to be empty.
+        let attributes = node.attribute_block();
+        let is_unread = if attributes == 0 { node.sectors() == 0 } else { !self.is_legal(attributes) };
+        let is_passed = is_unread && node.flags() & flag::CASE_FOLDED == 0;
+        if node.mode() == 0 && node.number != JOURNAL_INODE && is_passed {
+            self.use_inode(node);
+            return Ok(());
+        }
         let may_be_file = node.number == BOOT_INODE && node.kind() == Some(Kind::File);
         let fault = Fault::ReservedInode { inode: node.number };
         if !node.is_blank() && !may_be_file && self.tell(fault).await? {
@@ -389,6 +430,10 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut walked = Walked::default();
         while let Step::Claim(claim) = tree.next() {
             walked.blocks += 1;
+            if inode == BAD_BLOCKS_INODE && claim.depth == 0 && self.bad_blocks.contains(&claim.block) {
+                // Both this inode and a table of inodes may have it.
+                continue;
+            }
             let had = self.claim(claim.block)?;
             if claim.depth == 0 {
                 walked.last = walked.last.max(Some(claim.logical));

@@ -64,8 +64,12 @@ impl<S: BlockSource> Checker<'_, S> {
         let recover = self.volume.incompatible & INCOMPATIBLE_RECOVER != 0;
         let elsewhere = device != 0 || self.superblock[field::JOURNAL_UUID..][..16] != [0; 16];
         if !self.volume.has(feature::HAS_JOURNAL) {
-            if (recover || inode != 0 || elsewhere) && self.tell(Fault::JournalFields).await? {
+            let fault = if recover { Fault::JournalMissing } else { Fault::JournalFields };
+            if (recover || inode != 0 || elsewhere) && self.tell(fault).await? {
                 self.forget_journal().await?;
+            } else if inode == JOURNAL_INODE {
+                // It stays, and so do its blocks.
+                self.journal = JOURNAL_INODE;
             }
             return Ok(false);
         }

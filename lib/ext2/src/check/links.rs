@@ -6,8 +6,25 @@ use super::{CheckError, Fault};
 use crate::ROOT_INODE;
 use crate::source::BlockSource;
 use crate::wire::inode::Kind;
+use crate::wire::superblock::field;
+use crate::wire::write_u32;
+
+/// The most names that are counted: a folder with more says [`UNCOUNTED`].
+const MOST_LINKS: u16 = 65_000;
+const UNCOUNTED: u16 = 1;
 
 impl<S: BlockSource> Checker<'_, S> {
+    /// Makes the superblock say that folders may have more names than are counted.
+    async fn need_uncounted_links(&mut self) -> Result<(), CheckError> {
+        let has = self.volume.read_only & feature::DIR_NLINK != 0;
+        if !has && self.tell(Fault::MissingFeature { name: "dir_nlink" }).await? {
+            self.volume.read_only |= feature::DIR_NLINK;
+            write_u32(&mut self.superblock, field::READ_ONLY_COMPATIBLE, self.volume.read_only);
+            self.write_superblock().await?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn check_links(&mut self) -> Result<(), CheckError> {
         for inode in (ROOT_INODE..=ROOT_INODE).chain(self.volume.first_inode..=self.volume.inodes()) {
             if !self.is_used(inode) {
@@ -16,9 +33,15 @@ impl<S: BlockSource> Checker<'_, S> {
             if self.names[inode as usize] == 0 && inode != ROOT_INODE && !self.name(inode).await? {
                 continue;
             }
-            let (says, right) = (self.links[inode as usize], self.names[inode as usize]);
+            let (says, names) = (self.links[inode as usize], self.names[inode as usize]);
+            let overflows = self.is_folder(inode) && names > MOST_LINKS;
+            if overflows {
+                self.need_uncounted_links().await?;
+            }
+            let right = if overflows { UNCOUNTED } else { names };
             // A folder with more folders than can be counted says 1.
-            let uncounted = self.is_folder(inode) && says == 1 && self.volume.read_only & feature::DIR_NLINK != 0;
+            let uncounted =
+                self.is_folder(inode) && says == UNCOUNTED && self.volume.read_only & feature::DIR_NLINK != 0;
             if says != right && !uncounted && self.tell(Fault::Links { inode, says, right }).await? {
                 let mut node = self.load(inode).await?;
                 node.set_links(right);

@@ -92,7 +92,8 @@ impl<S: BlockSource> Checker<'_, S> {
 
     async fn make_lost(&mut self) -> Result<Option<u32>, CheckError> {
         let free = (self.volume.first_inode..=self.volume.inodes())
-            .find(|&number| !self.is_used(number) && !self.used_before.has(number) && !self.orphans.has(number));
+            .filter(|&number| !self.is_used(number) && !self.used_before.has(number))
+            .find(|&number| !self.orphans.has(number) && !self.is_unreadable(number));
         let (Some(number), Some(block)) = (free, self.take_block()) else { return Ok(None) };
         self.write_folder(number, ROOT_INODE, block, 0o700).await?;
         let root = self.load(ROOT_INODE).await?;

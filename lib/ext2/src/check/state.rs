@@ -1,6 +1,6 @@
 //! What a check knows while it goes over the volume, and how it decides and tells.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::bits::{Bits, filled};
@@ -80,6 +80,8 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) new_blocks: Bits,
     /// Inodes that were in use at some time of the check.
     pub(super) used_before: Bits,
+    /// Blocks of inode tables that the disk cannot keep, by the list of the inode for them. What is in them is lost.
+    pub(super) bad_blocks: BTreeSet<u32>,
     /// Blocks with several owners, once there is one.
     pub(super) shared: Option<Bits>,
     /// What is [`known`] of each inode.
@@ -149,6 +151,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
             reserved: Bits::new(found.volume.geometry.blocks)?,
             new_blocks: Bits::new(found.volume.geometry.blocks)?,
             used_before: Bits::new(found.volume.inodes() + 1)?,
+            bad_blocks: BTreeSet::new(),
             shared: None,
             inodes: Vec::new(),
             links: Vec::new(),
@@ -263,6 +266,12 @@ impl<'a, S: BlockSource> Checker<'a, S> {
     }
 
     fn tell_done(&mut self, fault: Fault, done: Done) {
+        if done == Done::Left && fault.is_note() {
+            if self.round == 0 {
+                (self.report)(&Finding { fault, done });
+            }
+            return;
+        }
         if done == Done::Mended {
             self.mended += 1;
             // These say nothing of the rest.
@@ -352,6 +361,11 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         let mut bytes = self.read_block(block).await?;
         bytes[at..at + node.bytes.len()].copy_from_slice(&node.bytes);
         self.write_block(block, &bytes).await
+    }
+
+    /// Whether an inode lies in a block that the disk cannot keep.
+    pub(super) fn is_unreadable(&self, inode: u32) -> bool {
+        !self.bad_blocks.is_empty() && self.bad_blocks.contains(&self.place_of(inode).0)
     }
 
     /// What is [`known`] of an inode, nothing of one that the volume does not have.

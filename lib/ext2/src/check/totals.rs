@@ -54,9 +54,9 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Whether an inode's bit is to be set: reserved ones are never free.
+    /// Whether an inode's bit is to be set: reserved ones are never free, nor are those that cannot be read.
     fn is_marked_used(&self, inode: u32) -> bool {
-        inode < self.volume.first_inode || self.is_used(inode)
+        inode < self.volume.first_inode || self.is_used(inode) || self.is_unreadable(inode)
     }
 
     async fn check_bitmap(&mut self, group: u32, bitmap: Bitmap, first: u32, count: u32) -> Result<(), CheckError> {
