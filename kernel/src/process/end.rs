@@ -277,3 +277,24 @@ pub fn stop(stopper: ProcessRef, process: ProcessRef, id: u64, reason: StopReaso
     stopper.trace.add(TraceKind::ChildStopped, id, 0);
     end_if(process, id, Epitaph::new(EpitaphKind::Stopped, text));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_machine::{alone, pauses, with_quota};
+
+    #[test]
+    fn a_process_with_much_ends_in_small_steps() {
+        const BLOCKS: usize = 3_000;
+        let _alone = alone();
+        let process = with_quota(|quota| (quota.block_kib, quota.handles) = (1 << 16, 10_000));
+        for _ in 0..BLOCKS {
+            exheap::allocate(process, 64, 0).expect("a block");
+        }
+        let before = pauses();
+        end(process, Epitaph::exited(0));
+        assert!(pauses() - before >= BLOCKS, "{} pauses for {BLOCKS} blocks", pauses() - before);
+        assert_eq!(process.block_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(process.state(), ProcessState::Ended);
+    }
+}
