@@ -116,19 +116,6 @@ impl Reservation {
         assert!(answer == 0, "the host refused to take memory back at {address:#x}: {}", io::Error::last_os_error());
     }
 
-    /// Bytes of memory that the host has behind pages of a stack slot; all of them if it does not say.
-    pub(crate) fn in_use(&self, address: usize, bytes: usize) -> usize {
-        self.check(address, bytes);
-        let mut pages = [0u8; STACK_SLOT_BYTES / HOST_PAGE_BYTES];
-        if bytes > STACK_SLOT_BYTES {
-            return bytes;
-        }
-        // SAFETY: the range is whole pages inside an arena of this reservation (`check`), and there is a byte for each.
-        let answer = unsafe { libc::mincore(ptr::with_exposed_provenance_mut(address), bytes, pages.as_mut_ptr()) };
-        let is_there = |page: &&u8| **page & 1 == 1;
-        if answer == 0 { pages.iter().filter(is_there).count() * HOST_PAGE_BYTES } else { bytes }
-    }
-
     /// Whether the bytes lie in one arena whose memory is readable and writable.
     pub(crate) fn holds_data(&self, address: usize, bytes: usize) -> bool {
         [self.layout.stacks, self.layout.memory].into_iter().any(|arena| range_within(arena, address, bytes))

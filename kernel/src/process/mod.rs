@@ -88,6 +88,8 @@ pub struct Process {
     pub endpoints: SpinLock<List<channel::OfProcess>>,
     /// Channels that it pays for, those that it created above all, and their bytes, in one word.
     channels: AtomicU64,
+    /// How many bytes the kernel may keep for it in queues, sets and records of children.
+    kernel_quota: AtomicUsize,
     /// Bytes that the kernel keeps for it beside those that follow from its lists.
     kernel_bytes: AtomicUsize,
     /// Its mutexes, events and wait sets.
@@ -268,6 +270,7 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
     process.live_threads.store(0, Ordering::Relaxed);
     process.channels.store(0, Ordering::Relaxed);
     process.kernel_bytes.store(0, Ordering::Relaxed);
+    process.kernel_quota.store(quota::kernel_quota(&manifest.quota), Ordering::Relaxed);
     process.charged_children.store(0, Ordering::Relaxed);
     process.block_bytes.store(0, Ordering::Relaxed);
     for counter in [&process.sent, &process.received, &process.cycles, &process.started_ns] {

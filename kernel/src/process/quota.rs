@@ -123,7 +123,7 @@ impl Slot<Process> {
         let before = self.channels.fetch_add(ONE_CHANNEL + bytes as u64, Ordering::Relaxed);
         let (count, used) = (before / ONE_CHANNEL, (before % ONE_CHANNEL) as usize);
         let kept = used + self.kernel_bytes.load(Ordering::Relaxed);
-        if count < u64::from(quota.channels) && kept + bytes <= kernel_quota(quota) {
+        if count < u64::from(quota.channels) && kept + bytes <= self.kernel_quota.load(Ordering::Relaxed) {
             return Ok(());
         }
         self.channels.fetch_sub(ONE_CHANNEL + bytes as u64, Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl Slot<Process> {
         self.may_grow()?;
         let channels = (self.channels.load(Ordering::Relaxed) % ONE_CHANNEL) as usize;
         let before = self.kernel_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before + channels + bytes <= kernel_quota(&self.quota()) {
+        if before + channels + bytes <= self.kernel_quota.load(Ordering::Relaxed) {
             return Ok(());
         }
         self.kernel_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -258,7 +258,7 @@ impl Slot<Process> {
 
 /// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest allows
 /// it to have.
-fn kernel_quota(quota: &package::Quota) -> usize {
+pub(super) fn kernel_quota(quota: &package::Quota) -> usize {
     let each = [
         (quota.handles, limits::KERNEL_BYTES_PER_HANDLE),
         (quota.channels, limits::KERNEL_BYTES_PER_CHANNEL),
