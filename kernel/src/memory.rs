@@ -16,7 +16,7 @@ use buddy_system_allocator::FrameAllocator;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::slab::Slot;
-use crate::{heap, sched};
+use crate::{heap, sched, slab};
 
 pub use sealed::Record;
 pub use small::Chunk;
@@ -65,7 +65,7 @@ static RUNS_USED: AtomicUsize = AtomicUsize::new(0);
 static PAGES_USED: AtomicUsize = AtomicUsize::new(0);
 static EXCHANGE_USED: AtomicUsize = AtomicUsize::new(0);
 static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
-/// Memory is low when the kernel's heap takes more.
+/// Memory is low when the kernel's heap beside slabs takes more.
 static HEAP_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Where the machine has no frames of its own that the heap could use up, bounds it by a part of the arena, above what
@@ -73,7 +73,7 @@ static HEAP_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 pub fn bound_heap() {
     if machine().spare_frames() == usize::MAX {
         let room = (machine().layout().memory.bytes / HEAP_PART).max(HEAP_LEAST_BYTES);
-        HEAP_LIMIT.store(heap::in_use().saturating_add(room), Ordering::Relaxed);
+        HEAP_LIMIT.store(heap_beside_slabs().saturating_add(room), Ordering::Relaxed);
     }
 }
 
@@ -171,10 +171,20 @@ pub fn in_use_bytes() -> Option<u64> {
     machine().memory_in_use().map(|others| others + arena_in_use() as u64)
 }
 
+/// What of the heap can be given back.
+fn heap_beside_slabs() -> usize {
+    heap::in_use().saturating_sub(slab::all_bytes())
+}
+
+/// Whether so little is left that not even a service's objects may take new memory.
+pub fn is_nearly_gone() -> bool {
+    machine().spare_frames() < LOW_FRAMES / 4
+}
+
 /// Whether memory is so short that nothing new may be made for a SIP: what is left is for the kernel and
 /// for SIPs that run.
 pub fn is_low() -> bool {
-    if machine().spare_frames() < LOW_FRAMES || heap::in_use() > HEAP_LIMIT.load(Ordering::Relaxed) {
+    if machine().spare_frames() < LOW_FRAMES || heap_beside_slabs() > HEAP_LIMIT.load(Ordering::Relaxed) {
         return true;
     }
     let pages = ARENA_PAGES.load(Ordering::Relaxed);

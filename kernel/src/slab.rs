@@ -24,6 +24,14 @@ const GENERATION_MASK: u32 = 0x00ff_ffff;
 /// most of a small machine's memory into free slots of one kind.
 static LIMIT_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// What all slabs have taken.
+static ALL_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that all slabs have taken, and keep.
+pub fn all_bytes() -> usize {
+    ALL_BYTES.load(Ordering::Relaxed)
+}
+
 /// Bounds what each slab may take.
 pub fn set_limit(bytes: usize) {
     LIMIT_BYTES.store(bytes, Ordering::Relaxed);
@@ -98,7 +106,8 @@ impl<T: Default + Sync + 'static> Slab<T> {
             }
             if (free.made as usize).is_multiple_of(Self::CHUNK) {
                 let bytes = (free.made as usize + Self::CHUNK) * size_of::<Slot<T>>();
-                if bytes > LIMIT_BYTES.load(Ordering::Relaxed) || crate::memory::is_low() {
+                // Who may not grow when memory is low has been refused before.
+                if bytes > LIMIT_BYTES.load(Ordering::Relaxed) || crate::memory::is_nearly_gone() {
                     drop(free);
                     crate::process::used_up();
                     return None;
@@ -172,6 +181,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
             .collect();
         let pointer = Box::leak(chunk).as_mut_ptr();
         self.chunks[first as usize / Self::CHUNK].store(pointer, Ordering::Release);
+        ALL_BYTES.fetch_add(Self::CHUNK * size_of::<Slot<T>>(), Ordering::Relaxed);
     }
 }
 

@@ -22,23 +22,40 @@ pub fn end(process: ProcessRef, epitaph: Epitaph) {
 
 /// Ends a SIP if its slot still holds the one with this id: it may have ended by itself meanwhile.
 pub fn end_if(process: ProcessRef, id: u64, epitaph: Epitaph) {
-    let never_started = {
-        let mut life = process.life.lock();
-        if process.id.load(Ordering::Relaxed) != id
-            || process.state() == ProcessState::Ended
-            || process.dying.swap(true, Ordering::SeqCst)
-        {
-            return;
+    if let Some(condemned) = condemn(process, id, epitaph) {
+        condemned.end();
+    }
+}
+
+/// A SIP that does nothing more in its own code once its threads come to the kernel; whoever has this ends it.
+pub(super) struct Condemned {
+    process: ProcessRef,
+    never_started: bool,
+}
+
+/// The first part of [`end_if`], which is short; nothing if the SIP is ending already.
+pub(super) fn condemn(process: ProcessRef, id: u64, epitaph: Epitaph) -> Option<Condemned> {
+    let mut life = process.life.lock();
+    if process.id.load(Ordering::Relaxed) != id
+        || process.state() == ProcessState::Ended
+        || process.dying.swap(true, Ordering::SeqCst)
+    {
+        return None;
+    }
+    let never_started = process.state() == ProcessState::Created;
+    process.state.store(ProcessState::Stopping as u64, Ordering::Release);
+    life.epitaph = Some(epitaph);
+    Some(Condemned { process, never_started })
+}
+
+impl Condemned {
+    /// The rest, during which the caller may be preempted.
+    pub(super) fn end(self) {
+        if self.never_started {
+            finish(self.process);
+        } else {
+            end_threads(self.process);
         }
-        let never_started = process.state() == ProcessState::Created;
-        process.state.store(ProcessState::Stopping as u64, Ordering::Release);
-        life.epitaph = Some(epitaph);
-        never_started
-    };
-    if never_started {
-        finish(process);
-    } else {
-        end_threads(process);
     }
 }
 

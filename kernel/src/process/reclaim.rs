@@ -11,12 +11,12 @@
 
 use alloc::format;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use abi::{EpitaphKind, ProcessState, Status};
 
-use super::end::end_if;
+use super::end::{Condemned, condemn};
 use super::{Epitaph, PROCESSES, Process, ProcessRef};
 use crate::cpu::{self, PENDING_RECLAIM};
 use crate::machine::machine;
@@ -31,6 +31,9 @@ const LARGE_PART: usize = 16;
 
 /// Something could not be made although memory is not low: the machine has no more of that.
 static USED_UP: AtomicBool = AtomicBool::new(false);
+/// When what is kept for speed was given back last, and how long it is left alone after that.
+static TRIMMED_NS: AtomicU64 = AtomicU64::new(0);
+const TRIM_EVERY_NS: u64 = 50_000_000;
 /// Whether a processor is looking for what to end: two that did would each end something.
 static SEARCHING: AtomicBool = AtomicBool::new(false);
 
@@ -102,8 +105,12 @@ pub fn reclaim() {
     if SEARCHING.swap(true, Ordering::Acquire) {
         return;
     }
-    memory::trim();
-    channel::trim();
+    let now = machine().monotonic_ns();
+    if now.saturating_sub(TRIMMED_NS.load(Ordering::Relaxed)) >= TRIM_EVERY_NS {
+        TRIMMED_NS.store(now, Ordering::Relaxed);
+        memory::trim();
+        channel::trim();
+    }
     if USED_UP.swap(false, Ordering::Relaxed) || memory::is_low() {
         end_largest();
     }
@@ -165,6 +172,7 @@ fn end_tree(tree: Tree) {
     let mut members: Vec<(u64, ProcessRef)> =
         members.map(|process| (process.id.load(Ordering::Relaxed), process)).collect();
     members.sort_unstable_by_key(|&(id, _)| id);
+    let mut condemned = Vec::with_capacity(members.len());
     for (number, &(id, process)) in members.iter().enumerate() {
         process.reclaimed.store(true, Ordering::Relaxed);
         let text = if number == 0 && !tree.is_ending {
@@ -174,8 +182,10 @@ fn end_tree(tree: Tree) {
         } else {
             "ended because memory ran out, with the program that it was started by".into()
         };
-        end_if(process, id, Epitaph::new(EpitaphKind::MemoryRanOut, text));
+        // All of them first, at once: none is to start another while the caller waits for its next turn.
+        condemned.extend(condemn(process, id, Epitaph::new(EpitaphKind::MemoryRanOut, text)));
     }
+    condemned.into_iter().for_each(Condemned::end);
 }
 
 fn describe(tree: Tree) -> alloc::string::String {
