@@ -92,6 +92,37 @@ mod tests {
         assert_eq!(status, 1);
     }
 
+    /// The programs of tests/hostile/reach, with a promise that two of them break by help of others.
+    #[test]
+    fn programs_that_others_help_to_files_are_refused_with_the_way() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let catalogue = Catalogue::read(&repository).expect("the manifests are right");
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, promised, way) in [
+            (
+                "joined",
+                "hostile-reach-taker",
+                "`hostile-reach-giver` binds /fs/disk0 (Directory of `ext2-fs`), as a rule allows; `hostile-reach-joiner` can start `hostile-reach-giver` with its endpoint `courier` (Courier); `hostile-reach-joiner` can start `hostile-reach-taker` with its endpoint `courier` (Courier); `hostile-reach-giver` sends `hostile-reach-taker` the importing end of Directory, one that it has, with Courier.Take",
+            ),
+            (
+                "inherited",
+                "hostile-reach-heir",
+                "can start `hostile-reach-heir` with its endpoint `file` (File); take one of these steps from it",
+            ),
+        ] {
+            mine(&repository, folder.path());
+            let path = folder.path().join(format!("{name}.toml"));
+            let promise = format!("[[deny]]\nwho = \"..{promised}.singularity\"\nreach = \"/fs/**\"\n");
+            std::fs::write(&path, format!("[system]\nname = \"{name}\"\nbase = \"reach-check\"\n\n{promise}"))
+                .expect("a file");
+            let system = catalogue.system(&repository, &path).expect("it is right");
+            let told = hold(&catalogue, &system).expect_err("the promise is broken").to_string();
+            assert!(told.contains(way), "{told}");
+            let built = systems::prepare(&repository, &path, Platform::Hosted, UnsafeTests::Refused);
+            assert!(built.is_err_and(|failure| failure.to_string() == told), "{name} was built");
+        }
+    }
+
     #[test]
     fn what_others_are_based_on_is_judged_with_those() {
         let repository = Repository::find().expect("tests run inside the repository");

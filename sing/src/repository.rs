@@ -6,13 +6,14 @@ use crate::failure::{Failure, Outcome};
 use crate::spelling;
 
 /// Folders whose sub-folders with a `manifest.toml` are SIP crates.
-pub const PROGRAM_FOLDERS: [&str; 9] = [
+pub const PROGRAM_FOLDERS: [&str; 10] = [
     "drivers",
     "services",
     "apps",
     "examples",
     "tests/conformance",
     "tests/hostile",
+    "tests/hostile/reach",
     "tests/hostile/run",
     "tests/services-check",
     "benches",

@@ -27,6 +27,8 @@ pub struct Flows {
     any: [Grid; 2],
     /// By end and contract: from whom to whom it may pass, in any number of steps.
     reach: [Vec<Vec<Set>>; 2],
+    /// By end and contract: who can have that end of some channel.
+    held: [Vec<Set>; 2],
     /// By contract: the states in which a channel can be.
     states: Vec<Vec<bool>>,
     /// By holder: what rules let it bind.
@@ -60,6 +62,7 @@ impl Flows {
             steps: [grids(), grids()],
             any: [Grid::empty(count), Grid::empty(count)],
             reach: [reach(), reach()],
+            held: [vec![Set::empty(count); contracts], vec![Set::empty(count); contracts]],
             states: world.protocols.iter().map(|protocol| first(protocol.states())).collect(),
             bound: (0..count).map(|client| world.bound_by(client)).collect(),
             is_collusive: false,
@@ -108,11 +111,14 @@ impl Flows {
     }
 
     /// Whether the holder can have an endpoint that a message carries.
-    pub fn has(&self, world: &World, holder: usize, argument: &Argument) -> bool {
-        match argument.contract {
-            Wanted::Known(contract) => self.has_of(world, holder, contract, argument),
-            Wanted::Any => (0..self.links.len()).any(|contract| self.has_of(world, holder, contract, argument)),
-            Wanted::Unlisted => false,
+    fn has(&self, world: &World, movable: &[Set; 2], holder: usize, argument: &Argument) -> bool {
+        match (argument.contract, argument.state) {
+            (Wanted::Known(contract), _) => self.has_of(world, holder, contract, argument),
+            (Wanted::Any, None) => movable[end(argument.side)].has(holder),
+            (Wanted::Any, Some(_)) => {
+                (0..self.links.len()).any(|contract| self.has_of(world, holder, contract, argument))
+            }
+            (Wanted::Unlisted, _) => false,
         }
     }
 
@@ -122,11 +128,7 @@ impl Flows {
 
     /// Whether the holder can have that end of some channel.
     pub fn holds(&self, holder: usize, contract: usize, side: Side) -> bool {
-        let links = &self.links[contract];
-        match side {
-            Side::Importer => !links.row(holder).is_empty(),
-            Side::Exporter => links.column(holder).next().is_some(),
-        }
+        self.held[end(side)][contract].has(holder)
     }
 
     /// Whether an end of the contract can be in a state in which it goes with a message: it is its turn to send.
@@ -140,11 +142,17 @@ impl Flows {
     /// Closes the relations and finds the channels that follow.
     fn connect(&mut self, world: &World) -> bool {
         let mut grew = false;
+        let any = [self.any[0].closed_with(None), self.any[1].closed_with(None)];
         for contract in 0..self.links.len() {
             for side in [Side::Importer, Side::Exporter] {
                 let argument = Argument { contract: Wanted::Any, side, state: None };
-                let any = self.is_movable(world, contract, &argument).then_some(&self.any[end(side)]);
-                self.reach[end(side)][contract] = self.steps[end(side)][contract].closed_with(any);
+                let goes_anyhow = self.is_movable(world, contract, &argument);
+                let steps = &self.steps[end(side)][contract];
+                self.reach[end(side)][contract] = match (steps.is_empty(), goes_anyhow) {
+                    (true, true) => any[end(side)].clone(),
+                    (_, true) => steps.closed_with(Some(&any[end(side)])),
+                    (_, false) => steps.closed_with(None),
+                };
             }
             for seed in &world.seeds[contract] {
                 let rule = if seed.origin == Origin::Created { Rule::Create } else { Rule::Root };
@@ -155,14 +163,29 @@ impl Flows {
                 for importer in self.reach[0][contract][seed.importer].iter() {
                     grew |= self.links[contract].insert_all(importer, exporters, self.round);
                 }
+                self.held[0][contract].add(&self.reach[0][contract][seed.importer]);
+                self.held[1][contract].add(exporters);
             }
         }
         grew
     }
 
+    /// By end: who can have an endpoint of some contract that can be moved.
+    fn movable(&self, world: &World) -> [Set; 2] {
+        let mut movable = [Set::empty(world.holders.len()), Set::empty(world.holders.len())];
+        for side in [Side::Importer, Side::Exporter] {
+            let argument = Argument { contract: Wanted::Any, side, state: None };
+            for contract in (0..self.links.len()).filter(|&contract| self.is_movable(world, contract, &argument)) {
+                movable[end(side)].add(&self.held[end(side)][contract]);
+            }
+        }
+        movable
+    }
+
     /// What goes with messages, and the states that channels come to by them.
     fn send(&mut self, world: &World) -> bool {
         let mut grew = false;
+        let movable = self.movable(world);
         for (contract, protocol) in world.protocols.iter().enumerate() {
             for (number, message) in protocol.messages.iter().enumerate() {
                 if !self.is_said(world, contract, number) {
@@ -174,7 +197,9 @@ impl Flows {
                     if !self.holds(sender, contract, message.sender) {
                         continue;
                     }
-                    if is_trusted || message.arguments.iter().all(|argument| self.has(world, sender, argument)) {
+                    if is_trusted
+                        || message.arguments.iter().all(|argument| self.has(world, &movable, sender, argument))
+                    {
                         is_sent = true;
                         // The root and the namespace hand on nothing but as the other rules say.
                         grew |= !is_trusted && self.carry(contract, message, sender);

@@ -41,11 +41,6 @@ impl Set {
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         ones(&self.words)
     }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.words.iter().all(|&word| word == 0)
-    }
 }
 
 /// Pairs of holders, each with the round in which it was found.
@@ -110,14 +105,23 @@ impl Grid {
         is_new
     }
 
-    /// For each holder, itself and all that a chain of pairs of either grid leads to.
-    pub fn closed_with(&self, other: Option<&Grid>) -> Vec<Set> {
+    /// Whether there is no pair.
+    pub fn is_empty(&self) -> bool {
+        self.found_in.is_empty()
+    }
+
+    /// For each holder, itself and all that a chain of pairs, or of those of another relation, leads to.
+    pub fn closed_with(&self, other: Option<&[Set]>) -> Vec<Set> {
         let mut reach = self.rows.clone();
         for (holder, row) in reach.iter_mut().enumerate() {
             row.insert(holder);
-            if let Some(other) = other {
-                row.add(other.row(holder));
+            if let Some(more) = other.and_then(|other| other.get(holder)) {
+                row.add(more);
             }
+        }
+        // Nothing but each holder itself, as with most contracts.
+        if self.is_empty() && other.is_none() {
+            return reach;
         }
         for middle in 0..self.count {
             let through = reach[middle].clone();
@@ -164,12 +168,12 @@ mod tests {
         assert!(grid.insert(0, 64, 3) && other.insert(64, 129, 4) && grid.insert(129, 1, 5));
         assert!(!grid.insert(0, 64, 9));
         assert_eq!((grid.found_in(0, 64), grid.found_in(64, 0)), (Some(3), None));
-        let closed = grid.closed_with(Some(&other));
+        let closed = grid.closed_with(Some(&other.rows));
         assert_eq!(closed[0].iter().collect::<Vec<_>>(), [0, 1, 64, 129]);
         assert_eq!(closed[1].iter().collect::<Vec<_>>(), [1]);
         assert_eq!(grid.closed_with(None)[0].iter().collect::<Vec<_>>(), [0, 64]);
         let mut all = Set::empty(130);
-        assert!(all.is_empty());
+        assert_eq!(all.iter().count(), 0);
         all.insert(64);
         all.insert(128);
         assert!(grid.insert_all(0, &all, 6) && !grid.insert_all(0, &all, 7));

@@ -23,7 +23,7 @@ pub struct Guard<'a> {
     world: &'a World,
     flows: &'a Flows,
     service: &'a Service,
-    /// Contracts whose channels to the service's processes count, those that are served first.
+    /// Contracts whose channels to the service's processes count, those that are served first; all of a folder's.
     direct: Vec<usize>,
     /// The contracts that are served, and those that their messages give.
     family: Vec<usize>,
@@ -49,13 +49,16 @@ pub struct Found {
 impl<'a> Guard<'a> {
     /// What speaks for a service.
     pub fn of(world: &'a World, flows: &'a Flows, service: &'a Service) -> Guard<'a> {
-        let exported = || world.holders[service.holder].exports.clone();
-        let served: Vec<usize> = service.contract.map_or_else(exported, |contract| Vec::from([contract]));
+        // What lies in a folder is served with it, under whatever contract.
+        let is_folder = service.path != "/" && (service.contract.is_none() || service.contract == world.directory);
+        let mut served: Vec<usize> = service.contract.into_iter().collect();
+        let exports = world.holders[service.holder].exports.iter().filter(|_| is_folder);
+        served.extend(exports.copied().filter(|&contract| Some(contract) != service.contract));
         let given = given(world, &served);
         let mut family = served;
         family.extend(given.iter().copied().filter(|contract| !family.contains(contract)).collect::<Vec<_>>());
         let mut direct = family.clone();
-        if service.contract.is_none() {
+        if is_folder {
             direct.extend((0..world.protocols.len()).filter(|contract| !family.contains(contract)));
         }
         let servers = servers(world, flows, service.holder, &family, &given);

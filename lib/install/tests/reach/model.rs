@@ -196,9 +196,10 @@ impl Model {
         if let Place::Owned(exporter) = known.halves[1].place {
             let exporter = self.processes[exporter];
             seen.channels.insert((importer, known.contract, exporter));
-            // A channel to who serves a path at boot counts, however it came about.
+            // A channel to who serves a path at boot counts, however it came about; any to who serves a folder.
             let served = plan.programs[exporter.0].provides.iter().filter(|_| exporter.1);
-            let counted = served.filter(|(_, contract)| plan.family(*contract).contains(&known.contract));
+            let counts = |contract: usize| contract == DIRECTORY || plan.family(contract).contains(&known.contract);
+            let counted = served.filter(|(_, contract)| counts(*contract));
             services.extend(counted.map(|(path, _)| *path));
         }
         seen.reached.extend(services.into_iter().map(|path| (importer.0, path)));
