@@ -18,6 +18,8 @@ pub enum DiskError {
     Short,
     /// There is no device any more: its driver ended.
     Gone,
+    /// The device, or its driver, has not answered in time. What was asked of it may still happen.
+    NoAnswer,
     /// There is no memory to read into or to write from.
     NoMemory,
     /// The device refuses to be written.
@@ -30,6 +32,7 @@ impl fmt::Display for DiskError {
             DiskError::Failed(code) => write!(formatter, "the device failed with code {code}"),
             DiskError::Short => formatter.write_str("the device moved fewer bytes than were asked for"),
             DiskError::Gone => formatter.write_str("the disk driver has ended"),
+            DiskError::NoAnswer => formatter.write_str("the disk does not answer"),
             DiskError::NoMemory => formatter.write_str("no memory is left to hold its bytes"),
             DiskError::ReadOnly => formatter.write_str("the device refuses to be written"),
         }

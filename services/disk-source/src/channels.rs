@@ -13,6 +13,7 @@ use contracts::namespace::Namespace;
 use contracts::{disk_events, report};
 use sip::executor;
 
+use crate::limited::{ANSWER_LIMIT_S, within_limit};
 use crate::opening::{Opened, Shape, open_all};
 use crate::{Channel, Events, Mark};
 
@@ -114,10 +115,11 @@ impl Channels {
             match found {
                 Some(channel) => return Some((channel, self.opened.get())),
                 None => {
+                    let attempt = Attempt(self);
                     let opened = self.open_again().await;
                     self.state.set(if opened { State::Open } else { State::Lost });
                     self.missed.set(self.missed.get() + u64::from(!opened));
-                    self.wake_all();
+                    drop(attempt);
                 }
             }
         }
@@ -128,8 +130,8 @@ impl Channels {
         if self.mark.is_none() {
             return false;
         }
-        let again = open_all(&self.namespace, &self.path, self.count, self.mark).await;
-        let Ok(Opened { idle, events, shape }) = again else { return false };
+        let again = within_limit(open_all(&self.namespace, &self.path, self.count, self.mark)).await;
+        let Some(Ok(Opened { idle, events, shape })) = again else { return false };
         if shape != self.shape {
             other_disk(&self.path);
         }
@@ -145,6 +147,14 @@ impl Channels {
             self.idle.borrow_mut().push(channel);
             self.wake_next();
         }
+    }
+
+    /// The driver of that time has not answered a request: it is not asked on the channels of that time any more.
+    pub(crate) fn stalls(&self, opened: u64) {
+        if opened == self.opened.get() && self.state.get() == State::Open {
+            report::error(format_args!("{}: the disk has not answered for {ANSWER_LIMIT_S} s", self.path));
+        }
+        self.lose(opened);
     }
 
     /// The driver of that time has ended: its channels are of no use any more, and somebody has to open the disk
@@ -168,6 +178,18 @@ impl Channels {
     fn wake_all(&self) {
         let waiting: Vec<Waker> = self.waiting.borrow().iter().map(|(_, waker)| waker.clone()).collect();
         waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// An attempt to open the disk again. However it ends, also by being dropped, others look at the state again.
+struct Attempt<'a>(&'a Channels);
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.0.state.get() == State::Opening {
+            self.0.state.set(State::Lost);
+        }
+        self.0.wake_all();
     }
 }
 

@@ -6,7 +6,12 @@
 //! transfer that is asked for again cannot be overtaken by itself. Who formats or mends a disk does not go on with
 //! another driver: by then the disk may hold something else.
 //!
-//! Key types: [`DiskSource`], [`Mark`]. [`channels`] hands out the channels, [`opening`] opens them. Deliberately not
+//! A request that the driver has not answered after a while ends with [`DiskError::NoAnswer`], and the log says so. Its
+//! channel is given up, and with it the block that was lent, which the kernel frees when the driver gives it back; the
+//! disk is opened again for the next request, which fails as well while the driver takes no new clients.
+//!
+//! Key types: [`DiskSource`], [`Mark`]. [`channels`] hands out the channels, [`opening`] opens them, [`limited`] says
+//! how long they are waited for. Deliberately not
 //! here: what is on the disk.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -14,6 +19,7 @@
 extern crate alloc;
 
 mod channels;
+mod limited;
 mod opening;
 
 use alloc::rc::Rc;
@@ -30,6 +36,7 @@ use sip::executor;
 use sip::exheap::ExVec;
 
 use channels::Channels;
+use limited::within_limit;
 
 type Channel = disk::Imp<states::Ready>;
 type Events = disk_events::Imp<disk_events::states::Ready>;
@@ -84,6 +91,7 @@ impl DiskSource {
                 Answer::Done(block, result) => return (Some(block), result),
                 Answer::Again(Some(block)) => block,
                 Answer::Again(None) => return (None, Err(DiskError::Gone)),
+                Answer::None => return (None, Err(DiskError::NoAnswer)),
             };
         }
         (Some(block), Err(DiskError::Gone))
@@ -102,10 +110,16 @@ enum Answer {
     Done(ExVec<u8>, Result<(), DiskError>),
     /// The driver ended; the block came home.
     Again(Option<ExVec<u8>>),
+    /// Nothing came within the limit; the driver still has the block.
+    None,
 }
 
 async fn read(own: &Channels, channel: Channel, opened: u64, block: ExVec<u8>, offset: u64, count: u32) -> Answer {
-    match channel.read(block, offset, count).receive_async().await {
+    let Some(answer) = within_limit(channel.read(block, offset, count).receive_async()).await else {
+        own.stalls(opened);
+        return Answer::None;
+    };
+    match answer {
         disk::ImpReadyAfterRead::ReadDone { data, next } => {
             own.release(next, opened);
             Answer::Done(data, Ok(()))
@@ -122,7 +136,11 @@ async fn read(own: &Channels, channel: Channel, opened: u64, block: ExVec<u8>, o
 }
 
 async fn write(own: &Channels, channel: Channel, opened: u64, block: ExVec<u8>, offset: u64, count: u32) -> Answer {
-    match channel.write(block, offset, count).receive_async().await {
+    let Some(answer) = within_limit(channel.write(block, offset, count).receive_async()).await else {
+        own.stalls(opened);
+        return Answer::None;
+    };
+    match answer {
         disk::ImpReadyAfterWrite::WriteDone { data, next } => {
             own.release(next, opened);
             Answer::Done(data, Ok(()))
@@ -182,7 +200,11 @@ impl BlockSource for DiskSource {
     async fn flush(&self) -> Result<(), DiskError> {
         for _ in 0..ATTEMPTS {
             let Some((channel, opened)) = self.channels.acquire().await else { break };
-            match channel.flush().receive_async().await {
+            let Some(answer) = within_limit(channel.flush().receive_async()).await else {
+                self.channels.stalls(opened);
+                return Err(DiskError::NoAnswer);
+            };
+            match answer {
                 disk::ImpReadyAfterFlush::Flushed { next } => {
                     self.channels.release(next, opened);
                     return Ok(());

@@ -61,6 +61,6 @@ pub(crate) fn of_disk(error: DiskError) -> VolumeError {
     match error {
         DiskError::ReadOnly => VolumeError::ReadOnly,
         DiskError::NoMemory => VolumeError::Exhausted,
-        DiskError::Failed(_) | DiskError::Short | DiskError::Gone => VolumeError::DeviceError,
+        DiskError::Failed(_) | DiskError::Short | DiskError::Gone | DiskError::NoAnswer => VolumeError::DeviceError,
     }
 }

@@ -422,3 +422,31 @@ fn the_cache_spares_the_disk() {
     let cache = volume.cache();
     assert!(cache.hits > 200 && cache.misses < 20, "{cache:?}");
 }
+
+/// Short names in any code page: other systems write them without a long name.
+#[test]
+fn short_names_with_any_byte_are_listed_found_and_removed() {
+    const ROOT: u64 = 19 * 512;
+    let disk = made_by_linux(1440 * KIB, &["-F", "12"]);
+    for byte in 0x80..=0xFF_u8 {
+        let mut entry = [0; 32];
+        entry[..11].copy_from_slice(b"N          ");
+        entry[1..3].copy_from_slice(format!("{byte:02X}").as_bytes());
+        entry[3] = byte;
+        entry[8] = byte;
+        entry[11] = 0x20;
+        disk.put(ROOT + u64::from(byte - 0x80) * 32, &entry);
+    }
+    let volume = mount(&disk).expect("it mounts");
+    let root = run(volume.root()).expect("a root");
+    let names = names(&root, "");
+    assert_eq!(names.len(), 128);
+    let lost: Vec<&String> = names.iter().filter(|name| run(root.attributes(name)).is_err()).collect();
+    assert!(lost.is_empty(), "these are listed and not found: {lost:?}");
+    for name in &names {
+        run(root.remove_file(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    drop(root);
+    run(volume.unmount()).expect("it unmounts");
+    expect_clean(&disk);
+}

@@ -48,3 +48,24 @@ fn a_faulty_disk_fails_as_it_is_told() {
     assert!(text.starts_with("reads 0\nwrites 0\n"), "{run}");
     assert!(text.contains("failed\n") && text.contains("done\n") && text.contains("is-off 1\n"), "{run}");
 }
+
+/// A disk that takes requests and answers them only after ten minutes.
+#[test]
+fn requests_to_a_disk_that_does_not_answer_end_with_an_error() {
+    let image = blank(32);
+    for system in ["ext2", "fat"] {
+        // The file has more lines than were read with the root folder.
+        let commands = format!(
+            "format /dev/faulty0 --type {system} --yes && mount /dev/faulty0 /fs/faulty0; cd /fs/faulty0; \
+             echo a line of some length that is doubled many times > a; i=0; \
+             while test $i '<' 13; do cat a a > b; mv b a; i=$((i + 1)); end; \
+             cd /; umount /fs/faulty0; mount /dev/faulty0 /fs/faulty0; \
+             fault /check/faulty0 plan --delay-us 600000000; hash /fs/faulty0/a || echo failed; \
+             fault /check/faulty0 plan; hash /fs/faulty0/a"
+        );
+        let run = run(&image.path(), &commands);
+        let text = run.text();
+        assert!(text.contains("failed\n") && text.ends_with("  /fs/faulty0/a\n"), "{system}: {run}");
+        assert!(run.errors.contains("/dev/faulty0: the disk has not answered for 30 s"), "{system}: {run}");
+    }
+}

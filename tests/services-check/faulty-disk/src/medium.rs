@@ -99,6 +99,6 @@ fn failed(error: SourceError) -> DiskError {
         SourceError::ReadOnly => DiskError::ReadOnly,
         SourceError::NoMemory => DiskError::Exhausted,
         SourceError::Short => DiskError::OutOfRange,
-        SourceError::Failed(_) | SourceError::Gone => DiskError::DeviceError,
+        SourceError::Failed(_) | SourceError::Gone | SourceError::NoAnswer => DiskError::DeviceError,
     }
 }
