@@ -15,6 +15,8 @@ use crate::{arch, cpu, device, handlers, hardware, latency, process, program, sc
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
         $($(
+            // Not a second time inside its measured twin.
+            #[inline(never)]
             extern "C" fn $name($($argument: u64),*) -> AbiReturn {
                 if arch::stack_left() < STACK_RESERVE_BYTES {
                     stack_overflow();

@@ -56,7 +56,7 @@ use crate::machine::machine;
 use crate::process::{CreateError, Epitaph};
 
 /// Of the pages that the kernel has for itself, one part of so many at most becomes slots for objects of one
-/// kind. There are six kinds.
+/// kind. There are seven kinds.
 const SLABS_PART: usize = 12;
 
 /// What the kernel boots.

@@ -37,6 +37,8 @@ const LOW_PART: usize = 32;
 const LOW_FRAMES: usize = 1024;
 /// The kernel's heap may take one part of so many of the arena's size, or so many bytes if that is more.
 const HEAP_PART: usize = 2;
+/// Beside slabs it may take one part of so many of the frames.
+const HEAP_FRAMES_PART: usize = 4;
 const HEAP_LEAST_BYTES: usize = 16 << 20;
 /// What is cleared at once when memory that was never used before is taken.
 const STRETCH_BYTES: usize = 256 * 1024;
@@ -68,13 +70,14 @@ static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
 /// Memory is low when the kernel's heap beside slabs takes more.
 static HEAP_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Where the machine has no frames of its own that the heap could use up, bounds it by a part of the arena, above what
-/// it takes now.
+/// Bounds what the heap may take above what it takes now: a part of the machine's frames, because a heap gives none back
+/// and stacks need them, too; or of the arena's size, where the machine counts no frames.
 pub fn bound_heap() {
-    if machine().spare_frames() == usize::MAX {
-        let room = (machine().layout().memory.bytes / HEAP_PART).max(HEAP_LEAST_BYTES);
-        HEAP_LIMIT.store(heap_beside_slabs().saturating_add(room), Ordering::Relaxed);
-    }
+    let room = match machine().spare_frames() {
+        usize::MAX => (machine().layout().memory.bytes / HEAP_PART).max(HEAP_LEAST_BYTES),
+        frames => frames * PAGE_BYTES / HEAP_FRAMES_PART,
+    };
+    HEAP_LIMIT.store(heap_beside_slabs().saturating_add(room), Ordering::Relaxed);
 }
 
 /// Takes the machine's arenas into use.
