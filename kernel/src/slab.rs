@@ -73,6 +73,8 @@ impl<T> Deref for Slot<T> {
 }
 
 struct Free {
+    /// One more than the number of the first free slot, 0 for none, as in the slots: a slab that is all zero takes no room
+    /// in the kernel's file.
     head: u32,
     made: u32,
     live: u32,
@@ -91,15 +93,15 @@ impl<T: Default + Sync + 'static> Slab<T> {
     pub const fn new() -> Slab<T> {
         Slab {
             chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
-            free: SpinLock::new(Free { head: NONE, made: 0, live: 0 }),
+            free: SpinLock::new(Free { head: 0, made: 0, live: 0 }),
         }
     }
 
     /// Takes a slot into use; `None` when all are in use and no more may be made. What the slot holds is what its last user left: the caller sets every field.
     pub fn allocate(&'static self) -> Option<&'static Slot<T>> {
         let mut free = self.free.lock();
-        let index = if free.head != NONE {
-            free.head
+        let index = if free.head != 0 {
+            free.head - 1
         } else {
             if free.made as usize == Self::CHUNK * CHUNKS {
                 return None;
@@ -118,7 +120,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
             free.made - 1
         };
         let slot = self.slot(index)?;
-        if free.head != NONE {
+        if free.head != 0 {
             free.head = slot.next_free.load(Ordering::Relaxed);
         }
         free.live += 1;
@@ -132,7 +134,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
         slot.generation.fetch_add(1, Ordering::AcqRel);
         let mut free = self.free.lock();
         slot.next_free.store(free.head, Ordering::Relaxed);
-        free.head = slot.index;
+        free.head = slot.index + 1;
         free.live -= 1;
     }
 
@@ -174,7 +176,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
         let chunk: Box<[Slot<T>]> = (0..Self::CHUNK as u32)
             .map(|offset| Slot {
                 generation: AtomicU32::new(0),
-                next_free: AtomicU32::new(NONE),
+                next_free: AtomicU32::new(0),
                 index: first + offset,
                 value: T::default(),
             })
