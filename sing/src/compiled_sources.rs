@@ -94,10 +94,10 @@ fn dep_info_of(file: &Path) -> Option<PathBuf> {
 /// What is wrong with a file that rustc read for a crate.
 fn file_complaint(file: &Path, package: &Package, repository: &Repository) -> Option<String> {
     let shown = repository.shown(file);
-    if !source_rules::lies_in(file, package.folder()) {
+    let Some(place) = source_rules::place_in(file, package.folder()) else {
         return Some(format!("{shown} is read for {}, which lies in another folder", package.name));
-    }
-    if !file.strip_prefix(package.folder()).is_ok_and(bill::covers) {
+    };
+    if !bill::covers(&place) {
         return Some(format!("{shown} is read for {}, but is of a kind that is left out of its bill", package.name));
     }
     if file.extension().is_some_and(|extension| extension == "rs") {

@@ -5,7 +5,7 @@
 //! `source_words` those for single files, `compiled_sources` sees after the build that no other files were read.
 //! Deliberately not here: what a file may say.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::attributes;
 use crate::cargo::{Metadata, Node, Package};
@@ -148,9 +148,21 @@ fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> 
 
 /// Whether a file is there, below the folder, and not behind a symbolic link.
 pub fn lies_in(file: &Path, folder: &Path) -> bool {
-    let Ok(within) = file.strip_prefix(folder) else { return false };
-    let (file, folder) = (file.canonicalize(), folder.canonicalize());
-    file.is_ok_and(|file| folder.is_ok_and(|folder| file == folder.join(within)))
+    place_in(file, folder).is_some()
+}
+
+/// A file's path within the folder, without `..`, if the file is there and not behind a symbolic link.
+pub fn place_in(file: &Path, folder: &Path) -> Option<PathBuf> {
+    let mut place = PathBuf::new();
+    for part in file.strip_prefix(folder).ok()?.components() {
+        match part {
+            Component::Normal(name) => place.push(name),
+            Component::ParentDir if place.pop() => {}
+            _ => return None,
+        }
+    }
+    // Where the file really is: `a/..` is another folder if `a` is a link.
+    (file.canonicalize().ok()? == folder.canonicalize().ok()?.join(&place)).then_some(place)
 }
 
 /// What is wrong with a source file.
@@ -236,9 +248,14 @@ mod tests {
         let link = root.path().join("inner/b.rs");
         std::os::unix::fs::symlink(&clean, &link).expect("a link");
         assert!(lies_in(&clean, root.path()) && !lies_in(&link, &root.path().join("inner")));
-        assert!(
-            !lies_in(&root.path().join("inner/../b.rs"), root.path()) && !lies_in(&clean, &root.path().join("inner"))
-        );
+        assert!(!lies_in(&clean, &root.path().join("inner")));
+        assert_eq!(place_in(&root.path().join("inner/../b.rs"), root.path()), Some("b.rs".into()));
+        assert!(!lies_in(&root.path().join("inner/../b.rs"), &root.path().join("inner")));
+        std::fs::create_dir(root.path().join("inner/deep")).expect("a folder");
+        std::os::unix::fs::symlink(root.path().join("inner/deep"), root.path().join("other")).expect("a link");
+        std::fs::write(root.path().join("inner/b.rs.real"), "").expect("a file");
+        write("b.rs.real", b"");
+        assert!(!lies_in(&root.path().join("other/../b.rs.real"), root.path()), "the link leads elsewhere");
     }
 
     #[test]
