@@ -143,7 +143,7 @@ impl Life {
     fn bytes(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Option<u64>>();
         let names: usize = self.devices.iter().flatten().map(String::capacity).sum();
-        self.parameters.bytes() + slots + names + self.devices.capacity() * size_of::<Option<String>>()
+        self.parameters.held() + slots + names + self.devices.capacity() * size_of::<Option<String>>()
     }
 
     /// What is kept of it when it has ended, until its parent gives its handle up.

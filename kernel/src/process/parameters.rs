@@ -13,6 +13,8 @@ use abi::limits::{PARAMETER_BYTES, PARAMETERS_BYTES};
 pub struct Parameters {
     values: Vec<Option<Vec<u8>>>,
     bytes: usize,
+    /// What the values' memory holds, which is more than is used: a value grows by doubling.
+    held: usize,
 }
 
 impl Parameters {
@@ -26,6 +28,7 @@ impl Parameters {
     pub fn clear(&mut self) {
         self.values.clear();
         self.bytes = 0;
+        self.held = 0;
     }
 
     /// The value at this index.
@@ -33,9 +36,9 @@ impl Parameters {
         self.values.get(index)?.as_deref()
     }
 
-    /// Bytes of all values.
-    pub fn bytes(&self) -> usize {
-        self.bytes
+    /// Bytes of memory that all values hold.
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     /// Appends to the value at this index.
@@ -46,6 +49,7 @@ impl Parameters {
             return Err(Status::TooLarge);
         }
         let value = place.get_or_insert_default();
+        let before = value.capacity();
         if value.try_reserve(more.len()).is_err() {
             if length == 0 {
                 *place = None;
@@ -53,6 +57,7 @@ impl Parameters {
             return Err(Status::Exhausted);
         }
         value.extend_from_slice(more);
+        self.held += value.capacity() - before;
         self.bytes += more.len();
         Ok(())
     }
@@ -77,14 +82,15 @@ mod tests {
         }
         assert_eq!(parameters.get(0).map(<[u8]>::len), Some(PARAMETER_BYTES));
         assert_eq!(given, PARAMETERS_BYTES);
-        assert_eq!(parameters.bytes(), PARAMETERS_BYTES);
+        assert_eq!(parameters.bytes, PARAMETERS_BYTES);
+        assert_eq!(parameters.held(), parameters.values.iter().flatten().map(Vec::capacity).sum::<usize>());
         // An empty value is one, also where there is room for nothing more.
         assert_eq!(parameters.get(255), None);
         assert_eq!(parameters.add(255, b""), Ok(()));
         assert_eq!(parameters.get(255), Some(&b""[..]));
         assert_eq!(parameters.add(256, b""), Err(Status::NotFound));
         parameters.reset(1);
-        assert_eq!((parameters.bytes(), parameters.get(0)), (0, None));
+        assert_eq!((parameters.bytes, parameters.held(), parameters.get(0)), (0, 0, None));
         assert_eq!(parameters.add(0, &piece), Ok(()));
     }
 }

@@ -112,6 +112,8 @@ fn every_manifest_of_the_tree_is_valid() {
     for folder in ["apps", "benches", "drivers", "examples", "services", "tests"] {
         files(&root().join(folder), &|name| name == "manifest.toml", &mut manifests);
     }
+    // What must not build may have a manifest that is refused.
+    manifests.retain(|path| !path.starts_with(root().join("tests/hostile/build")));
     let mut systems = Vec::new();
     files(&root().join("systems"), &|name| name.ends_with(".toml"), &mut systems);
     assert!(manifests.len() > 80 && systems.len() > 15, "{} manifests, {} systems", manifests.len(), systems.len());

@@ -283,7 +283,7 @@ mod tests {
             &format!("{good}  good\n"),
             "is no file of certificates",
             "open: other users may read",
-            &format!("{good}  trusted for acme\n"),
+            &format!("{good}  trusted for acme, native code\n"),
             "0000000000000007  revoked\n",
         ] {
             assert!(list.contains(part), "`{part}` is not in:\n{list}");
