@@ -101,6 +101,20 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(())
     }
 
+    /// Counts the sectors of these bytes among the changes, so that they are written although they are as before.
+    pub(super) async fn include(&mut self, offset: u64, bytes: usize) -> Result<(), CheckError> {
+        let piece_bytes = self.piece_bytes();
+        let start = offset / piece_bytes * piece_bytes;
+        let end = (offset + bytes as u64).next_multiple_of(piece_bytes);
+        let content = self.read(start, (end - start) as usize).await?;
+        for (at, piece) in (start..end).step_by(piece_bytes as usize).zip(content.chunks(piece_bytes as usize)) {
+            if self.overlay.get(at).is_none() {
+                self.overlay.insert(at, Piece::of(piece)?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Changes `bytes` bytes at `to` to what is at `from`, which takes less memory than writing them.
     pub(super) async fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
