@@ -102,7 +102,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
     }
 
     /// Counts the sectors of these bytes among the changes, so that they are written although they are as before.
-    pub(super) async fn include(&mut self, offset: u64, bytes: usize) -> Result<(), CheckError> {
+    pub(super) async fn rewrite(&mut self, offset: u64, bytes: usize) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let start = offset / piece_bytes * piece_bytes;
         let end = (offset + bytes as u64).next_multiple_of(piece_bytes);

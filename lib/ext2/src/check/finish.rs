@@ -56,7 +56,7 @@ impl<S: BlockSource> Checker<'_, S> {
         write_u16(&mut self.superblock, field::MOUNTS, 0);
         self.write_superblock().await?;
         // All of it is written, changed or not: while the repair is written, the disk has a superblock with a log's pointer.
-        self.device.include(OFFSET, BYTES).await
+        self.device.rewrite(OFFSET, BYTES).await
     }
 
     async fn write_changes(&mut self) -> Result<(), CheckError> {
