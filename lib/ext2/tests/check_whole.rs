@@ -201,6 +201,30 @@ fn damaged(place: &Path) -> Vec<u8> {
     image.bytes
 }
 
+/// The first repair changes the superblock's times, the second nothing in it but the pointer to the log.
+#[test]
+fn a_repair_in_the_second_of_the_last_check_leaves_no_log_to_take_up() {
+    if !has_tools() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let damage = all_damages().find(|damage| damage.name == "count of names").unwrap();
+    for sample in small_samples(place.path()) {
+        let mut image = Image::new(sample.image);
+        assert!((damage.make)(&mut image), "{}", sample.name);
+        let mut damaged = image.bytes;
+        for _ in 0..2 {
+            let (_, whole) = repaired(&damaged, &sample.name).unwrap();
+            let superblock = &whole[1024..2048];
+            assert!(superblock[0x3d8..0x3f8].iter().all(|&byte| byte == 0), "{}: the pointer is left", sample.name);
+            assert_eq!(superblock[58] & 1, 1, "{}: it is not clean", sample.name);
+            damaged[1024..2048].copy_from_slice(superblock);
+            let (result, findings) = checked(&Disk::new(whole), Mode::Look);
+            assert_eq!(result.unwrap().outcome, Outcome::Clean, "{}: {}", sample.name, lines(&findings));
+        }
+    }
+}
+
 #[test]
 fn a_write_that_fails_leaves_the_volume_as_it_was() {
     if !has_tools() {
