@@ -2,8 +2,9 @@
 //!
 //! All numbers are little-endian. A certificate is: magic (8 bytes), key (32 bytes), issuer's key (32 bytes), serial
 //! number (u64), what it may (u8: 0 sign, 1 certify), rights (u8, see [`Rights`]), bytes of the pattern of publishers
-//! (u8), the pattern, then the issuer's Ed25519 signature (64 bytes) over the SHA-256 of all that precedes. A chain is certificates one after the
-//! other: first the one of the key that signed, then that of its issuer, the last issued by a root.
+//! (u8), the pattern, then the issuer's Ed25519 signature (64 bytes) over the SHA-256 of all that precedes. A chain is
+//! certificates one after the other: first the one of the key that signed, then that of its issuer, the last issued by
+//! a root.
 
 use alloc::string::String;
 use alloc::vec::Vec;

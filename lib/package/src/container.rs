@@ -22,7 +22,7 @@ use crate::{
 
 pub(crate) const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG3";
 #[cfg(feature = "verify")]
-pub(crate) const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS2";
+pub(crate) const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS3";
 
 /// A package taken apart; nothing of it is believed yet but the shape.
 #[derive(Clone, Debug)]

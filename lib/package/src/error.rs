@@ -264,13 +264,13 @@ impl PackageError {
             PackageError::NotAPackage => {
                 write!(
                     f,
-                    "the file is not a package: its first 8 bytes are not `SINGPKG3`; give a file that `cargo sing build` made"
+                    "the file is not a package: its first 8 bytes are not `SINGPKG3`; build the system again, or give a file that `cargo sing build` made"
                 )
             }
             PackageError::NotASystemImage => {
                 write!(
                     f,
-                    "the file is not a system image: its first 8 bytes are not `SINGSYS2`; give a file that `cargo sing build` made"
+                    "the file is not a system image: its first 8 bytes are not `SINGSYS3`; build the system again, or give a file that `cargo sing build` made"
                 )
             }
             PackageError::Truncated { offset, wanted, length } => write!(

@@ -287,7 +287,7 @@ proptest! {
         let _ = Manifest::decode(&bytes);
         let _ = SystemManifest::decode(&bytes);
         let _ = package::Image::check(&bytes);
-        for magic in ["SINGPKG3", "SINGSYS2", "SGM1", "SGY1", "\x7FELF\x02\x01"] {
+        for magic in ["SINGPKG3", "SINGSYS3", "SGM1", "SGY1", "\x7FELF\x02\x01"] {
             let with_magic = [magic.as_bytes(), &bytes].concat();
             let _ = verify(&with_magic);
             let _ = SystemImage::parse(&with_magic);
