@@ -42,11 +42,29 @@ const HEAP_FRAMES_PART: usize = 4;
 const HEAP_LEAST_BYTES: usize = 16 << 20;
 /// What is cleared at once when memory that was never used before is taken.
 const STRETCH_BYTES: usize = 256 * 1024;
+/// The longest run of which some are kept as they are when freed, in pages, and how many of each length.
+const RECENT_PAGES: usize = 4;
+const RECENT_RUNS: usize = 32;
 
 struct Stacks {
     warm: Vec<usize>,
     cold: Vec<usize>,
     made: usize,
+}
+
+/// Free runs of pages.
+struct Runs {
+    free: FrameAllocator<ORDERS>,
+    /// Short runs that were freed last, by their pages less one: the buddy system would merge each, and split again for
+    /// the next SIP.
+    recent: [Recent; RECENT_PAGES],
+}
+
+/// Free runs of one length.
+#[derive(Default)]
+struct Recent {
+    first: [usize; RECENT_RUNS],
+    count: usize,
 }
 
 /// Whether a stretch of memory that was not clear when the machine started has been cleared.
@@ -57,7 +75,7 @@ mod stretch {
 }
 
 static STACKS: SpinLock<Stacks> = SpinLock::new(Stacks { warm: Vec::new(), cold: Vec::new(), made: 0 });
-static RUNS: SpinLock<Option<FrameAllocator<ORDERS>>> = SpinLock::new(None);
+static RUNS: SpinLock<Option<Runs>> = SpinLock::new(None);
 /// Where the machine's memory is not clear: the state of each stretch of [`STRETCH_BYTES`].
 static STRETCHES: AtomicRef<Vec<AtomicU8>> = AtomicRef::none();
 /// Pages of the arena.
@@ -83,10 +101,10 @@ pub fn bound_heap() {
 /// Takes the machine's arenas into use.
 pub fn start() {
     let layout = machine().layout();
-    let mut runs = FrameAllocator::new();
-    runs.add_frame(0, layout.memory.bytes / PAGE_BYTES);
+    let mut free = FrameAllocator::new();
+    free.add_frame(0, layout.memory.bytes / PAGE_BYTES);
     ARENA_PAGES.store(layout.memory.bytes / PAGE_BYTES, Ordering::Relaxed);
-    *RUNS.lock() = Some(runs);
+    *RUNS.lock() = Some(Runs { free, recent: Default::default() });
     if !layout.memory_is_clear {
         let stretches = layout.memory.bytes.div_ceil(STRETCH_BYTES);
         let untouched = (0..stretches).map(|_| AtomicU8::new(stretch::UNTOUCHED)).collect();
@@ -94,20 +112,60 @@ pub fn start() {
     }
 }
 
+impl Runs {
+    /// Takes exactly so many pages.
+    fn take(&mut self, count: usize) -> Option<usize> {
+        let recent = count.checked_sub(1).and_then(|index| self.recent.get_mut(index));
+        if let Some(first) = recent.and_then(Recent::pop) {
+            return Some(first);
+        }
+        if let Some(first) = take_run(&mut self.free, count) {
+            return Some(first);
+        }
+        for (index, recent) in self.recent.iter_mut().enumerate() {
+            while let Some(first) = recent.pop() {
+                give_run(&mut self.free, first, index + 1);
+            }
+        }
+        take_run(&mut self.free, count)
+    }
+
+    fn give(&mut self, first: usize, count: usize) {
+        let recent = count.checked_sub(1).and_then(|index| self.recent.get_mut(index));
+        if !recent.is_some_and(|recent| recent.push(first)) {
+            give_run(&mut self.free, first, count);
+        }
+    }
+}
+
+impl Recent {
+    fn pop(&mut self) -> Option<usize> {
+        self.count = self.count.checked_sub(1)?;
+        self.first.get(self.count).copied()
+    }
+
+    /// Whether there was room for it.
+    fn push(&mut self, first: usize) -> bool {
+        let place = self.first.get_mut(self.count);
+        self.count += usize::from(place.is_some());
+        place.map(|place| *place = first).is_some()
+    }
+}
+
 /// Takes a run of exactly so many pages: of the power of two that the buddy system gives, the rest goes back at once.
-fn take_run(runs: &mut FrameAllocator<ORDERS>, count: usize) -> Option<usize> {
+fn take_run(free: &mut FrameAllocator<ORDERS>, count: usize) -> Option<usize> {
     let whole = count.checked_next_power_of_two()?;
-    let first = runs.alloc(whole)?;
-    give_run(runs, first + count, whole - count);
+    let first = free.alloc(whole)?;
+    give_run(free, first + count, whole - count);
     Some(first)
 }
 
 /// Gives pages back in aligned pieces, each a power of two.
-fn give_run(runs: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usize) {
+fn give_run(free: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usize) {
     while count > 0 {
         let aligned = if first == 0 { count } else { 1 << first.trailing_zeros() };
         let piece = aligned.min(1 << count.ilog2());
-        runs.dealloc(first, piece);
+        free.dealloc(first, piece);
         first += piece;
         count -= piece;
     }
@@ -115,7 +173,7 @@ fn give_run(runs: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usiz
 
 /// A run of pages that read as zero. The caller holds no lock and may be preempted.
 fn allocate_run(count: usize) -> Option<usize> {
-    let first = take_run(RUNS.lock().as_mut()?, count)?;
+    let first = RUNS.lock().as_mut()?.take(count)?;
     RUNS_USED.fetch_add(count, Ordering::Relaxed);
     if let Some(stretches) = STRETCHES.get() {
         let (start, end) = (first * PAGE_BYTES, (first + count) * PAGE_BYTES);
@@ -154,7 +212,7 @@ fn free_run(address: usize, count: usize) {
     let first = (address - machine().layout().memory.base) / PAGE_BYTES;
     if let Some(runs) = RUNS.lock().as_mut() {
         RUNS_USED.fetch_sub(count, Ordering::Relaxed);
-        give_run(runs, first, count);
+        runs.give(first, count);
     }
 }
 
@@ -376,4 +434,29 @@ pub fn write_record<R: sealed::Record>(address: usize, size: usize, place: usize
     // SAFETY: as for `write_block`; the place lies within `size`, blocks are aligned to 64, and a
     // Record has no padding and any bits are valid for it.
     unsafe { (address as *mut R).add(place).write(*record) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_runs_that_are_kept_are_there_for_a_long_one() {
+        const PAGES: usize = 256;
+        let mut free = FrameAllocator::new();
+        free.add_frame(0, PAGES);
+        let mut runs = Runs { free, recent: Default::default() };
+        for count in [1, 2, 3, 4, 5] {
+            let taken: Vec<usize> = core::iter::from_fn(|| runs.take(count)).collect();
+            assert!(taken.len() >= PAGES / 8, "{} runs of {count} pages", taken.len());
+            let mut sorted = taken.clone();
+            sorted.sort_unstable();
+            assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= count), "runs of {count} pages overlap");
+            taken.iter().for_each(|&first| runs.give(first, count));
+            let all = runs.take(PAGES).expect("all pages are free");
+            runs.give(all, PAGES);
+        }
+        assert_eq!(runs.take(PAGES + 1), None);
+        assert_eq!(runs.take(usize::MAX), None);
+    }
 }

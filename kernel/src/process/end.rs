@@ -65,20 +65,19 @@ const AT_ONCE: usize = 32;
 /// Makes every thread of a dying SIP leave the kernel or come to it. Those that come into the list meanwhile see by
 /// themselves that it is dying.
 fn end_threads(process: ProcessRef) {
-    {
-        let list = process.threads.lock();
-        process.next_to_end.store(list.first().unwrap_or(u32::MAX), Ordering::Relaxed);
-    }
-    while end_some_threads(process) {
+    let list = process.threads.lock();
+    process.next_to_end.store(list.first().unwrap_or(u32::MAX), Ordering::Relaxed);
+    let mut has_more = end_some_threads(process, &list);
+    drop(list);
+    while has_more {
         sched::pause();
+        has_more = end_some_threads(process, &process.threads.lock());
     }
 }
 
-/// Whether there may be more.
-fn end_some_threads(process: ProcessRef) -> bool {
+/// Whether there may be more. The list is locked throughout: a thread that leaves it may soon be another SIP's.
+fn end_some_threads(process: ProcessRef, list: &List<thread::InProcess>) -> bool {
     let here = cpu::this();
-    // Held throughout: a thread that leaves the list may soon be another SIP's.
-    let list = process.threads.lock();
     for _ in 0..AT_ONCE {
         let index = process.next_to_end.load(Ordering::Relaxed);
         let Some(thread) = thread::THREADS.slot(index) else { return false };
@@ -103,9 +102,12 @@ fn end_some_threads(process: ProcessRef) -> bool {
 }
 
 impl Slot<Process> {
-    fn stop_telling(&self) {
-        let _list = self.threads.lock();
+    /// Takes a thread that has ended out of the list. Whoever still tells threads to end has nothing left to do.
+    fn pop_thread(&self) -> Option<u32> {
+        sched::pause();
+        let mut list = self.threads.lock();
         self.next_to_end.store(u32::MAX, Ordering::Relaxed);
+        list.pop()
     }
 
     /// Takes a thread out of the list.
@@ -151,9 +153,7 @@ fn finish(process: ProcessRef) {
             orphan(child);
         }
     }
-    // Whoever still tells them to end has nothing left to do.
-    process.stop_telling();
-    for index in drained(&process.threads) {
+    for index in core::iter::from_fn(|| process.pop_thread()) {
         release_thread(index);
     }
     device::close_all(process);
@@ -179,16 +179,19 @@ fn finish(process: ProcessRef) {
             sync::release(sync);
         }
     }
-    let runs = {
-        let mut pages = process.pages.lock();
-        pages.count = 0;
-        core::mem::take(&mut pages.runs)
-    };
-    for (address, count) in runs {
+    while let Some((address, count)) = next_run(process) {
         memory::free_pages(address, count);
         sched::pause();
     }
     announce_end(process);
+}
+
+/// Takes an allocation of pages from it.
+fn next_run(process: ProcessRef) -> Option<(usize, usize)> {
+    let mut pages = process.pages.lock();
+    let run = pages.runs.pop()?;
+    pages.count -= run.1;
+    Some(run)
 }
 
 /// Takes everything out of a list, one at a time: the locks of what is in it come before the list's.

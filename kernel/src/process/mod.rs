@@ -117,10 +117,49 @@ impl Listed for OfParent {
 /// Paged memory of a SIP.
 #[derive(Default)]
 pub struct Pages {
-    /// The number of pages of each allocation, by its address.
-    pub runs: BTreeMap<usize, usize>,
+    /// Its allocations.
+    runs: Runs,
     /// All pages.
     pub count: usize,
+}
+
+/// The number of pages of each allocation, by its address. Most SIPs have one, which needs no memory of its own here.
+#[derive(Default)]
+struct Runs {
+    one: Option<(usize, usize)>,
+    others: BTreeMap<usize, usize>,
+}
+
+impl Runs {
+    /// Adds an allocation.
+    fn insert(&mut self, address: usize, count: usize) {
+        if self.one.is_none() {
+            self.one = Some((address, count));
+        } else {
+            self.others.insert(address, count);
+        }
+    }
+
+    /// Takes the allocation at an address out; how many pages it has.
+    fn remove(&mut self, address: usize) -> Option<usize> {
+        match self.one {
+            Some((one, count)) if one == address => {
+                self.one = None;
+                Some(count)
+            }
+            _ => self.others.remove(&address),
+        }
+    }
+
+    /// Takes any allocation out.
+    fn pop(&mut self) -> Option<(usize, usize)> {
+        self.one.take().or_else(|| self.others.pop_first())
+    }
+
+    /// How many allocations.
+    fn len(&self) -> usize {
+        usize::from(self.one.is_some()) + self.others.len()
+    }
 }
 
 #[derive(Default)]

@@ -242,7 +242,7 @@ impl Slot<Process> {
     /// Frees an allocation; how many pages.
     pub fn free_pages(&self, address: usize) -> Result<usize, Status> {
         let mut pages = self.pages.lock();
-        let count = pages.runs.remove(&address).ok_or(Status::BadArgument)?;
+        let count = pages.runs.remove(address).ok_or(Status::BadArgument)?;
         pages.count -= count;
         drop(pages);
         memory::free_pages(address, count);
