@@ -75,6 +75,9 @@ impl Reader<'_> {
             return None;
         };
         let name = self.name(head.required_text("name"), "a program");
+        if let Some(name) = &name {
+            check_is_not_system(self.report, name);
+        }
         let publisher = self.name(head.text("publisher"), "a publisher");
         let version = self.version(&head);
         let abi = self.abi(&head);
@@ -393,6 +396,14 @@ pub(crate) fn check_name(report: &Report, name: &At<String>, what: &str) {
         let message = format!("`{}` cannot be the name of {what}", name.value);
         let remedy = "write small letters, digits and hyphens, a letter first, 63 at most".to_string();
         report.add(Code::BadName, message, &name.span, "not a name", remedy);
+    }
+}
+
+/// Reports a program that would be called as the system is.
+fn check_is_not_system(report: &Report, name: &At<String>) {
+    if name.value == package::SYSTEM_NAME {
+        let message = format!("`{}` is the name of the system itself, with which its messages begin", name.value);
+        report.add(Code::BadName, message, &name.span, "taken", "give the program another name".to_string());
     }
 }
 

@@ -72,6 +72,10 @@ fn members_of_kind(kind: &Kind) -> Vec<String> {
         Kind::SomeText => pattern(r"\S"),
         Kind::Line => pattern(r"^[^CONTROL]*[^\sCONTROL][^CONTROL]*$"),
         Kind::Name => pattern("^[a-z][a-z0-9-]{0,62}$"),
+        Kind::ProgramName => {
+            let taken = object(vec![member("const", text(package::SYSTEM_NAME))]);
+            [members_of_kind(&Kind::Name), vec![member("not", taken)]].concat()
+        }
         Kind::Version => pattern(&format!(r"^{NUMBER}\.{NUMBER}\.{NUMBER}$")),
         Kind::AtLeast => pattern(&format!(r"^>=\s*{NUMBER}(\.{NUMBER}){{0,2}}$")),
         Kind::PathPattern => pattern(r"^(/|\*\*)"),

@@ -57,6 +57,8 @@ pub enum Kind {
     Line,
     /// A name of a program, publisher, instance, endpoint, parameter or device.
     Name,
+    /// A name of a program, which is not the system's.
+    ProgramName,
     /// `major.minor.patch`.
     Version,
     /// The oldest version that will do, `>=1.2`.
@@ -180,7 +182,11 @@ static PROGRAM_HEAD: Shape = shape(
     "[program]",
     "what the program is",
     &[
-        required("name", Kind::Name, "what the program is called; the first half of its principal `name.publisher`"),
+        required(
+            "name",
+            Kind::ProgramName,
+            "what the program is called; the first half of its principal `name.publisher`",
+        ),
         optional("publisher", Kind::Name, "\"singularity\"", "who made it"),
         required("version", Kind::Version, "`major.minor.patch`, without leading zeros"),
         required(

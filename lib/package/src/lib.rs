@@ -58,7 +58,8 @@ pub use expected::{Expected, expected};
 pub use image::{ContractRecord, Image, ImageSegment, RelocatedSegment, Relocation};
 pub use manifest::{
     Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter, ParameterKind,
-    Permission, Provide, Quota, Restart, Side, Source, Supervision, Value, Version, is_name, is_path, may_give,
+    Permission, Provide, Quota, Restart, SYSTEM_NAME, Side, Source, Supervision, Value, Version, is_name, is_path,
+    is_program_name, may_give,
 };
 pub use order::{OrderError, Provider, boot_order, bound_path, can_run, provider_of};
 pub use requirement::Requirement;

@@ -312,6 +312,15 @@ pub fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
+/// What the machine's own messages begin with.
+pub const SYSTEM_NAME: &str = "singularity";
+
+/// Whether the text can name a program: every [name](is_name) but the system's own, since debug output tells by the name
+/// who wrote a line.
+pub fn is_program_name(text: &str) -> bool {
+    is_name(text) && text != SYSTEM_NAME
+}
+
 words! {
     /// Types of parameters.
     ParameterKind {

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::authority::is_signature;
 use crate::{
     Code, Digest, Image, MEMORY_END, Manifest, PORTS_END, Package, PackageError, Policy, PublicKey, Rights, Source,
-    SystemImage, Trust, TrustError, is_name, is_path, may_give,
+    SystemImage, Trust, TrustError, is_name, is_path, is_program_name, may_give,
 };
 
 /// A package that passed every check.
@@ -182,7 +182,10 @@ fn unless(good: bool, what: &str) -> Result<(), String> {
 
 /// The bounds that a signed manifest must keep all the same: a publisher can err.
 fn sound(manifest: &Manifest) -> Result<(), String> {
-    unless(is_name(&manifest.name), "the program's name is not of the form [a-z][a-z0-9-]*")?;
+    unless(
+        is_program_name(&manifest.name),
+        "the program's name is the system's own, or not of the form [a-z][a-z0-9-]*",
+    )?;
     unless(is_name(&manifest.publisher), NO_PUBLISHER)?;
     let lists = [
         manifest.contracts.len(),

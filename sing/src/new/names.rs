@@ -10,7 +10,8 @@ use crate::failure::{Failure, Outcome};
 const NAME_MAX: usize = 54;
 
 /// Words that name something else wherever a program's name is used.
-const TAKEN: [(&str, &str); 4] = [
+const TAKEN: [(&str, &str); 5] = [
+    ("the name of the system itself", package::SYSTEM_NAME),
     (
         "a word of Rust",
         "abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen \

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use abi::Automaton;
 use package::{
     Category, Code as ProgramCode, ContractSide, ContractUse, EndpointSlot, MEMORY_END, Manifest, PORTS_END, Parameter,
-    Restart, Side, Source, is_name, is_path, may_give,
+    Restart, Side, Source, is_name, is_path, is_program_name, may_give,
 };
 
 use crate::code::Code;
@@ -57,6 +57,9 @@ impl Check<'_> {
         let (name, publisher) = (&self.manifest.name, &self.manifest.publisher);
         if !is_name(name) {
             self.refuse(Code::BadProgramName, format!("{name:?} cannot be the name of a program"), REMEDY);
+        } else if !is_program_name(name) {
+            let what = format!("{name:?} is the name of the system itself, with which its messages begin");
+            self.refuse(Code::BadProgramName, what, "give the program another name");
         }
         if !is_name(publisher) {
             self.refuse(Code::BadPublisherName, format!("{publisher:?} cannot be the name of a publisher"), REMEDY);

@@ -39,6 +39,7 @@ fn names_and_lists(bad: &mut Bad<'_>, deed: Deed) {
     if deed == Deed::Install {
         bad("a name in capitals", Code::BadProgramName, &|manifest| manifest.name = "Extra".into());
         bad("a name that leaves its folder", Code::BadProgramName, &|manifest| manifest.name = "../extra".into());
+        bad("the system's name", Code::BadProgramName, &|manifest| manifest.name = "singularity".into());
         bad("no name", Code::BadProgramName, &|manifest| manifest.name = String::new());
         bad("a publisher with a dot", Code::BadPublisherName, &|manifest| manifest.publisher = "a.b".into());
         bad("a long publisher", Code::BadPublisherName, &|manifest| manifest.publisher = "p".repeat(64));

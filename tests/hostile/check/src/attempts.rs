@@ -23,6 +23,9 @@ pub(crate) const ALL: &[Attempt] = &[
     Attempt::repelled("hostile-endless-allocation", 2, "blocks of absurd sizes"),
     Attempt::repelled("hostile-endless-allocation", 3, "blocks until there is no room"),
     Attempt::repelled("hostile-endless-allocation", 4, "a chain of 30,000 blocks"),
+    Attempt::repelled("hostile-flood", 0, "long lines of debug output"),
+    Attempt::repelled("hostile-flood", 1, "line ends without end"),
+    Attempt::repelled("hostile-flood", 2, "long lines of four threads"),
     Attempt::repelled("hostile-forged-blocks", 0, "a long text where a message lies").given(Given::Victim),
     Attempt::repelled("hostile-forged-blocks", 1, "handles of a wait where a message lies").given(Given::Victim),
     Attempt::repelled("hostile-forged-blocks", 2, "words of its own where a block comes home").given(Given::Victim),
@@ -33,6 +36,11 @@ pub(crate) const ALL: &[Attempt] = &[
         .given(Given::Victim),
     Attempt::repelled("hostile-forged-blocks", 5, "words of its own in the answer to a dying process")
         .given(Given::Victim),
+    Attempt::repelled("hostile-forged-lines", 0, "debug output with the lines of others in it"),
+    Attempt::repelled("hostile-forged-lines", 1, "lines of others where a long text is cut"),
+    Attempt::repelled("hostile-forged-lines", 2, "epitaphs of others in its own")
+        .ends(EpitaphKind::Panicked, &["forged\\n7 hostile-victim", "\\r\\x1b[2K", "\\u{2028}"]),
+    Attempt::repelled("hostile-forged-lines", 3, "roles that are more than a role"),
     Attempt::repelled("hostile-handle-exhaustion", 0, "no handle is left"),
     Attempt::repelled("hostile-handle-exhaustion", 1, "no channel is left"),
     Attempt::repelled("hostile-handle-exhaustion", 2, "no thread is left"),
