@@ -35,6 +35,7 @@ mod network_programs;
 mod partitions_sfdisk_e2fsprogs;
 mod programs;
 mod promises;
+mod reach_e2fsprogs;
 mod roles_e2fsprogs;
 mod signals_e2fsprogs;
 mod storms_e2fsprogs;
