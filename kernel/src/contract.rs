@@ -25,7 +25,7 @@ pub struct Contract {
     /// Words of a queue slot: the message word and the longest message.
     pub slot_words: usize,
     /// Queue slots for each side's messages to come, by [`SideIndex`].
-    pub bounds: [usize; 2],
+    pub bounds: [u32; 2],
     messages: Vec<Monitored>,
     next: Vec<u16>,
     senders: Vec<Option<SideIndex>>,
@@ -78,7 +78,7 @@ impl Contract {
         Contract {
             tag: name_tag(&automaton.name),
             slot_words: automaton.slot_words() + 1,
-            bounds: [automaton.queue_to_importer as usize, automaton.queue_to_exporter as usize],
+            bounds: [automaton.queue_to_importer.into(), automaton.queue_to_exporter.into()],
             next: automaton.states.iter().flat_map(|state| state.next.iter().copied()).collect(),
             messages,
             senders,

@@ -66,7 +66,7 @@ const LONG_FAILING_SOCKETS: [(u32, u32); 3] = [(31, 3000), (97, 3000), (211, 300
 /// What the suite says of calls that kept their processor long.
 const LONGEST: &str = "longest stretch in ";
 /// Memory for the ten thousand processes of the suite.
-const BARE_MEMORY: &str = "1280M";
+const BARE_MEMORY: &str = "1152M";
 /// Memory of the machine on which memory runs out.
 const SHORT_OF_MEMORY_MIB: &str = "32";
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(2 * 3600);

@@ -75,7 +75,7 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     }
     let bound = contract.bounds[endpoint.side as usize];
     for number in 0..count {
-        let start = (first + number) % bound.max(1) * contract.slot_words;
+        let start = ((first + number) % bound.max(1)) as usize * contract.slot_words;
         let Some(words) = waiting.get(start..start + contract.slot_words) else { break };
         if let Some(message) = contract.message((words[0] & 0xffff) as usize) {
             drop_message(message, &words[1..], more);

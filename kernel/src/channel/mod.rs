@@ -113,12 +113,12 @@ pub struct Side {
     /// Process id of who delegated it, 0 if nobody did: whoever has it next speaks for the speaker, too.
     delegated_by: u64,
     /// What the text of a speaker takes that was made when the end was delegated.
-    speaker_bytes: usize,
+    speaker_bytes: u32,
     /// The contract's state as this end sees it.
     pub state: u16,
     /// Messages that wait for it.
-    pub waiting: usize,
-    head: usize,
+    pub waiting: u32,
+    head: u32,
     /// Messages to it; the contract says how many there can be.
     queue: Vec<u64>,
     waiter: Waiter,
@@ -137,8 +137,8 @@ pub struct Inner {
     payer: Option<(ProcessRef, u64)>,
     /// Whether who created it is gone.
     is_inherited: bool,
-    /// What it takes.
-    bytes: usize,
+    /// Bytes that it takes.
+    bytes: u32,
 }
 
 /// One channel.
@@ -274,8 +274,8 @@ impl Side {
 
 impl Inner {
     #[inline(always)]
-    fn slot(&mut self, side: SideIndex, position: usize) -> Option<&mut [u64]> {
-        let words = self.contract?.slot_words;
+    fn slot(&mut self, side: SideIndex, position: u32) -> Option<&mut [u64]> {
+        let (position, words) = (position as usize, self.contract?.slot_words);
         self.sides[side as usize].queue.get_mut(position * words..(position + 1) * words)
     }
 
@@ -320,7 +320,7 @@ impl Inner {
 
 /// Creates a channel whose ends both belong to the caller.
 pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(EndpointRef, EndpointRef), Status> {
-    let words = contract.bounds.map(|bound| bound * contract.slot_words);
+    let words = contract.bounds.map(|bound| bound as usize * contract.slot_words);
     let bytes = size_of::<Slot<Channel>>() + (words[0] + words[1]) * size_of::<u64>();
     caller.charge_channel(bytes)?;
     let id = caller.id.load(Ordering::Relaxed);
@@ -345,7 +345,7 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     inner.contract = Some(contract);
     inner.payer = Some((caller, id));
     inner.is_inherited = false;
-    inner.bytes = bytes;
+    inner.bytes = bytes as u32;
     drop(inner);
     let mut endpoints = caller.endpoints.lock();
     endpoints.insert(importer.index());
@@ -371,7 +371,7 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
         let before = side.speaker.clone();
         drop(inner);
         speaker = delegated(process, delegator, before, speaker);
-        speaker_bytes = speaker.as_ref().map_or(0, Principal::bytes);
+        speaker_bytes = speaker.as_ref().map_or(0, Principal::bytes) as u32;
         inner = endpoint.channel.inner.lock();
     }
     let side = &mut inner.sides[endpoint.side as usize];

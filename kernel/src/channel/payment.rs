@@ -14,13 +14,13 @@ impl Inner {
     /// Takes the channel from whoever pays for it.
     pub(super) fn refund(&mut self) {
         if let Some((payer, id)) = self.payer.take() {
-            payer.refund_channel(id, self.bytes);
+            payer.refund_channel(id, self.bytes as usize);
         }
     }
 
     fn charge(&mut self, process: ProcessRef) {
         self.refund();
-        process.charge_inherited_channel(self.bytes);
+        process.charge_inherited_channel(self.bytes as usize);
         self.payer = Some((process, process.id.load(Ordering::Relaxed)));
     }
 
@@ -40,7 +40,7 @@ impl Inner {
 
 /// A SIP has been given an end, whose speaker's text takes more or less than that before.
 #[cold]
-pub(super) fn adopted(inner: &mut Inner, process: ProcessRef, speaker_before: usize, speaker_bytes: usize) {
+pub(super) fn adopted(inner: &mut Inner, process: ProcessRef, speaker_before: u32, speaker_bytes: u32) {
     let before = inner.bytes;
     inner.bytes = before - speaker_before + speaker_bytes;
     if inner.is_inherited {
@@ -50,7 +50,7 @@ pub(super) fn adopted(inner: &mut Inner, process: ProcessRef, speaker_before: us
         inner.bytes = now;
         inner.charge(process);
     } else if let Some((payer, id)) = inner.payer {
-        payer.correct_channel(id, before, inner.bytes);
+        payer.correct_channel(id, before as usize, inner.bytes as usize);
     }
 }
 
