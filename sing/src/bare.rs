@@ -8,6 +8,7 @@
 pub mod acceleration;
 pub mod boot;
 pub mod debug;
+pub mod debug_queue;
 pub mod disk;
 pub mod guest;
 pub mod iso;

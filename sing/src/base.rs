@@ -11,6 +11,7 @@ mod sources;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::bare::kernel;
 use crate::builder::{self, UnsafeTests};
 use crate::cargo::{self, Metadata, Package};
 use crate::command_line::BaseArguments;
@@ -67,11 +68,11 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
         system.programs().iter().map(|name| catalogue.programs.get(name)).collect::<Outcome<_>>()?;
     // What is refused is not measured either.
     let machines = match arguments.compiled {
-        true => [Platform::Hosted, Platform::Bare]
-            .map(|platform| systems::prepare(repository, &path, platform, UnsafeTests::Refused))
-            .into_iter()
-            .map(|ready| ready.map(|ready| ready.machine))
-            .collect::<Outcome<Vec<PathBuf>>>()?,
+        true => {
+            let hosted = systems::prepare(repository, &path, Platform::Hosted, UnsafeTests::Refused)?;
+            systems::prepare(repository, &path, Platform::Bare, UnsafeTests::Refused)?;
+            vec![hosted.machine, kernel::with_symbols(repository)]
+        }
         false => Vec::new(),
     };
     let _lock = builder::lock(repository)?;
@@ -89,7 +90,8 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
     };
     let mut parts: BTreeMap<Part, Vec<Row>> = BTreeMap::new();
     for (package, part) in crates {
-        let row = row(repository, package, compiled.as_ref())?;
+        // What the builder runs is in no file that is looked at.
+        let row = row(repository, package, compiled.as_ref().filter(|_| part != Part::Builder))?;
         // Safe crates of ours are checked by the compiler wherever they are linked into an image.
         if part != Part::Image || !row.is_ours || row.sources.unsafe_sites > 0 {
             parts.entry(part).or_default().push(row);
@@ -183,7 +185,7 @@ fn with_line_tables(doors: &Doors, selected: &[&Program], judged: &Path, target:
 fn rendered(parts: &BTreeMap<Part, Vec<Row>>, compiled: Option<&Compiled>) -> String {
     let mut lines = Vec::new();
     for (part, rows) in parts {
-        let heading = if compiled.is_some() { "  compiled" } else { "" };
+        let heading = if compiled.is_some() && *part != Part::Builder { "  compiled" } else { "" };
         lines.push(format!("{:<44}{:>8}{:>8}{heading}", part.title(), "lines", "unsafe"));
         let mut sorted: Vec<&Row> = rows.iter().collect();
         sorted.sort_by_key(|row| (!row.is_ours, row.name.clone()));
@@ -191,7 +193,8 @@ fn rendered(parts: &BTreeMap<Part, Vec<Row>>, compiled: Option<&Compiled>) -> St
         for (title, is_ours) in [("ours", true), ("others'", false)] {
             let of_kind = || rows.iter().filter(|row| row.is_ours == is_ours);
             let sum = of_kind().map(|row| row.sources).sum();
-            let in_files = compiled.map(|_| of_kind().filter_map(|row| row.compiled).sum());
+            let in_files = compiled.filter(|_| *part != Part::Builder);
+            let in_files = in_files.map(|_| of_kind().filter_map(|row| row.compiled).sum());
             lines.push(row_line(&format!("= {title}, {} crates", of_kind().count()), sum, in_files));
         }
         lines.push(String::new());

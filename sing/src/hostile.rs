@@ -2,6 +2,7 @@
 //!
 //! Deliberately not here: which programs there are and how each must end; `tests/hostile/check` knows.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -53,7 +54,7 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
         counts += conformance_run(command, &format!("{SUITE} with {memory_mib} MiB"), selection, PROCESSORS)?;
     }
     counts += forged_lines(hosted(&ready, &usual(FORGER)), SUITE, selection)?;
-    counts += unread(&ready, selection)?;
+    counts += unread(hosted(&ready, &usual(FLOODER)), SUITE, selection)?;
     counts += fuzz(&ready, selection)?;
     if let Some(failure) = no_qemu {
         return Ok(counts + skipped("hostile programs on bare machines", &failure.to_string()));
@@ -69,7 +70,9 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
         let suite = format!("{SUITE} on microvm with {} MiB", start.memory_mib);
         counts += conformance_run(bare(start), &suite, selection, PROCESSORS)?;
     }
-    Ok(counts + forged_lines(bare(&usual(FORGER)), &format!("{SUITE} on microvm"), selection)?)
+    let suite = format!("{SUITE} on microvm");
+    counts += forged_lines(bare(&usual(FORGER)), &suite, selection)?;
+    Ok(counts + unread(bare(&usual(FLOODER)), &suite, selection)?)
 }
 
 /// The hosted machine with the attempts of a start.
@@ -103,15 +106,15 @@ fn is_of_forger(line: &str) -> bool {
             .any(|character| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202e}'))
 }
 
-/// Runs the program that floods the debug output of the hosted machine, which nobody reads.
-fn unread(ready: &Ready, selection: &Selection<'_>) -> Outcome<Counts> {
+/// Runs the program that floods the debug output of a machine, which nobody reads.
+fn unread(mut command: Command, suite: &str, selection: &Selection<'_>) -> Outcome<Counts> {
     if selection.name.is_some_and(|name| !FLOODER.contains(name)) {
         return Ok(Counts::default());
     }
-    let mut command = hosted(ready, &usual(FLOODER));
-    let cannot_start = |error: std::io::Error| Failure::file("start", &ready.machine, &error);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let child = child.as_mut().map_err(|error| cannot_start(std::io::Error::from(error.kind())))?;
+    let program = PathBuf::from(command.get_program());
+    let cannot_start = |error: std::io::Error| Failure::file("start", &program, &error);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(cannot_start)?;
     let deadline = Instant::now() + LIMIT;
     let status = loop {
         match child.try_wait().map_err(cannot_start)? {
@@ -130,7 +133,7 @@ fn unread(ready: &Ready, selection: &Selection<'_>) -> Outcome<Counts> {
             Some(format!("no end after {} seconds", LIMIT.as_secs()))
         }
     };
-    Ok(one(&format!("{SUITE}: debug output that nobody reads stops nothing"), problem))
+    Ok(one(&format!("{suite}: debug output that nobody reads stops nothing"), problem))
 }
 
 /// The count of one test, which is told if it failed.

@@ -100,7 +100,10 @@ fn first_refused(tokens: TokenStream, place: Place) -> Option<Complaint> {
             let written = word.to_string();
             let word_alone = written.strip_prefix("r#").unwrap_or(&written);
             let why = refused_word(word_alone, &tokens[index + 1..], place)?;
-            Some((word.span().start().line, format!("says `{written}`, which {why}; no crate of an image may")))
+            Some((
+                word.span().start().line,
+                format!("says `{written}`, which {why}; no crate of an image may, not even as a name"),
+            ))
         }
         TokenTree::Group(group) => {
             let place = if is_attribute(&tokens[..index], group.delimiter()) { Place::Attribute } else { place };

@@ -222,13 +222,17 @@ macro_rules! select {
     };
 }
 
-/// Waits until one of these is ready: its index. `None` when the deadline comes first.
+/// Waits until one of these is ready: its index. `None` when the deadline comes first, and of no things at the deadline.
 ///
 /// # Panics
 ///
 /// If there are more than 32.
 pub fn wait_any(things: &[&dyn Waitable], deadline: Deadline) -> Option<usize> {
     assert!(things.len() <= MOST_THINGS, "at most {MOST_THINGS} things can be waited for at once");
+    if things.is_empty() {
+        crate::thread::sleep(deadline);
+        return None;
+    }
     // All handles before the first is put into the buffer: an endpoint type of the program's tells its handle by code of
     // the program's, which may use the buffer.
     let mut handles = [0; MOST_THINGS];

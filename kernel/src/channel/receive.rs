@@ -82,16 +82,21 @@ fn take(
 fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
     let mut at = message.shape.scalar_words as usize;
     for _ in &message.shape.blocks {
-        if let Ok(block) = claims::block(buffer.get(at)) {
-            exheap::give_to(caller, block);
-            buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
-            buffer.set(at + 2, block.size() as u64);
+        match claims::block(buffer.get(at)) {
+            Ok(block) => {
+                exheap::give_to(caller, block);
+                buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
+                buffer.set(at + 2, block.size() as u64);
+            }
+            // Not the words of the sender, which the receiver's runtime would believe.
+            Err(_) => (at..at + BLOCK_WORDS).for_each(|word| buffer.set(word, 0)),
         }
         at += BLOCK_WORDS;
     }
     for _ in &message.shape.endpoints {
-        if let Ok(moved) = claims::endpoint(buffer.get(at)) {
-            adopt_endpoint(caller, moved);
+        match claims::endpoint(buffer.get(at)) {
+            Ok(moved) => adopt_endpoint(caller, moved),
+            Err(_) => buffer.set(at, 0),
         }
         at += 1;
     }

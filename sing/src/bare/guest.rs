@@ -19,6 +19,7 @@ use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 use terminal::serial;
 
+use crate::bare::debug_queue::DebugQueue;
 use crate::bare::qemu::{self, Hardware};
 use crate::bare::terminal::RawTerminal;
 use crate::failure::{Failure, Outcome};
@@ -134,7 +135,7 @@ impl Guest {
         let other = sender.clone();
         let console = thread::spawn(move || drop(show_console(output, &mut std::io::stdout(), &sender)));
         let debug = thread::spawn(move || {
-            show_debug(debug, &mut std::io::stderr(), &other);
+            show_debug(debug, &mut DebugQueue::new(std::io::stderr()), &other);
         });
         Ok(Shown([console, debug]))
     }
@@ -156,7 +157,13 @@ impl Guest {
                 let _ = gone.send(Event::OutputGone);
             }
         });
-        thread::spawn(move || sender.send(Event::Ended(show_debug(debug, &mut std::io::stderr(), &ready))));
+        thread::spawn(move || {
+            let mut errors = DebugQueue::new(std::io::stderr());
+            let last = show_debug(debug, &mut errors, &ready);
+            // All that can be shown is shown before the end is told.
+            drop(errors);
+            sender.send(Event::Ended(last))
+        });
         thread::spawn(move || {
             if takes_input.recv().is_ok() {
                 send_input(&mut std::io::stdin(), input, kind);

@@ -78,16 +78,16 @@ impl Compiled {
             let data = header.and_then(|header| file.section_data(&header).ok()).map_or(&[][..], |(data, _)| data);
             Ok(EndianSlice::new(data, LittleEndian))
         };
-        let before = self.files.len();
-        let read = Dwarf::load(section).and_then(|dwarf| self.add_units(&dwarf));
-        read.map_err(|error| unreadable(error.to_string()))?;
-        if self.files.len() == before && before == 0 {
-            return Err(unreadable("it is empty".into()));
+        match Dwarf::load(section).and_then(|dwarf| self.add_units(&dwarf)) {
+            Ok(0) => Err(unreadable("it is empty".into())),
+            Ok(_) => Ok(()),
+            Err(error) => Err(unreadable(error.to_string())),
         }
-        Ok(())
     }
 
-    fn add_units(&mut self, dwarf: &Dwarf<Reader<'_>>) -> gimli::Result<()> {
+    /// How many rows there are.
+    fn add_units(&mut self, dwarf: &Dwarf<Reader<'_>>) -> gimli::Result<usize> {
+        let mut count = 0;
         let mut headers = dwarf.units();
         while let Some(header) = headers.next()? {
             let unit = dwarf.unit(header)?;
@@ -110,8 +110,9 @@ impl Compiled {
                     path = format!("{}/{path}", folder.to_string_lossy());
                 }
                 self.files.entry(path).or_default().insert(line.get());
+                count += 1;
             }
         }
-        Ok(())
+        Ok(count)
     }
 }

@@ -92,6 +92,7 @@ pub(crate) fn wait_any(_: Stage) -> i32 {
     let child = child.parameter(0, "sleep").and_then(process::Child::start).expect("the child starts");
     let poll = |deadline| wait_for(&[&exporter, &auto, &manual, &child], deadline);
     assert_eq!(poll(Deadline::after_ms(2)), None, "nothing is ready");
+    assert_eq!(wait_for(&[], Deadline::after_ms(2)), None, "nothing can get ready");
     manual.set();
     assert_eq!(poll(Deadline::NEVER), Some(2), "the manual event");
     assert_eq!(poll(Deadline::NEVER), Some(2), "stays set");
