@@ -56,6 +56,8 @@ numbered! {
         Sockets = 3, "sockets";
         /// A link of Ethernet packets; see [`packets`](crate::packets).
         Packets = 4, "packets";
+        /// Random bytes. A read gives those that it counts, from the first on; there may be fewer than were asked for.
+        Random = 5, "random";
     }
 }
 

@@ -111,6 +111,8 @@ pub enum DeviceKind {
     },
     /// The host's own sockets.
     Sockets,
+    /// Random bytes.
+    Random,
     /// A link of Ethernet packets.
     Packets {
         /// The hardware address.

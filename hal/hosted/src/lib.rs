@@ -41,6 +41,7 @@ mod pool;
 mod power_button;
 #[allow(unsafe_code)]
 mod processor;
+mod random;
 #[allow(unsafe_code)]
 mod signal;
 mod simulated;

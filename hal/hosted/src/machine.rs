@@ -27,7 +27,7 @@ use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
 use crate::tap::{Tap, TapSpecification};
 use crate::transfer::Memory;
-use crate::{StartError, debug_output, host, host_text, output, power_button, signal, terminal};
+use crate::{StartError, debug_output, host, host_text, output, power_button, random, signal, terminal};
 
 /// The console is the first device, always.
 const CONSOLE: usize = 0;
@@ -127,7 +127,7 @@ impl Hosted {
         self.simulated.get().map_or(0, |_| Simulated::lines())
     }
 
-    /// The number of the device that comes after console and disks: the sockets, and then the TAP interface.
+    /// The number of the device that comes after console and disks: the sockets, then the random bytes, then the TAP interface.
     fn first_after_disks(&self) -> usize {
         CONSOLE + 1 + self.disks.len()
     }
@@ -231,6 +231,7 @@ impl Machine for Hosted {
             kind: DeviceKind::Disk { bytes: disk.bytes(), read_only: disk.read_only() },
         }));
         devices.push(Device { name: "sockets0".into(), kind: DeviceKind::Sockets });
+        devices.push(Device { name: "random0".into(), kind: DeviceKind::Random });
         devices.extend(self.tap.iter().map(|tap| Device { name: "tap0".into(), kind: tap.kind() }));
         devices
     }
@@ -294,7 +295,8 @@ impl Machine for Hosted {
         }
         match (request.device - self.first_after_disks(), &self.tap) {
             (0, _) => self.sockets.submit(token, operation, offset, memory),
-            (1, Some(tap)) => tap.submit(token, operation, offset, memory),
+            (1, _) => random::submit(operation, memory),
+            (2, Some(tap)) => tap.submit(token, operation, offset, memory),
             _ => refused,
         }
     }
@@ -302,7 +304,7 @@ impl Machine for Hosted {
     fn device_closed(&self, device: usize) {
         match (device.checked_sub(self.first_after_disks()), &self.tap) {
             (Some(0), _) => self.sockets.close(),
-            (Some(1), Some(tap)) => tap.close(),
+            (Some(2), Some(tap)) => tap.close(),
             _ => {}
         }
     }

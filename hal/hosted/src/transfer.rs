@@ -143,6 +143,13 @@ pub(crate) fn wait_for(file: RawFd, event: libc::c_short, limit: Option<Duration
     unsafe { libc::poll(&mut request, 1, timeout_ms) > 0 }
 }
 
+/// Fills memory with random bytes of the host, which may be fewer. Waits only if the host has just started.
+pub(crate) fn random(memory: Memory) -> io::Result<usize> {
+    let vector = memory.io_vector();
+    // SAFETY: the vector names `memory`, which is mapped, writable and lent for the request (`Memory`).
+    count(unsafe { libc::getrandom(vector.iov_base, vector.iov_len, 0) })
+}
+
 /// Makes what was written to a file durable.
 pub(crate) fn flush(file: RawFd) -> io::Result<()> {
     // SAFETY: fdatasync touches no memory of this process.

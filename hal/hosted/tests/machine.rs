@@ -284,7 +284,7 @@ fn disks_read_write_flush_and_check_their_bounds() {
 fn devices_are_listed() {
     let devices = machine().devices();
     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-    assert_eq!(names, ["console", "disk0", "disk1", "sockets0"]);
+    assert_eq!(names, ["console", "disk0", "disk1", "sockets0", "random0"]);
     assert!(matches!(devices[1].kind, DeviceKind::Disk { bytes, read_only: false } if bytes == DISK_BYTES as u64));
     assert!(matches!(devices[2].kind, DeviceKind::Disk { bytes: 9, read_only: true }));
 }

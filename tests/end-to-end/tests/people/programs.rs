@@ -63,3 +63,17 @@ fn a_script_leaves_nothing_behind_in_the_shell_that_runs_it() {
     after.refused(&["names", "set it"]);
     assert_eq!(run("greet Ada & wait; echo done").succeeded(), "Hello, Ada.\ndone\n");
 }
+
+#[test]
+fn random_bytes_are_those_of_the_host() {
+    let run = Machine::new().run("random 32; random 32; random 0; random 65536 | wc -c; random 65537");
+    let text = run.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{run}");
+    assert_ne!(lines[0], lines[1], "{run}");
+    let is_hexadecimal = |line: &str| line.len() == 64 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(lines[..2].iter().all(|line| is_hexadecimal(line)), "{run}");
+    // 32 bytes a line, each as two digits.
+    assert_eq!(lines[2].trim(), (65_536 * 2 + 65_536 / 32).to_string(), "{run}");
+    assert!(run.errors.starts_with("random: 65537: ") && run.status == Some(2), "{run}");
+}

@@ -1,0 +1,85 @@
+//! The driver of the host's random bytes: the `Entropy` contract for many clients.
+//!
+//! The device answers each request at once, so one thread serves all clients. Neighbour: `virtio-rng`, which serves the
+//! same contract on bare machines. Deliberately not here: stretching of random bytes; what the host gives is passed on.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+
+use contracts::entropy::{self, EntropyError, ExpReady, states};
+use contracts::service_provider::StartError;
+use contracts::{provider, report};
+use sip::device::{Declared, Device, DeviceKind, DeviceOperation};
+use sip::exheap::{ExVec, Lent};
+use sip::{Deadline, Status};
+
+sip::startup!();
+
+type Block = Lent<ExVec<u8>>;
+
+/// Serves random bytes until the one who hands over clients is gone.
+pub fn main(startup: Startup) -> i32 {
+    let device = match open(&startup.source) {
+        Ok(device) => Rc::new(device),
+        Err(explanation) => {
+            match ExVec::from_slice(explanation.as_bytes()) {
+                // Whoever started this process tells people.
+                Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
+                Err(_) => report::error(format_args!("{explanation}")),
+            }
+            return 1;
+        }
+    };
+    let serving = provider::accept(startup.clients.ready(), move |client: entropy::Exp<states::Start>| {
+        serve(Rc::clone(&device), client.success())
+    });
+    i32::from(sip::executor::block_on(serving).is_err())
+}
+
+fn open(source: &Declared<Device>) -> Result<Device, String> {
+    let refused = |status: Status| format!("the source of random bytes cannot be opened: {}", status.text());
+    let device = source.open_when_free().map_err(refused)?;
+    if device.describe().map_err(refused)?.kind != DeviceKind::Random {
+        return Err(String::from("the device has no random bytes; name `random0` for it in the system manifest"));
+    }
+    Ok(device)
+}
+
+/// Serves one client until it closes its end.
+async fn serve(device: Rc<Device>, mut client: entropy::Exp<states::Ready>) {
+    loop {
+        client = match client.receive_async().await {
+            ExpReady::Fill { data, next } => match fill(&device, data) {
+                (Some(data), Ok(())) => next.filled(data),
+                (Some(data), Err(error)) => next.not_filled(data, error),
+                // Without the block there is no answer.
+                (None, _) => return,
+            },
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}
+
+/// Fills a client's block, in as many pieces as the device makes of it; the block comes back in any case that the kernel
+/// gives it back.
+fn fill(device: &Device, mut data: Block) -> (Option<Block>, Result<(), EntropyError>) {
+    let (bytes, mut filled) = (data.len(), 0);
+    while filled < bytes {
+        if let Err(error) = device.submit_part(DeviceOperation::Read, 0, data, filled..bytes) {
+            return (Lent::claim(error.block).ok(), Err(EntropyError::Exhausted));
+        }
+        let Ok(completion) = device.complete(Deadline::NEVER) else { return (None, Err(EntropyError::DeviceError)) };
+        let Ok(block) = Lent::claim(completion.block) else { return (None, Err(EntropyError::DeviceError)) };
+        data = block;
+        if completion.result.is_err() || completion.bytes == 0 {
+            return (Some(data), Err(EntropyError::DeviceError));
+        }
+        filled += completion.bytes;
+    }
+    (Some(data), Ok(()))
+}
