@@ -25,6 +25,8 @@ pub const PACKAGE_BYTES_MAX: usize = 9 << 20;
 pub enum InstallerTrouble {
     /// It could not be reached.
     Access(AccessError),
+    /// The package file could not be read.
+    Package(AccessError),
     /// It says so.
     Installer(InstallerError),
 }
@@ -36,6 +38,7 @@ impl fmt::Display for InstallerTrouble {
                 "there is no installer in this system; `cargo sing install` changes its image from the host"
             }
             InstallerTrouble::Access(error) => return write!(formatter, "the installer: {error}"),
+            InstallerTrouble::Package(error) => return write!(formatter, "the package file: {error}"),
             InstallerTrouble::Installer(InstallerError::NotPermitted) => {
                 "whoever you are in this session may not change programs; `whoami` tells who, and the installer's \
                  parameter `changers` who may"
@@ -79,7 +82,9 @@ pub fn ask(
     dry_run: bool,
 ) -> Result<(InstallOutcome, String), InstallerTrouble> {
     let package = match request {
-        Request::Install(path) | Request::Upgrade(path, _) => Some(package_file(namespace, path)?),
+        Request::Install(path) | Request::Upgrade(path, _) => {
+            Some(package_file(namespace, path).map_err(InstallerTrouble::Package)?)
+        }
         _ => None,
     };
     let endpoint = namespace.open(PATH, installer::new_channel, |importer| match importer.receive() {
@@ -100,6 +105,13 @@ pub fn ask(
 pub fn finish(namespace: &mut Namespace, request: Request<'_>, dry_run: bool, mut output: Output) -> i32 {
     let (outcome, mut text) = match ask(namespace, request, dry_run) {
         Ok(answer) => answer,
+        Err(InstallerTrouble::Package(error)) => {
+            let path = match request {
+                Request::Install(path) | Request::Upgrade(path, _) => path,
+                _ => PATH,
+            };
+            return report::path_error(path, &error);
+        }
         Err(trouble) => {
             report::error(format_args!("{trouble}"));
             return 1;

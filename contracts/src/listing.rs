@@ -19,44 +19,69 @@ pub struct Style {
     pub all: bool,
 }
 
-/// Lists the folders, files and other names at `paths`, seen from `working_folder`. Gives the text and the
-/// exit status; what cannot be listed is reported and the rest goes on.
+/// What is shown of one path.
+enum Listed {
+    /// A name that is no folder: its kind, attributes and the target of a link.
+    Single(NodeKind, NodeAttributes, Option<String>),
+    /// The lines of a folder.
+    Folder(String),
+}
+
+/// Lists the folders, files and other names at `paths`, seen from `working_folder`: first what is no folder, then each
+/// folder. Gives the text and the exit status; what cannot be listed is reported and the rest goes on.
 pub fn list(namespace: &mut Namespace, working_folder: &str, paths: &[String], style: Style) -> (String, i32) {
     let here = [String::from(".")];
     let paths = if paths.is_empty() { &here[..] } else { paths };
-    let mut out = String::new();
+    let (mut singles, mut folders) = (Vec::new(), Vec::new());
     let mut status = 0;
-    for (number, asked) in paths.iter().enumerate() {
+    for asked in paths {
         match list_one(namespace, &path::absolute(working_folder, asked), style) {
-            Ok(lines) => {
-                if paths.len() > 1 {
-                    out += &format!("{}{asked}:\n", if number > 0 { "\n" } else { "" });
-                }
-                out += &lines;
+            Ok(Listed::Single(kind, attributes, target)) => {
+                singles.push((printable(asked.as_bytes()), kind, attributes, target));
             }
+            Ok(Listed::Folder(lines)) => folders.push((asked, lines)),
             Err(error) => status = report::path_error(asked, &error),
         }
+    }
+    let mut out = listed_singles(singles, style);
+    for (asked, lines) in folders {
+        if paths.len() > 1 {
+            out += &format!("{}{}:\n", if out.is_empty() { "" } else { "\n" }, printable(asked.as_bytes()));
+        }
+        out += &lines;
     }
     (out, status)
 }
 
-fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<String, AccessError> {
+fn listed_singles(singles: Vec<(String, NodeKind, NodeAttributes, Option<String>)>, style: Style) -> String {
+    if !style.long {
+        return singles.into_iter().map(|(name, ..)| name + "\n").collect();
+    }
+    let mut table = long_table();
+    for (name, kind, attributes, target) in singles {
+        table.row(long_row(&name, kind, attributes, target));
+    }
+    table.body()
+}
+
+fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Listed, AccessError> {
     let (kind, attributes) = namespace.attributes(full)?;
     let mut folder = match kind {
         NodeKind::Directory | NodeKind::Mount => namespace.open_directory(full)?,
         // A link to a folder is listed as that folder, any other name as itself.
         NodeKind::Link => match namespace.open_directory(full) {
             Ok(folder) => folder,
-            Err(_) => return Ok(single(full, kind, attributes, namespace.read_link(full).ok(), style)),
+            Err(_) => return Ok(Listed::Single(kind, attributes, namespace.read_link(full).ok())),
         },
-        _ => return Ok(single(full, kind, attributes, None, style)),
+        _ => return Ok(Listed::Single(kind, attributes, None)),
     };
     let mut names: Vec<Name> = Vec::new();
     folder.for_each_name(|name| names.push(name))?;
     names.retain(|name| style.all || !name.name.starts_with(b"."));
     names.sort_by(|left, right| left.name.cmp(&right.name));
     if !style.long {
-        return Ok(names.iter().map(|name| format!("{}{}\n", printable(&name.name), mark(name.kind))).collect());
+        let line = |name: &Name| format!("{}{}\n", printable(&name.name), mark(name.kind));
+        return Ok(Listed::Folder(names.iter().map(line).collect()));
     }
     let mut table = long_table();
     for name in &names {
@@ -71,16 +96,7 @@ fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Strin
             Err(error) => return Err(error),
         }
     }
-    Ok(table.body())
-}
-
-fn single(full: &str, kind: NodeKind, attributes: NodeAttributes, target: Option<String>, style: Style) -> String {
-    if !style.long {
-        return format!("{full}\n");
-    }
-    let mut table = long_table();
-    table.row(long_row(full, kind, attributes, target));
-    table.body()
+    Ok(Listed::Folder(table.body()))
 }
 
 /// A long listing has no headings: its columns are those every Unix has taught.

@@ -172,7 +172,12 @@ fn not_installed(installed: &Installed, name: &str) -> Option<Finding> {
     let what = format!("no program `{name}` is installed");
     let remedy = match names::nearest(installed, name) {
         Some(other) => format!("name `{other}` if that is meant, which is installed"),
-        None => "look for its name in what `cargo sing verify` lists".into(),
+        None => {
+            let mut names: Vec<&str> =
+                installed.programs.iter().map(|program| program.manifest.name.as_str()).collect();
+            names.sort_unstable();
+            format!("name one of: {}", names.join(", "))
+        }
     };
     Some(Finding::new(Code::NotInstalled, name, what, remedy))
 }

@@ -361,3 +361,15 @@ fn a_person_writes_into_a_file_and_changes_their_mind() {
     assert_eq!(terminal.end(), Some(0));
     image.check();
 }
+
+#[test]
+fn files_are_listed_once_and_before_folders() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    std::fs::create_dir(folder.path().join("sub")).expect("a folder can be made");
+    for name in ["b.txt", "a.txt", "sub/c"] {
+        std::fs::write(folder.path().join(name), "text\n").expect("a file can be written");
+    }
+    let image = Image::of(folder.path(), Format { mebibytes: 8, ..Format::default() });
+    let run = Machine::new().disk(image.path()).run("cd /fs/disk0; ls sub *.txt; ls -l *.txt | wc -l; ls *.txt");
+    assert_eq!(run.succeeded(), "a.txt\nb.txt\n\nsub:\nc\n2\na.txt\nb.txt\n");
+}

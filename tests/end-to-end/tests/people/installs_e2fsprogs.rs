@@ -134,6 +134,10 @@ fn a_program_is_installed_upgraded_and_taken_out_and_stays_so() {
     told(&trial.run("upgrade greedy.package"), &["I200", "power"]);
     assert!(trial.run("verify").succeeded().contains("`greeter` as it is kept in /fs/disk0/system"));
 
+    trial.run("install nothing.package").refused(&["nothing.package: nothing has that name"]);
+    let unknown = trial.run("uninstall nobody").text();
+    assert!(unknown.contains("no program `nobody` is installed; name one of: acl, "), "{unknown}");
+
     trial.run("uninstall greeter").succeeded();
     trial.run("greeter").refused(&["greeter"]);
     told(&trial.run("uninstall greeter"), &["I104"]);
