@@ -12,10 +12,17 @@
 //! is closed, to the next one; and is freed when there is none.
 //!
 //! Accounts: a block counts against one SIP's quota, with all that is attached to it: the room that it takes of the arena
-//! and its records. Each part of a block that was split counts that room whole, because it keeps it whole.
+//! and its records. Each part of a block that was split counts that room whole, because it keeps it whole. Whose quota that
+//! is: [`payment`].
 //!
 //! Every function but [`dispose`] is O(1). That frees any number of blocks, one small step at a time, and its caller may be
 //! preempted between the steps.
+
+mod payment;
+
+pub use payment::{charge_home, charge_receiver, disinherit, receive, settle_loans};
+
+use payment::{set_charge, uncharge};
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -67,8 +74,7 @@ pub struct Block {
     /// Type of its elements.
     pub type_tag: AtomicU64,
     extent: AtomicRef<Slot<Extent>>,
-    /// Whose quota it counts against, with that SIP's process id: its owner's, or its last owner's while
-    /// it is under way.
+    /// Whose quota it counts against, with that SIP's process id.
     charged_to: AtomicRef<Slot<Process>>,
     charged_id: AtomicU64,
     /// Bytes that count: its own and those of all blocks attached to it.
@@ -83,6 +89,8 @@ pub struct Block {
     pub next: AtomicU32,
     /// Whether a device reaches it: see [`pin`].
     pinned: AtomicBool,
+    /// Whether who pays for it has closed an endpoint since, over which it may have lent it.
+    is_unsettled: AtomicBool,
     loan_count: AtomicU32,
     loans: [AtomicU64; LOAN_DEPTH],
 }
@@ -199,6 +207,7 @@ fn describe(block: BlockRef, extent: &'static Slot<Extent>, address: usize, byte
     block.next.store(NO_BLOCK, Ordering::Relaxed);
     block.loan_count.store(0, Ordering::Relaxed);
     block.pinned.store(false, Ordering::Relaxed);
+    block.is_unsettled.store(false, Ordering::Relaxed);
 }
 
 /// Takes a block from its owner, if that is `process`.
@@ -259,34 +268,13 @@ pub fn describe_of(process: ProcessRef, block: BlockRef, handle: u64) -> Result<
     Ok([address, block.size() as u64, block.type_tag.load(Ordering::Relaxed), u64::from(block.is_lent())])
 }
 
-/// Gives a block that nobody else can see to a SIP, whose quota it counts against from now on: what a
-/// message carries is charged to its sender until it is received.
+/// Gives a block that nobody else can see to a SIP, which pays for it from now on unless it is a loan ([`payment`]).
 #[inline(always)]
 pub fn give_to(process: ProcessRef, block: BlockRef) {
-    let charged = block.charged_to.get().is_some_and(|charged| core::ptr::eq(charged, process));
-    if !charged {
-        let charge = uncharge(block);
-        process.charge_received_blocks(charge);
-        set_charge(block, process, charge);
-    }
+    payment::pass(process, block);
     let mut blocks = process.blocks.lock();
     block.owner.set(Some(process));
     blocks.insert(block.index());
-}
-
-fn set_charge(block: BlockRef, process: ProcessRef, charge: usize) {
-    block.charged_to.set(Some(process));
-    block.charged_id.store(process.id.load(Ordering::Relaxed), Ordering::Relaxed);
-    block.charge.store(charge, Ordering::Relaxed);
-}
-
-/// Takes a block's charge from whoever bears it; how much it was.
-fn uncharge(block: BlockRef) -> usize {
-    let charge = block.charge.load(Ordering::Relaxed);
-    if let Some(process) = block.charged_to.take() {
-        process.refund_blocks(block.charged_id.load(Ordering::Relaxed), charge);
-    }
-    charge
 }
 
 /// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is

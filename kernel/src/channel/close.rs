@@ -48,6 +48,8 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
         Waiter::Set { set, .. } => Some(set),
         _ => None,
     };
+    // At the end of a SIP all its loans are settled at once.
+    let lender = side.owner.filter(|owner| side.loans_out > 0 && !owner.is_dying());
     let home = side.close();
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
     // Nobody can ask any more, and the text is memory. It is freed when the lock is free, as large queues are.
@@ -80,6 +82,9 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
         if let Some(message) = contract.message((words[0] & 0xffff) as usize) {
             drop_message(message, &words[1..], more);
         }
+    }
+    if let Some(lender) = lender {
+        exheap::settle_loans(lender);
     }
     let mut next = BLOCKS.slot(home);
     while let Some(block) = next {
@@ -138,6 +143,9 @@ pub fn bring_home(lender: u64, block: BlockRef) -> bool {
     block.next.store(side.home, Ordering::Relaxed);
     side.home = block.index();
     side.loans_out = side.loans_out.saturating_sub(1);
+    if let Some(owner) = side.owner {
+        exheap::charge_home(owner, block);
+    }
     if inner.is_ready(endpoint.side) {
         inner.notify(endpoint);
     }

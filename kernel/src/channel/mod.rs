@@ -17,7 +17,7 @@ mod payment;
 mod receive;
 mod send;
 
-pub use payment::disinherit;
+pub use payment::{charge_receivers, disinherit, owner_of};
 
 pub use close::{bring_home, close, close_all, trim};
 pub use receive::{drop_wait, join_set, leave_set, receive, receive_or_join, stop_waiting_at, try_receive, wait_at};
@@ -122,7 +122,7 @@ pub struct Side {
     /// Messages to it; the contract says how many there can be.
     queue: Vec<u64>,
     waiter: Waiter,
-    loans_out: u32,
+    pub(crate) loans_out: u32,
     home: u32,
 }
 

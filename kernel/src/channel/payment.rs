@@ -1,14 +1,16 @@
-//! Who pays for a channel whose creator is gone.
+//! Who pays for a channel whose creator is gone, and for the blocks in messages of a SIP that is gone.
 //!
 //! As long as its creator lives, that SIP pays, whoever has the ends: nobody can make a service pay by giving it
 //! endpoints. After that whoever has an end pays, the importer's first, and whoever is given one pays from then on.
 
 use core::sync::atomic::Ordering;
 
+use abi::limits::BLOCK_WORDS;
+
 use super::{CHANNELS, EndpointRef, Inner, Place};
-use crate::claims;
+use crate::contract::Monitored;
 use crate::process::ProcessRef;
-use crate::sched;
+use crate::{claims, exheap, sched};
 
 impl Inner {
     /// Takes the channel from whoever pays for it.
@@ -83,6 +85,40 @@ pub fn disinherit(process: ProcessRef) {
         {
             inner.charge(holder);
         }
+    }
+}
+
+/// The SIP that has an end of this handle, if it is open.
+pub fn owner_of(endpoint: u64) -> Option<ProcessRef> {
+    let endpoint = claims::endpoint(endpoint).ok()?;
+    let inner = endpoint.channel.lock();
+    let side = &inner.sides[endpoint.side as usize];
+    side.owner.filter(|_| side.place == Place::Owned && endpoint.channel.generation() == endpoint.generation)
+}
+
+/// Has the receivers pay for the blocks in messages of a SIP that is being ended. Looks at all channels, because few SIPs
+/// leave such messages.
+pub fn charge_receivers(sender: ProcessRef) {
+    for channel in sched::pausing(CHANNELS.iter()) {
+        let inner = channel.lock();
+        let Some(contract) = inner.contract else { continue };
+        for (side, &bound) in inner.sides.iter().zip(&contract.bounds) {
+            // An end at which messages wait does not move by a message, so it has an owner.
+            let Some(receiver) = side.owner else { continue };
+            for number in 0..side.waiting {
+                let start = ((side.head + number) % bound.max(1)) as usize * contract.slot_words;
+                let Some(words) = side.queue.get(start..start + contract.slot_words) else { break };
+                let Some(message) = contract.message((words[0] & 0xffff) as usize) else { continue };
+                charge_receiver(message, &words[1..], sender, receiver);
+            }
+        }
+    }
+}
+
+fn charge_receiver(message: &Monitored, words: &[u64], sender: ProcessRef, receiver: ProcessRef) {
+    let blocks = words[message.shape.scalar_words as usize..].iter().step_by(BLOCK_WORDS);
+    for block in blocks.take(message.shape.blocks.len()).filter_map(|&handle| claims::block(handle).ok()) {
+        exheap::charge_receiver(block, sender, receiver);
     }
 }
 

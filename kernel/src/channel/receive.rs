@@ -84,7 +84,7 @@ fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
     for _ in &message.shape.blocks {
         match claims::block(buffer.get(at)) {
             Ok(block) => {
-                exheap::give_to(caller, block);
+                exheap::receive(caller, block);
                 buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
                 buffer.set(at + 2, block.size() as u64);
             }

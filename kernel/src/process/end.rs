@@ -174,6 +174,7 @@ fn finish(process: ProcessRef) {
             exheap::dispose(block);
         }
     }
+    exheap::disinherit(process);
     for index in drained(&process.syncs) {
         if let Some(sync) = sync::SYNCS.slot(index) {
             sync::release(sync);

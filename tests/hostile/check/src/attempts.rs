@@ -78,6 +78,9 @@ pub(crate) const ALL: &[Attempt] = &[
     Attempt::repelled("hostile-stray-wakers", 2, "a wait goes on in another executor"),
     Attempt::repelled("hostile-stray-wakers", 3, "waits are forgotten"),
     Attempt::repelled("hostile-stray-wakers", 4, "executors inside each other"),
+    Attempt::repelled("hostile-unpaid-blocks", 0, "a loan whose answer is never read").given(Given::Victim),
+    Attempt::repelled("hostile-unpaid-blocks", 1, "messages of children that have ended").given(Given::Victim),
+    Attempt::repelled("hostile-unpaid-blocks", 2, "loans of children that have ended").given(Given::Victim),
     Attempt::repelled("hostile-use-after-send", 0, "other words in an unsent message"),
     Attempt::repelled("hostile-use-after-send", 1, "loans returned over each other's channel")
         .ends(EpitaphKind::ContractViolation, &["Returned", "not lent over this channel"]),
