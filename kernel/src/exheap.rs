@@ -272,6 +272,11 @@ pub fn describe_of(process: ProcessRef, block: BlockRef, handle: u64) -> Result<
 #[inline(always)]
 pub fn give_to(process: ProcessRef, block: BlockRef) {
     payment::pass(process, block);
+    hand_to(process, block);
+}
+
+#[inline(always)]
+fn hand_to(process: ProcessRef, block: BlockRef) {
     let mut blocks = process.blocks.lock();
     block.owner.set(Some(process));
     blocks.insert(block.index());

@@ -48,8 +48,7 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
         Waiter::Set { set, .. } => Some(set),
         _ => None,
     };
-    // At the end of a SIP all its loans are settled at once.
-    let lender = side.owner.filter(|owner| side.loans_out > 0 && !owner.is_dying());
+    let lender = if side.loans_out > 0 { side.owner } else { None };
     let home = side.close();
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
     // Nobody can ask any more, and the text is memory. It is freed when the lock is free, as large queues are.

@@ -35,6 +35,7 @@ impl Slot<Block> {
     }
 }
 
+#[inline(always)]
 pub(super) fn set_charge(block: BlockRef, process: ProcessRef, charge: usize) {
     block.charged_to.set(Some(process));
     block.charged_id.store(process.id.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -42,6 +43,7 @@ pub(super) fn set_charge(block: BlockRef, process: ProcessRef, charge: usize) {
 }
 
 /// Takes a block's charge from whoever bears it; how much it was.
+#[inline(always)]
 pub(super) fn uncharge(block: BlockRef) -> usize {
     let charge = block.charge.load(Ordering::Relaxed);
     if let Some(process) = block.charged_to.take() {
@@ -51,19 +53,29 @@ pub(super) fn uncharge(block: BlockRef) -> usize {
 }
 
 /// Moves a block's charge to a SIP. It may exceed its quota, but then it can allocate none.
+#[inline(always)]
 fn charge(block: BlockRef, process: ProcessRef) {
-    if !block.is_charged_to(process) {
-        let charge = uncharge(block);
-        process.charge_received_blocks(charge);
-        set_charge(block, process, charge);
+    let charge = block.charge.load(Ordering::Relaxed);
+    if let Some(payer) = block.charged_to.get() {
+        payer.refund_blocks(block.charged_id.load(Ordering::Relaxed), charge);
     }
+    process.charge_received_blocks(charge);
+    block.charged_to.set(Some(process));
+    block.charged_id.store(process.id.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// A block passes to a SIP. The caller may hold locks.
 #[inline(always)]
 pub(super) fn pass(process: ProcessRef, block: BlockRef) {
-    let is_paid_for = block.is_charged_to(process) || (block.is_lent() && block.has_payer());
-    if !is_paid_for {
+    if block.is_lent() {
+        pass_loan(process, block);
+    } else if !block.is_charged_to(process) {
+        charge(block, process);
+    }
+}
+
+fn pass_loan(process: ProcessRef, block: BlockRef) {
+    if !block.has_payer() {
         charge(block, process);
     }
 }
@@ -71,10 +83,14 @@ pub(super) fn pass(process: ProcessRef, block: BlockRef) {
 /// Gives a SIP a block out of a message. The caller holds no lock.
 #[inline(always)]
 pub fn receive(process: ProcessRef, block: BlockRef) {
-    if block.is_lent() && (block.is_unsettled.load(Ordering::Relaxed) || !block.has_payer()) {
+    if !block.is_lent() {
+        if !block.is_charged_to(process) {
+            charge(block, process);
+        }
+    } else if block.is_unsettled.load(Ordering::Relaxed) || !block.has_payer() {
         settle_received(process, block);
     }
-    super::give_to(process, block);
+    super::hand_to(process, block);
 }
 
 #[cold]
@@ -92,6 +108,10 @@ pub fn charge_home(lender: ProcessRef, block: BlockRef) {
 /// they lent is back.
 #[cold]
 pub fn settle_loans(lender: ProcessRef) {
+    if lender.is_dying() {
+        // At its end all its loans are settled at once.
+        return;
+    }
     for block in sched::pausing(BLOCKS.iter()).filter(|block| block.is_charged_to(lender) && block.is_lent()) {
         // For who receives it, if it is in a message.
         block.is_unsettled.store(true, Ordering::Relaxed);
