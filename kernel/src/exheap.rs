@@ -275,6 +275,12 @@ pub fn give_to(process: ProcessRef, block: BlockRef) {
     hand_to(process, block);
 }
 
+/// The same, off the path of a message that is sent.
+#[cold]
+pub fn give_back(process: ProcessRef, block: BlockRef) {
+    give_to(process, block);
+}
+
 #[inline(always)]
 fn hand_to(process: ProcessRef, block: BlockRef) {
     let mut blocks = process.blocks.lock();

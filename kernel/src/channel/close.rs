@@ -18,9 +18,13 @@ use crate::{memory, sched};
 pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
     let inner = endpoint.lock_owned(caller)?;
     caller.endpoints.lock().remove(endpoint.index());
+    let has_loans = inner.sides[endpoint.side as usize].loans_out > 0;
     let mut more = Vec::new();
     close_locked(endpoint, inner, &mut more);
     close_all(more);
+    if has_loans {
+        exheap::settle_loans(caller);
+    }
     Ok(())
 }
 
@@ -48,7 +52,6 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
         Waiter::Set { set, .. } => Some(set),
         _ => None,
     };
-    let lender = if side.loans_out > 0 { side.owner } else { None };
     let home = side.close();
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
     // Nobody can ask any more, and the text is memory. It is freed when the lock is free, as large queues are.
@@ -81,9 +84,6 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
         if let Some(message) = contract.message((words[0] & 0xffff) as usize) {
             drop_message(message, &words[1..], more);
         }
-    }
-    if let Some(lender) = lender {
-        exheap::settle_loans(lender);
     }
     let mut next = BLOCKS.slot(home);
     while let Some(block) = next {

@@ -103,6 +103,7 @@ fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
 }
 
 /// Gives the lent blocks that came home to their lender: as many as the buffer holds.
+#[inline(never)]
 fn hand_home(caller: ProcessRef, endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, buffer: MessageBuffer) {
     let mut count = 0;
     while (count + 1) * BLOCK_WORDS < MESSAGE_WORDS {

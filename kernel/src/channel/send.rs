@@ -143,7 +143,7 @@ fn take_block(
     match refused {
         None => Ok(()),
         Some(how) => {
-            exheap::give_to(caller, block);
+            exheap::give_back(caller, block);
             Err(how)
         }
     }
@@ -157,7 +157,7 @@ fn untake_block(caller: ProcessRef, endpoint: EndpointRef, inner: &mut Inner, sh
         block.pop_loan();
         inner.sides[endpoint.side as usize].loans_out -= 1;
     }
-    exheap::give_to(caller, block);
+    exheap::give_back(caller, block);
 }
 
 /// Puts a checked message, whose blocks and endpoints are taken, into the peer's queue.

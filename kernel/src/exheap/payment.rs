@@ -74,6 +74,7 @@ pub(super) fn pass(process: ProcessRef, block: BlockRef) {
     }
 }
 
+#[cold]
 fn pass_loan(process: ProcessRef, block: BlockRef) {
     if !block.has_payer() {
         charge(block, process);
@@ -83,20 +84,20 @@ fn pass_loan(process: ProcessRef, block: BlockRef) {
 /// Gives a SIP a block out of a message. The caller holds no lock.
 #[inline(always)]
 pub fn receive(process: ProcessRef, block: BlockRef) {
-    if !block.is_lent() {
-        if !block.is_charged_to(process) {
-            charge(block, process);
-        }
-    } else if block.is_unsettled.load(Ordering::Relaxed) || !block.has_payer() {
-        settle_received(process, block);
+    if block.is_lent() {
+        receive_loan(process, block);
+    } else if !block.is_charged_to(process) {
+        charge(block, process);
     }
     super::hand_to(process, block);
 }
 
 #[cold]
-fn settle_received(process: ProcessRef, block: BlockRef) {
-    block.is_unsettled.store(false, Ordering::Relaxed);
-    charge(block, block.first_lender().unwrap_or(process));
+fn receive_loan(process: ProcessRef, block: BlockRef) {
+    if block.is_unsettled.load(Ordering::Relaxed) || !block.has_payer() {
+        block.is_unsettled.store(false, Ordering::Relaxed);
+        charge(block, block.first_lender().unwrap_or(process));
+    }
 }
 
 /// A block is left at an endpoint of a SIP which lent it. The channel is locked.
@@ -108,10 +109,6 @@ pub fn charge_home(lender: ProcessRef, block: BlockRef) {
 /// they lent is back.
 #[cold]
 pub fn settle_loans(lender: ProcessRef) {
-    if lender.is_dying() {
-        // At its end all its loans are settled at once.
-        return;
-    }
     for block in sched::pausing(BLOCKS.iter()).filter(|block| block.is_charged_to(lender) && block.is_lent()) {
         // For who receives it, if it is in a message.
         block.is_unsettled.store(true, Ordering::Relaxed);
@@ -132,10 +129,15 @@ fn charge_other(block: BlockRef, payer: ProcessRef) {
 }
 
 /// Finds others to pay for blocks of a SIP that is being ended and has given up its own.
+#[inline(always)]
 pub fn disinherit(process: ProcessRef) {
-    if process.block_bytes.load(Ordering::Relaxed) == 0 {
-        return;
+    if process.block_bytes.load(Ordering::Relaxed) != 0 {
+        find_heirs(process);
     }
+}
+
+#[cold]
+fn find_heirs(process: ProcessRef) {
     for block in sched::pausing(BLOCKS.iter()).filter(|block| block.is_charged_to(process)) {
         charge_other(block, process);
     }
