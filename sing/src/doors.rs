@@ -14,9 +14,12 @@ use crate::programs::{Body, Program};
 use crate::repository::{Repository, write_if_changed};
 
 /// Compiler and linker flags of an image beside its link script: position-independent, nothing of the
-/// host's C library, relative relocations only, no unwind tables.
-const FLAGS: [&str; 15] = [
+/// host's C library, relative relocations only, no unwind tables. And no arguments pushed one by one: in a function that
+/// does so, LLVM makes room for other calls' large arguments where the calls are, without touching each page of it, so
+/// that safe code would write past the guard page of its stack.
+const FLAGS: [&str; 16] = [
     "-Crelocation-model=pie",
+    "-Cllvm-args=-no-x86-call-frame-opt",
     "-Ctarget-feature=+crt-static",
     "-Cforce-unwind-tables=no",
     "-Clink-arg=-nostdlib",

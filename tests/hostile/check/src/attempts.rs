@@ -54,6 +54,7 @@ pub(crate) const ALL: &[Attempt] = &[
     Attempt::repelled("hostile-huge-frame", 5, "the same with a kernel call at each depth").ends(OVERFLOW, &["stack"]),
     Attempt::repelled("hostile-huge-frame", 6, "small frames and a kernel call at each depth, on a second thread")
         .ends(OVERFLOW, &["stack"]),
+    Attempt::repelled("hostile-huge-frame", 7, "an argument as large as a slot").ends(OVERFLOW, &["stack"]),
     Attempt::repelled("hostile-lying-lengths", 0, "a loan of fewer bytes than it says").given(Given::Victim),
     Attempt::repelled("hostile-lying-lengths", 1, "empty blocks for every block").given(Given::Victim),
     Attempt::repelled("hostile-lying-lengths", 2, "reads into blocks that are too short").given(Given::VictimAndNames),

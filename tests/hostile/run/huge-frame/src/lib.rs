@@ -1,7 +1,8 @@
 //! Reaches over the guard page of its stack with one huge frame, towards the stacks of others.
 //!
 //! Stacks lie side by side in slots. A frame that is larger than what is left of its slot, and of which only the far end
-//! is touched, would pass the guard page if the compiler did not touch each page of a frame in order.
+//! is touched, would pass the guard page if the compiler did not touch each page of a frame in order. Nor may room for
+//! the arguments of a call be made without that.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub fn main(startup: Startup) -> i32 {
         4 => recurse::<{ SLOT_BYTES / 64 }>(),
         5 => in_kernel::<{ SLOT_BYTES / 64 }>(),
         6 => on_thread(in_kernel::<100>),
+        7 => argument(),
         other => panic!("there is no attempt {other}"),
     }
     1
@@ -57,4 +59,30 @@ fn in_kernel<const BYTES: usize>() {
     sip::thread::yield_now();
     in_kernel::<BYTES>();
     black_box(frame);
+}
+
+/// Passed by value on the stack.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Large([u8; SLOT_BYTES]);
+
+static LARGE: Large = Large([0x61; SLOT_BYTES]);
+
+type TakesLarge = extern "C" fn(Large);
+type TakesMany = extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
+
+extern "C" fn large(_: Large) {}
+
+extern "C" fn many(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64) {}
+
+/// Calls that would rather push their arguments make LLVM give up one room for the arguments of all calls, which belongs
+/// to the frame and is touched page by page.
+#[inline(never)]
+fn argument() {
+    let takes_many: TakesMany = black_box(many);
+    let takes_large: TakesLarge = black_box(large);
+    takes_many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    takes_many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    takes_many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    takes_large(*black_box(&LARGE));
 }
