@@ -165,7 +165,7 @@ fn measure_linux(repository: &Repository) -> Outcome<Figures> {
 
 /// The program that measures Linux, after it was built.
 fn linux_program(repository: &Repository) -> Outcome<PathBuf> {
-    let mut command = cargo::command();
+    let mut command = cargo::command(repository);
     command.args(["build", "--release", "--package", "bench-linux", "--manifest-path"]);
     command.arg(repository.root().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
     let made = cargo::build(command, "the measurements of Linux", 2)?;

@@ -165,6 +165,13 @@ pub fn covers(within: &Path) -> bool {
         && parts.all(|part| !is_no_source(&part))
 }
 
+/// The folder of another crate that lies in a crate's folder and has a file of that, by its path in the folder, in it: the
+/// checksum of a crate leaves those out, which have their own.
+pub fn inner_crate(folder: &Path, within: &Path) -> Option<PathBuf> {
+    let above = within.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+    above.map(|above| folder.join(above)).find(|above| above.join("Cargo.toml").is_file())
+}
+
 /// Adds name, length and content of each source file below `folder`, in the order of names.
 fn collect(folder: &Path, shown: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
     let entries = std::fs::read_dir(folder).map_err(|error| Failure::file("read", folder, &error))?;
@@ -201,7 +208,12 @@ fn is_no_source(name: &str) -> bool {
 
 fn rustc_version() -> Outcome<String> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = std::process::Command::new(&compiler).arg("--version").stdin(Stdio::null()).output();
+    let output = std::process::Command::new(&compiler)
+        .arg("--version")
+        // As cargo is started for images: rustup lets the folder that it is started in say which program it runs.
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .output();
     match output {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).trim().into()),
         _ => Err(Failure::new(format!("{} --version says nothing", compiler.to_string_lossy()))

@@ -17,7 +17,7 @@ use crate::doors::{Doors, door_name};
 use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program, Programs};
 use crate::repository::{Repository, write_if_changed};
-use crate::source_rules::Code;
+use crate::source_rules::{self, Code};
 use crate::{attributes, cargo, image_symbols};
 
 /// Whether test programs may hold unsafe code.
@@ -218,6 +218,10 @@ fn library_complaint(repository: &Repository, metadata: &Metadata, program: &Pro
     // One that is not in the closure, or has no library, is refused as every crate is.
     let package = metadata.packages.iter().find(|package| package.source.is_none() && package.folder() == folder)?;
     let library = &package.library()?.src_path;
+    // One elsewhere is refused as every crate's is, and may be a device that has no end.
+    if !source_rules::lies_in(library, package.folder()) {
+        return None;
+    }
     let source = std::fs::read_to_string(library).ok()?;
     let attributes = attributes::inner_attributes(&source);
     (!attributes::is_no_std(&attributes))

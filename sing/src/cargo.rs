@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
+use crate::repository::Repository;
 
 /// The triple that images and the hosted machine are built for.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -18,7 +19,7 @@ pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// A cargo command for what others wrote: it reads no configuration of the folders that they come in (`.cargo/config.toml`
 /// may name programs to run, other sources of crates, and settings), and nothing turns on what is not stable.
 pub fn command_for_others() -> Command {
-    let mut command = command();
+    let mut command = plain();
     // Cargo looks for its configuration in the folder that it is started in, in those above, and in its own.
     command.current_dir("/").env_remove("RUSTC_BOOTSTRAP");
     if let Ok(home) = std::path::absolute(home()) {
@@ -27,8 +28,16 @@ pub fn command_for_others() -> Command {
     command
 }
 
+/// A cargo command for the repository's own tools, with the configuration that the repository has: not that of the folder
+/// in which this tool was started, which may be somebody else's.
+pub fn command(repository: &Repository) -> Command {
+    let mut command = plain();
+    command.current_dir(repository.root()).env("CARGO_TARGET_DIR", repository.cargo_target());
+    command
+}
+
 /// A cargo command without what an outer `cargo run` left in the environment.
-pub fn command() -> Command {
+fn plain() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();

@@ -100,6 +100,13 @@ fn file_complaint(file: &Path, package: &Package, repository: &Repository) -> Op
     if !bill::covers(&place) {
         return Some(format!("{shown} is read for {}, but is of a kind that is left out of its bill", package.name));
     }
+    if let Some(inner) = bill::inner_crate(package.folder(), &place) {
+        return Some(format!(
+            "{shown} is read for {}, but belongs to another crate, in {}, and is left out of its bill",
+            package.name,
+            repository.shown(&inner)
+        ));
+    }
     if file.extension().is_some_and(|extension| extension == "rs") {
         return source_rules::file_complaint(file, repository);
     }

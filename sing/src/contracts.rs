@@ -120,12 +120,14 @@ pub fn contract_files(folder: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(&current).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = entry.file_name();
-            if path.is_dir() {
+            // Links are not followed: one to its own folder would have no end.
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
                 let is_nested_crate = path.join("Cargo.toml").is_file();
                 if !is_nested_crate && !NOT_SEARCHED.iter().any(|skipped| name == *skipped) {
                     open.push(path);
                 }
-            } else if path.extension().is_some_and(|extension| extension == "contract") {
+            } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "contract") {
                 found.push(path);
             }
         }

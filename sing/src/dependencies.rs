@@ -52,6 +52,9 @@ pub struct Allowed {
     pub why: String,
 }
 
+/// Where crates on the list come from, as cargo writes it, whatever mirror it gets them from. A name and a version tell
+/// nothing of what another registry, or git, has under them.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Where the list lies in the repository.
 pub const LIST: &str = "sing/allowed-dependencies.toml";
 
@@ -227,8 +230,8 @@ fn outside_complaint(package: &Package, list: &AllowList, checksums: &Checksums)
     let Some(entry) = list.entry(package) else {
         return Some(format!("{crate_name} is not on the audited list {LIST}"));
     };
-    if !package.source.as_deref().is_some_and(|source| source.starts_with("registry+")) {
-        return Some(format!("{crate_name} does not come from a registry, so its content has no checksum"));
+    if package.source.as_deref() != Some(REGISTRY) {
+        return Some(format!("{crate_name} does not come from crates.io, where the one on the list comes from"));
     }
     if checksums.of(package) != Some(entry.checksum.as_str()) {
         return Some(format!("{crate_name} has another checksum in Cargo.lock than in {LIST}"));
@@ -324,11 +327,13 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_from_git_has_no_checksum_and_is_refused() {
-        let mut from_git = package("lib");
-        from_git.source = Some("git+https://example.org/leaf".into());
-        let complaint = outside_complaint(&from_git, &list("abc"), &checksums()).expect("a complaint");
-        assert!(complaint.contains("does not come from a registry"), "{complaint}");
+    fn a_crate_from_git_or_another_registry_is_refused() {
+        for source in ["git+https://example.org/leaf", "registry+https://example.org/index", "sparse+https://a.b/"] {
+            let mut other = package("lib");
+            other.source = Some(source.into());
+            let complaint = outside_complaint(&other, &list("abc"), &checksums()).expect("a complaint");
+            assert!(complaint.contains("does not come from crates.io"), "{complaint}");
+        }
     }
 
     #[test]

@@ -84,7 +84,8 @@ impl Fingerprint {
 /// Adds a line for each file at or below `path`, in order of names. What is not there adds nothing.
 fn add(path: &Path, lines: &mut Vec<String>) {
     let Ok(metadata) = std::fs::metadata(path) else { return };
-    if !metadata.is_dir() {
+    // A link is not followed to a folder: one to its own would have no end.
+    if !metadata.is_dir() || path.is_symlink() {
         let line = format!("{} {} {}.{}\n", path.display(), metadata.len(), metadata.mtime(), metadata.mtime_nsec());
         lines.push(line);
         return;

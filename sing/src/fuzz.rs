@@ -116,7 +116,7 @@ pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<
 /// Builds the targets; gives the folder in which they are.
 fn build(repository: &Repository, chosen: &[&Target]) -> Outcome<PathBuf> {
     let folder = repository.output("fuzz/target");
-    let mut command = cargo::command();
+    let mut command = cargo::command(repository);
     command.args(["build", "--release", "--target", cargo::TARGET, "--manifest-path"]);
     command.arg(repository.root().join("fuzz/Cargo.toml")).arg("--target-dir").arg(&folder);
     for target in chosen {

@@ -102,29 +102,34 @@ impl Programs {
     /// Looks through the repository's program folders.
     pub fn find(repository: &Repository) -> Programs {
         let mut programs = Programs::default();
+        let mut named: BTreeMap<String, Vec<Program>> = BTreeMap::new();
         for folder in manifest_folders(repository) {
             match read_program(repository, &folder) {
-                Ok(program) => programs.add(repository, program),
+                Ok(program) => named.entry(program.name.clone()).or_default().push(program),
                 Err(failure) => {
                     programs.broken.insert(folder, failure);
                 }
             }
         }
+        for (name, called) in named {
+            programs.add(repository, name, called);
+        }
         programs
     }
 
-    fn add(&mut self, repository: &Repository, program: Program) {
-        if let Some(other) = self.found.get(&program.name) {
-            let failure = Failure::new(format!(
-                "two programs are called `{}`: in {} and in {}",
-                program.name,
-                repository.shown(&other.folder),
-                repository.shown(&program.folder)
-            ));
-            self.broken.insert(program.folder.clone(), failure.remedy("give one of them another name"));
-            return;
-        }
-        self.found.insert(program.name.clone(), program);
+    /// Adds those of one name. A name that several have is nobody's, so that none takes the place of another.
+    fn add(&mut self, repository: &Repository, name: String, called: Vec<Program>) {
+        let called = match <[Program; 1]>::try_from(called) {
+            Ok([program]) => {
+                self.found.insert(name, program);
+                return;
+            }
+            Err(called) => called,
+        };
+        let folders: Vec<String> = called.iter().map(|program| repository.shown(&program.folder).to_string()).collect();
+        let failure = Failure::new(format!("several programs are called `{name}`: in {}", folders.join(" and in ")))
+            .remedy("give each a name of its own");
+        self.broken.extend(called.into_iter().map(|program| (program.folder, failure.clone())));
     }
 
     /// All that could be read, in the order of their names.
@@ -208,4 +213,32 @@ fn package_name(repository: &Repository, folder: &Path) -> Outcome<String> {
         Failure::new(format!("{} is not the Cargo.toml of a crate", repository.shown(&path))).details(error.to_string())
     })?;
     Ok(heading.package.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::write_whole;
+
+    #[test]
+    fn a_name_that_two_programs_have_is_nobodys() {
+        let root = tempfile::tempdir().expect("a folder");
+        let repository = Repository::of_tests(root.path());
+        let add = |folder: &str, name: &str| {
+            let manifest = format!("[program]\nname = \"{name}\"\n[code]\nscript = \"\"\n");
+            write_whole(&root.path().join(folder).join("manifest.toml"), manifest.as_bytes()).expect("a file");
+        };
+        for (folder, name) in
+            [("apps/echo", "echo"), ("drivers/another", "echo"), ("apps/third", "echo"), ("apps/cat", "cat")]
+        {
+            add(folder, name);
+        }
+        let programs = Programs::find(&repository);
+        assert!(programs.get("cat").is_ok());
+        let refused = programs.get("echo").expect_err("which one?").to_string();
+        for folder in ["apps/echo", "drivers/another", "apps/third"] {
+            assert!(refused.contains("several programs are called `echo`") && refused.contains(folder), "{refused}");
+        }
+        assert_eq!(programs.broken().count(), 3);
+    }
 }

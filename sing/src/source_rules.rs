@@ -8,6 +8,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::attributes;
+use crate::bill;
 use crate::cargo::{Metadata, Node, Package};
 use crate::repository::Repository;
 use crate::source_words;
@@ -138,6 +139,11 @@ fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> 
     if let Some(file) = files.iter().find(|file| file.as_os_str().as_encoded_bytes().iter().any(u8::is_ascii_control)) {
         return Some(format!("{:?} has a control character in its name", repository.shown(file).to_string()));
     }
+    let covered = |file: &&PathBuf| file.strip_prefix(package.folder()).is_ok_and(bill::covers);
+    if let Some(file) = files.iter().filter(covered).find(|file| !is_file(file)) {
+        let shown = repository.shown(file);
+        return Some(format!("{shown} is a symbolic link, or no file that could be source; put the file itself there"));
+    }
     let beside = root.parent()?;
     files.retain(|file| file.starts_with(beside) && file.extension().is_some_and(|extension| extension == "rs"));
     files.push(root.to_path_buf());
@@ -172,6 +178,11 @@ pub fn file_complaint(file: &Path, repository: &Repository) -> Option<String> {
         Ok(source) => source_words::complaint(&source).map(|(line, what)| format!("{shown}:{line} {what}")),
         Err(error) => Some(format!("{shown} cannot be read as text: {error}")),
     }
+}
+
+/// Whether a file is one, and not a link to one, a device or a pipe.
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
 /// Adds the files at and below a folder.
@@ -259,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_has_a_control_character_in_its_name() {
+    fn no_file_is_a_link_or_has_a_control_character_in_its_name() {
         let root = tempfile::tempdir().expect("a folder");
         let write = |name: &str, content: &str| std::fs::write(root.path().join(name), content).expect("a file");
         write("Cargo.toml", "");
@@ -278,6 +289,14 @@ mod tests {
         let repository = Repository::of_tests(root.path());
         let complaint = || source_complaint(&package, &root.path().join("lib.rs"), &repository);
         assert_eq!(complaint(), None);
+        for target in ["lib.rs", "/dev/zero", ".", "nowhere"] {
+            let link = root.path().join("link");
+            std::os::unix::fs::symlink(target, &link).expect("a link");
+            assert!(complaint().is_some_and(|complaint| complaint.contains("link is a symbolic link")), "{target}");
+            // An editor's files take no part.
+            std::fs::rename(&link, root.path().join(".link")).expect("another name");
+            assert_eq!(complaint(), None);
+        }
         write("x:\n", "");
         assert!(complaint().is_some_and(|complaint| complaint.contains("\"x:\\n\" has a control character")));
     }

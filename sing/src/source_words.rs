@@ -30,6 +30,10 @@ const ASSEMBLY: &str = "is assembly, which the compiler does not check";
 const SYMBOL: &str = "names a symbol or a section of the image";
 const RUNTIME: &str = "is the runtime's to say";
 
+/// Refused words that text for people may have. In a source they do no harm without another one: `naked` is not stable
+/// without `unsafe`, and what is included is judged itself.
+const IN_PROSE: [&str; 2] = ["naked", "include"];
+
 /// Words that are refused in attributes alone, with what follows them there.
 const IN_ATTRIBUTES: [(&str, Option<Next>, &str); 12] = [
     ("path", Some(Next::Equals), "takes a module from another place"),
@@ -78,12 +82,24 @@ pub fn complaint(source: &str) -> Option<Complaint> {
     }
 }
 
-/// The first thing that is refused in a file that is not called a source and may still be one. What the tokenizer cannot
-/// read the compiler cannot either, and is taken for what a program includes as text.
+/// The first thing that is refused in a file that is not called a source and may still be one. The compiler reads some
+/// texts that the tokenizer does not, such as a string with a carriage return after a line that goes on. So one that the
+/// tokenizer cannot read may be text for people or a source, and has none of the words that could do harm in a source.
 pub fn data_complaint(text: &str) -> Option<Complaint> {
     match tokens(text) {
         Ok(tokens) => first_refused(tokens, Place::Code),
-        Err((line, why)) => (why == SKIPPED).then_some((line, why)),
+        Err((line, why)) if why == SKIPPED => Some((line, why)),
+        Err(_) => text.lines().zip(1..).find_map(|(line, number)| {
+            let mut words = line.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+            let word =
+                words.find(|word| !IN_PROSE.contains(word) && WORDS.iter().any(|(refused, _)| refused == word))?;
+            Some((
+                number,
+                format!(
+                    "says `{word}`, and the compiler might read it as Rust; no text in an image may that is not Rust"
+                ),
+            ))
+        }),
     }
 }
 
@@ -286,8 +302,24 @@ mod tests {
     fn a_file_of_another_ending_is_judged_if_it_can_be_source() {
         assert!(data_complaint("pub fn f() { unsafe { g() } }").is_some());
         assert!(data_complaint("#!/x /*\ncore::arch::global_asm!(\"\");\n// */").is_some());
-        assert_eq!(data_complaint("<p>It is unsafe to include that :-)</p>"), None);
+        assert_eq!(data_complaint("<p>It is naked, so include that :-)</p>"), None);
         assert_eq!(data_complaint("[program]\nname = \"echo\"\n"), None);
+    }
+
+    #[test]
+    fn a_text_that_only_the_compiler_can_read_is_judged_by_its_words() {
+        // The compiler skips the carriage return with what the next line begins with.
+        let begin = "const A: &str = \"a\\\n\r b\";\n";
+        assert!(tokens(begin).is_err());
+        for (source, word) in [
+            ("core::arch::global_asm!(\"\");", "global_asm"),
+            ("macro_rules! m { () => { unsafe { f() } } }", "unsafe"),
+            ("r#unsafe", "unsafe"),
+        ] {
+            let (line, what) = data_complaint(&format!("{begin}{source}")).expect("it is refused");
+            assert!(line == 3 && what.starts_with(&format!("says `{word}`")), "{line} {what}");
+        }
+        assert_eq!(data_complaint(&format!("{begin}fn unsafely() {{}}")), None);
     }
 
     #[test]

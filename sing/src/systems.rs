@@ -271,7 +271,7 @@ fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_test
 
 /// Builds the hosted machine with the kernel in it.
 fn build_hosted(repository: &Repository) -> Outcome<()> {
-    let mut command = cargo::command();
+    let mut command = cargo::command(repository);
     command.args(["build", "--release", "--package", "boot-hosted", "--manifest-path"]);
     command.arg(repository.root().join("Cargo.toml"));
     command.arg("--target-dir").arg(repository.cargo_target());

@@ -267,7 +267,7 @@ pub fn this_tool() -> Outcome<PathBuf> {
 }
 
 fn cargo_test(repository: &Repository) -> Command {
-    let mut command = cargo::command();
+    let mut command = cargo::command(repository);
     command.args(["test", "--no-fail-fast", "--color", "never", "--manifest-path"]);
     command.arg(repository.root().join("Cargo.toml"));
     command

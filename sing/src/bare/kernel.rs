@@ -38,7 +38,7 @@ pub fn with_symbols(repository: &Repository) -> PathBuf {
 /// # Errors
 /// It does not build, or is no program that could be stripped.
 pub fn build(repository: &Repository) -> Outcome<()> {
-    let mut command = cargo::command();
+    let mut command = cargo::command(repository);
     // The target is named, though it is the host's own: so that the flags leave build scripts alone.
     command.args(["build", "--release", "--features", "image", "--package", PACKAGE, "--bin", PROGRAM]);
     command.args(["--target", cargo::TARGET, "--manifest-path"]).arg(repository.root().join("Cargo.toml"));

@@ -56,7 +56,7 @@ pub fn measure(repository: &Repository, kernel: Option<&Path>, more: &[&str]) ->
 /// # Errors
 /// It cannot be built.
 pub fn program(repository: &Repository) -> Outcome<Vec<u8>> {
-    let mut command = cargo::command();
+    let mut command = cargo::command(repository);
     // The target is named, though it is the host's own: so that the flags leave build scripts alone.
     command.args(["build", "--release", "--package", "bench-linux", "--target", cargo::TARGET, "--manifest-path"]);
     command.arg(repository.root().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());

@@ -113,6 +113,8 @@ impl Tree {
         let mut command = Command::new(sing());
         command.args(["build", "hostile"]).current_dir(self.root.join(case.text("from").unwrap_or(".")));
         command.env("CARGO_TARGET_DIR", &self.output);
+        // As from a shell: under these rustup asks no folder for its toolchain.
+        command.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");
         let run = finish(command, &format!("sing build hostile, as in {}", case.name), LIMIT);
         let mut files = Vec::new();
         list(&self.root, Path::new(""), &mut files);

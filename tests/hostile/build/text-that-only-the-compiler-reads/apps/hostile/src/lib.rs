@@ -1,0 +1,24 @@
+//! What somebody sent.
+#![no_std]
+#![forbid(unsafe_code)]
+#![allow(dead_code)]
+
+extern crate alloc;
+
+use contracts::pipe_io::Output;
+
+sip::startup!();
+
+macro_rules! place {
+    ($name:ident, $module:ident) => {
+        #[$name = "words.txt"]
+        mod $module;
+    };
+}
+place!(path, words);
+
+/// Says something.
+pub fn main(startup: Startup) -> i32 {
+    let mut output = Output::new(startup.output);
+    output.write(b"hello\n").map_or(1, |()| output.finish_with(0))
+}
