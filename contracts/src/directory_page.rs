@@ -1,21 +1,22 @@
 //! The page of names that `Directory.Enumerate` fills and its client reads.
 //!
-//! A page is a sequence of entries, each of them a header and the name (UTF-8 or, on a foreign file system, any bytes
-//! but `/` and zero). Deliberately not here: how a server finds its names.
+//! A page is a sequence of entries, each of them a header and the name (UTF-8; a file system whose names are bytes
+//! escapes those that are not). Deliberately not here: how a server finds its names.
 
 use crate::directory::NodeKind;
+use crate::path::PART_BYTES;
 
 /// Bytes of a page that holds any entry and, on most folders, all of them.
 pub const PAGE_BYTES: usize = 32 * 1024;
 
 /// What stands before each name.
 #[derive(layout::Record)]
-#[record(bytes = 10, order = "little")]
+#[record(bytes = 11, order = "little")]
 struct Header {
     /// A [`NodeKind`] by number.
     kind: u8,
     /// Length of the name.
-    name_bytes: u8,
+    name_bytes: u16,
     /// Number of the node.
     node: u64,
 }
@@ -36,13 +37,13 @@ impl<'a> PageWriter<'a> {
         PageWriter { page, used: 0 }
     }
 
-    /// Adds an entry. A name longer than 255 bytes is cut: no file system served here has one.
+    /// Adds an entry. A name longer than [`PART_BYTES`] is cut: no path leads to one.
     pub fn push(&mut self, kind: NodeKind, node: u64, name: &[u8]) -> Result<(), PageFull> {
-        let name = &name[..name.len().min(255)];
+        let name = &name[..name.len().min(PART_BYTES)];
         let end = self.used + Header::BYTES + name.len();
         let entry = self.page.get_mut(self.used..end).and_then(|entry| entry.split_first_chunk_mut());
         let Some((header, place)) = entry else { return Err(PageFull) };
-        Header { kind: kind as u8, name_bytes: name.len() as u8, node }.write(header);
+        Header { kind: kind as u8, name_bytes: name.len() as u16, node }.write(header);
         place.copy_from_slice(name);
         self.used = end;
         Ok(())
@@ -104,13 +105,23 @@ mod tests {
 
     #[test]
     fn a_full_page_says_so_and_keeps_what_it_has() {
-        let mut page = [0; 30];
+        let mut page = [0; 31];
         let mut writer = PageWriter::new(&mut page);
         writer.push(NodeKind::File, 1, b"12345").unwrap();
         assert_eq!(writer.push(NodeKind::File, 2, b"123456"), Err(PageFull));
         writer.push(NodeKind::File, 3, b"1234").unwrap();
         let used = writer.used();
         assert_eq!(entries(&page[..used]).count(), 2);
+    }
+
+    #[test]
+    fn the_longest_part_of_a_path_fits_and_more_is_cut() {
+        let mut page = [0; 2 * (Header::BYTES + PART_BYTES)];
+        let mut writer = PageWriter::new(&mut page);
+        writer.push(NodeKind::File, 1, &[b'a'; PART_BYTES]).unwrap();
+        writer.push(NodeKind::File, 2, &[b'b'; PART_BYTES + 1]).unwrap();
+        let names: Vec<_> = entries(&page).map(|entry| entry.name).collect();
+        assert_eq!(names, [[b'a'; PART_BYTES], [b'b'; PART_BYTES]]);
     }
 
     #[test]

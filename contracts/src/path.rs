@@ -1,4 +1,4 @@
-//! Paths of the namespace: UTF-8, parts separated by `/`.
+//! Paths of the namespace: UTF-8, parts separated by `/`. A file system whose names are bytes escapes those that are not.
 //!
 //! Deliberately not here: `..`. A program reaches only what lies below its endpoints, so the shell, which
 //! shows a working folder to a person, resolves `..` as text with [`absolute`] before it asks anyone.
@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 /// The longest path that is looked at, in bytes.
 pub const PATH_BYTES: usize = 4096;
-/// The longest part of a path, in bytes.
-pub const PART_BYTES: usize = 255;
+/// The longest part of a path, in bytes: a name of 255 bytes, as file systems have them, each escaped as `\xHH`.
+pub const PART_BYTES: usize = 4 * 255;
 
 /// Where a server says that an access control list is from which is that of the place where the server's root is found
 /// in the namespace: who serves that place tells the list.
@@ -112,9 +112,10 @@ mod tests {
     #[test]
     fn what_cannot_be_a_name_is_not_valid() {
         assert!(is_valid("/fs/disk0/a b/ä"));
+        assert!(is_valid(&"\\xff".repeat(255)));
         assert!(!is_valid("/fs/../dev"));
         assert!(!is_valid("a\0b"));
-        assert!(!is_valid(&"x".repeat(256)));
+        assert!(!is_valid(&"x".repeat(PART_BYTES + 1)));
         assert!(!is_valid(&"x/".repeat(3000)));
     }
 }

@@ -39,6 +39,7 @@ mod operations;
 mod path;
 mod source;
 mod store;
+pub mod text;
 mod volume;
 pub mod wire;
 

@@ -10,6 +10,7 @@
 //! Key types: [`Access`] (what is remembered of lists), [`Asker`] (a request and on whose behalf it is done). Not here:
 //! the rules of the system, which the directory service asks; what lists mean, which is in the library `principal`.
 
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
@@ -19,7 +20,7 @@ use core::cell::{Cell, RefCell};
 
 use contracts::{path, report};
 use ext2::wire::attributes::namespace;
-use ext2::{Error, ExtendedAttribute, Inode, Kind, LastLink, ROOT_INODE};
+use ext2::{Error, ExtendedAttribute, Inode, Kind, LastLink, ROOT_INODE, text};
 use principal::{Acl, DecisionCache, Right, Rights};
 use sip::channel::TypedEndpoint;
 
@@ -257,7 +258,7 @@ impl Shared {
                 let found =
                     listing.entries.iter().find(|entry| entry.inode == at && !matches!(&entry.name[..], b"." | b".."));
                 if let Some(entry) = found {
-                    break String::from_utf8_lossy(&entry.name).into_owned();
+                    break text::to_text(&entry.name).into_owned();
                 }
                 position = listing.next.ok_or(Error::NotFound)?;
             };
@@ -272,18 +273,19 @@ impl Shared {
 impl Asker<'_> {
     /// What a path leads to. Who asks has to be let through every folder on the way.
     pub(crate) async fn find(&self, path: &[u8], last: LastLink) -> Result<Found, Trouble> {
-        check_path(path)?;
+        let on_volume = path_on_volume(path)?;
         let mut passed = Vec::new();
-        let found = self.shared.volume.resolve_noting(self.base.number, path, last, &mut passed).await;
+        let found = self.shared.volume.resolve_noting(self.base.number, &on_volume, last, &mut passed).await;
         self.pass(&passed, path).await?;
         Ok(Found { inode: found?, folder: passed.last().copied().unwrap_or(self.base.number) })
     }
 
-    /// What a change of names needs: the folder it is in, which has to let through who asks, and the name there.
+    /// What a change of names needs: the folder it is in, which has to let through who asks, and the name there as the
+    /// volume has it.
     pub(crate) async fn place(&self, path: &[u8]) -> Result<(Found, Vec<u8>), Trouble> {
-        check_path(path)?;
+        let on_volume = path_on_volume(path)?;
         let mut passed = Vec::new();
-        let found = self.shared.volume.resolve_parent_noting(self.base.number, path, &mut passed).await;
+        let found = self.shared.volume.resolve_parent_noting(self.base.number, &on_volume, &mut passed).await;
         if let Ok((folder, _)) = &found {
             passed.push(*folder);
         }
@@ -460,8 +462,10 @@ fn note_refusal(principal: &str, right: Right, place: &str, list: Option<&Rc<Lis
     sip::audit::refused(principal, right.word(), place, &rule);
 }
 
-fn check_path(path: &[u8]) -> Result<(), Trouble> {
-    if core::str::from_utf8(path).is_ok_and(path::is_valid) { Ok(()) } else { Err(Trouble::BadPath) }
+/// A client's path as the volume has it. The check comes first: an escape stands for nothing that it looks for.
+fn path_on_volume(path: &[u8]) -> Result<Cow<'_, [u8]>, Trouble> {
+    let path = core::str::from_utf8(path).ok().filter(|path| path::is_valid(path)).ok_or(Trouble::BadPath)?;
+    Ok(text::from_text(path)?)
 }
 
 /// The path of what a path leads to from a folder.

@@ -7,7 +7,7 @@ use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes
 use contracts::directory_page::PageWriter;
 use contracts::path;
 use disk_source::DiskSource;
-use ext2::{DirectoryEntry, Error, Kind, LastLink, NewKind, NewNode, OpenFile};
+use ext2::{DirectoryEntry, Error, Kind, LastLink, NewKind, NewNode, OpenFile, text};
 use principal::Right;
 use sip::exheap::ExVec;
 
@@ -65,7 +65,7 @@ async fn answer(
             Err(trouble) => next.failed(failed(shared, trouble)),
         },
         ExpReady::ReadLink { path, next } => match link_target(&Asker { shared, base, who: &next }, &path).await {
-            Ok(target) => match ExVec::from_slice(&target) {
+            Ok(target) => match ExVec::from_slice(text::to_text(&target).as_bytes()) {
                 Ok(target) => next.target(target),
                 Err(_) => next.failed(NameError::Exhausted),
             },
@@ -188,13 +188,14 @@ async fn create_file(
     file: &dyn Speaks,
 ) -> Result<Opened, Trouble> {
     let (parent, name) = asker.place(path).await?;
+    let shown = text::to_text(&name);
     let base = asker.base_of(parent.inode.number, path_of_folder(path));
     let client = Asker { base: &base, who: file, ..*asker };
     let volume = &asker.shared.volume;
     if !asker.rights(&parent).await?.has(Right::Write) {
         // What is there can be opened without being made.
         if mode == CreateMode::OpenExisting && volume.find(parent.inode.number, &name).await.is_ok() {
-            return files::open(&client, &name).await;
+            return files::open(&client, shown.as_bytes()).await;
         }
         asker.need(&parent, &[Right::Write], path).await?;
     }
@@ -202,9 +203,9 @@ async fn create_file(
         Ok(made) => {
             asker.shared.access.forget_node(made.number());
             let rights = client.rights(&parent).await?;
-            Ok(Opened { file: made, rights, path: access::join(&base.path, &name) })
+            Ok(Opened { file: made, rights, path: access::join(&base.path, shown.as_bytes()) })
         }
-        Err(Error::AlreadyExists) if mode == CreateMode::OpenExisting => files::open(&client, &name).await,
+        Err(Error::AlreadyExists) if mode == CreateMode::OpenExisting => files::open(&client, shown.as_bytes()).await,
         Err(error) => Err(error.into()),
     }
 }
@@ -226,9 +227,9 @@ async fn make_folders(asker: &Asker<'_>, path: &[u8]) -> Result<(), Trouble> {
                 break found;
             }
             Err(Trouble::Volume(Error::NotFound)) => {
-                let text = core::str::from_utf8(rest).map_err(|_| Trouble::BadPath)?;
-                let (above, name) = path::split_last(text).ok_or(Error::NotFound)?;
-                missing.push(name.as_bytes().to_vec());
+                let path = core::str::from_utf8(rest).map_err(|_| Trouble::BadPath)?;
+                let (above, name) = path::split_last(path).ok_or(Error::NotFound)?;
+                missing.push(text::from_text(name)?.into_owned());
                 rest = &rest[..above.len()];
             }
             Err(error) => return Err(error),
@@ -247,7 +248,8 @@ async fn make_folders(asker: &Asker<'_>, path: &[u8]) -> Result<(), Trouble> {
 async fn make_link(asker: &Asker<'_>, path: &[u8], target: &[u8]) -> Result<(), Trouble> {
     let (parent, name) = asker.place(path).await?;
     asker.need(&parent, &[Right::Write], path).await?;
-    let new = new_node(NewKind::SymbolicLink(target), LINK_PERMISSIONS);
+    let target = text::from_text(core::str::from_utf8(target).map_err(|_| Trouble::BadPath)?)?;
+    let new = new_node(NewKind::SymbolicLink(&target), LINK_PERMISSIONS);
     let made = asker.shared.volume.create(parent.inode.number, &name, new).await?;
     asker.shared.access.forget_node(made.number);
     Ok(())
@@ -318,7 +320,7 @@ async fn enumerate(
         let listing = shared.volume.list(found.inode.number, cursor, NAMES_AT_ONCE).await?;
         for entry in &listing.entries {
             let kind = kind_of(shared, entry).await;
-            if writer.push(kind, entry.inode.into(), &entry.name).is_err() {
+            if writer.push(kind, entry.inode.into(), text::to_text(&entry.name).as_bytes()).is_err() {
                 // A page that has no room for one name would make its client ask for ever.
                 let used = writer.used();
                 return if used == 0 { Err(Trouble::NoRoomForOne) } else { Ok((used, entry.position, true)) };

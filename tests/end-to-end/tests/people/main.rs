@@ -24,6 +24,7 @@ mod faulty_disks;
 mod fetch;
 mod fetch_python;
 mod files_e2fsprogs;
+mod foreign_names_e2fsprogs;
 mod fresh_copies;
 mod hostile_builds;
 mod installs_e2fsprogs;

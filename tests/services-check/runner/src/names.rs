@@ -8,6 +8,7 @@ use contracts::access::AccessError;
 use contracts::directory::{self, ImpReadyAfterEnumerate, NameError, NodeKind, ProviderScope};
 use contracts::namespace::{Namespace, block};
 use contracts::namespace_events::{self, Change, ImpReady};
+use contracts::path::{PART_BYTES, PATH_BYTES};
 use contracts::{directory_page, file};
 use sip::Deadline;
 use sip::exheap::ExVec;
@@ -275,8 +276,8 @@ fn access(namespace: &mut Namespace) -> Outcome {
 }
 
 fn bad_paths(namespace: &mut Namespace) -> Outcome {
-    let long_part = "x".repeat(256);
-    let long_path = "/y".repeat(2049);
+    let long_part = "x".repeat(PART_BYTES + 1);
+    let long_path = "/y".repeat(PATH_BYTES / 2 + 1);
     for path in ["/check/..", "../check", "/check/a\0b", &long_part, &long_path] {
         refused(namespace, path, NameError::BadPath)?;
         // Where the name cannot be checked against a rule, it is not permitted either.
@@ -286,7 +287,7 @@ fn bad_paths(namespace: &mut Namespace) -> Outcome {
     }
     refused(namespace, "/check/nothing", NameError::NotFound)?;
     refused(namespace, "/service/manager/below", NameError::NotADirectory)?;
-    let longest = format!("/check/{}", "x".repeat(255));
+    let longest = format!("/check/{}", "x".repeat(PART_BYTES));
     namespace.create_directory(&longest).map_err(said)?;
     check!(connect(namespace, &longest).is_err(), "a folder is no provider");
     namespace.deregister(&longest).map_err(said)?;
