@@ -37,8 +37,8 @@ use crate::slab::{Links, Listed, Slab, Slot};
 use crate::{channel, memory, sched};
 
 /// All blocks.
-pub static BLOCKS: Slab<Block> = Slab::new();
-static EXTENTS: Slab<Extent> = Slab::new();
+pub static BLOCKS: Slab<Block> = Slab::new(process::Scarce::Blocks);
+static EXTENTS: Slab<Extent> = Slab::new(process::Scarce::Blocks);
 
 const NO_BLOCK: u32 = u32::MAX;
 /// Steps of freeing blocks between two moments at which the caller may be preempted.
@@ -79,6 +79,8 @@ pub struct Block {
     charged_id: AtomicU64,
     /// Bytes that count: its own and those of all blocks attached to it.
     charge: AtomicUsize,
+    /// It and all blocks attached to it.
+    records: AtomicU32,
     /// In the list of its owner.
     pub links: Links,
     /// First of the blocks attached to it, last attached first.
@@ -204,6 +206,7 @@ fn describe(block: BlockRef, extent: &'static Slot<Extent>, address: usize, byte
     block.type_tag.store(type_tag, Ordering::Relaxed);
     block.first_child.store(NO_BLOCK, Ordering::Relaxed);
     block.children.store(0, Ordering::Relaxed);
+    block.records.store(1, Ordering::Relaxed);
     block.next.store(NO_BLOCK, Ordering::Relaxed);
     block.loan_count.store(0, Ordering::Relaxed);
     block.pinned.store(false, Ordering::Relaxed);
@@ -393,6 +396,7 @@ pub fn attach(process: ProcessRef, parent: (BlockRef, u64), child: (BlockRef, u6
         }
         // Both count against the caller; from now on the child does so as part of its parent.
         child.0.charged_to.set(None);
+        parent.0.records.fetch_add(child.0.records.load(Ordering::Relaxed), Ordering::Relaxed);
         parent.0.charge.fetch_add(child.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);
         child.0.next.store(parent.0.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
         parent.0.first_child.store(child.0.index(), Ordering::Relaxed);
@@ -416,6 +420,7 @@ pub fn detach(process: ProcessRef, parent: BlockRef, handle: u64) -> Result<Bloc
         parent.children.fetch_sub(1, Ordering::Relaxed);
         let charge = child.charge.load(Ordering::Relaxed);
         parent.charge.fetch_sub(charge, Ordering::Relaxed);
+        parent.records.fetch_sub(child.records.load(Ordering::Relaxed), Ordering::Relaxed);
         set_charge(child, process, charge);
         give_to(process, child);
     }

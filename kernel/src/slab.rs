@@ -10,6 +10,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::lock::SpinLock;
+use crate::process::Scarce;
 
 /// Slots that are made at once; fewer of those that are large.
 const CHUNK_SLOTS: usize = 256;
@@ -82,6 +83,8 @@ struct Free {
 
 /// A growing set of slots.
 pub struct Slab<T: 'static> {
+    /// What is used up when no more slots may be made.
+    kind: Scarce,
     chunks: [AtomicPtr<Slot<T>>; CHUNKS],
     free: SpinLock<Free>,
 }
@@ -90,8 +93,9 @@ impl<T: Default + Sync + 'static> Slab<T> {
     const CHUNK: usize = if size_of::<Slot<T>>() < LARGE_BYTES { CHUNK_SLOTS } else { CHUNK_SLOTS_LARGE };
 
     /// An empty slab.
-    pub const fn new() -> Slab<T> {
+    pub const fn new(kind: Scarce) -> Slab<T> {
         Slab {
+            kind,
             chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
             free: SpinLock::new(Free { head: 0, made: 0, live: 0 }),
         }
@@ -109,9 +113,14 @@ impl<T: Default + Sync + 'static> Slab<T> {
             if (free.made as usize).is_multiple_of(Self::CHUNK) {
                 let bytes = (free.made as usize + Self::CHUNK) * size_of::<Slot<T>>();
                 // Who may not grow when memory is low has been refused before.
-                if bytes > LIMIT_BYTES.load(Ordering::Relaxed) || crate::memory::is_nearly_gone() {
+                if bytes > LIMIT_BYTES.load(Ordering::Relaxed) {
                     drop(free);
-                    crate::process::used_up();
+                    crate::process::used_up(self.kind);
+                    return None;
+                }
+                if crate::memory::is_nearly_gone() {
+                    drop(free);
+                    crate::process::used_up(Scarce::Memory);
                     return None;
                 }
                 self.add_chunk(free.made);

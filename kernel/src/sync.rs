@@ -12,7 +12,7 @@ use crate::thread::ThreadRef;
 use crate::wait::{self, Ticket, Waiters, Woken};
 
 /// All of them.
-pub static SYNCS: Slab<Sync> = Slab::new();
+pub static SYNCS: Slab<Sync> = Slab::new(crate::process::Scarce::Syncs);
 
 /// Entries of a wait set at most: what it has room for is copied when it grows.
 const MEMBERS: usize = 1 << 16;

@@ -22,7 +22,7 @@ use crate::wait_word::{self, RUNNABLE};
 use crate::{arch, memory, sched};
 
 /// All threads.
-pub static THREADS: Slab<Thread> = Slab::new();
+pub static THREADS: Slab<Thread> = Slab::new(process::Scarce::Threads);
 
 /// Different offsets at which stacks begin below their thread block.
 const STACK_COLOURS: usize = 16;
@@ -193,10 +193,10 @@ impl MessageBuffer {
 /// Creates a thread of a SIP. `entry` has been checked to lie in the SIP's code. It does not run
 /// until it is made runnable.
 pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument) -> Result<ThreadRef, Status> {
-    let stack = memory::allocate_stack().ok_or_else(process::used_up)?;
+    let stack = memory::allocate_stack().ok_or_else(|| process::used_up(process::Scarce::Threads))?;
     let Some(thread) = THREADS.allocate() else {
         memory::free_stack(stack);
-        return Err(process::used_up());
+        return Err(Status::Exhausted);
     };
     thread.stack.store(stack, Ordering::Relaxed);
     thread.process.set(Some(process));

@@ -39,7 +39,7 @@ use crate::sync::SyncRef;
 use crate::wait::{Ticket, Woken};
 
 /// All channels.
-pub static CHANNELS: Slab<Channel> = Slab::new();
+pub static CHANNELS: Slab<Channel> = Slab::new(crate::process::Scarce::Channels);
 
 const NO_BLOCK: u32 = u32::MAX;
 /// A queue of at most so many words stays with a free slot for the slot's next channel.

@@ -22,6 +22,12 @@ impl Slot<Block> {
             && self.charged_id.load(Ordering::Relaxed) == process.id.load(Ordering::Relaxed)
     }
 
+    /// The SIP that pays for it, and how many blocks it is with those attached to it.
+    pub fn payer_and_records(&self) -> Option<(ProcessRef, usize)> {
+        let payer = self.charged_to.get().filter(|_| self.has_payer())?;
+        Some((payer, self.records.load(Ordering::Relaxed) as usize))
+    }
+
     /// Whether who pays for it is alive.
     fn has_payer(&self) -> bool {
         let id = self.charged_id.load(Ordering::Relaxed);

@@ -29,7 +29,7 @@ pub struct Chunk {
     links: Links,
 }
 
-static CHUNKS: Slab<Chunk> = Slab::new();
+static CHUNKS: Slab<Chunk> = Slab::new(crate::process::Scarce::Blocks);
 
 /// Chunks in the list of those of their size that have free room.
 struct OfClass;

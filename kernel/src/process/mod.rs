@@ -16,7 +16,7 @@ pub use child::ChildRef;
 pub use end::{end, stop, thread_ended};
 pub use graveyard::{Epitaph, epitaph_lines, trace_of};
 pub use quota::may_create_thread;
-pub use reclaim::{no_room, reclaim, used_up};
+pub use reclaim::{Scarce, no_room, reclaim, used_up};
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -36,7 +36,7 @@ use crate::wait::Waiters;
 use crate::{channel, exheap, sync, thread};
 
 /// All SIPs.
-pub static PROCESSES: Slab<Process> = Slab::new();
+pub static PROCESSES: Slab<Process> = Slab::new(Scarce::Processes);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 /// SIPs created and ended since start.
 pub static CREATED: AtomicU64 = AtomicU64::new(0);

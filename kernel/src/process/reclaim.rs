@@ -11,7 +11,8 @@
 
 use alloc::format;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use abi::{EpitaphKind, ProcessState, Status};
@@ -19,6 +20,7 @@ use abi::{EpitaphKind, ProcessState, Status};
 use super::end::{Condemned, condemn};
 use super::{Epitaph, PROCESSES, Process, ProcessRef};
 use crate::cpu::{self, PENDING_RECLAIM};
+use crate::exheap::BLOCKS;
 use crate::machine::machine;
 use crate::slab::Slot;
 use crate::thread::THREADS;
@@ -29,8 +31,50 @@ const LEAST_BYTES: usize = 1 << 20;
 /// One part of so many of the memory is much to ask for at once.
 const LARGE_PART: usize = 16;
 
-/// Something could not be made although memory is not low: the machine has no more of that.
-static USED_UP: AtomicBool = AtomicBool::new(false);
+/// What all programs share and may be used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Scarce {
+    /// Memory, or a run of it that is long enough.
+    Memory,
+    /// Records of SIPs, those of children that have ended too.
+    Processes,
+    /// Threads and their stacks.
+    Threads,
+    /// Mutexes, events and wait sets.
+    Syncs,
+    /// Channels.
+    Channels,
+    /// Records of blocks.
+    Blocks,
+}
+
+impl Scarce {
+    const ALL: [Scarce; 6] =
+        [Scarce::Memory, Scarce::Processes, Scarce::Threads, Scarce::Syncs, Scarce::Channels, Scarce::Blocks];
+
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+impl fmt::Display for Scarce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Scarce::Memory => "memory",
+            Scarce::Processes => "processes",
+            Scarce::Threads => "threads",
+            Scarce::Syncs => "mutexes, events and wait sets",
+            Scarce::Channels => "channels",
+            Scarce::Blocks => "blocks",
+        })
+    }
+}
+
+/// What could not be made although memory is not low, a bit for each: the machine has no more of that.
+static USED_UP: AtomicU32 = AtomicU32::new(0);
+/// Who holds less than one part of so many of what is used up is not ended for it.
+const LEAST_PART: usize = 16;
 /// When what is kept for speed was given back last, and how long it is left alone after that.
 static TRIMMED_NS: AtomicU64 = AtomicU64::new(0);
 const TRIM_EVERY_NS: u64 = 50_000_000;
@@ -65,6 +109,18 @@ impl Slot<Process> {
         if self.depth.load(Ordering::Relaxed) <= 1 { Ok(()) } else { Err(Status::Exhausted) }
     }
 
+    /// How much it holds of what is used up, but for stacks' memory and blocks.
+    fn holds(&self, what: Scarce) -> usize {
+        match what {
+            Scarce::Memory => self.held_bytes(),
+            Scarce::Processes => 1 + self.charged_children.load(Ordering::Relaxed) as usize,
+            Scarce::Threads => self.threads.lock().count() as usize,
+            Scarce::Syncs => self.syncs.lock().count() as usize,
+            Scarce::Channels => self.paid_channels() as usize,
+            Scarce::Blocks => 0,
+        }
+    }
+
     /// What it holds, in bytes, but for its threads' stacks.
     pub(super) fn held_bytes(&self) -> usize {
         let pages = self.pages.lock().count;
@@ -77,9 +133,9 @@ fn ask() {
     cpu::this().pending.fetch_or(PENDING_RECLAIM, Ordering::Relaxed);
 }
 
-/// Something that is not memory was used up: the same is done about it.
-pub fn used_up() -> Status {
-    USED_UP.store(true, Ordering::Relaxed);
+/// Something was used up: who holds most of it is ended.
+pub fn used_up(what: Scarce) -> Status {
+    USED_UP.fetch_or(what.bit(), Ordering::Relaxed);
     ask();
     Status::Exhausted
 }
@@ -87,14 +143,15 @@ pub fn used_up() -> Status {
 /// There is no run of this many bytes. Who asked for a large part of all memory asked for too much; else the
 /// free memory is in pieces that are too small, and more has to become free.
 pub fn no_room(bytes: usize) -> Status {
-    if bytes <= machine().layout().memory.bytes / LARGE_PART { used_up() } else { Status::Exhausted }
+    if bytes <= machine().layout().memory.bytes / LARGE_PART { used_up(Scarce::Memory) } else { Status::Exhausted }
 }
 
 /// What a tree holds.
 #[derive(Clone, Copy)]
 struct Tree {
     id: u64,
-    bytes: usize,
+    /// How much of what is used up: bytes, or a number.
+    amount: usize,
     members: usize,
     is_ending: bool,
 }
@@ -111,31 +168,38 @@ pub fn reclaim() {
         memory::trim();
         channel::trim();
     }
-    if USED_UP.swap(false, Ordering::Relaxed) || memory::is_low() {
-        end_largest();
+    let used_up = USED_UP.swap(0, Ordering::Relaxed);
+    let what = Scarce::ALL.into_iter().find(|what| used_up & what.bit() != 0);
+    if let Some(what) = if memory::is_low() { Some(Scarce::Memory) } else { what } {
+        end_largest(what);
     }
     SEARCHING.store(false, Ordering::Release);
 }
 
-fn end_largest() {
-    let trees = trees();
+fn end_largest(what: Scarce) {
+    let trees = trees(what);
     // What is being ended gives its memory back soon; whatever it has still managed to start ends too.
     let ending = trees.iter().find(|tree| tree.is_ending);
-    let largest = || trees.iter().max_by_key(|tree| tree.bytes).filter(|tree| tree.bytes >= LEAST_BYTES);
+    let least = match what {
+        Scarce::Memory => LEAST_BYTES,
+        _ => trees.iter().map(|tree| tree.amount).sum::<usize>().div_ceil(LEAST_PART),
+    };
+    let largest = || trees.iter().max_by_key(|tree| tree.amount).filter(|tree| tree.amount >= least);
     let Some(chosen) = ending.or_else(largest) else { return };
-    end_tree(*chosen);
+    end_tree(*chosen, what);
 }
 
 fn is_alive(process: &Slot<Process>) -> bool {
     process.state() != ProcessState::Ended && process.depth.load(Ordering::Relaxed) > 0
 }
 
-fn trees() -> Vec<Tree> {
+/// All trees, with how much each holds of what is used up.
+fn trees(what: Scarce) -> Vec<Tree> {
     let mut trees: Vec<Tree> = sched::pausing(PROCESSES.iter())
         .filter(|process| is_alive(process))
         .map(|process| Tree {
             id: process.tree.load(Ordering::Relaxed),
-            bytes: process.held_bytes(),
+            amount: process.holds(what),
             members: 1,
             is_ending: process.reclaimed.load(Ordering::Relaxed),
         })
@@ -144,14 +208,29 @@ fn trees() -> Vec<Tree> {
     trees.dedup_by(|next, tree| {
         let same = next.id == tree.id;
         if same {
-            tree.bytes += next.bytes;
+            tree.amount += next.amount;
             tree.members += next.members;
             tree.is_ending |= next.is_ending;
         }
         same
     });
-    add_stacks(&mut trees);
+    match what {
+        Scarce::Memory => add_stacks(&mut trees),
+        Scarce::Blocks => add_blocks(&mut trees),
+        _ => {}
+    }
     trees
+}
+
+/// Adds the blocks that are charged to their members, to trees in order of their numbers.
+fn add_blocks(trees: &mut [Tree]) {
+    let charged = sched::pausing(BLOCKS.iter()).filter_map(|block| block.payer_and_records());
+    for (payer, records) in charged {
+        let id = payer.tree.load(Ordering::Relaxed);
+        if let Ok(place) = trees.binary_search_by_key(&id, |tree| tree.id) {
+            trees[place].amount += records;
+        }
+    }
 }
 
 /// Adds what stacks hold, to trees in order of their numbers.
@@ -160,12 +239,12 @@ fn add_stacks(trees: &mut [Tree]) {
         let Some(process) = thread.owner().filter(|process| is_alive(process)) else { continue };
         let id = process.tree.load(Ordering::Relaxed);
         if let Ok(place) = trees.binary_search_by_key(&id, |tree| tree.id) {
-            trees[place].bytes += thread.stack_bytes();
+            trees[place].amount += thread.stack_bytes();
         }
     }
 }
 
-fn end_tree(tree: Tree) {
+fn end_tree(tree: Tree, what: Scarce) {
     let members = sched::pausing(PROCESSES.iter()).filter(|process| is_alive(process));
     let members = members.filter(|process| process.tree.load(Ordering::Relaxed) == tree.id && !process.is_dying());
     // The top first: its epitaph says what happened, and the others end with it.
@@ -176,7 +255,7 @@ fn end_tree(tree: Tree) {
     for (number, &(id, process)) in members.iter().enumerate() {
         process.reclaimed.store(true, Ordering::Relaxed);
         let text = if number == 0 && !tree.is_ending {
-            let text = describe(tree);
+            let text = describe(tree, what);
             debug_output::line(format_args!("{} (process {id}) {text}", process.name()));
             text
         } else {
@@ -188,16 +267,70 @@ fn end_tree(tree: Tree) {
     condemned.into_iter().for_each(Condemned::end);
 }
 
-fn describe(tree: Tree) -> alloc::string::String {
-    let kibibytes = tree.bytes / 1024;
-    let held = if kibibytes < 10 * 1024 { format!("{kibibytes} KiB") } else { format!("{} MiB", kibibytes / 1024) };
-    match tree.members - 1 {
-        0 => format!("ended because memory ran out: it held {held}, the most of all"),
-        1 => format!("ended because memory ran out: it and a program that it started held {held}, the most of all"),
-        others => {
-            format!(
-                "ended because memory ran out: it and the {others} programs that it started held {held}, the most of all"
-            )
+fn describe(tree: Tree, what: Scarce) -> alloc::string::String {
+    let who = match tree.members - 1 {
+        0 => "it".into(),
+        1 => "it and a program that it started".into(),
+        others => format!("it and the {others} programs that it started"),
+    };
+    let kibibytes = tree.amount / 1024;
+    match what {
+        Scarce::Memory if kibibytes < 10 * 1024 => {
+            format!("ended because memory ran out: {who} held {kibibytes} KiB, the most of all")
+        }
+        Scarce::Memory => {
+            format!("ended because memory ran out: {who} held {} MiB, the most of all", kibibytes / 1024)
+        }
+        _ => format!("ended because memory ran out for {what}: {who} held {}, the most of all", tree.amount),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exheap;
+    use crate::process::create;
+    use crate::sync::{Make, create as create_sync};
+    use crate::test_machine::{alone, with_quota};
+    use package::{Category, Code, Manifest};
+
+    /// A program that is the top of a tree.
+    fn top(memory_kib: u32) -> ProcessRef {
+        let service = with_quota(|quota| quota.children = 1);
+        service.depth.store(1, Ordering::Relaxed);
+        let mut manifest = Manifest::plain("top", "test", Category::Test, Code::Script { text: "".into() });
+        manifest.quota.memory_kib = memory_kib;
+        manifest.quota.handles = 10_000;
+        match create(crate::test_machine::loaded(manifest), Some(service)) {
+            Ok(child) => child.process(),
+            Err(_) => panic!("no child can be made"),
+        }
+    }
+
+    fn most(what: Scarce) -> u64 {
+        trees(what).iter().max_by_key(|tree| tree.amount).map_or(0, |tree| tree.id)
+    }
+
+    #[test]
+    fn who_holds_most_of_what_is_used_up_is_found_whatever_memory_others_hold() {
+        let _alone = alone();
+        let (innocent, hoarder) = (top(64 << 10), top(1 << 10));
+        assert!(innocent.allocate_pages(15_000).is_ok());
+        for _ in 0..2_000 {
+            assert!(create_sync(hoarder, Make::Mutex).is_ok());
+        }
+        // Attached to one, so that its list has one.
+        let one = exheap::allocate(hoarder, 1, 0).expect("a block");
+        for _ in 0..1_500 {
+            let next = exheap::allocate(hoarder, 1, 0).expect("a block");
+            assert!(exheap::attach(hoarder, (one, one.handle()), (next, next.handle())).is_ok());
+        }
+        let [innocent_id, hoarder_id] = [innocent, hoarder].map(|process| process.tree.load(Ordering::Relaxed));
+        assert_eq!(most(Scarce::Memory), innocent_id);
+        assert_eq!(most(Scarce::Syncs), hoarder_id);
+        assert_eq!(most(Scarce::Blocks), hoarder_id);
+        for process in [innocent, hoarder] {
+            super::super::end(process, Epitaph::exited(0));
         }
     }
 }
