@@ -47,11 +47,12 @@ pub mod limits {
     /// Bytes of the slot that holds one thread's stack; slots are aligned to their size, so the
     /// [`ThreadBlock`](crate::ThreadBlock) at a slot's end is found from the stack pointer alone.
     pub const STACK_SLOT_BYTES: usize = 256 * 1024;
-    /// Bytes at the low end of a stack slot that an access ends the SIP for (unmapped).
-    pub const STACK_GUARD_BYTES: usize = 4096;
-    /// Bytes above the guard that an ABI call or an interrupt needs; a SIP that calls the kernel with
-    /// less left is ended with a stack overflow.
-    pub const STACK_RESERVE_BYTES: usize = 32 * 1024;
+    /// Bytes at the low end of a stack slot that an access ends the SIP for (unmapped). Compiled code moves the stack pointer
+    /// by up to 4096 bytes without an access, and then writes up to 128 bytes below it: one page would be stepped over.
+    pub const STACK_GUARD_BYTES: usize = 2 * PAGE_BYTES;
+    /// Bytes at the low end of a stack slot, the guard among them, that an ABI call or an interrupt needs; a SIP that calls
+    /// the kernel with less left is ended with a stack overflow.
+    pub const STACK_RESERVE_BYTES: usize = STACK_GUARD_BYTES + 28 * 1024;
     /// 64-bit words in a thread's message buffer, and the most words one message may take.
     pub const MESSAGE_WORDS: usize = 64;
     /// Words that describe one block in a message: handle, address, length in bytes.

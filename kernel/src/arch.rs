@@ -126,12 +126,41 @@ pub unsafe fn prepare_stack(top: usize, entry: usize, argument: usize) -> usize 
     pointer
 }
 
-/// Drops everything on the current stack above `top` and runs `then` there.
-///
-/// # Safety
-/// `top` is the 16-byte aligned upper end of the current thread's stack; nothing on the stack is
-/// needed again, and nothing on it has a destructor that matters.
-pub unsafe fn restart_stack(top: usize, then: extern "C" fn() -> !) -> ! {
-    // SAFETY: see above; `then` never returns, so the pushed return address is never used.
-    unsafe { asm!("mov rsp, {}", "call {}", "ud2", in(reg) top, in(reg) then, options(noreturn)) }
+/// The body of a naked function that a SIP calls: goes on in `$served` if the stack has room for the kernel, else in
+/// `$used_up`. Until then nothing is put on the stack, which may end right below the return address: a register saved
+/// there would hit the guard, in the kernel. The arguments stay in their registers.
+macro_rules! enter {
+    ($served:path, $used_up:path) => {
+        core::arch::naked_asm!(
+            "mov eax, esp",
+            "and eax, {in_slot}",
+            "cmp eax, {reserve}",
+            "jb {used_up}",
+            "jmp {served}",
+            in_slot = const abi::limits::STACK_SLOT_BYTES - 1,
+            reserve = const abi::limits::STACK_RESERVE_BYTES,
+            used_up = sym $used_up,
+            served = sym $served,
+        )
+    };
 }
+pub(crate) use enter;
+
+/// The body of a naked function that calls `$then` with the current thread's stack as if nothing were on it. `$then` does
+/// not return.
+macro_rules! restart_stack {
+    ($then:path) => {
+        core::arch::naked_asm!(
+            "mov rax, gs:[{current}]",
+            "mov rsp, [rax + {stack}]",
+            "add rsp, {top}",
+            "call {then}",
+            "ud2",
+            current = const $crate::arch::CPU_CURRENT,
+            stack = const $crate::thread::STACK_OFFSET,
+            top = const abi::limits::STACK_SLOT_BYTES - size_of::<abi::ThreadBlock>(),
+            then = sym $then,
+        )
+    };
+}
+pub(crate) use restart_stack;

@@ -1,7 +1,7 @@
 //! Where SIPs and the machine enter the kernel.
 //!
 //! A SIP calls through [`abi::AbiTable`] and stays on its own stack. Entry checks that the stack has
-//! room for the kernel, before any lock is taken; exit looks whether the thread is to end or to give
+//! room for the kernel, before anything is put on it; exit looks whether the thread is to end or to give
 //! way. The machine enters through [`hal_api::KernelEntries`].
 
 use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
@@ -15,21 +15,30 @@ use crate::{arch, cpu, device, handlers, hardware, latency, process, program, sc
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
         $($(
-            // Not a second time inside its measured twin.
-            #[inline(never)]
+            #[unsafe(naked)]
             extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                if arch::stack_left() < STACK_RESERVE_BYTES {
-                    stack_overflow();
-                }
-                let answer = handlers::$name($($argument),*);
-                if arch::cpu_pending() != 0 {
-                    sched::service_pending();
-                }
-                answer.into()
+                arch::enter!(served::$name, stack_used_up)
             }
         )*)*
 
         static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
+
+        /// The functions, with room on the stack.
+        mod served {
+            use super::*;
+
+            $($(
+                // Not a second time inside its measured twin.
+                #[inline(never)]
+                pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
+                    let answer = handlers::$name($($argument),*);
+                    if arch::cpu_pending() != 0 {
+                        sched::service_pending();
+                    }
+                    answer.into()
+                }
+            )*)*
+        }
 
         /// The numbers of the functions.
         #[allow(non_camel_case_types, reason = "named as the functions are")]
@@ -40,12 +49,20 @@ macro_rules! define_entries {
             use super::*;
 
             $($(
+                #[unsafe(naked)]
                 pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                    if arch::stack_left() < STACK_RESERVE_BYTES {
-                        stack_overflow();
-                    }
+                    arch::enter!(served_measured::$name, stack_used_up)
+                }
+            )*)*
+        }
+
+        mod served_measured {
+            use super::*;
+
+            $($(
+                pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
                     latency::begin(Number::$name as usize);
-                    let answer = super::$name($($argument),*);
+                    let answer = served::$name($($argument),*);
                     latency::end();
                     answer
                 }
@@ -137,11 +154,10 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
     }
 }
 
-#[cold]
-fn stack_overflow() -> ! {
-    let top = cpu::current().block_address();
-    // SAFETY: `top` is the upper end of this thread's stack; the SIP ends, so nothing on it is needed.
-    unsafe { arch::restart_stack(top, end_overflowed) }
+/// The SIP ends, so nothing on the stack is needed, and nothing of the kernel's is on it.
+#[unsafe(naked)]
+extern "C" fn stack_used_up() -> ! {
+    arch::restart_stack!(end_overflowed)
 }
 
 extern "C" fn end_overflowed() -> ! {

@@ -47,6 +47,9 @@ pub struct Slot<T> {
 }
 
 impl<T> Slot<T> {
+    /// Bytes of a slot before its object.
+    pub const VALUE_OFFSET: usize = core::mem::offset_of!(Slot<T>, value);
+
     /// Its number in the slab.
     #[inline(always)]
     pub fn index(&self) -> u32 {

@@ -87,6 +87,9 @@ impl Listed for InProcess {
 /// A reference to a thread.
 pub type ThreadRef = &'static Slot<Thread>;
 
+/// Where in a thread's slot [`Thread::stack`] lies.
+pub const STACK_OFFSET: usize = Slot::<Thread>::VALUE_OFFSET + core::mem::offset_of!(Thread, stack);
+
 impl Slot<Thread> {
     /// Its handle.
     pub fn handle(&'static self) -> u64 {

@@ -32,8 +32,8 @@ impl Arena {
 /// The address space as the machine lays it out.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Stack slots, each of `STACK_SLOT_BYTES`, aligned to that size. The lowest page of a slot must
-    /// have been passed to [`Machine::guard`] before the slot is used.
+    /// Stack slots, each of `STACK_SLOT_BYTES`, aligned to that size. The lowest `STACK_GUARD_BYTES` of a
+    /// slot must have been passed to [`Machine::guard`] before the slot is used.
     pub stacks: Arena,
     /// Pages for SIPs and room for exchange-heap blocks.
     pub memory: Arena,

@@ -281,7 +281,7 @@ impl Machine for Bare {
         processors::run(bases, main)
     }
 
-    /// A stack's guard page is never mapped: `paging` knows where guards are.
+    /// A stack's guard pages are never mapped: `paging` knows where guards are.
     fn guard(&self, _address: usize, _bytes: usize) {}
 
     fn decommit(&self, address: usize, bytes: usize) {

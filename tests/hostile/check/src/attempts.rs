@@ -74,6 +74,8 @@ pub(crate) const ALL: &[Attempt] = &[
         .ends(EpitaphKind::MemoryRanOut, &["the most of all"])
         .of_each_size(),
     Attempt::repelled("hostile-queue-hoard", 1, "channels with the largest queues, again and again"),
+    Attempt::repelled("hostile-stack-edge", 0, "calls the kernel just above the guard of its stack"),
+    Attempt::repelled("hostile-stack-edge", 1, "steps over the guard of its stack"),
     Attempt::repelled("hostile-stray-wakers", 0, "wakers are used after their executor and their thread"),
     Attempt::repelled("hostile-stray-wakers", 1, "one task is woken by many threads"),
     Attempt::repelled("hostile-stray-wakers", 2, "a wait goes on in another executor"),

@@ -1,7 +1,7 @@
-//! Reaches over the guard page of its stack with one huge frame, towards the stacks of others.
+//! Reaches over the guard pages of its stack with one huge frame, towards the stacks of others.
 //!
 //! Stacks lie side by side in slots. A frame that is larger than what is left of its slot, and of which only the far end
-//! is touched, would pass the guard page if the compiler did not touch each page of a frame in order. Nor may room for
+//! is touched, would pass the guard pages if the compiler did not touch each page of a frame in order. Nor may room for
 //! the arguments of a call be made without that.
 #![no_std]
 #![forbid(unsafe_code)]

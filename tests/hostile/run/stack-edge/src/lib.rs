@@ -1,0 +1,117 @@
+//! Uses its stack up to the last bytes above the guard, then steps over the guard or calls the kernel there.
+//!
+//! The compiler touches no page of a frame of up to 4096 bytes, and a call behind it writes eight bytes below: a guard of one
+//! page is stepped over from just above it, into the stack of another thread. The kernel runs on the caller's stack: an
+//! entry that saved registers before it looked how much is left would fault on the guard, in the kernel.
+//!
+//! How far above the guard the last frame ends is up to the compiler, so it is tried out by children, each of which goes down
+//! 16 bytes further than the one before.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::ToString;
+use core::hint::black_box;
+use core::mem::MaybeUninit;
+
+use sip::abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use sip::process::{EpitaphKind, create};
+
+sip::startup!();
+
+const OWN_NAME: &str = "hostile-stack-edge";
+const NUMBER_PARAMETER: usize = 0;
+/// Numbers from here on are those of children, which call the kernel.
+const CALLS: usize = 1000;
+/// Numbers from here on are those of children, which step over the guard.
+const STEPS: usize = 2000;
+/// How many depths are tried, and what is between two of them.
+const DEPTHS: usize = 96;
+const DEPTH_BYTES: usize = 16;
+/// Words of the largest frame of which no page is touched, but for the register that is saved above it.
+const FRAME_WORDS: usize = 4096 / 8 - 1;
+
+/// What is done at the end of the stack; the second argument is what to call in turn.
+type Then = fn(usize, fn(usize)) -> usize;
+
+/// Makes the attempt.
+pub fn main(startup: Startup) -> i32 {
+    match usize::try_from(startup.attempt).expect("attempts are numbers from 0") {
+        0 => all_overflow(CALLS),
+        1 => all_overflow(STEPS),
+        depth @ CALLS..STEPS => descend(depth - CALLS, call_kernel),
+        depth => {
+            let body = move || descend(depth - STEPS, step_over);
+            sip::thread::spawn(body).expect("a thread").join().expect("it ends")
+        }
+    }
+}
+
+/// Whether each child ends because its stack is used up.
+fn all_overflow(first: usize) -> i32 {
+    for number in first..first + DEPTHS {
+        let child = create(OWN_NAME).expect("its own program").parameter(NUMBER_PARAMETER, &number.to_string());
+        let end = child.and_then(|child| child.start()?.wait()).expect("a child that ends");
+        if end.kind != EpitaphKind::StackOverflow {
+            sip::log!("at depth {}: {end}", number - first);
+            return 1;
+        }
+    }
+    0
+}
+
+/// Goes down to about 1 KiB above the guard, and so many steps further.
+fn descend(depth: usize, then: Then) -> i32 {
+    let slot = address_here() & !(STACK_SLOT_BYTES - 1);
+    let to = slot + STACK_GUARD_BYTES + 1024 - depth * DEPTH_BYTES;
+    // With another frame below it, every other one ends between those of its neighbours.
+    black_box(if depth.is_multiple_of(2) { down(to, then) } else { down_from_lower(to, then) });
+    0
+}
+
+#[inline(never)]
+fn address_here() -> usize {
+    let here = black_box(0u8);
+    (&raw const here).addr()
+}
+
+#[inline(never)]
+fn down(to: usize, then: Then) -> usize {
+    let here = black_box(0u64);
+    let answer = if (&raw const here).addr() < to { then(to, stand) } else { down(to, then) };
+    black_box(&here);
+    black_box(answer)
+}
+
+#[inline(never)]
+fn down_from_lower(to: usize, then: Then) -> usize {
+    let here = black_box([0u64; 2]);
+    let answer = down(to, then);
+    black_box(&here);
+    black_box(answer)
+}
+
+/// Calls the kernel with nothing in between.
+#[inline(never)]
+fn call_kernel(to: usize, _: fn(usize)) -> usize {
+    sip::thread::yield_now();
+    to
+}
+
+/// Has a frame between the caller's and the next one's of which nothing is touched before the call.
+#[inline(never)]
+fn step_over(to: usize, next: fn(usize)) -> usize {
+    let mut frame = MaybeUninit::<[u64; FRAME_WORDS]>::uninit();
+    next(to);
+    black_box(&mut frame);
+    to
+}
+
+/// Ends the process with the status of an attack that works if it stands on the stack of another thread.
+#[inline(never)]
+fn stand(to: usize) {
+    if address_here() / STACK_SLOT_BYTES != to / STACK_SLOT_BYTES {
+        sip::process::exit(1);
+    }
+}
