@@ -4,8 +4,8 @@ use alloc::format;
 use alloc::string::String;
 
 use conformance_contract::errand::ImpReadyAfterCall;
-use sip::diagnostics;
 use sip::process::Child;
+use sip::{Deadline, diagnostics, thread};
 
 use crate::job::{attacker, channel, end_of};
 use crate::{Body, Outcome, Test, check};
@@ -14,6 +14,9 @@ use crate::{Body, Outcome, Test, check};
 const SLACK_BYTES: u64 = 400 * 1024;
 /// What may be missing of each so many bytes.
 const PART: u64 = 20;
+/// How long nothing changes in a system that has settled, and how long that is waited for.
+const SETTLED_MS: u64 = 10;
+const SETTLED_WITHIN_MS: u64 = 2_000;
 
 /// The tests of this module: one for each function of the table.
 pub(crate) fn tests() -> alloc::vec::Vec<Test> {
@@ -31,6 +34,20 @@ fn in_use() -> Result<u64, String> {
     let of = |name: &str| counters.iter().find(|record| diagnostics::name(&record.name) == name);
     let value = |name: &str| of(name).map(|record| record.value).ok_or_else(|| format!("there is no counter `{name}`"));
     Ok(value("arena bytes")? + value("kernel heap bytes")?)
+}
+
+/// The same when it no longer changes: services may still be starting.
+fn settled_in_use() -> Result<u64, String> {
+    let deadline = Deadline::after_ms(SETTLED_WITHIN_MS);
+    let mut before = in_use()?;
+    loop {
+        thread::sleep(Deadline::after_ms(SETTLED_MS));
+        let now = in_use()?;
+        if now == before || deadline.has_passed() {
+            return Ok(now);
+        }
+        before = now;
+    }
 }
 
 /// What a program and its children are charged.
@@ -52,7 +69,7 @@ fn is_charged(number: usize) -> Outcome {
         ImpReadyAfterCall::ChannelClosed(_) => Err(format!("it ended: {:?}", end_of(&child))),
     };
     let importer = ask(importer)?;
-    let before = (in_use()?, charged(&child)?);
+    let before = (settled_in_use()?, charged(&child)?);
     let importer = ask(importer)?;
     let after = (charged(&child)?, in_use()?);
     let importer = importer.call(0);
