@@ -33,18 +33,22 @@ use crate::claims::{self, Kind};
 use crate::lock::AtomicRef;
 use crate::memory::{Chunk, Room};
 use crate::process::{self, Process, ProcessRef};
-use crate::slab::{Links, Listed, Slab, Slot};
+use crate::slab::{Links, Listed, Slab, Slot, Slotted};
 use crate::{channel, memory, sched};
 
 /// All blocks.
-pub static BLOCKS: Slab<Block> = Slab::new(process::Scarce::Blocks);
-static EXTENTS: Slab<Extent> = Slab::new(process::Scarce::Blocks);
+pub static BLOCKS: Slab<Block> = Slab::new();
+static EXTENTS: Slab<Extent> = Slab::new();
 
 const NO_BLOCK: u32 = u32::MAX;
 /// Steps of freeing blocks between two moments at which the caller may be preempted.
 const STEPS: usize = 32;
 /// What the kernel keeps of a block beside its room.
 pub const RECORD_BYTES: usize = size_of::<Slot<Block>>() + size_of::<Slot<Extent>>();
+
+impl Slotted for Extent {
+    const SCARCE: process::Scarce = process::Scarce::Blocks;
+}
 
 /// Memory behind one or, after a split, several blocks.
 #[derive(Default)]
@@ -60,6 +64,10 @@ impl Extent {
     fn charge(&self) -> usize {
         memory::room_bytes(self.bytes.load(Ordering::Relaxed)).unwrap_or(0) + RECORD_BYTES
     }
+}
+
+impl Slotted for Block {
+    const SCARCE: process::Scarce = process::Scarce::Blocks;
 }
 
 /// One block.

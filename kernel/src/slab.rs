@@ -84,21 +84,25 @@ struct Free {
     live: u32,
 }
 
+/// What slots are for.
+pub trait Slotted: Default + Sync + 'static {
+    /// What is used up when no more slots may be made. Not a field of the slab, which takes no room in the kernel's file
+    /// as long as all of it is zero.
+    const SCARCE: Scarce;
+}
+
 /// A growing set of slots.
 pub struct Slab<T: 'static> {
-    /// What is used up when no more slots may be made.
-    kind: Scarce,
     chunks: [AtomicPtr<Slot<T>>; CHUNKS],
     free: SpinLock<Free>,
 }
 
-impl<T: Default + Sync + 'static> Slab<T> {
+impl<T: Slotted> Slab<T> {
     const CHUNK: usize = if size_of::<Slot<T>>() < LARGE_BYTES { CHUNK_SLOTS } else { CHUNK_SLOTS_LARGE };
 
     /// An empty slab.
-    pub const fn new(kind: Scarce) -> Slab<T> {
+    pub const fn new() -> Slab<T> {
         Slab {
-            kind,
             chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
             free: SpinLock::new(Free { head: 0, made: 0, live: 0 }),
         }
@@ -118,7 +122,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
                 // Who may not grow when memory is low has been refused before.
                 if bytes > LIMIT_BYTES.load(Ordering::Relaxed) {
                     drop(free);
-                    crate::process::used_up(self.kind);
+                    crate::process::used_up(T::SCARCE);
                     return None;
                 }
                 if crate::memory::is_nearly_gone() {

@@ -7,12 +7,12 @@ use abi::Status;
 use crate::claims::{self, Kind};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::process::{Process, ProcessRef};
-use crate::slab::{Links, Listed, Slab, Slot};
+use crate::slab::{Links, Listed, Slab, Slot, Slotted};
 use crate::thread::ThreadRef;
 use crate::wait::{self, Ticket, Waiters, Woken};
 
 /// All of them.
-pub static SYNCS: Slab<Sync> = Slab::new(crate::process::Scarce::Syncs);
+pub static SYNCS: Slab<Sync> = Slab::new();
 
 /// Entries of a wait set at most: what it has room for is copied when it grows.
 const MEMBERS: usize = 1 << 16;
@@ -22,6 +22,10 @@ const ENTRY_BYTES: usize = size_of::<(u64, u64)>();
 
 /// What the kernel keeps of each, but for the entries of a wait set.
 pub const RECORD_BYTES: usize = size_of::<Slot<Sync>>();
+
+impl Slotted for Sync {
+    const SCARCE: crate::process::Scarce = crate::process::Scarce::Syncs;
+}
 
 /// One object.
 #[derive(Default)]

@@ -16,18 +16,22 @@ use crate::latency::Stretch;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::process::{self, Process};
-use crate::slab::{Links, Listed, Slab, Slot};
+use crate::slab::{Links, Listed, Slab, Slot, Slotted};
 use crate::wait::{HandOver, Waiters};
 use crate::wait_word::{self, RUNNABLE};
 use crate::{arch, memory, sched};
 
 /// All threads.
-pub static THREADS: Slab<Thread> = Slab::new(process::Scarce::Threads);
+pub static THREADS: Slab<Thread> = Slab::new();
 
 /// Different offsets at which stacks begin below their thread block.
 const STACK_COLOURS: usize = 16;
 /// Bytes from one to the next.
 const STACK_COLOUR_BYTES: usize = 192;
+
+impl Slotted for Thread {
+    const SCARCE: process::Scarce = process::Scarce::Threads;
+}
 
 /// One thread. Fields are the thread's own while it runs, the run queue's while it is queued.
 #[derive(Default)]

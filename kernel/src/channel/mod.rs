@@ -34,12 +34,12 @@ use crate::contract::Contract;
 use crate::lock::{SpinGuard, SpinLock};
 use crate::principal::{Principal, TooLong};
 use crate::process::ProcessRef;
-use crate::slab::{Links, Listed, Slab, Slot};
+use crate::slab::{Links, Listed, Slab, Slot, Slotted};
 use crate::sync::SyncRef;
 use crate::wait::{Ticket, Woken};
 
 /// All channels.
-pub static CHANNELS: Slab<Channel> = Slab::new(crate::process::Scarce::Channels);
+pub static CHANNELS: Slab<Channel> = Slab::new();
 
 const NO_BLOCK: u32 = u32::MAX;
 /// A queue of at most so many words stays with a free slot for the slot's next channel.
@@ -139,6 +139,10 @@ pub struct Inner {
     is_inherited: bool,
     /// Bytes that it takes.
     bytes: u32,
+}
+
+impl Slotted for Channel {
+    const SCARCE: crate::process::Scarce = crate::process::Scarce::Channels;
 }
 
 /// One channel.

@@ -9,7 +9,7 @@ use abi::limits::{BLOCK_ALIGN, PAGE_BYTES};
 
 use super::{allocate_run, free_run};
 use crate::lock::SpinLock;
-use crate::slab::{Links, List, Listed, Slab, Slot};
+use crate::slab::{Links, List, Listed, Slab, Slot, Slotted};
 
 /// Sizes of room: 64 bytes to 2 KiB.
 const CLASSES: usize = 6;
@@ -17,6 +17,10 @@ const CLASSES: usize = 6;
 const CHUNK_BYTES: usize = 16 * 1024;
 /// Words of bits that the smallest rooms of a chunk need.
 const WORDS: usize = CHUNK_BYTES / BLOCK_ALIGN / u64::BITS as usize;
+
+impl Slotted for Chunk {
+    const SCARCE: crate::process::Scarce = crate::process::Scarce::Blocks;
+}
 
 /// A chunk. Its fields are guarded by the lock of [`PARTIAL`].
 #[derive(Default)]
@@ -29,7 +33,7 @@ pub struct Chunk {
     links: Links,
 }
 
-static CHUNKS: Slab<Chunk> = Slab::new(crate::process::Scarce::Blocks);
+static CHUNKS: Slab<Chunk> = Slab::new();
 
 /// Chunks in the list of those of their size that have free room.
 struct OfClass;

@@ -30,18 +30,22 @@ use parameters::Parameters;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::principal::{self, Principal, TooLong};
 use crate::program::{Loaded, Program};
-use crate::slab::{Links, List, Listed, Slab, Slot};
+use crate::slab::{Links, List, Listed, Slab, Slot, Slotted};
 use crate::trace::Ring;
 use crate::wait::Waiters;
 use crate::{channel, exheap, sync, thread};
 
 /// All SIPs.
-pub static PROCESSES: Slab<Process> = Slab::new(Scarce::Processes);
+pub static PROCESSES: Slab<Process> = Slab::new();
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 /// SIPs created and ended since start.
 pub static CREATED: AtomicU64 = AtomicU64::new(0);
 /// See [`CREATED`].
 pub static ENDED: AtomicU64 = AtomicU64::new(0);
+
+impl Slotted for Process {
+    const SCARCE: Scarce = Scarce::Processes;
+}
 
 /// One SIP.
 #[derive(Default)]
