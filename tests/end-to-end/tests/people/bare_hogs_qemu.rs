@@ -31,7 +31,7 @@ fn is_ended(what: &str, held: &str) {
     assert!(right.is_some() && is_explained, "the shell has to go on meanwhile:\n{run}");
     assert!(text.contains("still here\n") && run.status == Some(0), "{run}");
     // On the debug output, because the log keeps the last ends only and each child of the hog has one.
-    let reason = "ended because memory ran out: it";
+    let reason = "ended because memory ran out";
     let ended = run.errors.lines().any(|line| line.starts_with("hog ") && line.contains(reason) && line.contains(held));
     assert!(ended && text.contains("hog ended because memory ran out"), "the hog has to end, with the reason:\n{run}");
     assert!(!text.lines().any(|line| line.contains(" hog ") && line.contains("running")), "{run}");

@@ -237,7 +237,7 @@ fn folders_and_names_are_served_as_they_are_and_no_others() {
     let page = client.get("/names/", "").text();
     assert!(!page.contains("<script"), "a name became a tag:\n{page}");
     let links: Vec<&str> = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-    assert_eq!(links.len(), 9, "the folder above, a folder and seven names: {links:?}");
+    assert_eq!(links.len(), 10, "the folder above, a folder and eight names: {links:?}");
     for link in links.iter().filter(|link| !link.ends_with('/')) {
         let path = format!("/names/{}", link.strip_prefix("./").expect("a link within the folder"));
         let answer = client.get(&path, "");
