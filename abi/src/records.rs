@@ -58,6 +58,9 @@ numbered! {
         Packets = 4, "packets";
         /// Random bytes. A read gives those that it counts, from the first on; there may be fewer than were asked for.
         Random = 5, "random";
+        /// A folder of the host. A write sends the 9P2000.L request at the start of the block, whose answer takes its
+        /// place; a read gives the folder's name.
+        Folder = 6, "folder";
     }
 }
 

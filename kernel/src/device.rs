@@ -151,6 +151,7 @@ pub fn describe(open: OpenDevice, buffer: MessageBuffer) {
         DeviceKind::Disk { bytes, read_only } => (abi::DeviceKind::Disk, bytes, u64::from(read_only), size),
         DeviceKind::Sockets => (abi::DeviceKind::Sockets, 0, 0, [0; 2]),
         DeviceKind::Random => (abi::DeviceKind::Random, 0, 0, [0; 2]),
+        DeviceKind::Folder { read_only } => (abi::DeviceKind::Folder, 0, u64::from(read_only), [0; 2]),
         DeviceKind::Packets { mac_address: [a, b, c, d, e, f], mtu, features } => {
             let address = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
             (abi::DeviceKind::Packets, address, features, [u64::from(mtu), 0])

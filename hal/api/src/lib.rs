@@ -113,6 +113,11 @@ pub enum DeviceKind {
     Sockets,
     /// Random bytes.
     Random,
+    /// A folder of the host, which speaks 9P2000.L.
+    Folder {
+        /// Whether changes are refused.
+        read_only: bool,
+    },
     /// A link of Ethernet packets.
     Packets {
         /// The hardware address.
