@@ -146,6 +146,17 @@ impl BodyReader {
         }
     }
 
+    /// Whether the content, or what follows of it in `bytes`, is not framed as it must be.
+    pub fn is_malformed(mut self, mut bytes: &[u8]) -> bool {
+        loop {
+            match self.next(bytes) {
+                Ok(piece) if piece.ended || piece.consumed == bytes.len() => return false,
+                Ok(piece) => bytes = &bytes[piece.consumed..],
+                Err(error) => return error == BodyError::Malformed,
+            }
+        }
+    }
+
     fn take(&mut self, rest: u64, count: u64) -> Result<(), BodyError> {
         self.allowed = self.allowed.checked_sub(count).ok_or(BodyError::TooLarge)?;
         self.state = match (self.state, rest - count) {

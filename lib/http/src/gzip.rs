@@ -29,25 +29,39 @@ pub fn is_accepted(request: &Request<'_, '_>) -> bool {
     )
 }
 
+/// `identity` counts as listed last unless it is listed itself or covered by `*`.
 fn accepts_gzip<'b>(values: impl Iterator<Item = &'b [u8]>) -> bool {
-    let mut any = false;
+    let (mut gzip, mut identity, mut any) = (None, None, None);
     for member in values.flat_map(list_members) {
         let mut parts = member.split(|byte| *byte == b';').map(trim);
         let coding = parts.next().unwrap_or(&[]);
-        let is_zero = parts.any(is_zero_weight);
-        if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") {
-            return !is_zero;
-        }
-        any |= coding == b"*" && !is_zero;
+        let weight = parts.find_map(weight).unwrap_or(Some(FULL_WEIGHT)).unwrap_or(0);
+        let listed = match () {
+            () if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") => &mut gzip,
+            () if coding.eq_ignore_ascii_case(b"identity") => &mut identity,
+            () if coding == b"*" => &mut any,
+            () => continue,
+        };
+        listed.get_or_insert(weight);
     }
-    any
+    let gzip = gzip.or(any).unwrap_or(0);
+    gzip > 0 && gzip >= identity.or(any).unwrap_or(0)
 }
 
-/// `q=0`, `q=0.`, `q=0.000`
-fn is_zero_weight(parameter: &[u8]) -> bool {
-    let value = match parameter {
-        [b'q' | b'Q', b'=', value @ ..] => value,
-        _ => return false,
+/// The weight `q=1`, in thousandths.
+const FULL_WEIGHT: u16 = 1000;
+
+/// The weight in thousandths if the parameter is one; `Some(None)` if it is one out of the grammar (RFC 9110, 12.4.2).
+fn weight(parameter: &[u8]) -> Option<Option<u16>> {
+    let [b'q' | b'Q', b'=', value @ ..] = parameter else { return None };
+    let (whole, fraction) = match value {
+        [whole @ (b'0' | b'1')] => (whole, &[][..]),
+        [whole @ (b'0' | b'1'), b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return Some(None),
     };
-    value.first() == Some(&b'0') && value[1..].iter().all(|byte| matches!(byte, b'.' | b'0'))
+    let digits = fraction.iter().chain(b"000").take(3);
+    let thousandths = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit.wrapping_sub(b'0')).min(10));
+    let weight = u16::from(whole - b'0') * FULL_WEIGHT + thousandths;
+    let is_in_grammar = fraction.iter().all(u8::is_ascii_digit) && weight <= FULL_WEIGHT;
+    Some(is_in_grammar.then_some(weight))
 }

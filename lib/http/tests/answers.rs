@@ -168,6 +168,32 @@ fn several_fields_of_accepted_codings_are_one_list() {
 }
 
 #[test]
+fn the_coding_with_the_greater_weight_is_sent() {
+    for (value, wanted) in [
+        ("gzip;q=0.001, identity;q=0.5", false),
+        ("gzip;q=0.5, identity;q=0.001", true),
+        ("gzip;q=0.5, identity;q=0.5", true),
+        ("gzip;q=0.001", true),
+        ("gzip;q=0.000", false),
+        ("GZIP; Q=0.8, identity; q=0.9", false),
+        ("gzip;q=0.5, *;q=0.8", false),
+        ("gzip, *;q=0.8", true),
+        ("identity", false),
+        ("identity;q=0, *;q=0.1", true),
+        ("gzip;q=1.001", false),
+        ("gzip;q=0.0001", false),
+        ("gzip;q=x", false),
+        ("gzip;q=0.:", false),
+        ("gzip;q=1.", true),
+    ] {
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {value}\r\n\r\n");
+        let mut space = header_space();
+        let request = parse(head.as_bytes(), &mut space, 4096).unwrap().unwrap();
+        assert_eq!(gzip::is_accepted(&request), wanted, "{value:?}");
+    }
+}
+
+#[test]
 fn heads_of_applications_cannot_break_the_answer() {
     let checked = |head: &[u8]| {
         let mut fields = Vec::new();

@@ -49,6 +49,20 @@ fn chunks_are_put_together() {
 }
 
 #[test]
+fn what_is_here_of_content_can_be_judged_before_it_is_read() {
+    let is_malformed = |text: &str| {
+        let reader = BodyReader::new(Framing::Chunked, MOST_BYTES).expect("chunks");
+        reader.is_malformed(text.as_bytes())
+    };
+    for text in ["", "3", "3\r\nab", "3\r\nabc\r\n2", "3\r\nabc\r\n0\r\n\r\nGET", "ffff\r\n"] {
+        assert!(!is_malformed(text), "{text:?}");
+    }
+    for text in ["x", "0x3\r\n", "3\r\nabcd", "3\r\nabc\r\ng\r\n"] {
+        assert!(is_malformed(text), "{text:?}");
+    }
+}
+
+#[test]
 fn chunks_that_could_be_read_in_two_ways_are_refused() {
     for (text, why) in [
         ("\r\nabc", "no size (7.1)"),

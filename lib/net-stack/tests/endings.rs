@@ -306,3 +306,26 @@ fn ports_and_connections_run_out_and_come_back() {
     let listeners = (0..5000).take_while(|_| few.stacks[0].listen(None, 0, 1).is_ok()).count();
     assert_eq!(listeners, 4096);
 }
+
+#[test]
+fn a_listening_port_drops_segments_that_neither_begin_nor_acknowledge() {
+    const PUSH_URGENT: u8 = 8 | 32;
+    let mut peer = Peer::new();
+    let listener = peer.network.listen(0, 80, 4);
+    for flags in [0, FIN, FIN | PUSH_URGENT, PUSH_URGENT, RST, RST | FIN, SYN | FIN] {
+        peer.send((9, 80), 1, 0, flags, &[]);
+        assert_eq!(peer.take(), [], "flags {flags:#x}");
+    }
+    assert_eq!(peer.network.stacks[0].counters().dropped, 7);
+    peer.send((9, 80), 1, 77, ACK, &[]);
+    let reset = peer.one();
+    assert_eq!((reset.flags, reset.sequence), (RST, 77));
+    // Where nobody listens they are refused, but for resets.
+    for flags in [0, FIN, FIN | PUSH_URGENT] {
+        peer.send((9, 81), 1, 0, flags, &[]);
+        let reset = peer.one();
+        assert_eq!((reset.flags & RST, reset.sequence), (RST, 0), "flags {flags:#x}");
+    }
+    assert_eq!(peer.network.stacks[0].tcp_sockets(), 0);
+    peer.network.stacks[0].close_listener(listener);
+}

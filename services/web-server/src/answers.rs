@@ -23,9 +23,6 @@ const WHOLE_BYTES: u64 = 64 << 10;
 /// Connections from which on pieces are short, and how long those are.
 const CROWD: usize = 2000;
 const CROWD_PIECE_BYTES: usize = 16 << 10;
-/// What goes between the parts of an answer with several ranges. Content that holds it would have to be searched
-/// for it; that it does is less likely than that it is damaged on the way.
-const BOUNDARY: &str = "7b0f26f7e6a34c1d9d5a8e0f1c2b3a49";
 
 /// What was sent, for the log.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +158,13 @@ pub(crate) async fn send_file(
         Content::Coded => return send_coded(server, wire, manner, entry).await,
         Content::Whole => return send_part(server, wire, manner, entry, None).await,
         Content::Part(part) => return send_part(server, wire, manner, entry, Some(part)).await,
-        Content::Parts(parts) => return send_parts(server, wire, manner, entry, &parts).await,
+        Content::Parts(parts) => {
+            return match server.boundaries.next(&server.store).await {
+                Some(boundary) => send_parts(server, wire, manner, entry, &parts, &boundary).await,
+                // A server may ignore `Range` (RFC 9110, section 14.2).
+                None => send_part(server, wire, manner, entry, None).await,
+            };
+        }
     };
     Ok(sent?)
 }
@@ -333,6 +336,7 @@ async fn send_parts(
     manner: Manner,
     entry: &Rc<Entry>,
     parts: &[ByteRange],
+    boundary: &str,
 ) -> Result<Sent, Unsent> {
     let cut = Cut { status: 206 };
     let size = entry.attributes.size_bytes;
@@ -341,12 +345,12 @@ async fn send_parts(
         .map(|part| {
             let last = part.start + part.length - 1;
             format!(
-                "\r\n--{BOUNDARY}\r\ncontent-type: {}\r\ncontent-range: bytes {}-{last}/{size}\r\n\r\n",
+                "\r\n--{boundary}\r\ncontent-type: {}\r\ncontent-range: bytes {}-{last}/{size}\r\n\r\n",
                 entry.content_type, part.start
             )
         })
         .collect();
-    let end = format!("\r\n--{BOUNDARY}--\r\n");
+    let end = format!("\r\n--{boundary}--\r\n");
     let length = heads.iter().map(|head| head.len() as u64).sum::<u64>()
         + parts.iter().map(|part| part.length).sum::<u64>()
         + end.len() as u64;
@@ -355,7 +359,7 @@ async fn send_parts(
     begin_head(server, &mut head, 206, manner);
     head.number_field("content-length", length);
     head.put(b"content-type: multipart/byteranges; boundary=");
-    head.put(BOUNDARY.as_bytes());
+    head.put(boundary.as_bytes());
     head.put(b"\r\n");
     // The type of the content is told with each part.
     let rest = entry.fields.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);

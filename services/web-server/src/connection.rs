@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use contracts::tcp_connection;
-use http::body::BodyReader;
+use http::body::{BodyError, BodyReader};
 use http::listing;
 use http::request::{self, EndFinder, Framing, Rejection};
 use sip::Deadline;
@@ -31,6 +31,8 @@ const MOST_OPENINGS: u32 = 3;
 /// it hears that nobody listens (RFC 9112, section 9.6).
 const LINGER_MS: u64 = 1000;
 const MOST_LINGER_BYTES: usize = 1 << 20;
+/// What is told of content that is not framed as it must be.
+pub(crate) const MALFORMED_CONTENT: &str = "a chunk of the content is out of the grammar";
 
 /// What came of waiting for a request.
 enum Head {
@@ -220,7 +222,7 @@ async fn answer(
 ) -> Result<(Sent, HeadPlace), Cut> {
     match plan.action {
         Action::Send(entry, content) if plan.framing == Framing::None => {
-            let sent = send_known(server, wire, input, manner, &entry, content).await?;
+            let sent = send_known(server, wire, input.bytes(), manner, &entry, content).await?;
             Ok((sent, HeadPlace::Input(plan.head_bytes)))
         }
         // What happens seldom has its state apart, so that each connection is small.
@@ -246,10 +248,14 @@ async fn ask_application(
     };
     let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
     input.consume(plan.head_bytes);
+    // An application need not read the content, so what of it is here is judged now.
+    if reader.clone().is_malformed(input.bytes()) {
+        return Ok((refuse_content(server, wire, manner).await?, HeadPlace::Kept(head)));
+    }
     let mut content = Content::new(input, reader, plan.expects_continue);
     let sent = exchange::answer(server, wire, manner, application, &told, &mut content).await?;
     let reader = content.reader;
-    let goes_on = sent.goes_on && pass_over(server, wire, input, reader).await;
+    let goes_on = sent.goes_on && pass_over(server, wire, input, reader).await == Passed::Whole;
     Ok((Sent { goes_on, ..sent }, HeadPlace::Kept(head)))
 }
 
@@ -260,29 +266,52 @@ async fn answer_slowly(
     manner: Manner,
     plan: Plan,
 ) -> Result<(Sent, HeadPlace), Cut> {
-    let sent = answer_without_content(server, wire, input, manner, plan.action).await?;
-    if plan.framing == Framing::None || !sent.goes_on {
+    if plan.framing == Framing::None {
+        let sent = answer_without_content(server, wire, input.bytes(), manner, plan.action).await?;
         return Ok((sent, HeadPlace::Input(plan.head_bytes)));
     }
     let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
     input.consume(plan.head_bytes);
-    let goes_on = match BodyReader::new(plan.framing, MOST_IGNORED_BYTES) {
-        Ok(reader) => pass_over(server, wire, input, reader).await,
-        Err(_) => false,
+    let reader = BodyReader::new(plan.framing, MOST_IGNORED_BYTES);
+    // Chunks are read before the answer, so that ones that are out of the grammar can be refused.
+    let (reader, passed) = match reader {
+        Ok(reader) if plan.framing == Framing::Chunked && !plan.expects_continue => {
+            (None, Some(pass_over(server, wire, input, reader).await))
+        }
+        reader => (reader.ok(), None),
     };
+    let sent = match passed {
+        Some(Passed::Malformed) => refuse_content(server, wire, manner).await?,
+        Some(Passed::Whole) | None => answer_without_content(server, wire, &head, manner, plan.action).await?,
+        Some(Passed::Unfinished) => {
+            let manner = Manner { keep_alive: false, ..manner };
+            answer_without_content(server, wire, &head, manner, plan.action).await?
+        }
+    };
+    let goes_on = sent.goes_on
+        && match reader {
+            Some(reader) => pass_over(server, wire, input, reader).await == Passed::Whole,
+            None => passed == Some(Passed::Whole),
+        };
     Ok((Sent { goes_on, ..sent }, HeadPlace::Kept(head)))
+}
+
+/// Refuses a request whose content is not framed as it must be: where the next request begins is not known.
+async fn refuse_content(server: &Server, wire: &mut Wire, manner: Manner) -> Result<Sent, Cut> {
+    let manner = Manner { keep_alive: false, ..manner };
+    answers::send_page(server, wire, manner, 400, MALFORMED_CONTENT, "").await
 }
 
 async fn answer_without_content(
     server: &Rc<Server>,
     wire: &mut Wire,
-    input: &Input,
+    head: &[u8],
     manner: Manner,
     action: Action,
 ) -> Result<Sent, Cut> {
     match action {
-        Action::Send(entry, content) => send_known(server, wire, input, manner, &entry, content).await,
-        Action::Open(path) => open_and_send(server, wire, input, manner, &path).await,
+        Action::Send(entry, content) => send_known(server, wire, head, manner, &entry, content).await,
+        Action::Open(path) => open_and_send(server, wire, head, manner, &path).await,
         Action::Application(..) => Err(Cut { status: 500 }),
         Action::Options => {
             let fields = b"allow: GET, HEAD, OPTIONS\r\ncontent-length: 0\r\n";
@@ -297,7 +326,7 @@ async fn answer_without_content(
 async fn send_known(
     server: &Rc<Server>,
     wire: &mut Wire,
-    input: &Input,
+    head: &[u8],
     manner: Manner,
     entry: &Rc<Entry>,
     content: Asked,
@@ -305,7 +334,7 @@ async fn send_known(
     match answers::send_file(server, wire, manner, entry, content).await {
         Ok(sent) => Ok(sent),
         Err(Unsent::Cut(cut)) => Err(cut),
-        Err(Unsent::Changed) => Box::pin(open_and_send(server, wire, input, manner, &entry.path)).await,
+        Err(Unsent::Changed) => Box::pin(open_and_send(server, wire, head, manner, &entry.path)).await,
     }
 }
 
@@ -313,14 +342,14 @@ async fn send_known(
 async fn open_and_send(
     server: &Rc<Server>,
     wire: &mut Wire,
-    input: &Input,
+    head: &[u8],
     manner: Manner,
     path: &str,
 ) -> Result<Sent, Cut> {
     for _ in 0..MOST_OPENINGS {
         let opened = match server.store.open_file(path).await {
             Ok(opened) => opened,
-            Err(StoreError::IsFolder) => return send_elsewhere(server, wire, input, manner, path).await,
+            Err(StoreError::IsFolder) => return send_elsewhere(server, wire, head, manner, path).await,
             Err(StoreError::NotFound) => return send_listing(server, wire, manner, path).await,
             Err(error) => return answers::send_trouble(server, wire, manner, error).await,
         };
@@ -330,7 +359,7 @@ async fn open_and_send(
         }
         server.cache.insert(&entry);
         // The same head was read before.
-        let plan = plan::make(server, input.bytes(), "", Some(entry)).ok().flatten();
+        let plan = plan::make(server, head, "", Some(entry)).ok().flatten();
         let Some(Plan { action: Action::Send(entry, content), .. }) = plan else { return Err(Cut { status: 500 }) };
         match answers::send_file(server, wire, manner, &entry, content).await {
             Ok(sent) => return Ok(sent),
@@ -346,7 +375,7 @@ async fn open_and_send(
 async fn send_elsewhere(
     server: &Server,
     wire: &mut Wire,
-    input: &Input,
+    head: &[u8],
     manner: Manner,
     path: &str,
 ) -> Result<Sent, Cut> {
@@ -355,7 +384,7 @@ async fn send_elsewhere(
     location.push('/');
     // The same head was read before.
     let mut space = request::header_space();
-    let request = request::parse(input.bytes(), &mut space, server.limits.header_bytes).ok().flatten();
+    let request = request::parse(head, &mut space, server.limits.header_bytes).ok().flatten();
     if let Some(query) = request.and_then(|request| request.query) {
         location.push('?');
         location.push_str(query);
@@ -378,28 +407,40 @@ async fn send_listing(server: &Server, wire: &mut Wire, manner: Manner, path: &s
     }
 }
 
-/// Passes over the rest of a request's content. False if it is too long or makes no sense.
-async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, mut reader: BodyReader) -> bool {
+/// What came of passing over a request's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passed {
+    /// The next request follows.
+    Whole,
+    /// It is too long or did not come in time.
+    Unfinished,
+    /// It is not framed as it must be.
+    Malformed,
+}
+
+/// Passes over the rest of a request's content.
+async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, mut reader: BodyReader) -> Passed {
     let mut passed = 0;
     let deadline = Deadline::after_ms(server.limits.header_time_ms.into());
     while !reader.has_ended() {
         if input.bytes().is_empty()
             && (deadline.has_passed() || input.read(wire, server.limits.header_time_ms).await != Ok(More::Data))
         {
-            return false;
+            return Passed::Unfinished;
         }
         match reader.next(input.bytes()) {
             Ok(piece) => {
                 input.consume(piece.consumed);
                 passed += piece.consumed as u64;
             }
-            Err(_) => return false,
+            Err(BodyError::TooLarge) => return Passed::Unfinished,
+            Err(BodyError::Malformed) => return Passed::Malformed,
         }
-        if passed > MOST_IGNORED_BYTES {
-            return reader.has_ended();
+        if passed > MOST_IGNORED_BYTES && !reader.has_ended() {
+            return Passed::Unfinished;
         }
     }
-    true
+    Passed::Whole
 }
 
 /// Ends the connection so that the client gets the last answer.

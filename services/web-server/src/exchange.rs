@@ -15,7 +15,7 @@ use sip::exheap::ExVec;
 use crate::Server;
 use crate::answers::{self, Cut, Manner, Sent};
 use crate::applications::{Application, Progress, Refusal};
-use crate::connection::MOST_IGNORED_BYTES;
+use crate::connection::{MALFORMED_CONTENT, MOST_IGNORED_BYTES};
 use crate::input::{Input, More};
 use crate::limited::limited;
 use crate::wire::{Gone, Wire};
@@ -37,8 +37,8 @@ pub(crate) struct Content<'a> {
     pub(crate) reader: BodyReader,
     /// The client waits to be told to send it.
     pub(crate) is_awaited: bool,
-    /// More came than may.
-    is_too_large: bool,
+    /// Why it cannot be read on.
+    error: Option<BodyError>,
     started: Deadline,
     received: u64,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Content<'a> {
 impl<'a> Content<'a> {
     /// Content behind a head that was consumed.
     pub(crate) fn new(input: &'a mut Input, reader: BodyReader, is_awaited: bool) -> Content<'a> {
-        Content { input, reader, is_awaited, is_too_large: false, started: Deadline::after_ns(0), received: 0 }
+        Content { input, reader, is_awaited, error: None, started: Deadline::after_ns(0), received: 0 }
     }
 
     /// Whether another request can follow an answer that is given now: what is left is not awaited, and not too long
@@ -80,8 +80,7 @@ impl<'a> Content<'a> {
             let bytes = self.input.bytes();
             let most = bytes.len().min(most as usize).clamp(1, MOST_PIECE_BYTES);
             let looked_at = &bytes[..most.min(bytes.len())];
-            let piece =
-                self.reader.next(looked_at).map_err(|error| self.is_too_large = error == BodyError::TooLarge)?;
+            let piece = self.reader.next(looked_at).map_err(|error| self.error = Some(error))?;
             let count = piece.data.len();
             let block = if count > 0 { Some(ExVec::from_slice(&looked_at[piece.data]).map_err(drop)?) } else { None };
             self.input.consume(piece.consumed);
@@ -140,6 +139,10 @@ pub(crate) async fn answer(
                 let manner = Manner { keep_alive: false, ..manner };
                 return answers::send_page(server, wire, manner, 413, "", "").await;
             }
+            Err(Failure::Malformed) => {
+                let manner = Manner { keep_alive: false, ..manner };
+                return answers::send_page(server, wire, manner, 400, MALFORMED_CONTENT, "").await;
+            }
             Err(Failure::Cut(cut)) => return Err(cut),
         }
     }
@@ -157,6 +160,8 @@ enum Failure {
     Crowded,
     /// The client sends more than it may.
     TooLarge,
+    /// What the client sends is not framed as it must be.
+    Malformed,
     /// A part of the answer was sent, and no more will be; or the client is gone.
     Cut(Cut),
 }
@@ -215,13 +220,13 @@ impl Talk<'_, '_> {
                     };
                 }
                 // Whatever an application makes of it, the client is told why.
-                ExpReady::Reply { next, .. } if self.content.is_too_large => {
+                ExpReady::Reply { next, .. } if self.content.error.is_some() => {
                     drop(next.failed());
-                    return Err(Failure::TooLarge);
+                    return Err(self.content_failure());
                 }
-                ExpReady::Begin { next, .. } if self.content.is_too_large => {
+                ExpReady::Begin { next, .. } if self.content.error.is_some() => {
                     drop(next.failed());
-                    return Err(Failure::TooLarge);
+                    return Err(self.content_failure());
                 }
                 ExpReady::Reply { status, head, body, count, next } => {
                     let Some(fields) = checked(status, &head).filter(|_| count as usize <= body.len()) else {
@@ -256,6 +261,14 @@ impl Talk<'_, '_> {
                 }
                 ExpReady::ChannelClosed(_) => return Err(Failure::Broken),
             }
+        }
+    }
+
+    /// Why the content could not be read on.
+    fn content_failure(&self) -> Failure {
+        match self.content.error {
+            Some(BodyError::Malformed) => Failure::Malformed,
+            Some(BodyError::TooLarge) | None => Failure::TooLarge,
         }
     }
 

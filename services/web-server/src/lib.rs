@@ -16,6 +16,7 @@ mod address;
 mod answers;
 mod applications;
 mod blocks;
+mod boundary;
 mod cache;
 mod coded;
 mod connection;
@@ -41,6 +42,7 @@ use sip::{Deadline, executor, time};
 
 use applications::Application;
 use blocks::Blocks;
+use boundary::Boundaries;
 use cache::Cache;
 use coded::Coded;
 use log::AccessLog;
@@ -71,6 +73,7 @@ struct Server {
     store: Store,
     cache: Cache,
     coded: Coded,
+    boundaries: Boundaries,
     blocks: Blocks,
     log: AccessLog,
     applications: Vec<Application>,
@@ -121,6 +124,7 @@ pub fn main(startup: Startup) -> i32 {
         limits,
         cache,
         coded: Coded::default(),
+        boundaries: Boundaries::default(),
         blocks: Blocks::default(),
         log: AccessLog::new(&startup.log, u64::try_from(startup.log_bytes).unwrap_or(u64::MAX)),
         scratch: RefCell::new(String::new()),

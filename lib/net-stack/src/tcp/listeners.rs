@@ -67,6 +67,12 @@ impl Listeners {
         self.by_port.get(&local.port)?.iter().find(fits).copied()
     }
 
+    /// Whether a segment of no connection is dropped without a word because somebody listens there: one that neither
+    /// begins a connection nor acknowledges anything (RFC 9293, section 3.10.7.2), or that begins and ends one at once.
+    pub(crate) fn is_ignored_at(&self, segment: &Segment, local: End) -> bool {
+        !segment.is_ack && (!segment.is_syn || segment.is_fin) && self.at(local).is_some()
+    }
+
     fn count(&self) -> usize {
         self.by_port.values().map(Vec::len).sum()
     }
@@ -220,7 +226,7 @@ impl Tcp {
         local: End,
         remote: End,
     ) -> Option<ConnectionId> {
-        if !segment.is_syn || segment.is_ack || segment.is_reset {
+        if !segment.is_syn || segment.is_ack || segment.is_reset || segment.is_fin {
             return None;
         }
         let listener = self.listeners.at(local)?;

@@ -310,7 +310,9 @@ impl Tcp {
             None => self.newcomer(output, &segment, local, remote),
         };
         let Some(id) = known else {
-            if !self.time_wait.receive(output, &segment, local, remote) {
+            if self.listeners.is_ignored_at(&segment, local) {
+                output.counters.dropped += 1;
+            } else if !self.time_wait.receive(output, &segment, local, remote) {
                 self.refuse(output, packet);
             }
             return;

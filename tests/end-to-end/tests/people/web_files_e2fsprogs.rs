@@ -167,6 +167,8 @@ fn ranges_are_served() {
         format!("\r\n--{boundary}\r\ncontent-type: {kind}\r\ncontent-range: bytes {at}/26\r\n\r\n{data}")
     };
     assert_eq!(several.text(), format!("{}{}\r\n--{boundary}--\r\n", part("0-1", "ab"), part("24-25", "yz")));
+    let another = client.get("/letters.txt", "Range: bytes=0-1,-2\r\n");
+    assert!(another.status == 206 && another.field("content-type") != Some(kind), "{kind} twice");
     assert_eq!(client.get("/empty.txt", "Range: bytes=0-\r\n").status, 416);
     let head = client.ask("HEAD", "/letters.txt", "Range: bytes=0-1\r\n", b"");
     assert_eq!((head.status, head.field("content-length")), (200, Some("26")));
@@ -174,6 +176,28 @@ fn ranges_are_served() {
     for (start, end) in [(0, 299_999), (65_535, 65_537), (262_143, 262_144), (2_999_990, 2_999_999), (0, 2_999_999)] {
         let answer = client.get("/large.bin", &format!("Range: bytes={start}-{end}\r\n"));
         assert!(answer.status == 206 && answer.content == large[start..=end], "{start} to {end}");
+    }
+    trial.end();
+}
+
+#[test]
+fn chunks_out_of_the_grammar_are_refused_whoever_answers() {
+    let disk = disk();
+    let trial = WebTrial::start(&disk.path());
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    for (method, path) in
+        [("GET", "/letters.txt"), ("GET", "/missing"), ("GET", "/fault/hello"), ("POST", "/fault/echo")]
+    {
+        for chunks in ["0x3\r\nabc\r\n0\r\n\r\n", "-1\r\n\r\n", "g\r\n", "11111111111111111\r\n", "3\r\nabcd\r\n"] {
+            let mut client = WebClient::connect(trial.ordinary);
+            let answer = client.ask(method, path, chunked, chunks.as_bytes());
+            assert_eq!((answer.status, answer.field("connection")), (400, Some("close")), "{method} {path} {chunks:?}");
+        }
+    }
+    let mut client = WebClient::connect(trial.ordinary);
+    for _ in 0..2 {
+        let answer = client.ask("GET", "/letters.txt", chunked, b"3\r\nabc\r\n0\r\n\r\n");
+        assert_eq!((answer.status, answer.text().as_str()), (200, LETTERS));
     }
     trial.end();
 }
