@@ -34,6 +34,7 @@ const LEGAL: &[(&str, &[&str])] = &[
             "lib/terminal",
         ],
     ),
+    ("sing/start", &[]),
     ("benches/linux", &[]),
     ("tests/house", &["abi"]),
     ("tests/end-to-end", &["lib/ext2", "lib/package"]),
