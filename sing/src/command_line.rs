@@ -12,6 +12,9 @@ use crate::install::ChangeArguments;
 #[derive(Debug, Parser)]
 #[command(name = "sing", bin_name = "cargo sing", version, disable_help_subcommand = true)]
 pub struct CommandLine {
+    /// Install no packages of this host: say what is missing instead, or leave tests out
+    #[arg(long, global = true)]
+    pub no_install: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

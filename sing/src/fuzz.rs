@@ -106,7 +106,8 @@ pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<
             None => counts.passed += 1,
             Some(finding) => {
                 println!("  FAILED fuzzing: {}: {finding}", target.name);
-                counts.failed += 1;
+                let again = format!("cargo sing test fuzzing:{}", target.name);
+                counts += Counts::failed((format!("fuzzing: {}", target.name), again));
             }
         }
     }

@@ -1,9 +1,17 @@
 //! Programs of the host that some commands and tests need, and how they are installed.
+//!
+//! Nothing is installed in silence: what, with which package manager and for what is said before. `--no-install`
+//! forbids it, for this process and all that it starts ([`forbid_installing`]).
 
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::failure::{Failure, Outcome};
+
+/// The variable that forbids installing; the option `--no-install` sets it.
+const FORBIDDEN: &str = "SING_NO_INSTALL";
 
 /// Where a program of the host is, if it is installed.
 pub fn find(program: &str) -> Option<PathBuf> {
@@ -18,6 +26,8 @@ pub fn find(program: &str) -> Option<PathBuf> {
 pub struct Tool {
     /// The program.
     pub program: &'static str,
+    /// What it is needed for, as a noun.
+    purpose: &'static str,
     /// Debian and its children.
     apt: &'static str,
     /// Fedora and its relatives.
@@ -32,16 +42,19 @@ impl Tool {
     /// The machine emulator.
     pub const QEMU: Tool = Tool {
         program: "qemu-system-x86_64",
+        purpose: "a bare machine",
         apt: "qemu-system-x86",
         dnf: "qemu-system-x86-core",
         pacman: "qemu-system-x86",
         apk: "qemu-system-x86_64",
     };
     /// The debugger.
-    pub const GDB: Tool = Tool { program: "gdb", apt: "gdb", dnf: "gdb", pacman: "gdb", apk: "gdb" };
+    pub const GDB: Tool =
+        Tool { program: "gdb", purpose: "debugging", apt: "gdb", dnf: "gdb", pacman: "gdb", apk: "gdb" };
     /// What makes bootable images, and all that it needs for both kinds of firmware.
     pub const GRUB: Tool = Tool {
         program: "grub-mkrescue",
+        purpose: "a bootable image",
         apt: "grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools",
         dnf: "grub2-tools-extra grub2-pc-modules grub2-efi-x64-modules xorriso mtools",
         pacman: "grub xorriso mtools",
@@ -52,44 +65,116 @@ impl Tool {
     /// Makes the file system that UEFI boots from.
     pub const MTOOLS: Tool = Tool { program: "mformat", ..Tool::GRUB };
     /// Linux's own tools for ext2.
-    pub const MKE2FS: Tool =
-        Tool { program: "mke2fs", apt: "e2fsprogs", dnf: "e2fsprogs", pacman: "e2fsprogs", apk: "e2fsprogs" };
+    pub const MKE2FS: Tool = Tool {
+        program: "mke2fs",
+        purpose: "tests of ext2 disks",
+        apt: "e2fsprogs",
+        dnf: "e2fsprogs",
+        pacman: "e2fsprogs",
+        apk: "e2fsprogs",
+    };
     /// Linux's own tools for FAT.
-    pub const MKFS_FAT: Tool =
-        Tool { program: "mkfs.fat", apt: "dosfstools", dnf: "dosfstools", pacman: "dosfstools", apk: "dosfstools" };
+    pub const MKFS_FAT: Tool = Tool {
+        program: "mkfs.fat",
+        purpose: "tests of FAT disks",
+        apt: "dosfstools",
+        dnf: "dosfstools",
+        pacman: "dosfstools",
+        apk: "dosfstools",
+    };
     /// Reads and writes FAT without a kernel that knows it.
-    pub const MCOPY: Tool = Tool { program: "mcopy", apt: "mtools", dnf: "mtools", pacman: "mtools", apk: "mtools" };
+    pub const MCOPY: Tool = Tool {
+        program: "mcopy",
+        purpose: "tests of FAT disks",
+        apt: "mtools",
+        dnf: "mtools",
+        pacman: "mtools",
+        apk: "mtools",
+    };
     /// A client of web servers.
-    pub const CURL: Tool = Tool { program: "curl", apt: "curl", dnf: "curl", pacman: "curl", apk: "curl" };
+    pub const CURL: Tool = Tool {
+        program: "curl",
+        purpose: "tests of the web server",
+        apt: "curl",
+        dnf: "curl",
+        pacman: "curl",
+        apk: "curl",
+    };
     /// A client of web servers.
-    pub const WGET: Tool = Tool { program: "wget", apt: "wget", dnf: "wget", pacman: "wget", apk: "wget" };
+    pub const WGET: Tool = Tool {
+        program: "wget",
+        purpose: "tests of the web server",
+        apt: "wget",
+        dnf: "wget",
+        pacman: "wget",
+        apk: "wget",
+    };
     /// A client that asks web servers as fast as it can.
-    pub const WRK: Tool = Tool { program: "wrk", apt: "wrk", dnf: "wrk", pacman: "wrk", apk: "wrk" };
+    pub const WRK: Tool =
+        Tool { program: "wrk", purpose: "tests of the web server", apt: "wrk", dnf: "wrk", pacman: "wrk", apk: "wrk" };
     /// Python, for its web server.
-    pub const PYTHON: Tool =
-        Tool { program: "python3", apt: "python3", dnf: "python3", pacman: "python", apk: "python3" };
+    pub const PYTHON: Tool = Tool {
+        program: "python3",
+        purpose: "tests of the web server",
+        apt: "python3",
+        dnf: "python3",
+        pacman: "python",
+        apk: "python3",
+    };
     /// Python with its library for clients of web servers.
     pub const REQUESTS: Tool = Tool {
         program: "python3",
+        purpose: "tests of the web server",
         apt: "python3 python3-requests",
         dnf: "python3 python3-requests",
         pacman: "python python-requests",
         apk: "python3 py3-requests",
     };
     /// A browser; too big to be installed for a test.
-    pub const CHROMIUM: Tool =
-        Tool { program: "chromium", apt: "chromium", dnf: "chromium", pacman: "chromium", apk: "chromium" };
+    pub const CHROMIUM: Tool = Tool {
+        program: "chromium",
+        purpose: "tests of the web server",
+        apt: "chromium",
+        dnf: "chromium",
+        pacman: "chromium",
+        apk: "chromium",
+    };
     /// What looks at captured packets.
-    pub const TSHARK: Tool =
-        Tool { program: "tshark", apt: "tshark", dnf: "wireshark-cli", pacman: "wireshark-cli", apk: "tshark" };
+    pub const TSHARK: Tool = Tool {
+        program: "tshark",
+        purpose: "tests of the network stack",
+        apt: "tshark",
+        dnf: "wireshark-cli",
+        pacman: "wireshark-cli",
+        apk: "tshark",
+    };
     /// What gives addresses and tells of names in a network.
-    pub const DNSMASQ: Tool =
-        Tool { program: "dnsmasq", apt: "dnsmasq-base", dnf: "dnsmasq", pacman: "dnsmasq", apk: "dnsmasq" };
+    pub const DNSMASQ: Tool = Tool {
+        program: "dnsmasq",
+        purpose: "tests of the network stack",
+        apt: "dnsmasq-base",
+        dnf: "dnsmasq",
+        pacman: "dnsmasq",
+        apk: "dnsmasq",
+    };
     /// Linux's own tool for networks.
-    pub const IP: Tool = Tool { program: "ip", apt: "iproute2", dnf: "iproute", pacman: "iproute2", apk: "iproute2" };
+    pub const IP: Tool = Tool {
+        program: "ip",
+        purpose: "tests of the network stack",
+        apt: "iproute2",
+        dnf: "iproute",
+        pacman: "iproute2",
+        apk: "iproute2",
+    };
     /// Linux's own tool for partition tables.
-    pub const SFDISK: Tool =
-        Tool { program: "sfdisk", apt: "fdisk", dnf: "util-linux-core", pacman: "util-linux", apk: "sfdisk" };
+    pub const SFDISK: Tool = Tool {
+        program: "sfdisk",
+        purpose: "tests of partitions",
+        apt: "fdisk",
+        dnf: "util-linux-core",
+        pacman: "util-linux",
+        apk: "sfdisk",
+    };
 }
 
 /// A system's package manager.
@@ -122,8 +207,10 @@ pub fn require(tool: &Tool) -> Outcome<PathBuf> {
         return Ok(path);
     }
     install(tool);
-    find(tool.program)
-        .ok_or_else(|| Failure::new(format!("the program {} is not installed", tool.program)).remedy(remedy(tool)))
+    find(tool.program).ok_or_else(|| {
+        Failure::new(format!("{} needs the program {}, which is not installed", tool.purpose, tool.program))
+            .remedy(remedy(tool))
+    })
 }
 
 /// Whether this user may make network namespaces with interfaces in them, as root may.
@@ -174,12 +261,31 @@ pub fn ensure_requests() -> bool {
     is_there()
 }
 
-/// Installs a tool when this is root and the host has a package manager that is known. Whether it worked
-/// shows in that the tool is there.
+/// Forbids this process and all that it starts to install anything: it begins anew with a variable that says so.
+///
+/// # Errors
+/// The tool cannot be started again.
+pub fn forbid_installing() -> Outcome<()> {
+    if is_forbidden(std::env::var_os(FORBIDDEN).as_deref()) {
+        return Ok(());
+    }
+    let tool = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("the tool cannot be found to start it again: {error}")))?;
+    let error = Command::new(&tool).args(std::env::args_os().skip(1)).env(FORBIDDEN, "1").exec();
+    Err(Failure::file("start", &tool, &error))
+}
+
+fn is_forbidden(variable: Option<&OsStr>) -> bool {
+    variable.is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Installs a tool when this is root, the host has a package manager that is known, and it is not forbidden. Whether it
+/// worked shows in that the tool is there.
 pub fn install(tool: &Tool) {
-    let Some(manager) = manager().filter(|_| rustix::process::geteuid().is_root()) else { return };
+    let may = rustix::process::geteuid().is_root() && !is_forbidden(std::env::var_os(FORBIDDEN).as_deref());
+    let Some(manager) = manager().filter(|_| may) else { return };
+    eprintln!("sing: {}", announcement(tool, manager));
     let packages = (manager.packages)(tool);
-    eprintln!("sing: installing {packages} for {}", tool.program);
     let run = |words: &[&str], packages: &str| {
         Command::new(manager.program)
             .args(words)
@@ -198,6 +304,17 @@ pub fn install(tool: &Tool) {
     }
 }
 
+/// What is said before a tool is installed. End-to-end tests know its first words.
+fn announcement(tool: &Tool, manager: &Manager) -> String {
+    format!(
+        "installing {} with {}: {} needs {}, which is missing (--no-install forbids this)",
+        (manager.packages)(tool),
+        manager.program,
+        tool.purpose,
+        tool.program
+    )
+}
+
 /// The command that a person types to install a tool.
 fn typed(tool: &Tool, manager: &Manager) -> String {
     let words: Vec<&str> = manager.install.iter().copied().filter(|word| !matches!(*word, "-qq" | "-q")).collect();
@@ -212,6 +329,22 @@ mod tests {
     fn the_command_to_type_is_whole() {
         assert_eq!(typed(&Tool::QEMU, &MANAGERS[0]), "sudo apt-get install -y --no-install-recommends qemu-system-x86");
         assert_eq!(typed(&Tool::GDB, &MANAGERS[3]), "sudo apk add gdb");
+    }
+
+    #[test]
+    fn what_is_installed_and_why_is_said_before() {
+        assert_eq!(
+            announcement(&Tool::QEMU, &MANAGERS[0]),
+            "installing qemu-system-x86 with apt-get: a bare machine needs qemu-system-x86_64, which is missing \
+             (--no-install forbids this)"
+        );
+        assert!(announcement(&Tool::GRUB, &MANAGERS[2]).starts_with("installing grub xorriso mtools with pacman: "));
+    }
+
+    #[test]
+    fn a_variable_forbids_installing() {
+        let values = [None, Some(""), Some("0"), Some("1"), Some("yes")];
+        assert_eq!(values.map(|value| is_forbidden(value.map(OsStr::new))), [false, false, false, true, true]);
     }
 
     #[test]

@@ -63,6 +63,9 @@ use repository::Repository;
 /// # Errors
 /// What was asked cannot be done; the failure says why in one sentence.
 pub fn execute(command_line: CommandLine) -> Outcome<u8> {
+    if command_line.no_install {
+        host_tools::forbid_installing()?;
+    }
     let repository = Repository::find()?;
     match command_line.command {
         Command::Run(arguments) => run::run(&repository, &arguments),

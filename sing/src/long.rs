@@ -34,12 +34,12 @@ struct LongTest {
     name: String,
 }
 
-/// Builds what `command`, a `cargo test` for some packages, would run, and runs what of it takes minutes: tests whose
-/// names contain `name`, if one is given, and none of `left_out`.
+/// Builds what `command`, a `cargo test` for some packages of a tier, would run, and runs what of it takes minutes: tests
+/// whose names contain `name`, if one is given, and none of `left_out`.
 ///
 /// # Errors
 /// The tests do not build.
-pub fn run(mut command: Command, name: Option<&str>, left_out: &[&str]) -> Outcome<Counts> {
+pub fn run(mut command: Command, tier: &str, name: Option<&str>, left_out: &[&str]) -> Outcome<Counts> {
     command.args(["--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
     let settings: Vec<_> =
         command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
@@ -74,7 +74,7 @@ pub fn run(mut command: Command, name: Option<&str>, left_out: &[&str]) -> Outco
             counts.passed += 1;
         } else {
             println!("  FAILED {} after {took}: {}", test.shown, end.problem.unwrap_or_default());
-            counts.failed += 1;
+            counts += Counts::failed((test.shown.clone(), format!("cargo sing test --long {tier}:{}", test.name)));
         }
     }
     Ok(counts)

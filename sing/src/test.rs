@@ -3,27 +3,32 @@
 //! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all
 //! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (this tool as people
 //! use it), `fuzzing` (only when asked for, or for long). Tests that take minutes follow those of their tier; see
-//! `long`. Deliberately not here: the tests.
+//! `long`. Only what the selected tests need is built and, where that is allowed, installed. What failed is named once
+//! more at the end, with the commands that run it again. Deliberately not here: the tests.
 
-use std::io::{BufRead, BufReader, Read};
+mod cargo_tests;
+mod packages;
+
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::builder::UnsafeTests;
-use crate::cargo;
 use crate::command_line::TestArguments;
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::fuzz;
 use crate::host_tools::{self, Tool};
 use crate::hostile;
-use crate::long;
 use crate::repository::Repository;
 use crate::spelling;
 use crate::systems::{self, Platform};
-use crate::test_output::{CargoTestReader, Counts, Line, Verdict, verdict};
+use crate::test_output::{Counts, FailedTest, Verdict, verdict};
+
+use cargo_tests::CargoTests;
+use packages::TestedCrate;
 
 /// The crate of end-to-end tests; it runs after the rest, because it builds and starts systems itself.
 const END_TO_END: &str = "end-to-end";
@@ -50,7 +55,11 @@ const NEEDS_NETNS: &str = "netns";
 const NEEDS_QEMU: &str = "qemu";
 /// Fuzz targets; unit tests replay what they begin with and found, so that they are left out of short runs.
 const FUZZING: &str = "fuzzing";
-const TIERS: [&str; 4] = ["unit", "conformance", END_TO_END, FUZZING];
+/// Tests of single crates.
+const UNIT: &str = "unit";
+/// Suites that are SIPs.
+const CONFORMANCE: &str = "conformance";
+const TIERS: [&str; 4] = [UNIT, CONFORMANCE, END_TO_END, FUZZING];
 /// A conformance run that takes longer has hung.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
 /// The suite runs on machines of these sizes.
@@ -80,15 +89,6 @@ pub struct Selection<'a> {
     pub long: bool,
 }
 
-/// Programs of the host that some tests need.
-struct Present {
-    e2fsprogs: bool,
-    dosfstools: bool,
-    sfdisk: bool,
-    /// Or why there is none.
-    qemu: Outcome<()>,
-}
-
 impl Selection<'_> {
     fn includes(&self, tier: &str) -> bool {
         self.tier.is_none_or(|selected| selected == tier)
@@ -105,24 +105,19 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     refuse_unknown_tier(name)?;
     let selection = Selection { tier, name, long: arguments.long };
     let mut total = Counts::default();
-    let present = Present {
-        e2fsprogs: host_tools::ensure(&Tool::MKE2FS),
-        dosfstools: host_tools::ensure(&Tool::MKFS_FAT) && host_tools::ensure(&Tool::MCOPY),
-        sfdisk: host_tools::ensure(&Tool::SFDISK),
-        qemu: host_tools::require(&Tool::QEMU).map(drop),
-    };
-    if selection.includes("unit") {
-        total += run_tier("unit", unit_tests(repository, &selection, &present));
+    if selection.includes(UNIT) {
+        total += run_tier(UNIT, unit_tests(repository, &selection));
     }
-    if selection.includes("conformance") {
-        total += run_tier("conformance", conformance(repository, &selection, &present));
+    if selection.includes(CONFORMANCE) {
+        total += run_tier(CONFORMANCE, conformance(repository, &selection));
     }
     if selection.includes(END_TO_END) {
-        total += run_tier(END_TO_END, end_to_end(repository, &selection, &present));
+        total += run_tier(END_TO_END, end_to_end(repository, &selection));
     }
     if tier == Some(FUZZING) || selection.includes(FUZZING) && selection.long {
         total += run_tier(FUZZING, fuzz::fuzz(repository, selection.name, selection.long));
     }
+    print!("{}", total.failures_in_words());
     println!("{total}");
     refuse_unknown_name(&selection, &total)?;
     Ok(u8::from(total.failed > 0))
@@ -182,9 +177,29 @@ fn run_tier(name: &str, outcome: Outcome<Counts>) -> Counts {
         }
         Err(failure) => {
             println!("{name}: {failure}");
-            Counts { failed: 1, ..Counts::default() }
+            Counts::failed((name.into(), format!("cargo sing test {name}")))
         }
     }
+}
+
+/// A suite of a tier that cannot run fails, so that the others still run.
+pub fn suite(name: &str, outcome: Outcome<Counts>) -> Counts {
+    outcome.unwrap_or_else(|failure| {
+        println!("  FAILED {name}: {failure}");
+        Counts::failed((name.into(), format!("cargo sing test {CONFORMANCE}")))
+    })
+}
+
+/// A test that failed, by its name in a suite of a tier, with the command that runs it again.
+pub fn again(tier: &str, suite: &str, name: &str) -> FailedTest {
+    // Of a program that ended early it is not known which test was at fault.
+    if name.is_empty() {
+        return (suite.into(), format!("cargo sing test {tier}"));
+    }
+    let filter = format!("{tier}:{name}");
+    let is_plain = filter.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-:./".contains(letter));
+    let filter = if is_plain { filter } else { format!("'{}'", filter.replace('\'', "'\\''")) };
+    (format!("{suite}: {name}"), format!("cargo sing test {filter}"))
 }
 
 /// Counts a group of tests that cannot run here, and says why.
@@ -193,48 +208,51 @@ pub fn skipped(what: &str, why: &str) -> Counts {
     Counts { skipped: 1, groups: 1, ..Counts::default() }
 }
 
-fn unit_tests(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
-    let command = || {
-        let mut command = cargo_test(repository);
-        command.args(["--workspace", "--exclude", END_TO_END]);
-        command
-    };
+fn unit_tests(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    let (all, metadata) = TestedCrate::all(repository)?;
+    let wanted =
+        |tested: &&TestedCrate| tested.name != END_TO_END && selection.name.is_none_or(|name| tested.may_have(name));
+    let crates: Vec<&TestedCrate> = all.iter().filter(wanted).collect();
     let mut counts = Counts::default();
-    let left_out = without_dosfstools(present, &mut counts);
-    counts += run_cargo_test(command, selection, &left_out)?;
+    if crates.is_empty() {
+        return Ok(counts);
+    }
+    let needs = |mark: &str| crates.iter().any(|tested| tested.may_need(selection.name, mark));
+    let left_out = without_dosfstools(needs, &mut counts);
+    let tests = CargoTests { repository, tier: UNIT, metadata: &metadata, crates, tool: None, left_out };
+    counts += tests.run(selection)?;
     Ok(counts)
 }
 
 /// What is in the names of tests that need Linux's tools for FAT, where those are not there.
-fn without_dosfstools(present: &Present, counts: &mut Counts) -> Vec<&'static str> {
-    if present.dosfstools {
+fn without_dosfstools(needs: impl Fn(&str) -> bool, counts: &mut Counts) -> Vec<&'static str> {
+    if !needs(NEEDS_DOSFSTOOLS) || host_tools::ensure(&Tool::MKFS_FAT) && host_tools::ensure(&Tool::MCOPY) {
         return Vec::new();
     }
     *counts += skipped("tests of FAT disks", "install dosfstools and mtools to run them");
     vec![NEEDS_DOSFSTOOLS]
 }
 
-fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
-    if !repository.root().join("tests").join(END_TO_END).is_dir() {
-        return Ok(skipped(END_TO_END, "there is no folder tests/end-to-end"));
-    }
-    let tool = this_tool()?;
-    let command = || {
-        let mut command = cargo_test(repository);
-        command.args(["--package", END_TO_END]).env("SING", &tool);
-        command
-    };
+fn end_to_end(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    let (all, metadata) = TestedCrate::all(repository)?;
     let mut counts = Counts::default();
-    let mut left_out = without_dosfstools(present, &mut counts);
-    if !present.e2fsprogs {
+    let Some(tested) = all.iter().find(|tested| tested.name == END_TO_END) else {
+        return Ok(skipped(END_TO_END, "there is no crate of them"));
+    };
+    if selection.name.is_some_and(|name| !tested.may_have(name)) {
+        return Ok(counts);
+    }
+    let needs = |mark: &str| tested.may_need(selection.name, mark);
+    let mut left_out = without_dosfstools(needs, &mut counts);
+    if needs(NEEDS_E2FSPROGS) && !host_tools::ensure(&Tool::MKE2FS) {
         counts += skipped("end-to-end tests on disks made by mke2fs", "install e2fsprogs to run them");
         left_out.push(NEEDS_E2FSPROGS);
     }
-    if !present.sfdisk {
+    if needs(NEEDS_SFDISK) && !host_tools::ensure(&Tool::SFDISK) {
         counts += skipped("end-to-end tests of partitions", &host_tools::remedy(&Tool::SFDISK));
         left_out.push(NEEDS_SFDISK);
     }
-    for (name, tool) in CLIENTS {
+    for (name, tool) in CLIENTS.into_iter().filter(|(name, _)| needs(name)) {
         let is_there = match name {
             "python_requests" => host_tools::ensure_requests(),
             "chromium" => host_tools::find(tool.program).is_some(),
@@ -245,16 +263,21 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>, present: &Pres
             left_out.push(name);
         }
     }
-    if !host_tools::can_make_networks() {
+    if needs(NEEDS_NETNS) && !host_tools::can_make_networks() {
         counts +=
             skipped("end-to-end tests with Linux's network stack", "run them as root, on a host with TAP interfaces");
         left_out.push(NEEDS_NETNS);
     }
-    if let Err(failure) = &present.qemu {
+    if needs(NEEDS_QEMU)
+        && let Err(failure) = host_tools::require(&Tool::QEMU)
+    {
         counts += skipped("end-to-end tests of bare machines", &failure.to_string());
         left_out.push(NEEDS_QEMU);
     }
-    counts += run_cargo_test(command, selection, &left_out)?;
+    let tool = this_tool()?;
+    let crates = vec![tested];
+    let tests = CargoTests { repository, tier: END_TO_END, metadata: &metadata, crates, tool: Some(&tool), left_out };
+    counts += tests.run(selection)?;
     Ok(counts)
 }
 
@@ -266,68 +289,24 @@ pub fn this_tool() -> Outcome<PathBuf> {
     std::env::current_exe().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))
 }
 
-fn cargo_test(repository: &Repository) -> Command {
-    let mut command = cargo::command(repository);
-    command.args(["test", "--no-fail-fast", "--color", "never", "--manifest-path"]);
-    command.arg(repository.root().join("Cargo.toml"));
-    command
-}
-
-/// Runs `cargo test`, without tests that have one of `left_out` in their names; then those that take minutes, if they
-/// are asked for.
-fn run_cargo_test(command: impl Fn() -> Command, selection: &Selection<'_>, left_out: &[&str]) -> Outcome<Counts> {
-    let mut counts = run_short(command(), selection.name, left_out)?;
-    if selection.long {
-        // They follow.
-        counts.skipped = 0;
-        counts += long::run(command(), selection.name, left_out)?;
-    } else if counts.skipped > 0 {
-        println!("skipped {} tests: they take minutes; run them with --long", counts.skipped);
-    }
+/// Runs all suites that are SIPs; one whose system does not build does not keep the others from running.
+fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    let mut counts = suite(CONFORMANCE, hosted_conformance(repository, selection));
+    let qemu = host_tools::require(&Tool::QEMU);
+    counts += match &qemu {
+        Ok(_) => suite("conformance on bare machines", bare_conformance(selection)),
+        Err(failure) => skipped("conformance on bare machines", &failure.to_string()),
+    };
+    counts += suite("services-check", services_check(repository, selection));
+    counts += suite("network-check", network_check(repository, selection));
+    counts += suite("adversary-check", adversary_check(repository, selection));
+    counts += suite("hostile", hostile::check(repository, selection, qemu.as_ref().err()));
     Ok(counts)
 }
 
-/// Runs `cargo test`, shows one line for each suite and all of each failure.
-fn run_short(mut command: Command, name: Option<&str>, left_out: &[&str]) -> Outcome<Counts> {
-    command.args(name).arg("--").args(left_out.iter().flat_map(|part| ["--skip", part]));
-    let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
-    // One pipe for both streams keeps the names of suites and their results in order.
-    let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
-    command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
-    let mut child = command.spawn().map_err(cannot_start)?;
-    // The command holds the writing ends, which must be closed for the reading to end.
-    drop(command);
-    let mut total = Counts::default();
-    let mut parser = CargoTestReader::default();
-    let mut chatter = Vec::new();
-    for line in BufReader::new(reader).lines().map_while(Result::ok) {
-        match parser.read(&line) {
-            Line::SuiteEnded(suite, counts) => {
-                if counts != Counts::default() {
-                    println!("  {suite}: {counts}");
-                }
-                total += counts;
-                chatter.clear();
-            }
-            Line::Failure => println!("{line}"),
-            Line::Chatter => chatter.push(line),
-        }
-    }
-    let status = child.wait().map_err(cannot_start)?;
-    if !status.success() && total.failed == 0 {
-        let tail = chatter.len().saturating_sub(60);
-        return Err(
-            Failure::new("the tests did not build, or a test program ended early").details(chatter[tail..].join("\n"))
-        );
-    }
-    Ok(total)
-}
-
 /// Runs the conformance system: its primary program prints a verdict for each test.
-fn conformance(repository: &Repository, selection: &Selection<'_>, present: &Present) -> Outcome<Counts> {
-    let Ok(manifest) = repository.system_manifest("conformance".as_ref()) else {
-        return Ok(skipped("conformance", "there is no systems/conformance.toml"));
-    };
+fn hosted_conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
+    let manifest = repository.system_manifest("conformance".as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Allowed)?;
     let mut counts = Counts::default();
     for processors in CONFORMANCE_PROCESSORS {
@@ -344,23 +323,15 @@ fn conformance(repository: &Repository, selection: &Selection<'_>, present: &Pre
         if let Some(name) = selection.name {
             command.arg("--parameter").arg(format!("only={name}"));
         }
-        counts += conformance_run(command, "conformance", selection, processors)?;
+        counts += conformance_run(command, CONFORMANCE, selection, processors)?;
         let mut command = Command::new(&ready.machine);
         command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
         command.args(["--memory-mib", SHORT_OF_MEMORY_MIB, "--parameter", "short-of-memory=true"]);
         if let Some(name) = selection.name {
             command.arg("--parameter").arg(format!("only={name}"));
         }
-        counts += conformance_run(command, "conformance", selection, processors)?;
+        counts += conformance_run(command, CONFORMANCE, selection, processors)?;
     }
-    counts += match &present.qemu {
-        Ok(()) => bare_conformance(selection)?,
-        Err(failure) => skipped("conformance on bare machines", &failure.to_string()),
-    };
-    counts += services_check(repository, selection)?;
-    counts += network_check(repository, selection)?;
-    counts += adversary_check(repository, selection)?;
-    counts += hostile::check(repository, selection, present.qemu.as_ref().err())?;
     Ok(counts)
 }
 
@@ -463,7 +434,7 @@ pub fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>,
             Some(Verdict::Passed(_)) => counts.passed += 1,
             Some(Verdict::Failed(name, why)) => {
                 println!("  FAILED {suite}: {name} with {processors} processors: {why}");
-                counts.failed += 1;
+                counts += Counts::failed(again(CONFORMANCE, suite, name));
             }
             Some(Verdict::Skipped(name, why)) => {
                 println!("  skipped {name}: {why}");
@@ -476,10 +447,10 @@ pub fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>,
     if let Some(problem) = output.problem.filter(|_| counts.failed == 0) {
         println!("{}", last_lines(&output.text, 20));
         println!("  FAILED {suite}: {problem}");
-        counts.failed += 1;
+        counts += Counts::failed(again(CONFORMANCE, suite, selection.name.unwrap_or_default()));
     } else if counts == Counts::default() && selection.name.is_none() {
         println!("  FAILED {suite}: the runner printed no verdict");
-        counts.failed += 1;
+        counts += Counts::failed(again(CONFORMANCE, suite, ""));
     }
     Ok(counts)
 }
@@ -582,9 +553,29 @@ mod tests {
         assert!(refused.to_string().contains("give a part of one of: automaton, "), "{refused}");
         // All of a tier, and tests that there are.
         assert_eq!(refuse_unknown_name(&selection(Some(FUZZING), None), &none), Ok(()));
-        for found in [Counts { passed: 1, ..none }, Counts { skipped: 3, ..none }] {
+        for found in [Counts { passed: 1, ..none.clone() }, Counts { skipped: 3, ..none }] {
             assert_eq!(refuse_unknown_name(&selection(None, Some("certificates")), &found), Ok(()));
         }
+    }
+
+    #[test]
+    fn the_command_that_runs_a_failed_test_again_selects_it() {
+        for (tier, name, command) in [
+            (UNIT, "check::flow::a", "cargo sing test unit:check::flow::a"),
+            (CONFORMANCE, "hole: it's gone", "cargo sing test 'conformance:hole: it'\\''s gone'"),
+            (END_TO_END, "", "cargo sing test end-to-end"),
+        ] {
+            assert_eq!(again(tier, "suite", name).1, command);
+        }
+        assert_eq!(tier_and_name("unit:check::flow::a"), (Some("unit"), Some("check::flow::a")));
+        assert_eq!(again(UNIT, "lang src/lib.rs", "a").0, "lang src/lib.rs: a");
+    }
+
+    #[test]
+    fn a_suite_that_cannot_run_is_one_failure_with_its_reason() {
+        let counts = suite("network-check", Err(Failure::new("programs did not build")));
+        assert_eq!((counts.failed, counts.failures.len()), (1, 1));
+        assert_eq!(suite("network-check", Ok(Counts::default())), Counts::default());
     }
 
     #[test]

@@ -1,0 +1,280 @@
+//! Runs `cargo test` over crates of the workspace and reads what it says.
+//!
+//! A crate that does not build does not keep the others from their tests: it fails with the compiler's error, what uses
+//! it fails with that reason, and the rest is run. Deliberately not here: which crates are wanted; `packages` knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use super::packages::{self, TestedCrate};
+use super::{Selection, again};
+use crate::cargo::{self, Metadata};
+use crate::failure::{Failure, Outcome};
+use crate::long;
+use crate::repository::Repository;
+use crate::test_output::{CargoTestReader, Counts, Line};
+
+/// Lines of a build's output that are shown when it is not known what is wrong with it.
+const TAIL_LINES: usize = 60;
+
+/// Crates whose tests are run, and how.
+pub struct CargoTests<'a> {
+    /// Where the workspace is.
+    pub repository: &'a Repository,
+    /// The tier that they belong to.
+    pub tier: &'static str,
+    /// All crates of the workspace.
+    pub metadata: &'a Metadata,
+    /// Those that are wanted, not empty.
+    pub crates: Vec<&'a TestedCrate>,
+    /// The tool, for tests that start it.
+    pub tool: Option<&'a Path>,
+    /// Parts of the names of tests that are left out.
+    pub left_out: Vec<&'static str>,
+}
+
+impl CargoTests<'_> {
+    /// Runs the tests that are selected; then those that take minutes, if they are asked for.
+    ///
+    /// # Errors
+    /// Cargo cannot be started, or the tests do not build and it is not known which crate is at fault.
+    pub fn run(mut self, selection: &Selection<'_>) -> Outcome<Counts> {
+        let mut counts = match self.run_short(selection)? {
+            Ran::Tests(counts) => counts,
+            Ran::BuildFailed(output) => {
+                let broken = self.leave_out_what_does_not_build(&output)?;
+                let rest =
+                    if self.crates.is_empty() { Ran::Tests(Counts::default()) } else { self.run_short(selection)? };
+                match rest {
+                    Ran::Tests(counts) => broken + counts,
+                    Ran::BuildFailed(output) => return Err(did_not_build(&output)),
+                }
+            }
+        };
+        if self.crates.is_empty() {
+            return Ok(counts);
+        }
+        if selection.long {
+            // They follow.
+            counts.skipped = 0;
+            counts += long::run(self.command("test"), self.tier, selection.name, &self.left_out)?;
+        } else if counts.skipped > 0 {
+            println!("skipped {} tests: they take minutes; run them with --long", counts.skipped);
+        }
+        Ok(counts)
+    }
+
+    /// A command of cargo over the crates.
+    fn command(&self, subcommand: &str) -> Command {
+        let mut command = cargo::command(self.repository);
+        command.args([subcommand, "--color", "never", "--manifest-path"]);
+        command.arg(self.repository.root().join("Cargo.toml"));
+        for tested in &self.crates {
+            command.args(["--package", &tested.name]);
+        }
+        if let Some(tool) = self.tool {
+            command.env("SING", tool);
+        }
+        command
+    }
+
+    /// Runs `cargo test`, shows one line for each suite and all of each failure.
+    fn run_short(&self, selection: &Selection<'_>) -> Outcome<Ran> {
+        let mut command = self.command("test");
+        command.arg("--no-fail-fast").args(selection.name).arg("--");
+        command.args(self.left_out.iter().flat_map(|part| ["--skip", part]));
+        let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
+        // One pipe for both streams keeps the names of suites and their results in order.
+        let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
+        command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
+        let mut child = command.spawn().map_err(cannot_start)?;
+        // The command holds the writing ends, which must be closed for the reading to end.
+        drop(command);
+        let mut total = Counts::default();
+        let mut parser = CargoTestReader::default();
+        let mut chatter = Vec::new();
+        let mut is_built = false;
+        for line in BufReader::new(reader).lines().map_while(Result::ok) {
+            match parser.read(&line) {
+                Line::SuiteEnded(suite, counts) => {
+                    if counts != Counts::default() {
+                        println!("  {suite}: {counts}");
+                    }
+                    total += counts;
+                    chatter.clear();
+                }
+                Line::TestFailed(suite, name) => total.failures.push(again(self.tier, &suite, &name)),
+                Line::SuiteLost(suite) => {
+                    println!("{}\n  FAILED {suite}: its program ended early", tail(&chatter));
+                    total += Counts::failed(again(self.tier, &suite, ""));
+                    chatter.clear();
+                }
+                Line::Failure => println!("{line}"),
+                Line::SuiteBegins | Line::Chatter => chatter.push(line.clone()),
+            }
+            is_built |= parser.has_begun();
+        }
+        let status = child.wait().map_err(cannot_start)?;
+        if let Some(suite) = parser.lost() {
+            println!("{}\n  FAILED {suite}: its program ended early", tail(&chatter));
+            total += Counts::failed(again(self.tier, &suite, ""));
+        }
+        match status.success() || total.failed > 0 {
+            true => Ok(Ran::Tests(total)),
+            false if is_built => Err(did_not_build(&tail(&chatter))),
+            false => Ok(Ran::BuildFailed(tail(&chatter))),
+        }
+    }
+
+    /// Builds what can be built of the tests, and counts each crate that cannot as failed; these are left out then.
+    fn leave_out_what_does_not_build(&mut self, output: &str) -> Outcome<Counts> {
+        let mut command = self.command("build");
+        command.args(["--tests", "--keep-going", "--quiet", "--message-format=json"]);
+        // Built as tests are, so that nothing is built twice.
+        command.args(["--profile", "test"]).stdin(Stdio::null()).stderr(Stdio::null());
+        let built = command.output().map_err(|error| Failure::new(format!("cargo cannot be started: {error}")))?;
+        let found = Broken::read(&String::from_utf8_lossy(&built.stdout), self.metadata);
+        let mut reasons = packages::untestable(self.metadata, &found.errors, &found.without_library);
+        reasons.retain(|name, _| self.crates.iter().any(|tested| tested.name == *name));
+        if reasons.is_empty() {
+            return Err(did_not_build(output));
+        }
+        let mut counts = Counts::default();
+        for (name, reason) in &reasons {
+            println!("  FAILED {name}: {reason}");
+            counts += Counts::failed((format!("{name}: does not build"), format!("cargo test --package {name}")));
+        }
+        self.crates.retain(|tested| !reasons.contains_key(&tested.name));
+        Ok(counts)
+    }
+}
+
+fn did_not_build(output: &str) -> Failure {
+    Failure::new("the tests did not build, or a test program ended early").details(output.to_string())
+}
+
+fn tail(lines: &[String]) -> String {
+    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+}
+
+/// What came of a `cargo test`.
+enum Ran {
+    /// The tests ran.
+    Tests(Counts),
+    /// None ran; the end of what cargo said.
+    BuildFailed(String),
+}
+
+/// What cargo's messages say of crates that do not build.
+#[derive(Debug, Default)]
+struct Broken {
+    /// By the name of the package, what the compiler says.
+    errors: BTreeMap<String, String>,
+    /// Those of them whose library, as others use it, was not made.
+    without_library: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    package_id: Option<String>,
+    target: Option<MessageTarget>,
+    message: Option<Diagnostic>,
+    profile: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+struct MessageTarget {
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Diagnostic {
+    level: String,
+    rendered: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+impl Broken {
+    fn read(output: &str, metadata: &Metadata) -> Broken {
+        let mut broken = Broken::default();
+        let mut libraries = BTreeSet::new();
+        let mut suspects = BTreeSet::new();
+        for message in output.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok()) {
+            let Some(package) =
+                metadata.packages.iter().find(|package| Some(&package.id) == message.package_id.as_ref())
+            else {
+                continue;
+            };
+            let kinds = message.target.map(|target| target.kind).unwrap_or_default();
+            // Others use neither programs nor tests.
+            let is_used = !kinds.iter().any(|kind| ["bin", "test", "bench", "example"].contains(&kind.as_str()));
+            match (message.reason.as_str(), message.message) {
+                ("compiler-artifact", _) if is_used && message.profile.is_some_and(|profile| !profile.test) => {
+                    libraries.insert(package.name.clone());
+                }
+                ("compiler-message", Some(told)) if told.level.starts_with("error") => {
+                    let text = told.rendered.unwrap_or_default();
+                    broken.errors.entry(package.name.clone()).or_insert_with(|| text.trim_end().to_string());
+                    if is_used {
+                        suspects.insert(package.name.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+        broken.without_library = suspects.difference(&libraries).cloned().collect();
+        broken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_build_is_read_from_cargos_messages() {
+        let package = |name: &str| {
+            format!(
+                r#"{{"id":"path+{name}","name":"{name}","version":"0.1.0","license":null,"source":null,
+                "manifest_path":"/{name}/Cargo.toml","edition":"2024","targets":[],"dependencies":[]}}"#
+            )
+        };
+        let names = ["library", "tests", "both", "fine"].map(package).join(",");
+        let metadata: Metadata =
+            serde_json::from_str(&format!(r#"{{"packages":[{names}],"resolve":null,"workspace_members":[]}}"#))
+                .expect("metadata");
+        let error = |name: &str, kind: &str, text: &str| {
+            format!(
+                r#"{{"reason":"compiler-message","package_id":"path+{name}","target":{{"kind":["{kind}"]}},"message":{{"level":"error","rendered":"{text}"}}}}"#
+            )
+        };
+        let artifact = |name: &str, test: bool| {
+            format!(
+                r#"{{"reason":"compiler-artifact","package_id":"path+{name}","target":{{"kind":["lib"]}},"profile":{{"test":{test}}}}}"#
+            )
+        };
+        let output = [
+            "no message".into(),
+            error("library", "lib", "first"),
+            error("library", "lib", "second"),
+            error("tests", "test", "in a test"),
+            error("both", "lib", "in its unit tests"),
+            artifact("both", false),
+            artifact("fine", true),
+            r#"{"reason":"build-finished","success":false}"#.into(),
+        ];
+        let broken = Broken::read(&output.join("\n"), &metadata);
+        let told: Vec<(&str, &str)> = broken.errors.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        assert_eq!(told, [("both", "in its unit tests"), ("library", "first"), ("tests", "in a test")]);
+        assert_eq!(broken.without_library, BTreeSet::from(["library".to_string()]));
+    }
+}

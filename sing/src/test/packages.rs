@@ -1,0 +1,193 @@
+//! Which crates have a test of a name, told from their sources, so that no other is built to run it; and which crates
+//! cannot be tested when one does not build.
+//!
+//! Key type: [`TestedCrate`]. A crate is taken to have a test if the words of its name are among the crate's sources:
+//! that takes in crates too many, never one too few. Deliberately not here: running cargo.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::cargo::Metadata;
+use crate::failure::Outcome;
+use crate::repository::Repository;
+
+/// A crate of the workspace, and the sources that the names of its tests are made of.
+#[derive(Debug)]
+pub struct TestedCrate {
+    /// The name of its package.
+    pub name: String,
+    /// Path and text of each file, those of other folders that it takes in as modules too.
+    files: Vec<(PathBuf, String)>,
+}
+
+impl TestedCrate {
+    /// All crates of the workspace.
+    ///
+    /// # Errors
+    /// Cargo cannot read the workspace.
+    pub fn all(repository: &Repository) -> Outcome<(Vec<TestedCrate>, Metadata)> {
+        let metadata = Metadata::of_members(&repository.root().join("Cargo.toml"))?;
+        let folders: BTreeSet<&Path> = metadata.packages.iter().map(|package| package.folder()).collect();
+        let crates = metadata.packages.iter().map(|package| {
+            let mut files = Vec::new();
+            collect(package.folder(), &folders, &mut files);
+            TestedCrate { name: package.name.clone(), files }
+        });
+        let crates = crates.collect();
+        Ok((crates, metadata))
+    }
+
+    /// Whether a test of the crate may have `name` in its name.
+    pub fn may_have(&self, name: &str) -> bool {
+        words(name).all(|word| self.files.iter().any(|(path, text)| mentions(path, text, word)))
+    }
+
+    /// Whether a test that may have `name` in its name has `mark` in it, too: what a test needs of the host is a part of
+    /// its name.
+    pub fn may_need(&self, name: Option<&str>, mark: &str) -> bool {
+        let is_of_name =
+            |path: &Path, text: &str| name.is_none_or(|name| words(name).all(|word| mentions(path, text, word)));
+        let is_marked = |path: &Path, text: &str| {
+            path.to_string_lossy().contains(mark)
+                || text.lines().any(|line| line.trim_start().starts_with("fn ") && line.contains(mark))
+        };
+        self.files.iter().any(|(path, text)| is_marked(path, text) && is_of_name(path, text))
+    }
+}
+
+/// The identifiers in the name of a test. Numbers of lines, which names of documentation tests have, are in no source.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    let parts = name.split(|letter: char| !letter.is_alphanumeric() && !"_-./".contains(letter));
+    parts.filter(|word| *word != "line" && word.contains(char::is_alphabetic))
+}
+
+fn mentions(path: &Path, text: &str, word: &str) -> bool {
+    text.contains(word) || path.to_string_lossy().contains(word)
+}
+
+/// Reads the sources below `folder`, but not those of crates that lie in it.
+fn collect(folder: &Path, crates: &BTreeSet<&Path>, files: &mut Vec<(PathBuf, String)>) {
+    for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let is_source = path.extension().is_some_and(|extension| extension == "rs");
+        if path.is_dir() && !crates.contains(path.as_path()) && path.file_name().is_some_and(|name| name != "target") {
+            collect(&path, crates, files);
+        } else if is_source && let Ok(text) = std::fs::read_to_string(&path) {
+            let included: Vec<PathBuf> = included(&text).map(|other| folder.join(other)).collect();
+            files.push((path, text));
+            for path in included {
+                files.extend(std::fs::read_to_string(&path).map(|text| (path, text)));
+            }
+        }
+    }
+}
+
+/// Files of modules that lie elsewhere.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"))
+}
+
+/// Why crates cannot be tested, by their names: those with an error of their own, and those that use one whose library
+/// does not build.
+pub fn untestable(
+    metadata: &Metadata,
+    with_errors: &BTreeMap<String, String>,
+    without_library: &BTreeSet<String>,
+) -> BTreeMap<String, String> {
+    let mut reasons = with_errors.clone();
+    let mut open: Vec<&str> = without_library.iter().map(String::as_str).collect();
+    while let Some(missing) = open.pop() {
+        for package in &metadata.packages {
+            let mut uses = package.dependencies.iter().filter(|used| used.name == missing && used.path.is_some());
+            let Some(first) = uses.next() else { continue };
+            if reasons.contains_key(&package.name) {
+                continue;
+            }
+            reasons.insert(package.name.clone(), format!("it uses `{missing}`, which does not build"));
+            // What is used only by tests is not missing in the crate's library.
+            if std::iter::once(first).chain(uses).any(|used| used.kind.as_deref() != Some("dev")) {
+                open.push(&package.name);
+            }
+        }
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cargo::{Dependency, Package};
+
+    fn crate_of(files: &[(&str, &str)]) -> TestedCrate {
+        let files = files.iter().map(|(path, text)| (PathBuf::from(path), text.to_string())).collect();
+        TestedCrate { name: "example".into(), files }
+    }
+
+    #[test]
+    fn a_crate_is_built_only_if_it_may_have_the_test() {
+        let tested = crate_of(&[
+            ("/r/lang/src/check/flow.rs", "mod tests {\n #[test]\n fn a_cycle_has_both() {}\n}"),
+            ("/r/lang/tests/disks_e2fsprogs.rs", "#[test]\nfn are_read() {}"),
+        ]);
+        for name in ["a_cycle_has_both", "flow::tests::a_cycle", "cycle", "src/check/flow.rs - flow (line 12)"] {
+            assert!(tested.may_have(name), "{name}");
+        }
+        for name in ["a_cycle_has_none", "flow::other", "graph"] {
+            assert!(!tested.may_have(name), "{name}");
+        }
+        assert!(tested.may_need(None, "e2fsprogs") && tested.may_need(Some("are_read"), "e2fsprogs"));
+        assert!(!tested.may_need(Some("a_cycle"), "e2fsprogs") && !tested.may_need(None, "dosfstools"));
+    }
+
+    #[test]
+    fn tests_of_this_repository_are_found_where_they_are() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let (crates, _) = TestedCrate::all(&repository).expect("cargo reads the workspace");
+        let with = |name: &str| -> Vec<&str> {
+            crates.iter().filter(|tested| tested.may_have(name)).map(|tested| tested.name.as_str()).collect()
+        };
+        let own = "tests_of_this_repository_are_found_where_they_are";
+        assert_eq!(with(own), ["sing"]);
+        assert_eq!(with(&format!("test::packages::tests::{own}")), ["sing"]);
+        // Of a module that lies in another crate's folder.
+        let included = with("double");
+        assert!(included.contains(&"sip") && included.contains(&"web-server"), "{included:?}");
+    }
+
+    #[test]
+    fn what_uses_a_crate_that_does_not_build_is_told_from_what_does_not() {
+        let package = |name: &str, uses: &[(&str, Option<&str>)]| Package {
+            id: name.into(),
+            name: name.into(),
+            version: String::new(),
+            license: None,
+            source: None,
+            manifest_path: PathBuf::new(),
+            edition: String::new(),
+            targets: Vec::new(),
+            dependencies: uses
+                .iter()
+                .map(|(name, kind)| Dependency {
+                    name: name.to_string(),
+                    kind: kind.map(String::from),
+                    path: Some(PathBuf::new()),
+                })
+                .collect(),
+        };
+        let packages = vec![
+            package("broken", &[]),
+            package("user", &[("broken", None)]),
+            package("users-user", &[("user", None)]),
+            package("tests-only", &[("broken", Some("dev"))]),
+            package("after-tests", &[("tests-only", None)]),
+            package("bad-tests", &[]),
+            package("of-bad-tests", &[("bad-tests", None)]),
+        ];
+        let metadata = Metadata { packages, resolve: None, workspace_members: Vec::new() };
+        let errors = ["broken", "bad-tests"].map(|name| (name.to_string(), "an error".to_string()));
+        let reasons = untestable(&metadata, &BTreeMap::from(errors), &BTreeSet::from(["broken".to_string()]));
+        let names: Vec<&str> = reasons.keys().map(String::as_str).collect();
+        assert_eq!(names, ["bad-tests", "broken", "tests-only", "user", "users-user"]);
+        assert_eq!(reasons["users-user"], "it uses `user`, which does not build");
+        assert_eq!(reasons["broken"], "an error");
+    }
+}
