@@ -14,6 +14,8 @@ pub enum AccessError {
     Name(NameError),
     /// The file system says so of the file.
     File(FileError),
+    /// The path lies in no file system, so no file, folder or link can be made there.
+    NoFileSystem,
     /// The server ended before it answered.
     ServerEnded,
     /// The kernel did not give what is needed to ask.
@@ -66,6 +68,7 @@ impl fmt::Display for AccessError {
         match self {
             AccessError::Name(error) => formatter.write_str(name_text(*error)),
             AccessError::File(error) => formatter.write_str(file_text(*error)),
+            AccessError::NoFileSystem => formatter.write_str(NO_FILE_SYSTEM),
             AccessError::ServerEnded => {
                 formatter.write_str("the process that serves it ended in the middle; try again, it is being restarted")
             }
@@ -75,6 +78,8 @@ impl fmt::Display for AccessError {
 }
 
 const NOT_FOUND: &str = "nothing has that name; look at the folder above it with `ls`";
+const NO_FILE_SYSTEM: &str =
+    "it lies in no file system, so nothing can be made there; choose a path below a mounted volume (`df` lists them)";
 const NOT_PERMITTED: &str =
     "this program may not; the system manifest's [[bind]] rules and `acl` on the path say who may";
 const UNAVAILABLE: &str = "the process that serves it is not running; `ps` and `log` tell more, `start` starts it";

@@ -19,7 +19,7 @@ impl Part {
     pub fn new(lines: i64, bytes: Option<&str>) -> Result<Part, String> {
         let Some(bytes) = bytes else {
             let lines =
-                u64::try_from(lines).map_err(|_| format!("`{lines}` lines there cannot be; write 0 or more"))?;
+                u64::try_from(lines).map_err(|_| format!("`{lines}` is not a number of lines; write 0 or more"))?;
             return Ok(Part::Lines(lines));
         };
         parse_bytes(bytes).map(Part::Bytes).ok_or_else(|| not_an_amount(bytes))

@@ -53,7 +53,7 @@ pub struct Feed {
     pub namespace: Namespace,
     /// The folder that paths start from.
     pub working_folder: String,
-    /// Paths of files; none: standard input.
+    /// Paths of files; none, or `-` among them: standard input.
     pub paths: Vec<String>,
     /// Standard input, if something feeds it.
     pub input: Option<pipe::Exp<pipe::states::Ready>>,
@@ -96,10 +96,15 @@ impl Feed {
         }
         let mut status = 0;
         for asked in &self.paths {
-            let full = path::absolute(&self.working_folder, asked);
-            let outcome = match self.namespace.open_file(&full) {
-                Ok(file) => each(asked, Reader::of_file(file)),
-                Err(error) => Err(error.into()),
+            let outcome = match (self.input.take(), asked.as_str()) {
+                (Some(input), INPUT_NAME) => each(INPUT_NAME, Reader::of_input(Input::new(input))),
+                (input, _) => {
+                    self.input = input;
+                    match self.namespace.open_file(&path::absolute(&self.working_folder, asked)) {
+                        Ok(file) => each(asked, Reader::of_file(file)),
+                        Err(error) => Err(error.into()),
+                    }
+                }
             };
             status = status.max(judge(asked, outcome)?);
         }

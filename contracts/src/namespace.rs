@@ -261,31 +261,34 @@ impl Namespace {
 
     /// Makes an empty file, wherever below it is to be, or opens the one that has the name where `mode` lets it.
     pub fn create_file(&mut self, path: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile, AccessError> {
-        self.in_folder_of(path, |folder, name| folder.create_own_file(name, permissions, mode))
+        let created = self.in_folder_of(path, |folder, name| folder.create_own_file(name, permissions, mode));
+        created.map_err(|error| self.name_missing_volume(path, error))
     }
 
     /// Makes a folder in one that is there.
     pub fn make_directory(&mut self, path: &str) -> Result<(), AccessError> {
-        self.in_folder_of(path, |folder, name| {
+        let made = self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
             match folder.take()?.create_directory(name).receive() {
                 directory::ImpReadyAfterCreateDirectory::Done { next } => folder.done(next),
                 directory::ImpReadyAfterCreateDirectory::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterCreateDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
             }
-        })
+        });
+        made.map_err(|error| self.name_missing_volume(path, error))
     }
 
     /// Makes a symbolic link in a folder that is there.
     pub fn make_link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
-        self.in_folder_of(path, |folder, name| {
+        let made = self.in_folder_of(path, |folder, name| {
             let (name, target) = (block(name)?, block(target)?);
             match folder.take()?.link(name, target).receive() {
                 directory::ImpReadyAfterLink::Done { next } => folder.done(next),
                 directory::ImpReadyAfterLink::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
             }
-        })
+        });
+        made.map_err(|error| self.name_missing_volume(path, error))
     }
 
     /// Makes one more name for a file, both on one volume.
@@ -445,6 +448,19 @@ impl Namespace {
             Some(("", name)) => act(self, name),
             Some((folder, name)) => act(&mut self.open_directory(folder)?, name),
         }
+    }
+
+    /// The directory service refuses to make files and folders of its own; then the reason is that no volume is
+    /// mounted there, not a missing permission.
+    fn name_missing_volume(&mut self, path: &str, error: AccessError) -> AccessError {
+        let may_be_missing = matches!(error, AccessError::Name(NameError::NotPermitted | NameError::NotSupported));
+        if may_be_missing && self.is_outside_volumes(path) { AccessError::NoFileSystem } else { error }
+    }
+
+    /// Whether the directory service itself serves all folders of the path.
+    fn is_outside_volumes(&mut self, path: &str) -> bool {
+        let mut folders = path.match_indices('/').map(|(slash, _)| &path[..slash]).filter(|folder| !folder.is_empty());
+        folders.all(|folder| matches!(self.attributes(folder), Ok((NodeKind::Directory, _))))
     }
 
     /// Takes a name out.

@@ -290,7 +290,9 @@ pub fn status_of(error: AccessError) -> u16 {
         | AccessError::Name(NameError::WrongContract | NameError::TooManyLinks)
         | AccessError::File(FileError::NotFound | FileError::NotADirectory | FileError::IsADirectory)
         | AccessError::File(FileError::NotAFile | FileError::BadPath | FileError::TooManyLinks) => 404,
-        AccessError::Name(NameError::NotPermitted) | AccessError::File(FileError::NotPermitted) => 403,
+        AccessError::Name(NameError::NotPermitted)
+        | AccessError::File(FileError::NotPermitted)
+        | AccessError::NoFileSystem => 403,
         AccessError::Name(NameError::NoSpace) | AccessError::File(FileError::NoSpace) => 507,
         error if error.may_pass() => 503,
         AccessError::Name(NameError::Exhausted) | AccessError::File(FileError::Exhausted) | AccessError::System(_) => {

@@ -14,6 +14,7 @@ use sip::channel::AnyEndpoint;
 use sip::executor;
 use sip::exheap::ExVec;
 
+use terminal::page::{PAGE_START, Page};
 use terminal::{LineEvent, Reading, Terminal};
 
 use crate::Port;
@@ -29,6 +30,8 @@ struct Console<P> {
     /// Who reads, and how to tell it that there is news.
     reader: Option<Reader>,
     listeners: Vec<Listener>,
+    /// Who shows a page.
+    page_client: Option<Client>,
     /// Wakes the task that takes input.
     input_wanted: Option<Waker>,
 }
@@ -54,7 +57,15 @@ pub async fn serve<P: Port>(
     port: P,
     mut provider: service_provider::Exp<service_provider::states::Ready>,
 ) {
-    let console = Console { terminal, port, next_client: 0, reader: None, listeners: Vec::new(), input_wanted: None };
+    let console = Console {
+        terminal,
+        port,
+        next_client: 0,
+        reader: None,
+        listeners: Vec::new(),
+        page_client: None,
+        input_wanted: None,
+    };
     let shared = Rc::new(RefCell::new(console));
     drop(executor::spawn(take_input(Rc::clone(&shared))));
     loop {
@@ -189,8 +200,47 @@ impl<P: Port> Console<P> {
         self.show(&out)
     }
 
+    /// Writes for a client of the console itself, which may show a page.
+    fn write_for(&mut self, client: Client, block: ExVec<u8>) -> Result<(), ConsoleError> {
+        if self.terminal.is_stream() {
+            return self.write(block);
+        }
+        if block.first() == Some(&PAGE_START) {
+            return self.show_page(client, &block);
+        }
+        if block.is_empty() {
+            return self.end_page(client);
+        }
+        self.write(block)
+    }
+
+    fn show_page(&mut self, client: Client, bytes: &[u8]) -> Result<(), ConsoleError> {
+        if !self.terminal.takes_pages() || self.page_client.is_some_and(|other| other != client) {
+            return Err(ConsoleError::Busy);
+        }
+        self.page_client = Some(client);
+        let (columns, rows) = self.port.columns_and_rows();
+        let mut out = Vec::new();
+        self.terminal.show_page(Page::new(bytes, columns as usize, rows as usize), &mut out);
+        self.show(&out)
+    }
+
+    fn end_page(&mut self, client: Client) -> Result<(), ConsoleError> {
+        if self.page_client != Some(client) {
+            return Ok(());
+        }
+        self.page_client = None;
+        let mut out = Vec::new();
+        self.terminal.end_page(&mut out);
+        self.show(&out)
+    }
+
     fn begin_line(&mut self, client: Client, kind: LineKind, prompt: &[u8]) -> Result<(), ConsoleError> {
         self.become_reader(client)?;
+        if let Some(page_client) = self.page_client {
+            // Who reads a line is in charge of the terminal.
+            self.end_page(page_client)?;
+        }
         let (columns, _) = self.port.columns_and_rows();
         self.terminal.set_columns(columns as usize);
         let reading = match kind {
@@ -204,6 +254,8 @@ impl<P: Port> Console<P> {
     }
 
     fn end_client(&mut self, client: Client) {
+        // A terminal that is gone shows nothing; the next write of a client tells.
+        let _ = self.end_page(client);
         self.listeners.retain_mut(|listener| {
             let stays = listener.client != client;
             if !stays && let Some(waker) = listener.waker.take() {
@@ -268,7 +320,7 @@ async fn serve_client<P: Port>(shared: Shared<P>, client: Client, mut ready: con
                 Some(next.info(console.terminal.is_interactive(), columns, rows))
             }
             console::ExpReady::Write { data, next } => {
-                let outcome = shared.borrow_mut().write(data);
+                let outcome = shared.borrow_mut().write_for(client, data);
                 Some(match outcome {
                     Ok(()) => next.written(),
                     Err(error) => next.failed(error),

@@ -12,29 +12,50 @@ pub enum Key {
     Control(char),
     /// Alt and a character.
     Alt(char),
+    /// Enter, also that of the keypad.
     Enter,
+    /// The tabulator.
     Tab,
+    /// Deletes to the left.
     Backspace,
+    /// Alt and Backspace.
     AltBackspace,
+    /// Deletes to the right.
     Delete,
+    /// An arrow.
     Left,
+    /// An arrow.
     Right,
+    /// An arrow.
     Up,
+    /// An arrow.
     Down,
+    /// An arrow with Ctrl, Alt or Shift.
     WordLeft,
+    /// An arrow with Ctrl, Alt or Shift.
     WordRight,
+    /// To the begin.
     Home,
+    /// To the end.
     End,
+    /// A page up.
+    PageUp,
+    /// A page down.
+    PageDown,
+    /// Pasted text follows.
     PasteStart,
+    /// The end of pasted text.
     PasteEnd,
+    /// A sequence that no key here has.
     Unknown,
 }
 
 /// Longest escape sequence that is remembered; a longer one is read to its end and is unknown.
 const SEQUENCE_BYTES: usize = 16;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 enum State {
+    #[default]
     Ground,
     Escape,
     /// After `ESC [`.
@@ -54,12 +75,13 @@ enum State {
 }
 
 /// Reads keys. A byte can end at most one key and begin another, hence the pair in [`Decoder::push`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
 }
 
 impl Decoder {
+    /// Before the first byte.
     pub fn new() -> Decoder {
         Decoder { state: State::Ground }
     }
@@ -167,6 +189,8 @@ fn sequence_key(parameters: &[u8], last: u8) -> Key {
         (b'~', 1 | 7) => Key::Home,
         (b'~', 3) => Key::Delete,
         (b'~', 4 | 8) => Key::End,
+        (b'~', 5) => Key::PageUp,
+        (b'~', 6) => Key::PageDown,
         (b'~', 200) => Key::PasteStart,
         (b'~', 201) => Key::PasteEnd,
         _ => final_key(last, modifier),
@@ -210,7 +234,7 @@ mod tests {
         assert_eq!(keys(b"\x1b[A\x1bOA"), [Key::Up, Key::Up]);
         assert_eq!(keys(b"\x1b[H\x1b[1~\x1b[7~\x1bOH"), [Key::Home; 4]);
         assert_eq!(keys(b"\x1b[1;5C\x1b[5C\x1bOc\x1b[1;3C"), [Key::WordRight; 4]);
-        assert_eq!(keys(b"\x1b[3~"), [Key::Delete]);
+        assert_eq!(keys(b"\x1b[3~\x1b[5~\x1b[6~"), [Key::Delete, Key::PageUp, Key::PageDown]);
         assert_eq!(keys(b"\x1bb\x1b\x7f"), [Key::Alt('b'), Key::AltBackspace]);
     }
 

@@ -33,7 +33,8 @@ pub type Assignment = (usize, Vec<u8>);
 
 /// Assigns the words after the program's name to its parameters. A word that is a parameter's flag sets
 /// that parameter (a boolean to true, any other to the next word or to what follows `=`); every other
-/// word goes to the next position. After `--` no word is a flag.
+/// word goes to the next position. Flags of one letter may be joined, as in `-la`; the last of them may have its value
+/// behind it, as in `-n5`. After `--`, and after the first word of a [`COMMAND`], no word is a flag.
 pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, ArgumentError> {
     let mut given: Vec<Assignment> = Vec::new();
     let mut positions = Positions::new(manifest);
@@ -44,27 +45,26 @@ pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, Ar
             flags_end = true;
             continue;
         }
-        let flagged = if flags_end { None } else { find_flag(manifest, word) };
-        match flagged {
-            Some((index, inline)) => {
-                let parameter = &manifest.parameters[index];
-                let value = match (inline, parameter.kind) {
-                    (Some(value), _) => value,
-                    (None, ParameterKind::Boolean) => "true",
-                    (None, _) => words
-                        .next()
-                        .ok_or_else(|| error(manifest, format!("`{word}` needs a value ({})", parameter.kind)))?,
-                };
-                give(manifest, &mut given, index, value)?;
-            }
-            None if !flags_end && is_flag_like(word) => {
+        let flags = if flags_end { Vec::new() } else { find_flags(manifest, word) };
+        if flags.is_empty() {
+            if !flags_end && is_flag_like(word) {
                 return Err(error(manifest, format!("there is no option `{word}`")));
             }
-            None => {
-                let index =
-                    positions.next().ok_or_else(|| error(manifest, format!("`{word}` is one word too many")))?;
-                give(manifest, &mut given, index, word)?;
-            }
+            let index = positions.next().ok_or_else(|| error(manifest, format!("`{word}` is one word too many")))?;
+            flags_end |= is_command(&manifest.parameters[index]);
+            give(manifest, &mut given, index, word)?;
+            continue;
+        }
+        for (index, inline) in flags {
+            let parameter = &manifest.parameters[index];
+            let value = match (inline, parameter.kind) {
+                (Some(value), _) => value,
+                (None, ParameterKind::Boolean) => "true",
+                (None, _) => words
+                    .next()
+                    .ok_or_else(|| error(manifest, format!("`{word}` needs a value ({})", parameter.kind)))?,
+            };
+            give(manifest, &mut given, index, value)?;
         }
     }
     let missing = |(index, parameter): &(usize, &Parameter)| {
@@ -100,7 +100,7 @@ fn place(parameter: &Parameter, before: &str) -> String {
 /// Whether the word, given alone, asks for help with the program: `-?` and `--help`, and `-h` unless the program has an
 /// option of that name.
 pub fn asks_for_help(manifest: &Manifest, word: &str) -> bool {
-    matches!(word, "-?" | HELP_FLAG) || (word == "-h" && find_flag(manifest, word).is_none())
+    matches!(word, "-?" | HELP_FLAG) || (word == "-h" && find_flags(manifest, word).is_empty())
 }
 
 /// The option that every program has, and that none may have for something else.
@@ -130,14 +130,52 @@ impl Positions {
     }
 }
 
-pub(crate) fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'w str>)> {
+/// Name of a repeated last position that takes another command: behind its first word, flags are that command's.
+pub const COMMAND: &str = "command";
+
+pub(crate) fn is_command(parameter: &Parameter) -> bool {
+    parameter.repeated && parameter.name == COMMAND
+}
+
+/// The parameters whose flags are in the word, each with the value that stands behind it in the word; none where the
+/// word is no flag.
+pub(crate) fn find_flags<'w>(manifest: &Manifest, word: &'w str) -> Vec<(usize, Option<&'w str>)> {
+    match find_flag(manifest, word) {
+        Some(flag) => Vec::from([flag]),
+        None => find_joined_flags(manifest, word).unwrap_or_default(),
+    }
+}
+
+fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'w str>)> {
     manifest.parameters.iter().enumerate().find_map(|(index, parameter)| {
         let rest = word.strip_prefix(parameter.flag.as_deref()?)?;
         match rest.strip_prefix('=') {
+            // `-d=` is the value `=` of a flag of one letter.
+            Some("") if !word.starts_with("--") => Some((index, Some("="))),
             Some(value) => Some((index, Some(value))),
             None => rest.is_empty().then_some((index, None)),
         }
     })
+}
+
+/// Flags of one letter behind one dash. The first that takes a value has the rest of the word, or else the next word.
+fn find_joined_flags<'w>(manifest: &Manifest, word: &'w str) -> Option<Vec<(usize, Option<&'w str>)>> {
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let mut flags = Vec::new();
+    for (place, letter) in letters.char_indices() {
+        let is_its_flag = |parameter: &Parameter| {
+            parameter.flag.as_deref().and_then(|flag| flag.strip_prefix('-')) == Some(letter.encode_utf8(&mut [0; 4]))
+        };
+        let index = manifest.parameters.iter().position(is_its_flag)?;
+        if manifest.parameters[index].kind == ParameterKind::Boolean {
+            flags.push((index, None));
+            continue;
+        }
+        let rest = &letters[place + letter.len_utf8()..];
+        flags.push((index, Some(rest).filter(|rest| !rest.is_empty())));
+        break;
+    }
+    Some(flags)
 }
 
 fn give(manifest: &Manifest, given: &mut Vec<Assignment>, index: usize, text: &str) -> Result<(), ArgumentError> {

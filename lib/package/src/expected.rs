@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::arguments::{Positions, find_flag};
+use crate::arguments::{Positions, find_flags, is_command};
 use crate::{Manifest, Parameter, ParameterKind};
 
 /// What the next word of a command may be.
@@ -25,15 +25,16 @@ pub fn expected<'m>(manifest: &'m Manifest, words: &[&str]) -> Expected<'m> {
             positions.next();
         } else if word == "--" {
             flags_end = true;
-        } else if let Some((index, inline)) = find_flag(manifest, word) {
-            given.push(index);
-            let parameter = &manifest.parameters[index];
+        } else if let Some(&(last, inline)) = find_flags(manifest, word).last() {
+            given.extend(find_flags(manifest, word).iter().map(|(index, _)| *index));
+            let parameter = &manifest.parameters[last];
             let takes_next = inline.is_none() && parameter.kind != ParameterKind::Boolean;
             if takes_next && words.next().is_none() {
                 return Expected { flags: Vec::new(), value: Some(parameter) };
             }
         } else if !is_flag_like(word) {
-            positions.next();
+            let position = positions.next().and_then(|index| manifest.parameters.get(index));
+            flags_end |= position.is_some_and(is_command);
         }
     }
     let is_left = |(index, parameter): &(usize, &Parameter)| parameter.repeated || !given.contains(index);

@@ -35,6 +35,55 @@ fn words_find_their_parameters() {
     assert_eq!(given(&["", "é"]), [(2, "".into()), (3, "é\0".into())]);
 }
 
+/// `each [-r] [-0] [-n MOST] [-d SEPARATOR] COMMAND...`
+fn each() -> Manifest {
+    let flag = |flag: &str, name: &str, kind| Parameter { flag: Some(flag.into()), ..Parameter::plain(name, kind) };
+    let command = Parameter { position: Some(0), repeated: true, ..Parameter::plain("command", ParameterKind::Text) };
+    let parameters = vec![
+        flag("-r", "run", ParameterKind::Boolean),
+        flag("-0", "zero", ParameterKind::Boolean),
+        flag("-n", "most", ParameterKind::Integer),
+        flag("-d", "separator", ParameterKind::Text),
+        command,
+    ];
+    Manifest { name: "each".into(), parameters, ..manifest() }
+}
+
+#[test]
+fn flags_of_one_letter_are_joined() {
+    let given = |words: &[&str]| {
+        let assigned = assign(&each(), words).unwrap_or_else(|error| panic!("{error}"));
+        assigned.into_iter().map(|(index, bytes)| (index, String::from_utf8(bytes).expect("text"))).collect::<Vec<_>>()
+    };
+    let both = [(0, String::from("true")), (1, String::from("true"))];
+    assert_eq!(given(&["-r", "-0"]), both);
+    assert_eq!(given(&["-r0"]), both);
+    assert_eq!(given(&["-n5"]), [(2, "5".into())]);
+    assert_eq!(given(&["-rn5"]), [(0, "true".into()), (2, "5".into())]);
+    assert_eq!(given(&["-rn", "5"]), [(0, "true".into()), (2, "5".into())]);
+    assert_eq!(given(&["-n-5"]), [(2, "-5".into())]);
+    assert_eq!(given(&["-d,"]), [(3, ",".into())]);
+    assert_eq!(given(&["-d="]), [(3, "=".into())]);
+    assert_eq!(given(&["-d=,"]), [(3, ",".into())]);
+    for (words, phrase) in [
+        (&["-rx"][..], "there is no option `-rx`"),
+        (&["-rn"], "`-rn` needs a value"),
+        (&["-nr5"], "`r5` is not of the type"),
+        (&["--r0"], "there is no option `--r0`"),
+    ] {
+        let problem = assign(&each(), words).expect_err("the words do not fit").problem;
+        assert!(problem.contains(phrase), "{problem}");
+    }
+}
+
+#[test]
+fn flags_behind_a_command_are_its_own() {
+    let assigned = assign(&each(), &["-r", "rm", "-rf", "-n"]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(assigned, [(0, b"true".to_vec()), (4, b"rm\0-rf\0-n\0".to_vec())]);
+    assert!(package::expected(&each(), &["rm"]).flags.is_empty());
+    assert_eq!(package::expected(&each(), &["-r0"]).flags, ["-n", "-d"]);
+}
+
 #[test]
 fn words_that_do_not_fit_say_why() {
     let usage = "usage: list [-l] [--depth DEPTH] PATTERN [PATHS...]";

@@ -9,10 +9,13 @@ use alloc::vec::Vec;
 use command_language::HighlightKind;
 use line_editor::{Candidate, Editor, Event, Span, Style};
 
+use crate::page::Page;
 use crate::secret::SecretLine;
 
 /// Bytes typed ahead that are kept; what is typed beyond them is dropped.
 pub const TYPED_AHEAD_BYTES: usize = 64 * 1024;
+/// Bytes of output that wait for the end of a page; what is written beyond them is dropped.
+const HELD_OUTPUT_BYTES: usize = 64 * 1024;
 /// The longest line of a byte stream; a longer one is cut into lines of this length.
 const LINE_BYTES: usize = 1 << 20;
 const CONTROL_C: u8 = 0x03;
@@ -71,6 +74,10 @@ pub struct Terminal {
     after_c2: bool,
     /// The last byte that was written is a carriage return: the row is still to be emptied.
     after_return: bool,
+    /// The page that a full-screen program shows.
+    page: Option<Page>,
+    /// What others wrote since the page is shown.
+    held_output: Vec<u8>,
 }
 
 impl Terminal {
@@ -88,6 +95,8 @@ impl Terminal {
             at_row_start: true,
             after_c2: false,
             after_return: false,
+            page: None,
+            held_output: Vec::new(),
         }
     }
 
@@ -132,7 +141,7 @@ impl Terminal {
         let room = if self.interactive { TYPED_AHEAD_BYTES.saturating_sub(self.pending.len()) } else { bytes.len() };
         let kept = &bytes[..bytes.len().min(room)];
         self.pending.extend_from_slice(kept);
-        if !self.interactive || self.reading != Reading::Nothing {
+        if !self.interactive || self.reading != Reading::Nothing || self.page.is_some() {
             return false;
         }
         if bytes[kept.len()..].contains(&CONTROL_C) {
@@ -241,6 +250,10 @@ impl Terminal {
         if !self.interactive {
             return out.extend_from_slice(bytes);
         }
+        if self.page.is_some() {
+            let room = HELD_OUTPUT_BYTES.saturating_sub(self.held_output.len());
+            return self.held_output.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
         let editing = matches!(self.reading, Reading::Text | Reading::Command);
         if editing {
             self.editor.hide(out);
@@ -264,6 +277,30 @@ impl Terminal {
             self.show_secret_prompt(out);
             self.at_row_start = false;
         }
+    }
+
+    /// Whether a page can be shown: on a terminal while no line is edited there.
+    pub fn takes_pages(&self) -> bool {
+        self.interactive && matches!(self.reading, Reading::Nothing | Reading::Bytes)
+    }
+
+    /// Shows a full-screen program's page.
+    pub fn show_page(&mut self, page: Page, out: &mut Vec<u8>) {
+        match &self.page {
+            Some(before) => page.replace(before, out),
+            None => page.enter(out),
+        }
+        self.page = Some(page);
+    }
+
+    /// Gives the screen of before the page back, and shows what was written meanwhile.
+    pub fn end_page(&mut self, out: &mut Vec<u8>) {
+        if self.page.take().is_none() {
+            return;
+        }
+        Page::leave(out);
+        let held = core::mem::take(&mut self.held_output);
+        self.output(&held, out);
     }
 
     /// A program's output must not steer the terminal: control characters are shown as `^X`. A form feed is the

@@ -90,7 +90,7 @@ fn a_file_that_is_not_there() {
 fn output_goes_nowhere_without_a_file_system() {
     for (commands, parts) in [
         ("echo a > /no/file", ["/no/file", "nothing has that name"]),
-        ("echo a > /dev/file", ["/dev/file", "cannot do this"]),
+        ("echo a > /dev/file", ["/dev/file", "lies in no file system"]),
         ("echo a > /service", ["/service", ""]),
         ("pwd >> /no/file", ["/no/file", "nothing has that name"]),
         ("echo a > x > y", ["`>` cannot stand there", "leave one out"]),
@@ -113,11 +113,13 @@ fn programs_for_files_say_what_is_wrong_and_go_on() {
         ("rm -r /", ["rm: /", "no file or folder of a volume"]),
         ("rm -r /dev/console", ["/dev/console", "stop"]),
         ("mkdir /dev", ["mkdir: /dev", ""]),
+        ("mkdir /foo", ["mkdir: /foo", "lies in no file system"]),
+        ("mkdir /fs/foo", ["mkdir: /fs/foo", "lies in no file system"]),
         ("rmdir /no/a", ["/no/a", "nothing has that name"]),
         ("ln /no/a /no/b", ["/no/b", ""]),
         ("touch --time yesterday a", ["`yesterday` is no time", "2026-11-21 03:06:38"]),
         ("touch /no/a", ["/no/a", "nothing has that name"]),
-        ("head -n -1 a", ["`-1` lines", "0 or more"]),
+        ("head -n -1 a", ["`-1` is not a number of lines", "0 or more"]),
         ("tail -c x a", ["`x` is no amount", "64k"]),
         ("hash -a md5", ["there is no algorithm `md5`", "blake3"]),
         ("find --type x", ["`x` is no kind", "f for files"]),
