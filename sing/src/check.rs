@@ -10,10 +10,11 @@ use serde_json::json;
 use crate::command_line::CheckArguments;
 use crate::contracts::{ContractUnits, compile_files, contract_files};
 use crate::failure::{Failure, Outcome};
+use crate::install::changes::Changes;
 use crate::programs::Programs;
 use crate::promises;
 use crate::repository::{Repository, read_text};
-use crate::systems::{Catalogue, check_manifest};
+use crate::systems::{self, Catalogue, check_manifest};
 use crate::terminal;
 
 /// What came of one file or folder.
@@ -102,6 +103,14 @@ fn check_everything(repository: &Repository) -> Outcome<Vec<Finding>> {
 }
 
 fn check_file(repository: &Repository, file: &Path) -> Outcome<Vec<Finding>> {
+    let named = || repository.system_manifest(file).ok().filter(|_| !file.exists());
+    if let Some(manifest) = named() {
+        return Ok(vec![system_finding(repository, &Catalogue::read(repository)?, &manifest)]);
+    }
+    if systems::is_image(file) {
+        let outcome = systems::described(repository, &Catalogue::read(repository)?, file);
+        return Ok(vec![Finding::of("system", file.display().to_string(), &outcome)]);
+    }
     let metadata = std::fs::metadata(file).map_err(|error| Failure::file("read", file, &error))?;
     if metadata.is_dir() {
         return check_folder(repository, file);
@@ -162,6 +171,14 @@ fn contracts_finding(file: String, compiled: &lang::Compiled) -> Finding {
 }
 
 fn system_finding(repository: &Repository, catalogue: &Catalogue, path: &Path) -> Finding {
-    let outcome = catalogue.system(repository, path).and_then(|system| promises::hold(catalogue, &system));
+    let outcome =
+        catalogue
+            .system(repository, path)
+            .and_then(|system| promises::hold(catalogue, &system))
+            // What was changed in it since belongs to it.
+            .and_then(|()| Changes::of(repository, path))
+            .and_then(|changes| {
+                if changes.is_empty() { Ok(()) } else { systems::described(repository, catalogue, path).map(drop) }
+            });
     Finding::of("system", repository.shown(path).to_string(), &outcome)
 }

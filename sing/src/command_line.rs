@@ -49,11 +49,13 @@ pub enum Command {
     Contract(ContractArguments),
     /// Write the package file of a program, for others to install
     Package(PackageArguments),
-    /// Install a package into a system image, if everything that is checked holds
+    /// List the systems there are: where they lie, which is the default, and what is in them
+    Systems(SystemsArguments),
+    /// Install a package into a system, if everything that is checked holds
     Install(InstallArguments),
     /// Let a newer version take the place of an installed program
     Upgrade(UpgradeArguments),
-    /// Take a program out of a system image
+    /// Take a program out of a system
     Uninstall(UninstallArguments),
     /// Check a whole system image again
     Verify(VerifyArguments),
@@ -328,7 +330,7 @@ pub enum BenchSubject {
 /// `sing check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// A .contract file, a folder of them, a manifest or a system manifest; everything when not given
+    /// A .contract file, a folder of them, a manifest, or a system: its manifest, name or image; everything when not given
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// List what was checked as JSON
@@ -464,6 +466,20 @@ pub struct ExplainArguments {
     pub json: bool,
 }
 
+/// `sing systems`.
+#[derive(Debug, Args)]
+pub struct SystemsArguments {
+    /// Show all of this system: a manifest, or the name of one in systems/
+    #[arg(value_name = "SYSTEM")]
+    pub system: Option<PathBuf>,
+    /// Take back what was installed, upgraded and uninstalled in it
+    #[arg(long, requires = "system")]
+    pub as_built: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `sing measure`.
 #[derive(Debug, Args)]
 pub struct MeasureArguments {
@@ -574,8 +590,8 @@ pub struct GraphArguments {
     /// Write the SVG here; standard output when not given
     #[arg(short = 'o', long = "output", value_name = "FILE.svg")]
     pub output: Option<PathBuf>,
-    /// System manifest: a file, or the name of one in systems/
-    #[arg(long, value_name = "FILE", default_value = "hosted")]
+    /// System: its manifest or image, or the name of one in systems/
+    #[arg(long, value_name = "FILE|NAME", default_value = "hosted")]
     pub system: PathBuf,
     /// Start the system and draw the SIPs and channels it then has
     #[arg(long)]

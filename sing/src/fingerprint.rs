@@ -58,6 +58,11 @@ impl Fingerprint {
         Fingerprint(text)
     }
 
+    /// Of these files alone.
+    pub fn of_files(files: &[PathBuf]) -> Fingerprint {
+        Fingerprint(String::new()).with_outputs(files)
+    }
+
     /// The same and of these outputs. Taken after a build.
     pub fn with_outputs(&self, outputs: &[PathBuf]) -> Fingerprint {
         let mut lines = Vec::new();

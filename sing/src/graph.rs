@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use install::Installed;
 use package::{ContractSide, Instance, Manifest, Provider, Source, SystemManifest, bound_path, provider_of};
 use serde::Deserialize;
 
@@ -78,7 +79,7 @@ pub fn graph(repository: &Repository, arguments: &GraphArguments) -> Outcome<u8>
         None => {
             let catalogue = Catalogue::read(repository)?;
             let path = repository.system_manifest(&arguments.system)?;
-            of_manifest(&catalogue.system(repository, &path)?, &catalogue)
+            of_manifest(&systems::described(repository, &catalogue, &path)?)
         }
     };
     write_or_print(arguments.output.as_deref(), &svg::draw(&graph))?;
@@ -86,8 +87,9 @@ pub fn graph(repository: &Repository, arguments: &GraphArguments) -> Outcome<u8>
 }
 
 /// Instances that are optional and run the same program are one node.
-fn of_manifest(system: &SystemManifest, catalogue: &Catalogue) -> Graph {
-    let find = |name: &str| catalogue.manifest(name).ok();
+fn of_manifest(installed: &Installed) -> Graph {
+    let system = &installed.system;
+    let find = |name: &str| installed.manifest(name);
     let mut graph = Graph { title: format!("system {}", system.name), ..Graph::default() };
     let root = node(&mut graph, &system.root, "root", find(&system.root));
     let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
@@ -232,7 +234,7 @@ fn listing(file: &Path) -> Outcome<String> {
 /// Starts the system and asks it for its channels.
 fn running(repository: &Repository, system: &Path) -> Outcome<String> {
     let manifest = repository.system_manifest(system)?;
-    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
+    let ready = systems::current(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).arg("--disk").arg(run::demo_disk(repository)?);
     command.args(["--parameter", "commands=channels --json"]);

@@ -48,6 +48,7 @@ pub mod site;
 pub mod source_rules;
 pub mod source_words;
 pub mod spelling;
+pub mod system_list;
 pub mod systems;
 pub mod tap;
 pub mod terminal;
@@ -86,6 +87,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Uninstall(arguments) => install::uninstall(&repository, &arguments),
         Command::Verify(arguments) => install::verify(&repository, &arguments),
         Command::Explain(arguments) => install::explain(&repository, &arguments),
+        Command::Systems(arguments) => system_list::list(&repository, &arguments),
         Command::Measure(arguments) => measure::print(&repository, &arguments),
         Command::Key(arguments) => keys::commands::execute(&repository, arguments.command.as_ref()),
         Command::Attached(arguments) => attached::become_attached(&arguments),

@@ -2,11 +2,16 @@
 //! and an exit status.
 #![forbid(unsafe_code)]
 
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
 use clap::Parser;
 
+/// The exit status of a program that SIGPIPE ended, as shells show it.
+const READER_IS_GONE: i32 = 141;
+
 fn main() -> ExitCode {
+    end_with_the_reader();
     if let Some(outcome) = sing::compiler::run_as_rustc() {
         return match outcome {
             Ok(status) => ExitCode::from(status),
@@ -30,4 +35,16 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status())
         }
     }
+}
+
+/// Ends the tool where whoever reads its output has gone, as `head` has: Rust's `print` panics then.
+fn end_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {
+        let message = panic.payload_as_str().unwrap_or_default();
+        if message.starts_with("failed printing to std") && message.contains("Broken pipe") {
+            std::process::exit(READER_IS_GONE);
+        }
+        usual(panic);
+    }));
 }

@@ -22,12 +22,12 @@ use crate::systems::{self, Platform};
 /// They do not build or cannot be read.
 pub fn print(repository: &Repository, arguments: &MeasureArguments) -> Outcome<u8> {
     let (platform, default) = match arguments.machine {
-        MachineName::Hosted => (Platform::Hosted, "hosted"),
-        MachineName::Qemu | MachineName::Microvm => (Platform::Bare, "bare"),
+        MachineName::Hosted => (Platform::Hosted, systems::HOSTED),
+        MachineName::Qemu | MachineName::Microvm => (Platform::Bare, systems::BARE),
     };
     let system = arguments.system.as_deref().unwrap_or(Path::new(default));
     let manifest = repository.system_manifest(system)?;
-    let ready = systems::prepare(repository, &manifest, platform, UnsafeTests::Refused)?;
+    let ready = systems::current(repository, &manifest, platform, UnsafeTests::Refused)?;
     let read = |path: &Path| std::fs::read(path).map_err(|error| Failure::file("read", path, &error));
     let machine = read(&ready.machine)?;
     let kernel = match platform {

@@ -48,10 +48,10 @@ fn announce(site: Option<&Site>) -> Outcome<()> {
 fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     refuse_bare_options(arguments)?;
     let disks = disks(repository, arguments)?;
-    let usual = if arguments.tap.is_some() { "hosted-tap" } else { "hosted" };
+    let usual = if arguments.tap.is_some() { systems::HOSTED_TAP } else { systems::HOSTED };
     let system = arguments.system.as_deref().unwrap_or(Path::new(usual));
     let manifest = repository.system_manifest(system)?;
-    let ready = systems::prepare(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
+    let ready = systems::current(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
     announce(site)?;
     let error = machine_command(&ready, &disks, arguments).exec();
     Err(Failure::file("start", &ready.machine, &error))

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use install::{Installed, Line};
 use manifest::{Program as ProgramManifest, SystemFile};
-use package::{Manifest, Package, Rights, Root, SecretKey, Signer, SystemImage, SystemManifest, Trust};
+use package::{Manifest, Package, PublicKey, Rights, Root, SecretKey, Signer, SystemImage, SystemManifest, Trust};
 
 use crate::bare::kernel;
 use crate::builder::{self, BuiltImage, UnsafeTests};
@@ -16,10 +17,21 @@ use crate::cargo;
 use crate::contracts::ContractUnits;
 use crate::failure::{Failure, Outcome};
 use crate::fingerprint::Fingerprint;
+use crate::install::changes::Changes;
 use crate::keys::store::Store;
 use crate::programs::{Program, Programs};
 use crate::repository::{Repository, read_text, write_if_changed};
 use crate::{keys, promises, terminal};
+
+/// The systems that are meant where none is named, and of what.
+pub const DEFAULTS: [(&str, &str); 3] =
+    [(HOSTED, "of the hosted machine"), (HOSTED_TAP, "of it with --tap"), (BARE, "of bare machines")];
+/// The default of the hosted machine.
+pub const HOSTED: &str = "hosted";
+/// The same with a network stack of its own.
+pub const HOSTED_TAP: &str = "hosted-tap";
+/// The default of bare machines.
+pub const BARE: &str = "bare";
 
 /// Every program of the repository with its manifest, checked.
 pub struct Catalogue {
@@ -196,13 +208,55 @@ pub struct Ready {
     pub machine: PathBuf,
 }
 
-/// Builds what the system manifest at `path` needs, unless nothing has changed since the last time. Of a system image
+/// Whether a system was given as an image and not by its manifest.
+pub fn is_image(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "system")
+}
+
+/// The system at `path` as every command means it: built as by [`prepare`], with what was changed in it since.
+///
+/// # Errors
+/// As for that; or what was changed does not fit any more.
+pub fn current(repository: &Repository, path: &Path, platform: Platform, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
+    let ready = prepare(repository, path, platform, unsafe_tests)?;
+    if is_image(path) {
+        return Ok(ready);
+    }
+    let image = Changes::of(repository, path)?.image(repository, &ready.image)?;
+    Ok(Ready { image, ..ready })
+}
+
+/// The same system as its manifests describe it, without building it.
+///
+/// # Errors
+/// Something is wrong with it, or what was changed does not fit.
+pub fn described(repository: &Repository, catalogue: &Catalogue, path: &Path) -> Outcome<Installed> {
+    if is_image(path) {
+        let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
+        return install::system_of(&bytes).map(|(_, installed)| installed).map_err(|findings| {
+            let lines: Vec<String> = findings.into_iter().map(|finding| Line::refused(finding).to_string()).collect();
+            Failure::new(format!("{} is no system image that can be trusted", path.display()))
+                .details(lines.join("\n"))
+                .remedy("let `cargo sing build --system NAME` write it again")
+        });
+    }
+    let mut system = catalogue.system(repository, path)?;
+    let changes = Changes::of(repository, path)?;
+    if changes.is_empty() {
+        return promises::as_built(catalogue, system, PublicKey::NONE);
+    }
+    let key = signer(repository)?.key.public();
+    add_trust(catalogue, &mut system, key)?;
+    changes.examined(promises::as_built(catalogue, system, key)?)
+}
+
+/// Builds what the system manifest at `path` needs, without what was changed in it since, unless nothing has changed since the last time. Of a system image
 /// there is nothing to build but the machine.
 ///
 /// # Errors
 /// Something is wrong with the system, or does not build.
 pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
-    if path.extension().is_some_and(|extension| extension == "system") {
+    if is_image(path) {
         let _lock = builder::lock(repository)?;
         platform.build(repository)?;
         return Ok(Ready { image: path.to_path_buf(), machine: platform.program(repository) });
@@ -246,27 +300,30 @@ fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_test
     let selected: Outcome<Vec<&Program>> = names.iter().map(|name| catalogue.programs.get(name)).collect();
     let built = builder::build_programs(repository, &catalogue.programs, &selected?, unsafe_tests)?;
     let signer = signer(repository)?;
-    let mut packages = Vec::new();
-    let mut publishers = Vec::from(["singularity"]);
-    for image in &built {
-        packages.push(pack(repository, &catalogue, image, &signer)?.bytes);
-        let publisher = catalogue.manifest(&image.program.name)?.publisher.as_str();
+    let packages: Vec<Vec<u8>> = built
+        .iter()
+        .map(|image| pack(repository, &catalogue, image, &signer).map(|packed| packed.bytes))
+        .collect::<Outcome<_>>()?;
+    add_trust(&catalogue, &mut system, signer.key.public())?;
+    let image = SystemImage::build(&system, &packages, &signer.key)
+        .map_err(|error| Failure::new(format!("the system image of `{}` cannot be made: {error}", system.name)))?;
+    write_if_changed(&ready.image, &image)
+}
+
+/// Adds whom a system trusts that is built here: who builds the programs of the repository is their publisher, whatever
+/// name they are under; and whom this person trusts.
+fn add_trust(catalogue: &Catalogue, system: &mut SystemManifest, key: PublicKey) -> Outcome<()> {
+    let mut publishers = vec!["singularity"];
+    for name in system.programs() {
+        let publisher = catalogue.manifest(name)?.publisher.as_str();
         if !publishers.contains(&publisher) {
             publishers.push(publisher);
         }
     }
-    // Whoever builds the programs of the repository is their publisher here, whatever name they are under.
-    let root = |publisher: &str| Root {
-        key: signer.key.public(),
-        publishers: publisher.into(),
-        systems: true,
-        rights: Rights::ALL,
-    };
-    system.trust.roots.extend(publishers.into_iter().map(root));
-    Store::of_user().add_to(&mut system.trust)?;
-    let image = SystemImage::build(&system, &packages, &signer.key)
-        .map_err(|error| Failure::new(format!("the system image of `{}` cannot be made: {error}", system.name)))?;
-    write_if_changed(&ready.image, &image)
+    let root = |publisher: &str| Root { key, publishers: publisher.into(), systems: true, rights: Rights::ALL };
+    let roots: Vec<Root> = publishers.into_iter().map(root).collect();
+    system.trust.roots.extend(roots);
+    Store::of_user().add_to(&mut system.trust)
 }
 
 /// Builds the hosted machine with the kernel in it.

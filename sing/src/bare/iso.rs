@@ -42,7 +42,7 @@ pub fn write(repository: &Repository, arguments: &ImageArguments) -> Outcome<u8>
     let given = boot::parameters(&arguments.parameter)?;
     let maker = require_grub()?;
     let manifest = repository.system_manifest(&arguments.system)?;
-    let ready = systems::prepare(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
+    let ready = systems::current(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
     let boot_image = boot::image(repository, &ready.image, &given, &offered(arguments))?;
     make(&maker, &ready, &boot_image, &arguments.output)?;
     println!("{}", arguments.output.display());

@@ -60,9 +60,9 @@ impl Prepared {
         qemu::find()?;
         let disks: Vec<Disk> = disks.iter().map(|disk| Disk::parse(disk)).collect();
         let locks = disks.iter().map(Disk::lock).collect::<Outcome<_>>()?;
-        let system = arguments.system.as_deref().unwrap_or(Path::new("bare"));
+        let system = arguments.system.as_deref().unwrap_or(Path::new(systems::BARE));
         let manifest = repository.system_manifest(system)?;
-        let ready = systems::prepare(repository, &manifest, Platform::Bare, arguments.unsafe_tests())?;
+        let ready = systems::current(repository, &manifest, Platform::Bare, arguments.unsafe_tests())?;
         let mut offered = match person {
             Person::AtConsole => terminal::parameters(),
             Person::Elsewhere => vec![("terminal", "none".into())],

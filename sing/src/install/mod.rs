@@ -1,12 +1,12 @@
 //! `sing install`, `upgrade`, `uninstall`, `verify`, `explain` and `package`: changes of system images, judged before
 //! they are made.
 //!
-//! The judging is the crate `install`'s. A system that is named and not given as a file has an image of its own for
-//! what is installed into it, which begins as the built one: building the system again does not take anything out.
-//! That file comes about with the first change that is accepted, and whoever deletes it begins again with the built
-//! one. Key type: [`Image`] (which file of a system is meant).
+//! The judging is the crate `install`'s. What is changed in a system that is named, or given by its manifest, is kept
+//! apart from what is built ([`changes`]) and applied to it whenever it is built again; every command means the result
+//! by the system. Key type: [`Image`] (which file of a system is meant).
 //! Deliberately not here: installing into a running system.
 
+pub mod changes;
 mod folder;
 mod revoked;
 mod view;
@@ -28,6 +28,7 @@ use crate::repository::{Repository, write_whole};
 use crate::spelling;
 use crate::systems::{self, Platform};
 
+use changes::Changes;
 pub use folder::Folder;
 
 /// `sing package`: the package file of a program of the repository, for others to install.
@@ -79,10 +80,9 @@ pub fn uninstall(repository: &Repository, arguments: &UninstallArguments) -> Out
 /// Something in it is wrong, or it cannot be read.
 pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u8> {
     let image = Image::find(repository, &arguments.system)?;
-    let path = image.path();
-    image.announce();
+    let path = &image.path(repository)?;
     let bytes = read(path)?;
-    let (system, installed) = opened(&bytes, &image)?;
+    let (system, installed) = opened(&bytes, path, &image)?;
     let mut report = install::verify(&installed);
     report.lines.extend(revoked::lines(&system.packages, &revoked::of_user()?));
     if arguments.json {
@@ -104,10 +104,9 @@ pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u
 /// There is no such program, or the system cannot be read.
 pub fn explain(repository: &Repository, arguments: &ExplainArguments) -> Outcome<u8> {
     let image = Image::find(repository, &arguments.system)?;
-    let path = image.path();
-    image.announce();
+    let path = &image.path(repository)?;
     let bytes = read(path)?;
-    let (_, installed) = opened(&bytes, &image)?;
+    let (_, installed) = opened(&bytes, path, &image)?;
     let Some(program) = installed.program(&arguments.name) else {
         let mut names: Vec<&str> = installed.programs.iter().map(|program| program.manifest.name.as_str()).collect();
         names.sort_unstable();
@@ -154,13 +153,12 @@ fn change(repository: &Repository, arguments: &ChangeArguments, request: &Reques
     // Building takes the lock by itself, so that it comes before.
     let image = Image::find(repository, &arguments.system)?;
     let _lock = builder::lock(repository)?;
-    let image = image.now();
     let _other = image.lock()?;
     let key = systems::signer(repository)?.key;
+    let write = if arguments.dry_run { Write::Nothing } else { Write::Change };
     let result = match revoked::against(request, &revoked::of_user()?) {
         Some(report) => Err(report),
-        None if arguments.dry_run => install::changed(&read(image.path())?, request, &key).map(|(_, report)| report),
-        None => image.change(request, &key)?,
+        None => image.change(repository, request, &key, write)?,
     };
     let report = result.as_ref().unwrap_or_else(|report| report);
     if arguments.json {
@@ -179,6 +177,13 @@ fn change(repository: &Repository, arguments: &ChangeArguments, request: &Reques
         println!("\n{}", image.told());
     }
     Ok(0)
+}
+
+/// Whether a change is only judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Write {
+    Nothing,
+    Change,
 }
 
 /// Changes a system image file; the inner error is a report of what speaks against it.
@@ -216,54 +221,32 @@ fn read(path: &Path) -> Outcome<Vec<u8>> {
     std::fs::read(path).map_err(|error| Failure::file("read", path, &error))
 }
 
-fn is_image(given: &Path) -> bool {
-    given.extension().is_some_and(|extension| extension == "system")
-}
-
 /// Which file the image of a system is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 enum Image {
     /// The one that was given.
     Given(PathBuf),
-    /// What was installed into a system that was named.
-    Own {
-        /// The file.
-        own: PathBuf,
-    },
-    /// The built one of a system that was named, into which nothing has been installed.
-    Built {
-        /// The file.
-        built: PathBuf,
-        /// Where what is installed into it goes.
-        own: PathBuf,
+    /// That of a system that was named, built by now.
+    Named {
         /// What it was named.
-        named: PathBuf,
+        name: PathBuf,
+        /// Its manifest.
+        manifest: PathBuf,
+        /// The file as it was built.
+        built: PathBuf,
     },
 }
 
 impl Image {
     /// The image of a system that was named or given, built now if need be.
     fn find(repository: &Repository, given: &Path) -> Outcome<Image> {
-        if is_image(given) {
+        if systems::is_image(given) {
             // A link goes on to lead to the file that is changed.
             return Ok(Image::Given(given.canonicalize().unwrap_or_else(|_| given.to_path_buf())));
         }
         let manifest = repository.system_manifest(given)?;
-        let own = own_image(repository, &manifest);
-        if own.is_file() {
-            return Ok(Image::Own { own });
-        }
         let built = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?.image;
-        Ok(Image::Built { built, own, named: given.to_path_buf() })
-    }
-
-    /// The image as it is when nobody else changes it any more: somebody may have installed something into the system
-    /// since it was looked for.
-    fn now(self) -> Image {
-        match self {
-            Image::Built { own, .. } if own.is_file() => Image::Own { own },
-            image => image,
-        }
+        Ok(Image::Named { name: given.to_path_buf(), manifest, built })
     }
 
     /// Keeps out others who change the same file, until it is dropped. Those who work with this output folder are kept
@@ -278,43 +261,46 @@ impl Image {
         locked.map(Some).map_err(|error| Failure::file("lock the folder", folder, &error))
     }
 
-    /// Says of which file is spoken, where that is not what was built.
-    fn announce(&self) {
-        if let Image::Own { own } = self {
-            eprintln!(
-                "sing: of {}, into which something was installed; without the file: of what is built",
-                own.display()
-            );
-        }
-    }
-
-    /// The file that is read.
-    fn path(&self) -> &Path {
+    /// The file that is read: of a named system, with what was changed in it.
+    fn path(&self, repository: &Repository) -> Outcome<PathBuf> {
         match self {
-            Image::Given(path) | Image::Own { own: path } | Image::Built { built: path, .. } => path,
+            Image::Given(path) => Ok(path.clone()),
+            Image::Named { manifest, built, .. } => Changes::of(repository, manifest)?.image(repository, built),
         }
     }
 
-    /// The file that is written.
-    fn target(&self) -> &Path {
+    /// Changes it, if that is to be written; the inner error is a report of what speaks against it, and then nothing was
+    /// changed. The builder's lock is held.
+    fn change(
+        &self,
+        repository: &Repository,
+        request: &Request<'_>,
+        key: &package::SecretKey,
+        write: Write,
+    ) -> Outcome<Result<Report, Report>> {
         match self {
-            Image::Given(path) | Image::Own { own: path } | Image::Built { own: path, .. } => path,
+            Image::Given(path) if write == Write::Nothing => {
+                Ok(install::changed(&read(path)?, request, key).map(|(_, report)| report))
+            }
+            Image::Given(path) => change_file(path, request, key),
+            Image::Named { manifest, built, .. } => {
+                change_named(&Changes::of(repository, manifest)?, built, request, key, write)
+            }
         }
-    }
-
-    /// Changes it; the inner error is a report of what speaks against it, and then there is no file more than before.
-    fn change(&self, request: &Request<'_>, key: &package::SecretKey) -> Outcome<Result<Report, Report>> {
-        change_to(self.target(), &read(self.path())?, request, key)
     }
 
     /// What to say of it after a change.
     fn told(&self) -> String {
-        let path = self.target().display();
-        let start = format!("{path} is changed; `cargo sing run --system {path}` starts it");
         match self {
-            Image::Given(_) => start,
-            Image::Own { .. } | Image::Built { .. } => {
-                format!("{start}; without the file the system is again as it is built")
+            Image::Given(path) => {
+                let path = path.display();
+                format!("{path} is changed; `cargo sing run --system {path}` starts it")
+            }
+            Image::Named { name, .. } => {
+                let name = name.display();
+                format!(
+                    "the system {name} is changed; `cargo sing run --system {name}` starts it, `cargo sing systems {name}` shows it"
+                )
             }
         }
     }
@@ -323,27 +309,56 @@ impl Image {
     fn remedy(&self) -> String {
         match self {
             Image::Given(_) => "let `cargo sing build --system NAME` or `cargo sing install` write it again".into(),
-            Image::Own { own } => format!("delete {} to begin again with the system as it is built", own.display()),
-            Image::Built { named, .. } => {
-                format!("build it again with `cargo sing build --system {}`", named.display())
+            Image::Named { name, .. } => {
+                let name = name.display();
+                format!("take all changes back with `cargo sing systems {name} --as-built`, which builds it again")
             }
         }
     }
 }
 
-/// Where what is installed into a system goes.
-fn own_image(repository: &Repository, manifest: &Path) -> PathBuf {
-    repository.output(&format!("installed/{}.system", repository.system_outputs(manifest)))
+/// Changes a named system: the change is kept, and the image made again with it.
+fn change_named(
+    changes: &Changes,
+    built: &Path,
+    request: &Request<'_>,
+    key: &package::SecretKey,
+    write: Write,
+) -> Outcome<Result<Report, Report>> {
+    let as_built = read(built)?;
+    let report = match (changes.applied(as_built.clone(), key)?, request) {
+        (Ok(now), _) => match install::changed(&now, request, key) {
+            Ok((_, report)) => report,
+            Err(report) => return Ok(Err(report)),
+        },
+        // Taking back what does not fit any more is the way out.
+        (Err(misfit), Request::Uninstall { name }) if misfit.program == *name => Report::default(),
+        (Err(misfit), _) => return Err(misfit.into()),
+    };
+    let is_built = |name: &str| {
+        let system = install::system_of(&as_built);
+        system.is_ok_and(|(_, installed)| installed.program(name).is_some())
+    };
+    if write == Write::Change {
+        let after = changes.with(request, is_built)?;
+        // What does not fit in its whole is not kept.
+        after.applied(as_built.clone(), key)??;
+        after.keep()?;
+        if !after.is_empty() {
+            after.make(key, built)?;
+        }
+    }
+    Ok(Ok(report))
 }
 
-fn opened<'a>(bytes: &'a [u8], image: &Image) -> Outcome<(SystemImage<'a>, Installed)> {
+fn opened<'a>(bytes: &'a [u8], path: &Path, image: &Image) -> Outcome<(SystemImage<'a>, Installed)> {
     match install::system_of(bytes) {
         Ok(opened) => Ok(opened),
         Err(findings) => {
             let lines = findings.iter().map(|finding: &Finding| {
                 format!("refused {} {}; {}", finding.code.text(), finding.what, finding.remedy)
             });
-            Err(Failure::new(format!("{} is no system image that can be trusted", image.path().display()))
+            Err(Failure::new(format!("{} is no system image that can be trusted", path.display()))
                 .details(lines.collect::<Vec<_>>().join("\n"))
                 .remedy(image.remedy()))
         }
@@ -351,7 +366,7 @@ fn opened<'a>(bytes: &'a [u8], image: &Image) -> Outcome<(SystemImage<'a>, Insta
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use package::{PublicKey, SecretKey, Signer, SystemManifest, Trust};
 
     use super::*;
@@ -372,7 +387,7 @@ mod tests {
     }
 
     /// The image of a system without programs.
-    fn empty(signer: &Signer) -> Vec<u8> {
+    pub(crate) fn empty(signer: &Signer) -> Vec<u8> {
         let system = SystemManifest {
             name: "empty".into(),
             root: "nobody".into(),
@@ -408,30 +423,42 @@ mod tests {
         assert_eq!(names(folder.path()), ["empty.system"]);
     }
 
-    /// A built system into which nothing has been installed, in the folder.
-    fn built(folder: &Path, signer: &Signer) -> Image {
-        let (built, own) = (folder.join("built.system"), folder.join("installed/empty.system"));
+    /// A repository with a built system in which nothing has been changed.
+    fn built(folder: &Path, signer: &Signer) -> (Repository, Image) {
+        let built = folder.join("built.system");
         std::fs::write(&built, empty(signer)).expect("a file");
-        Image::Built { built, own, named: "empty".into() }
+        let image = Image::Named { name: "empty".into(), manifest: folder.join("empty.toml"), built };
+        (Repository::of_tests(folder), image)
     }
 
     #[test]
-    fn a_refused_first_install_leaves_no_image() {
+    fn a_refused_first_install_leaves_nothing_and_an_accepted_one_is_the_system() {
         let signer = signer();
         let folder = tempfile::tempdir().expect("a folder");
-        let image = built(folder.path(), &signer).now();
+        let (repository, image) = built(folder.path(), &signer);
         let good = package(&signer).expect("a package");
         let mut bad = good.clone();
         *bad.last_mut().expect("a byte") ^= 1;
-        let install = |package: &[u8]| {
-            image.change(&Request::Install { package, at_boot: false, allow: &[] }, &signer.key).expect("a disk")
+        let install = |package: &[u8], write| {
+            let request = Request::Install { package, at_boot: false, allow: &[] };
+            image.change(&repository, &request, &signer.key, write).expect("a disk")
         };
-        assert!(install(&bad).is_err());
+        assert!(install(&bad, Write::Change).is_err());
+        assert!(install(&good, Write::Nothing).is_ok());
         assert_eq!(names(folder.path()), ["built.system"]);
-        assert!(install(&good).is_ok());
-        assert_eq!(names(&folder.path().join("installed")), ["empty.system"]);
-        assert_eq!(std::fs::read(image.path()).expect("the built one"), empty(&signer));
-        assert_eq!(image.now().path(), folder.path().join("installed/empty.system"));
+        let before = image.path(&repository).expect("it is built");
+        assert!(install(&good, Write::Change).is_ok());
+        let after = image.path(&repository).expect("it is changed");
+        assert_ne!(before, after);
+        let bytes = std::fs::read(after).expect("the image");
+        assert_eq!(SystemImage::parse(&bytes).expect("an image").packages, [good.as_slice()]);
+        assert_eq!(std::fs::read(before).expect("the built one"), empty(&signer));
+        // The second sees what the first has installed, and says so.
+        let report = install(&good, Write::Change).expect_err("it is there already");
+        assert!(report.to_string().contains("bench-install"), "{report}");
+        let request = Request::Uninstall { name: "bench-install" };
+        assert!(image.change(&repository, &request, &signer.key, Write::Change).expect("a disk").is_ok());
+        assert_eq!(image.path(&repository).expect("as built"), folder.path().join("built.system"));
     }
 
     #[test]
@@ -444,6 +471,7 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).expect("a link");
         let repository = Repository::find().expect("tests run inside the repository");
         let image = Image::find(&repository, &link).expect("it was given");
+        let change = |request: &Request<'_>| image.change(&repository, request, &signer.key, Write::Change);
         let held = image.lock().expect("a folder").expect("a lock");
         let other = File::open(folder.path()).expect("the folder");
         assert!(other.try_lock().is_err());
@@ -452,52 +480,24 @@ mod tests {
         drop(other);
         let good = package(&signer).expect("a package");
         let request = Request::Install { package: &good, at_boot: false, allow: &[] };
-        assert!(image.change(&request, &signer.key).expect("a disk").is_ok());
+        assert!(change(&request).expect("a disk").is_ok());
         assert!(std::fs::symlink_metadata(&link).expect("the link").is_symlink());
         assert_ne!(std::fs::read(&path).expect("the file"), empty(&signer));
     }
 
     #[test]
-    fn of_two_first_installs_both_are_kept() {
-        let signer = signer();
-        let folder = tempfile::tempdir().expect("a folder");
-        // Both have looked before either has written.
-        let [first, second] = [built(folder.path(), &signer), built(folder.path(), &signer)];
-        let good = package(&signer).expect("a package");
-        let request = Request::Install { package: &good, at_boot: false, allow: &[] };
-        assert!(first.now().change(&request, &signer.key).expect("a disk").is_ok());
-        // The second sees what the first has installed, and says so.
-        let report = second.now().change(&request, &signer.key).expect("a disk").expect_err("it is there already");
-        assert!(report.to_string().contains("bench-install"), "{report}");
-        let bytes = std::fs::read(folder.path().join("installed/empty.system")).expect("the image");
-        assert_eq!(SystemImage::parse(&bytes).expect("an image").packages, [good.as_slice()]);
-    }
-
-    #[test]
-    fn a_named_system_has_an_image_by_its_manifest() {
-        let repository = Repository::find().expect("tests run inside the repository");
-        let folder = tempfile::tempdir().expect("a folder");
-        let mine = folder.path().join("hosted.toml");
-        std::fs::write(&mine, "").expect("a file");
-        let own = |manifest: &Path| own_image(&repository, manifest);
-        let ours = repository.system_manifest("hosted".as_ref()).expect("there is one");
-        assert_eq!(own(&ours), repository.output("installed/hosted.system"));
-        assert_ne!(own(&mine), own(&ours));
-    }
-
-    #[test]
     fn what_to_do_about_a_damaged_image_can_be_done() {
-        let image = |own: &str| Image::Own { own: own.into() };
-        let built = Image::Built { built: "b.system".into(), own: "o.system".into(), named: "web".into() };
-        let damaged = |image: &Image| opened(b"damaged", image).expect_err("it is none").to_string();
+        let built = Image::Named { name: "web".into(), manifest: "web.toml".into(), built: "b.system".into() };
+        let damaged =
+            |image: &Image| opened(b"damaged", "b.system".as_ref(), image).expect_err("it is none").to_string();
         let text = damaged(&built);
         assert!(
-            text.contains("b.system is no system image") && text.contains("`cargo sing build --system web`"),
+            text.contains("b.system is no system image") && text.contains("`cargo sing systems web --as-built`"),
             "{text}"
         );
-        let text = damaged(&image("mine.system"));
-        assert!(text.contains("delete mine.system"), "{text}");
-        assert!(built.told().contains("o.system is changed") && built.told().contains("without the file"));
+        let text = damaged(&Image::Given("mine.system".into()));
+        assert!(text.contains("`cargo sing build --system NAME`"), "{text}");
+        assert!(built.told().contains("`cargo sing run --system web` starts it"));
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod reach_e2fsprogs;
 mod roles_e2fsprogs;
 mod signals_e2fsprogs;
 mod storms_e2fsprogs;
+mod systems;
 mod terminals;
 mod trust;
 mod unreliable_file_systems;
