@@ -126,25 +126,17 @@ pub unsafe fn prepare_stack(top: usize, entry: usize, argument: usize) -> usize 
     pointer
 }
 
-/// The body of a naked function that a SIP calls: goes on in `$served` if the stack has room for the kernel, else in
-/// `$used_up`. Until then nothing is put on the stack, which may end right below the return address: a register saved
-/// there would hit the guard, in the kernel. The arguments stay in their registers.
-macro_rules! enter {
-    ($served:path, $used_up:path) => {
-        core::arch::naked_asm!(
-            "mov eax, esp",
-            "and eax, {in_slot}",
-            "cmp eax, {reserve}",
-            "jb {used_up}",
-            "jmp {served}",
-            in_slot = const abi::limits::STACK_SLOT_BYTES - 1,
-            reserve = const abi::limits::STACK_RESERVE_BYTES,
-            used_up = sym $used_up,
-            served = sym $served,
-        )
+/// The first statement of a function that a SIP calls: goes on in the naked function `$used_up`, which does not return, if
+/// less than `$bytes` of the stack slot are left.
+macro_rules! require_stack {
+    ($bytes:expr, $used_up:path) => {
+        if $crate::arch::stack_left() < $bytes {
+            // SAFETY: the function does not return, and begins the stack anew: nothing of this frame is needed.
+            unsafe { core::arch::asm!("jmp {}", sym $used_up, options(noreturn, nostack)) };
+        }
     };
 }
-pub(crate) use enter;
+pub(crate) use require_stack;
 
 /// The body of a naked function that calls `$then` with the current thread's stack as if nothing were on it. `$then` does
 /// not return.

@@ -1,10 +1,12 @@
 //! Where SIPs and the machine enter the kernel.
 //!
 //! A SIP calls through [`abi::AbiTable`] and stays on its own stack. Entry checks that the stack has
-//! room for the kernel, before anything is put on it; exit looks whether the thread is to end or to give
-//! way. The machine enters through [`hal_api::KernelEntries`].
+//! room for the kernel before it does anything; exit looks whether the thread is to end or to give way.
+//! The stack may end right below the return address, so that the registers an entry saves before its check
+//! hit the guard: a fault there is the SIP's ([`overflowed_at_entry`]), as the kernel holds nothing yet.
+//! The machine enters through [`hal_api::KernelEntries`].
 
-use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
 use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind};
 use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
@@ -15,54 +17,34 @@ use crate::{arch, cpu, device, handlers, hardware, latency, process, program, sc
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
         $($(
-            #[unsafe(naked)]
+            // Not a second time inside its measured twin.
+            #[inline(never)]
             extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                arch::enter!(served::$name, stack_used_up)
+                arch::require_stack!(STACK_RESERVE_BYTES, stack_used_up);
+                let answer = handlers::$name($($argument),*);
+                if arch::cpu_pending() != 0 {
+                    sched::service_pending();
+                }
+                answer.into()
             }
         )*)*
 
         static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
 
-        /// The functions, with room on the stack.
-        mod served {
-            use super::*;
-
-            $($(
-                // Not a second time inside its measured twin.
-                #[inline(never)]
-                pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                    let answer = handlers::$name($($argument),*);
-                    if arch::cpu_pending() != 0 {
-                        sched::service_pending();
-                    }
-                    answer.into()
-                }
-            )*)*
-        }
-
         /// The numbers of the functions.
         #[allow(non_camel_case_types, reason = "named as the functions are")]
         enum Number { $($($name,)*)* }
 
-        /// The same functions, measured.
+        /// The same functions, measured. They leave the others enough of the stack, so that none ends between the two
+        /// readings.
         mod measured {
             use super::*;
 
             $($(
-                #[unsafe(naked)]
                 pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                    arch::enter!(served_measured::$name, stack_used_up)
-                }
-            )*)*
-        }
-
-        mod served_measured {
-            use super::*;
-
-            $($(
-                pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
+                    arch::require_stack!(STACK_RESERVE_BYTES + MEASURED_FRAME_BYTES, stack_used_up);
                     latency::begin(Number::$name as usize);
-                    let answer = served::$name($($argument),*);
+                    let answer = super::$name($($argument),*);
                     latency::end();
                     answer
                 }
@@ -70,8 +52,17 @@ macro_rules! define_entries {
         }
 
         static MEASURED: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name: measured::$name,)*)* };
+
+        /// Whether an entry begins less than [`MAX_PROLOGUE_BYTES`] before this instruction.
+        fn is_prologue(instruction: usize) -> bool {
+            let holds = |entry: *const ()| instruction.wrapping_sub(entry.addr()) < MAX_PROLOGUE_BYTES;
+            $($(holds($name as *const ()) || holds(measured::$name as *const ()) ||)*)* false
+        }
     };
 }
+
+/// More than a measured entry puts on the stack.
+const MEASURED_FRAME_BYTES: usize = 256;
 
 abi::for_each_function!(define_entries);
 
@@ -84,6 +75,7 @@ pub fn table_address() -> usize {
 pub fn machine_entries() -> KernelEntries {
     KernelEntries {
         is_sip_code,
+        overflowed_at_entry,
         tick,
         interrupt,
         fault,
@@ -96,6 +88,15 @@ pub fn machine_entries() -> KernelEntries {
 
 extern "C" fn is_sip_code(instruction: usize) -> bool {
     program::is_image_address(instruction)
+}
+
+/// An entry puts nothing on the stack before its check behind this many bytes of its code. A test decodes them all.
+const MAX_PROLOGUE_BYTES: usize = 48;
+
+extern "C" fn overflowed_at_entry(instruction: usize, address: usize) -> bool {
+    let top = stack_top();
+    let guard = top & !(STACK_SLOT_BYTES - 1);
+    top != 0 && address.wrapping_sub(guard) < STACK_GUARD_BYTES && is_prologue(instruction)
 }
 
 extern "C" fn tick(timer: bool) -> bool {
@@ -137,6 +138,7 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
     };
     let in_slot = fault.address.wrapping_sub(slot) < STACK_RESERVE_BYTES;
     match fault.kind {
+        FaultKind::Memory if in_slot && is_prologue(fault.instruction) => used_up_at_call(),
         FaultKind::Memory if in_slot => Epitaph::new(EpitaphKind::StackOverflow, format!("used up its stack at {at}")),
         FaultKind::Memory if fault.instruction == fault.address => {
             Epitaph::new(EpitaphKind::Faulted, format!("jumped to {at}"))
@@ -162,7 +164,11 @@ extern "C" fn stack_used_up() -> ! {
 
 extern "C" fn end_overflowed() -> ! {
     if let Some(process) = cpu::current().owner() {
-        process::end(process, Epitaph::new(EpitaphKind::StackOverflow, "called the kernel with its stack used up"));
+        process::end(process, used_up_at_call());
     }
     thread::end_current()
+}
+
+fn used_up_at_call() -> Epitaph {
+    Epitaph::new(EpitaphKind::StackOverflow, "called the kernel with its stack used up")
 }

@@ -360,6 +360,10 @@ pub struct KernelEntries {
     /// Whether an interrupt or fault at this instruction address struck SIP code (true) or the
     /// kernel (false). Async-signal-safe: reads two constants.
     pub is_sip_code: extern "C" fn(instruction: usize) -> bool,
+    /// Whether a memory fault at this instruction address is the end of the SIP that runs here, though it struck the kernel:
+    /// an entry saved registers, before anything else, on a stack that the SIP has used up to the guard that `address` lies
+    /// in. Async-signal-safe: reads constants and the current thread's place.
+    pub overflowed_at_entry: extern "C" fn(instruction: usize, address: usize) -> bool,
     /// Called by the machine's timer, in interrupt context, every quantum while the processor is
     /// busy, and for [`Machine::interrupt`]: marks the processor as having something to do. Answers
     /// whether the machine should call `interrupt` now if SIP code was struck.

@@ -142,7 +142,8 @@ extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, c
         let top = (entries.stack_top)();
         let instruction = struck.instruction();
         let in_sip_code = (entries.is_sip_code)(instruction);
-        if top != 0 && (in_sip_code || !host_text::contains(instruction)) {
+        let overflowed = signal == libc::SIGSEGV && (entries.overflowed_at_entry)(instruction, address);
+        if top != 0 && (in_sip_code || overflowed || !host_text::contains(instruction)) {
             let kind = fault_kind(signal, trap, instruction, in_sip_code);
             let address = if kind == FaultKind::Memory { address } else { 0 };
             let stack = struck.stack();

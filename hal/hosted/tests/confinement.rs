@@ -111,6 +111,10 @@ extern "C" fn no(_: usize) -> bool {
     false
 }
 
+extern "C" fn no_overflow(_instruction: usize, _address: usize) -> bool {
+    false
+}
+
 extern "C" fn no_tick(_: bool) -> bool {
     false
 }
@@ -140,6 +144,7 @@ fn child() {
     assert!(MACHINE.set(machine).is_ok());
     let entries = KernelEntries {
         is_sip_code: no,
+        overflowed_at_entry: no_overflow,
         tick: no_tick,
         interrupt: nothing,
         fault: no_fault,

@@ -77,6 +77,10 @@ extern "C" fn no_sip_code(_instruction: usize) -> bool {
     false
 }
 
+extern "C" fn no_overflow(_instruction: usize, _address: usize) -> bool {
+    false
+}
+
 extern "C" fn no_tick(_timer: bool) -> bool {
     false
 }
@@ -120,6 +124,7 @@ fn be_a_machine(program: Program) {
     *PROGRAM.lock().expect("never poisoned") = Some(program);
     let entries = KernelEntries {
         is_sip_code: no_sip_code,
+        overflowed_at_entry: no_overflow,
         tick: no_tick,
         interrupt: no_interrupt,
         fault: no_fault,

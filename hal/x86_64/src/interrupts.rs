@@ -250,8 +250,9 @@ fn exception(frame: &mut Frame, address: usize) {
         let top = (entries.stack_top)();
         let instruction = frame.rip as usize;
         let in_sip = (entries.is_sip_code)(instruction);
+        let overflowed = frame.vector == PAGE_FAULT && (entries.overflowed_at_entry)(instruction, address);
         let one_of_sip = !matches!(frame.vector, 2 | 8 | 18);
-        if top != 0 && one_of_sip && (in_sip || !layout::is_kernel_code(instruction)) {
+        if top != 0 && one_of_sip && (in_sip || overflowed || !layout::is_kernel_code(instruction)) {
             end_sip(frame, top, fault_kind(frame, in_sip), address);
             return;
         }

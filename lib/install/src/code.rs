@@ -166,6 +166,7 @@ codes! {
     BranchTarget = "I054", Image, "a branch into the middle of an instruction";
     StrayCode = "I055", Image, "executable bytes that belong to no section";
     ContractRecords = "I056", Image, "the image's list of contracts is damaged";
+    StackStep = "I057", Image, "a stack that grows by more than a page at once";
     AbiVersion = "I060", Abi, "another ABI version";
     OtherReason = "I061", File, "a reason that this program has no code for";
     BillDigest = "I063", Bill, "the bill of materials is not the one that was signed";

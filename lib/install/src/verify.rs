@@ -277,6 +277,7 @@ fn image_code(error: &PackageError) -> Code {
         PackageError::RelocationAddend { .. } => Code::RelocationAddend,
         PackageError::UnknownInstruction { .. } => Code::UnknownInstruction,
         PackageError::ForbiddenInstruction { .. } => Code::ForbiddenInstruction,
+        PackageError::StackStep { .. } => Code::StackStep,
         PackageError::SegmentOverride { .. } => Code::SegmentOverride,
         PackageError::BranchTarget { .. } => Code::BranchTarget,
         PackageError::StrayCode { .. } => Code::StrayCode,

@@ -180,9 +180,10 @@ pub(crate) fn common(bytes: &[u8]) -> Option<Common> {
         Shape::Near => (at + 1, 1),
         Shape::Far => (at + 4, 4),
         Shape::Operands => (operands_end(bytes, at)?, 0),
-        Shape::Memory if *bytes.get(at)? >= 0xc0 => return None,
+        Shape::Memory if *bytes.get(at)? >= 0xc0 || to_stack_pointer(*bytes.get(at)? >> 3) => return None,
         Shape::Memory => (operands_end(bytes, at)?, 0),
         Shape::OperandsByte => (operands_end(bytes, at)? + 1, 0),
+        Shape::OperandsDouble if *bytes.get(at)? >= 0xc0 && to_stack_pointer(*bytes.get(at)?) => return None,
         Shape::OperandsDouble => (operands_end(bytes, at)? + 4, 0),
         Shape::Group(allowed) if in_group(allowed, *bytes.get(at)?) => (operands_end(bytes, at)?, 0),
         Shape::GroupByte(allowed) if in_group(allowed, *bytes.get(at)?) => (operands_end(bytes, at)? + 1, 0),
@@ -203,6 +204,11 @@ pub(crate) fn common(bytes: &[u8]) -> Option<Common> {
         _ => None,
     };
     Some(Common { bytes: end, branch })
+}
+
+/// Whether the low three bits are the stack pointer's, or, with REX, R12's. How far the stack pointer goes is judged.
+fn to_stack_pointer(register: u8) -> bool {
+    register & 7 == 4
 }
 
 fn in_group(allowed: u8, operands: u8) -> bool {

@@ -170,6 +170,15 @@ pub enum PackageError {
         /// The function, if the file names it.
         symbol: Option<String>,
     },
+    /// An instruction that takes more than a page off the stack pointer, so that a guard could be stepped over.
+    StackStep {
+        /// How much.
+        bytes: u64,
+        /// Where.
+        address: u64,
+        /// The function, if the file names it.
+        symbol: Option<String>,
+    },
     /// An instruction that goes through the FS or GS base.
     SegmentOverride {
         /// Where.
@@ -242,6 +251,7 @@ impl fmt::Display for PackageError {
             | PackageError::ContractFingerprint { .. } => self.fmt_trust(f),
             PackageError::UnknownInstruction { .. }
             | PackageError::ForbiddenInstruction { .. }
+            | PackageError::StackStep { .. }
             | PackageError::SegmentOverride { .. }
             | PackageError::BranchTarget { .. }
             | PackageError::StrayCode { .. } => self.fmt_code(f),
@@ -355,6 +365,15 @@ impl PackageError {
                 write!(f, "the instruction `{name}` ")?;
                 at(f, *address, symbol)?;
                 write!(f, " is not allowed; {SAFE}: call the kernel through crate sip instead")
+            }
+            PackageError::StackStep { bytes, address, symbol } => {
+                write!(f, "the stack grows by {bytes} bytes at once ")?;
+                at(f, *address, symbol)?;
+                write!(
+                    f,
+                    ", but each page of a stack must be touched in turn, for its guard to be met; build it with `cargo sing \
+                     build`, and report the function if that is how it was built"
+                )
             }
             PackageError::SegmentOverride { address, symbol } => {
                 write!(f, "an access through the FS or GS base ")?;

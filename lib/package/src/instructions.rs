@@ -124,6 +124,9 @@ pub(crate) fn judge(
     if matches!(instruction.segment_prefix(), Register::FS | Register::GS) {
         return Err(PackageError::SegmentOverride { address, symbol: symbol(address) });
     }
+    if let Some(bytes) = stack_step(instruction).filter(|&bytes| bytes > MAX_STACK_STEP_BYTES) {
+        return Err(PackageError::StackStep { bytes, address, symbol: symbol(address) });
+    }
     let name = if !allowed(code) {
         forbidden_form(code).map_or_else(|| format!("{:?}", code.mnemonic()).to_lowercase(), String::from)
     } else if changes_flow(instruction) && has_operand_size_prefix(bytes) {
@@ -133,6 +136,31 @@ pub(crate) fn judge(
         return Ok(());
     };
     Err(PackageError::ForbiddenInstruction { name, address, symbol: symbol(address) })
+}
+
+/// The most that an instruction may take off the stack pointer at once. Compiled code touches each page of a larger frame
+/// before it goes on to the next, so that a stack that is used up ends in its guard.
+const MAX_STACK_STEP_BYTES: u64 = abi::limits::PAGE_BYTES as u64;
+
+/// How much an instruction takes off the stack pointer by a constant: `sub`, `add` of a negative number, `lea`, and `and`,
+/// which aligns.
+fn stack_step(instruction: &Instruction) -> Option<u64> {
+    if instruction.op0_kind() != OpKind::Register || instruction.op0_register() != Register::RSP {
+        return None;
+    }
+    let by = match (instruction.mnemonic(), instruction.op1_kind()) {
+        (Mnemonic::Sub, OpKind::Immediate8to64 | OpKind::Immediate32to64) => {
+            (instruction.immediate(1) as i64).checked_neg()?
+        }
+        (Mnemonic::Add | Mnemonic::And, OpKind::Immediate8to64 | OpKind::Immediate32to64) => {
+            instruction.immediate(1) as i64
+        }
+        (Mnemonic::Lea, OpKind::Memory) if instruction.memory_base() == Register::RSP => {
+            instruction.memory_displacement64() as i64
+        }
+        _ => return None,
+    };
+    (by < 0).then_some(by.unsigned_abs())
 }
 
 fn changes_flow(instruction: &Instruction) -> bool {

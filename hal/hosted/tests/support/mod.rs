@@ -80,12 +80,17 @@ pub fn machine() -> &'static Hosted {
 
 extern "C" fn nothing_fires(_line: u32) {}
 
+extern "C" fn no_overflow(_instruction: usize, _address: usize) -> bool {
+    false
+}
+
 /// Runs a closure on the processor; one at a time.
 pub fn on_processor(program: impl FnOnce() + Send + 'static) {
     let _gate = lock(&GATE);
     *lock(&PROGRAM) = Some(Box::new(program));
     let entries = KernelEntries {
         is_sip_code,
+        overflowed_at_entry: no_overflow,
         tick,
         interrupt,
         fault,

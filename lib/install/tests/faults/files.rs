@@ -234,6 +234,9 @@ fn images(deed: Deed) -> Vec<Case> {
     bad("the kernel's memory", Code::SegmentOverride, &|elf| {
         elf.set_code(&[0x65, 0x48, 0x8B, 0x04, 0x25, 0, 0, 0, 0, 0xC3]);
     });
+    bad("a stack that grows past its guard", Code::StackStep, &|elf| {
+        elf.set_code(&[0x48, 0x81, 0xEC, 0x01, 0x10, 0, 0, 0xC3]);
+    });
     bad("a branch to elsewhere", Code::BranchTarget, &|elf| elf.set_code(&[0xE9, 0x00, 0x10, 0, 0, 0xC3]));
     bad("a branch into an instruction", Code::BranchTarget, &|elf| {
         elf.set_code(&[0xEB, 0x01, 0xB8, 0x0F, 0x05, 0, 0, 0xC3]);

@@ -2,7 +2,7 @@
 //!
 //! The compiler touches no page of a frame of up to 4096 bytes, and a call behind it writes eight bytes below: a guard of one
 //! page is stepped over from just above it, into the stack of another thread. The kernel runs on the caller's stack: an
-//! entry that saved registers before it looked how much is left would fault on the guard, in the kernel.
+//! entry that saves registers before it looks how much is left faults on the guard, in the kernel.
 //!
 //! How far above the guard the last frame ends is up to the compiler, so it is tried out by children, each of which goes down
 //! 16 bytes further than the one before.
@@ -22,8 +22,10 @@ sip::startup!();
 
 const OWN_NAME: &str = "hostile-stack-edge";
 const NUMBER_PARAMETER: usize = 0;
-/// Numbers from here on are those of children, which call the kernel.
-const CALLS: usize = 1000;
+/// Numbers from here on are those of children, which call the kernel: a thousand for each of [`ENTRIES`].
+const CALLS: usize = 3000;
+/// Calls with nothing in between, of entries that save no register, one, and several before they look.
+const ENTRIES: [Then; 3] = [yield_there, read_clock, exit_there];
 /// Numbers from here on are those of children, which step over the guard.
 const STEPS: usize = 2000;
 /// How many depths are tried, and what is between two of them.
@@ -38,13 +40,13 @@ type Then = fn(usize, fn(usize)) -> usize;
 /// Makes the attempt.
 pub fn main(startup: Startup) -> i32 {
     match usize::try_from(startup.attempt).expect("attempts are numbers from 0") {
-        0 => all_overflow(CALLS),
+        0 => (0..ENTRIES.len()).map(|entry| all_overflow(CALLS + entry * 1000)).max().expect("some entries"),
         1 => all_overflow(STEPS),
-        depth @ CALLS..STEPS => descend(depth - CALLS, call_kernel),
-        depth => {
+        depth @ STEPS..CALLS => {
             let body = move || descend(depth - STEPS, step_over);
             sip::thread::spawn(body).expect("a thread").join().expect("it ends")
         }
+        call => descend((call - CALLS) % 1000, ENTRIES[(call - CALLS) / 1000]),
     }
 }
 
@@ -54,7 +56,7 @@ fn all_overflow(first: usize) -> i32 {
         let child = create(OWN_NAME).expect("its own program").parameter(NUMBER_PARAMETER, &number.to_string());
         let end = child.and_then(|child| child.start()?.wait()).expect("a child that ends");
         if end.kind != EpitaphKind::StackOverflow {
-            sip::log!("at depth {}: {end}", number - first);
+            sip::log!("number {number}: {end}");
             return 1;
         }
     }
@@ -92,11 +94,21 @@ fn down_from_lower(to: usize, then: Then) -> usize {
     black_box(answer)
 }
 
-/// Calls the kernel with nothing in between.
 #[inline(never)]
-fn call_kernel(to: usize, _: fn(usize)) -> usize {
+fn yield_there(to: usize, _: fn(usize)) -> usize {
     sip::thread::yield_now();
     to
+}
+
+#[inline(never)]
+fn read_clock(to: usize, _: fn(usize)) -> usize {
+    black_box(sip::time::monotonic());
+    to
+}
+
+#[inline(never)]
+fn exit_there(_: usize, _: fn(usize)) -> usize {
+    sip::process::exit(0)
 }
 
 /// Has a frame between the caller's and the next one's of which nothing is touched before the call.

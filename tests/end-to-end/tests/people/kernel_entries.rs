@@ -1,0 +1,101 @@
+//! The kernel's entries as they were compiled: what they put on a caller's stack before they check it.
+
+use std::path::Path;
+
+use elf::ElfBytes;
+use elf::endian::LittleEndian;
+use end_to_end::{bare_system, machine_program, target};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+
+/// The kernel takes a fault on the guard in so many bytes of an entry for the caller's (`MAX_PROLOGUE_BYTES`).
+const PROLOGUE_BYTES: u64 = 48;
+/// Bytes of an entry that are decoded at most; its check lies far before that.
+const DECODED_BYTES: usize = 256;
+
+#[test]
+fn hosted_entries_check_the_stack_first() {
+    check_entries(&machine_program());
+}
+
+#[test]
+fn bare_entries_check_the_stack_first() {
+    bare_system();
+    check_entries(&target().join("x86_64-unknown-linux-gnu/release/singularity-x86_64"));
+}
+
+/// Looks at each function of the ABI, and at its measured twin.
+#[track_caller]
+fn check_entries(program: &Path) {
+    let file = std::fs::read(program).expect("the built program");
+    let elf = ElfBytes::<LittleEndian>::minimal_parse(&file).expect("an ELF file");
+    let (symbols, names) = elf.symbol_table().expect("a symbol table").expect("a program with symbols");
+    let mut entries = 0;
+    for symbol in symbols.iter() {
+        let name = names.get(symbol.st_name as usize).expect("a name");
+        let Some(function) = entry_of(name) else { continue };
+        let segments = elf.segments().expect("segments");
+        let holds = |segment: &elf::segment::ProgramHeader| {
+            (segment.p_vaddr..segment.p_vaddr + segment.p_filesz).contains(&symbol.st_value)
+        };
+        let segment = segments.iter().find(holds).expect("code in a segment");
+        let start = (symbol.st_value - segment.p_vaddr + segment.p_offset) as usize;
+        let bytes = &file[start..file.len().min(start + DECODED_BYTES)];
+        if let Err(why) = check_entry(bytes) {
+            panic!("{}: `{function}` ({name}) {why}", program.display());
+        }
+        entries += 1;
+    }
+    // A function whose twin does the same may share its code.
+    assert!(entries >= abi::FUNCTIONS.len(), "{entries} entries, {} functions", abi::FUNCTIONS.len());
+}
+
+/// The function of the ABI that a symbol of the kernel's is an entry of.
+fn entry_of(symbol: &str) -> Option<&'static str> {
+    let path = symbol.strip_prefix("_ZN6kernel5entry")?;
+    let path = path.strip_prefix("8measured").unwrap_or(path);
+    let is_entry = |name: &&str| path.strip_prefix(&format!("{}{name}17h", name.len())).is_some();
+    abi::FUNCTIONS.iter().map(|function| function.name).find(is_entry)
+}
+
+/// Whether the code puts nothing on the stack before its first branch but within its first bytes, compares with the reserve
+/// right before that branch, and calls nothing until then.
+fn check_entry(code: &[u8]) -> Result<(), String> {
+    let mut compared = false;
+    for instruction in Decoder::with_ip(64, code, 0, DecoderOptions::NONE) {
+        match instruction.flow_control() {
+            FlowControl::Next => {}
+            FlowControl::ConditionalBranch if compared => return Ok(()),
+            other => return Err(format!("goes on by {other:?} at +{:#x} without a check", instruction.ip())),
+        }
+        compared = compares_with_reserve(&instruction);
+        if uses_stack(&instruction) && instruction.next_ip() > PROLOGUE_BYTES {
+            return Err(format!("uses the stack at +{:#x} before its check", instruction.ip()));
+        }
+    }
+    Err("has no check".into())
+}
+
+fn compares_with_reserve(instruction: &Instruction) -> bool {
+    let compares = matches!(
+        instruction.code(),
+        Code::Cmp_EAX_imm32 | Code::Cmp_RAX_imm32 | Code::Cmp_rm32_imm32 | Code::Cmp_rm64_imm32
+    );
+    // A little less if the test is made for greater, a little more in a measured twin.
+    let reserve = abi::limits::STACK_RESERVE_BYTES as u64;
+    compares && instruction.op0_kind() == OpKind::Register && instruction.immediate(1).abs_diff(reserve) <= 256
+}
+
+fn uses_stack(instruction: &Instruction) -> bool {
+    instruction.is_stack_instruction() || matches!(instruction.memory_base(), Register::RSP | Register::RBP)
+}
+
+#[test]
+fn an_entry_without_a_check_is_found() {
+    let checked = [0x55, 0x89, 0xE0, 0x3D, 0x00, 0x90, 0, 0, 0x72, 0x00];
+    assert_eq!(check_entry(&checked), Ok(()));
+    let late = [&[0x90; 48][..], &checked].concat();
+    assert!(check_entry(&late).is_err_and(|why| why.contains("uses the stack at +0x30")));
+    assert!(check_entry(&[0x85, 0xC0, 0x74, 0x00]).is_err_and(|why| why.contains("without a check")));
+    assert!(check_entry(&[0xE8, 0, 0, 0, 0]).is_err_and(|why| why.contains("Call")));
+    assert!(check_entry(&[0x90]).is_err_and(|why| why.contains("no check")));
+}
