@@ -86,6 +86,10 @@ pub struct RunArguments {
     /// Disk image, mounted at /fs/disk0, the next at /fs/disk1; FILE:ro for read only
     #[arg(long, value_name = "FILE")]
     pub disk: Vec<PathBuf>,
+    /// Folder of this host, found at /fs/ and its name; with `:ro` at its end it is never changed, with `:follow` links
+    /// in it are followed wherever they lead
+    #[arg(long, value_name = "[NAME=]PATH")]
+    pub folder: Vec<std::ffi::OsString>,
     /// Processors of the machine
     #[arg(long, visible_alias = "smp", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub processors: Option<u16>,

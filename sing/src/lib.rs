@@ -27,6 +27,7 @@ pub mod dependencies;
 pub mod doors;
 pub mod failure;
 pub mod fingerprint;
+pub mod folder;
 pub mod fuzz;
 pub mod graph;
 pub mod host_tools;

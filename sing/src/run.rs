@@ -11,6 +11,7 @@ use crate::bare::qemu::Kind;
 use crate::command_line::{MachineName, RunArguments};
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
+use crate::folder::{self, Folder};
 use crate::repository::Repository;
 use crate::site::{self, Site};
 use crate::systems::{self, Platform, Ready};
@@ -48,12 +49,13 @@ fn announce(site: Option<&Site>) -> Outcome<()> {
 fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     refuse_bare_options(arguments)?;
     let disks = disks(repository, arguments)?;
+    let folders = folder::read_all(&arguments.folder)?;
     let usual = if arguments.tap.is_some() { systems::HOSTED_TAP } else { systems::HOSTED };
     let system = arguments.system.as_deref().unwrap_or(Path::new(usual));
     let manifest = repository.system_manifest(system)?;
     let ready = systems::current(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
     announce(site)?;
-    let error = machine_command(&ready, &disks, arguments).exec();
+    let error = machine_command(&ready, &disks, &folders, arguments).exec();
     Err(Failure::file("start", &ready.machine, &error))
 }
 
@@ -76,6 +78,10 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
 fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     if arguments.unconfined {
         return Err(Failure::new("--unconfined is for the hosted machine, and this is a bare one")
+            .remedy("leave it out, or leave --machine out"));
+    }
+    if !arguments.folder.is_empty() {
+        return Err(Failure::new("--folder is for the hosted machine, and this is a bare one")
             .remedy("leave it out, or leave --machine out"));
     }
     let disks = disks(repository, arguments)?;
@@ -120,11 +126,14 @@ pub fn demo_disk(repository: &Repository) -> Outcome<PathBuf> {
 }
 
 /// The command that starts the machine.
-fn machine_command(ready: &Ready, disks: &[PathBuf], arguments: &RunArguments) -> Command {
+fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], arguments: &RunArguments) -> Command {
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image);
     for disk in disks {
         command.arg("--disk").arg(disk);
+    }
+    for folder in folders {
+        command.arg("--folder").arg(folder.specification());
     }
     if let Some(processors) = arguments.processors {
         command.arg("--processors").arg(processors.to_string());

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use hal_hosted::{Confinement, DiskAccess, DiskSpecification, TapSpecification};
+use hal_hosted::{
+    Confinement, DiskAccess, DiskSpecification, FolderAccess, FolderSpecification, LinkPolicy, TapSpecification,
+};
 
 /// Runs a Singularity system as one process of this host.
 #[derive(Debug, Parser)]
@@ -19,6 +21,10 @@ pub struct Arguments {
     /// A disk image or block device; with `:ro` at its end it is never written
     #[arg(long = "disk", value_name = "FILE[:ro]", value_parser = OsStringValueParser::new().map(disk))]
     pub disks: Vec<DiskSpecification>,
+
+    /// A folder of the host; with `:ro` at its end it is never changed, with `:follow` links are followed wherever they lead
+    #[arg(long = "folder", value_name = "NAME=PATH[:ro][:follow]", value_parser = OsStringValueParser::new().try_map(folder))]
+    pub folders: Vec<FolderSpecification>,
 
     /// A TAP interface of the host, made where there is none; with `:plain` at its end the host does nothing to packets
     #[arg(long, value_name = "NAME[:plain]", value_parser = tap)]
@@ -70,6 +76,23 @@ fn disk(text: OsString) -> DiskSpecification {
     }
 }
 
+fn folder(text: OsString) -> Result<FolderSpecification, String> {
+    let wanted = || "write it as NAME=PATH".to_owned();
+    let equals = text.as_bytes().iter().position(|&byte| byte == b'=').ok_or_else(wanted)?;
+    let (name, mut path) = (&text.as_bytes()[..equals], &text.as_bytes()[equals + 1..]);
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty()).ok_or_else(wanted)?.to_owned();
+    let (mut access, mut links) = (FolderAccess::Write, LinkPolicy::StayInside);
+    loop {
+        if let Some(rest) = path.strip_suffix(b":ro") {
+            (path, access) = (rest, FolderAccess::ReadOnly);
+        } else if let Some(rest) = path.strip_suffix(b":follow") {
+            (path, links) = (rest, LinkPolicy::Follow);
+        } else {
+            return Ok(FolderSpecification { name, path: OsStr::from_bytes(path).into(), access, links });
+        }
+    }
+}
+
 fn tap(text: &str) -> Result<TapSpecification, String> {
     let (name, plain) = text.strip_suffix(":plain").map_or((text, false), |name| (name, true));
     if name.is_empty() {
@@ -104,6 +127,19 @@ mod tests {
         assert_eq!(arguments.disks[0].access, DiskAccess::WriteIfAllowed);
         assert_eq!((arguments.disks[1].path.to_str(), arguments.disks[1].access), (Some("b"), DiskAccess::ReadOnly));
         assert_eq!(arguments.parameters, [("commands".to_owned(), "echo a=b".to_owned())]);
+    }
+
+    #[test]
+    fn a_folder_has_a_name_and_may_have_options() {
+        let folder = |text: &str| {
+            let read = Arguments::try_parse_from(["x", "--system", "s", "--folder", text]).ok()?.folders.pop()?;
+            Some((read.name, read.path.to_str()?.to_owned(), read.access, read.links))
+        };
+        let expected = |path: &str, access, links| Some(("n".to_owned(), path.to_owned(), access, links));
+        assert_eq!(folder("n=/a=b"), expected("/a=b", FolderAccess::Write, LinkPolicy::StayInside));
+        assert_eq!(folder("n=/a:ro"), expected("/a", FolderAccess::ReadOnly, LinkPolicy::StayInside));
+        assert_eq!(folder("n=/a:follow:ro"), expected("/a", FolderAccess::ReadOnly, LinkPolicy::Follow));
+        assert_eq!((folder("/a"), folder("=/a")), (None, None));
     }
 
     #[test]

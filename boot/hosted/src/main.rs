@@ -35,6 +35,7 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
         confinement: arguments.confinement(),
         processors: arguments.processors,
         disks: arguments.disks,
+        folders: arguments.folders,
         tap: arguments.tap,
         memory_bytes: arguments.memory_mib.map(|mebibytes| mebibytes << 20),
         simulated_device: arguments.simulated_device,

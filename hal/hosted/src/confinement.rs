@@ -9,14 +9,22 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
 use hal_api::Arena;
-use landlock::{ABI, Access, AccessFs, LandlockStatus, Ruleset, RulesetAttr, RulesetStatus, Scope};
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, RulesetStatus, Scope, make_bitflags,
+};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch, apply_filter_all_threads, sock_filter,
 };
+
+use crate::folder::FolderNeeds;
+use crate::folder_node::LinkPolicy;
+use crate::folder_server::FolderAccess;
 
 /// Whether the process gives up what it does not need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,19 +153,35 @@ const PLAIN: &[libc::c_long] = &[
 const TURNED_AWAY: [(libc::c_long, libc::c_int); 3] =
     [(libc::SYS_clone3, libc::ENOSYS), (libc::SYS_statx, libc::ENOSYS), (libc::SYS_openat, libc::EPERM)];
 
-/// Confines the process, all its threads and those to come. Once: there is no way back.
+/// Calls that folders of the host take. Landlock says where.
+const OF_FOLDERS: [libc::c_long; 4] = [libc::SYS_openat2, libc::SYS_fstat, libc::SYS_getdents64, libc::SYS_readlinkat];
+/// Calls that folders take which may be changed. Those that change no more than what is known of a file, which Landlock
+/// does not look at, name none: they take one that is open.
+const OF_WRITABLE_FOLDERS: [libc::c_long; 9] = [
+    libc::SYS_ftruncate,
+    libc::SYS_fchmod,
+    libc::SYS_fchown,
+    libc::SYS_unlinkat,
+    libc::SYS_mkdirat,
+    libc::SYS_symlinkat,
+    libc::SYS_linkat,
+    libc::SYS_renameat,
+    libc::SYS_syncfs,
+];
+
+/// Confines the process, all its threads and those to come, to what the folders need besides. Once: there is no way back.
 ///
 /// Each answer is one sentence for people: what the host cannot do.
-pub(crate) fn confine(images: Arena) -> Vec<String> {
+pub(crate) fn confine(images: Arena, folders: &[FolderNeeds<'_>]) -> Vec<String> {
     if IN_FORCE.get().is_some() {
         return Vec::new();
     }
     let mut notices = Vec::new();
-    let landlock = restrict_files().unwrap_or_else(|reason| {
+    let landlock = restrict_files(folders).unwrap_or_else(|reason| {
         notices.push(format!("the host does not keep this process from files by Landlock ({reason}); it goes on"));
         0
     });
-    let system_calls = match restrict_calls(images) {
+    let system_calls = match restrict_calls(images, folders) {
         Ok(count) => Some(count),
         Err(reason) => {
             notices.push(format!("the host does not restrict this process's system calls ({reason}); it goes on"));
@@ -174,13 +198,22 @@ pub(crate) fn in_force() -> InForce {
 }
 
 /// Landlock's part; the version that is enforced.
-fn restrict_files() -> Result<u64, String> {
+fn restrict_files(folders: &[FolderNeeds<'_>]) -> Result<u64, String> {
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))
         .and_then(|rules| rules.scope(Scope::AbstractUnixSocket | Scope::Signal))
         .and_then(Ruleset::create)
-        .and_then(landlock::RulesetCreated::restrict_self)
+        .and_then(|rules| rules.add_rules(folders.iter().map(rule_of_folder)))
         .map_err(|error| error.to_string())?;
+    let rules = match folders.iter().any(|folder| folder.links == LinkPolicy::Follow) {
+        // Links may lead anywhere.
+        true => {
+            let root = PathFd::new("/").map_err(|error| error.to_string())?;
+            status.add_rule(PathBeneath::new(root, READING)).map_err(|error| error.to_string())?
+        }
+        false => status,
+    };
+    let status = rules.restrict_self().map_err(|error| error.to_string())?;
     match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => Err("it is not enabled".to_owned()),
         (RulesetStatus::NotEnforced, _) => Err("its kernel has none".to_owned()),
@@ -188,9 +221,25 @@ fn restrict_files() -> Result<u64, String> {
     }
 }
 
+/// What may be done in a folder.
+const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+/// What may be done besides in one that may be changed: no devices, sockets or pipes are made.
+const WRITING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
+    WriteFile | Truncate | MakeReg | MakeDir | MakeSym | RemoveFile | RemoveDir | Refer
+});
+
+fn rule_of_folder<'a>(needs: &FolderNeeds<'a>) -> Result<PathBeneath<BorrowedFd<'a>>, RulesetError> {
+    let access = match needs.access {
+        FolderAccess::ReadOnly => READING,
+        FolderAccess::Write => READING | WRITING,
+    };
+    Ok(PathBeneath::new(needs.folder, access))
+}
+
 /// The filters; how many calls are allowed.
-fn restrict_calls(images: Arena) -> Result<u64, Box<dyn Error>> {
-    let rules = allowed(u64::from(std::process::id()))?;
+fn restrict_calls(images: Arena, folders: &[FolderNeeds<'_>]) -> Result<u64, Box<dyn Error>> {
+    let mut rules = allowed(u64::from(std::process::id()))?;
+    rules.extend(of_folders(folders)?);
     let count = rules.len() - TURNED_AWAY.len();
     apply_filter_all_threads(&of_images(images))?;
     for (call, error) in TURNED_AWAY {
@@ -244,6 +293,20 @@ fn allowed(process: u64) -> Result<Rules, seccompiler::BackendError> {
     rules.insert(libc::SYS_socket, sockets?);
     rules.insert(libc::SYS_ioctl, one_of(1, &IOCTLS)?);
     rules.insert(libc::SYS_fcntl, one_of(1, &FCNTLS.map(|command| command as u64))?);
+    Ok(rules)
+}
+
+/// The calls that folders take besides.
+fn of_folders(folders: &[FolderNeeds<'_>]) -> Result<Rules, seccompiler::BackendError> {
+    let mut rules = Rules::new();
+    if !folders.is_empty() {
+        rules.extend(OF_FOLDERS.map(|call| (call, Vec::new())));
+    }
+    if folders.iter().any(|folder| folder.access == FolderAccess::Write) {
+        rules.extend(OF_WRITABLE_FOLDERS.map(|call| (call, Vec::new())));
+        // Times of an open file, not of one by its name.
+        rules.insert(libc::SYS_utimensat, vec![rule_wide(&[(1, 0)])?]);
+    }
     Ok(rules)
 }
 

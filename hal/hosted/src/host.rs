@@ -82,6 +82,7 @@ pub fn own_process(confinement: Confinement) {
 /// status is the signal's.
 pub(crate) fn end_process(exit_status: u8) -> ! {
     pool::DISKS.close(DRAIN_LIMIT);
+    pool::FOLDERS.close(DRAIN_LIMIT);
     debug_output::flush(ERRORS_LIMIT);
     terminal::restore();
     let signal = ENDING.load(Ordering::SeqCst);
@@ -109,6 +110,7 @@ pub(crate) fn restart_process() -> ! {
         end_process(0);
     }
     pool::DISKS.close(DRAIN_LIMIT);
+    pool::FOLDERS.close(DRAIN_LIMIT);
     debug_output::flush(ERRORS_LIMIT);
     terminal::restore();
     if keeper::start_anew() {

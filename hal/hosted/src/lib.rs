@@ -1,5 +1,5 @@
 //! The machine that is one Linux process: processors are host threads, the timer is a signal, disks
-//! are files, sockets are the host's own, packets go over a TAP interface, and the console is standard input and output.
+//! are files, folders are folders, sockets are the host's own, packets go over a TAP interface, and the console is standard input and output.
 //!
 //! Key types: [`Hosted`] (the machine), [`Configuration`] (what to build it from), [`StartError`].
 //! Neighbours: the kernel calls it through [`hal_api::Machine`]; `boot/hosted` starts it.
@@ -25,6 +25,9 @@ mod disk;
 #[allow(unsafe_code)]
 mod entries;
 mod faults;
+mod folder;
+mod folder_node;
+mod folder_server;
 #[allow(unsafe_code)]
 mod host;
 #[allow(unsafe_code)]
@@ -61,6 +64,9 @@ mod transfer;
 
 pub use confinement::Confinement;
 pub use disk::{DiskAccess, DiskError, DiskSpecification};
+pub use folder::{FolderError, FolderSpecification};
+pub use folder_node::LinkPolicy;
+pub use folder_server::FolderAccess;
 pub use host::own_process;
 pub use machine::{Configuration, Hosted, Started};
 pub use tap::{TapError, TapSpecification};
@@ -88,6 +94,8 @@ pub enum StartError {
     },
     /// A disk file cannot be used.
     Disk(DiskError),
+    /// A folder cannot be offered.
+    Folder(FolderError),
     /// A TAP interface cannot be used.
     Tap(TapError),
 }
@@ -105,6 +113,7 @@ impl fmt::Display for StartError {
                 bytes >> 20
             ),
             Self::Disk(error) => error.fmt(formatter),
+            Self::Folder(error) => error.fmt(formatter),
             Self::Tap(error) => error.fmt(formatter),
         }
     }
@@ -115,6 +124,12 @@ impl std::error::Error for StartError {}
 impl From<DiskError> for StartError {
     fn from(error: DiskError) -> Self {
         Self::Disk(error)
+    }
+}
+
+impl From<FolderError> for StartError {
+    fn from(error: FolderError) -> Self {
+        Self::Folder(error)
     }
 }
 

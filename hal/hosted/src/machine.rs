@@ -21,6 +21,7 @@ use crate::clock::{self, Clock};
 use crate::confinement::{self, Confinement};
 use crate::console::Console;
 use crate::disk::{Disk, DiskAccess, DiskSpecification};
+use crate::folder::{Folder, FolderNeeds, FolderSpecification};
 use crate::image::Images;
 use crate::processor::{MOST_PROCESSORS, Processors};
 use crate::simulated::{self, Simulated};
@@ -39,6 +40,8 @@ pub struct Configuration {
     pub processors: Option<usize>,
     /// The disks, in order: `disk0`, `disk1`, ...
     pub disks: Vec<DiskSpecification>,
+    /// The folders of the host, in order: `folder0`, `folder1`, ...
+    pub folders: Vec<FolderSpecification>,
     /// The TAP interface that is to be `tap0`.
     pub tap: Option<TapSpecification>,
     /// How much memory SIPs have, in bytes, a multiple of a page; `None`: as much as the host lets them.
@@ -69,6 +72,7 @@ pub struct Hosted {
     processors: &'static Processors,
     console: Arc<Console>,
     disks: Vec<Disk>,
+    folders: Vec<Folder>,
     sockets: Arc<Sockets>,
     tap: Option<Arc<Tap>>,
     simulated: OnceLock<&'static Simulated>,
@@ -92,6 +96,7 @@ impl Hosted {
             }
             disks.push(disk);
         }
+        let folders = configuration.folders.iter().map(Folder::open).collect::<Result<_, _>>()?;
         let mut tap = None;
         if let Some(specification) = &configuration.tap {
             let (device, notice) = Tap::open(specification)?;
@@ -109,6 +114,7 @@ impl Hosted {
             processors: Box::leak(Box::new(Processors::new(processors, clock))),
             console: Arc::default(),
             disks,
+            folders,
             sockets: Sockets::new(configuration.socket_fault_every),
             tap,
             simulated: OnceLock::new(),
@@ -127,9 +133,23 @@ impl Hosted {
         self.simulated.get().map_or(0, |_| Simulated::lines())
     }
 
-    /// The number of the device that comes after console and disks: the sockets, then the random bytes, then the TAP interface.
-    fn first_after_disks(&self) -> usize {
+    /// The number of the first folder: console and disks come before.
+    fn first_folder(&self) -> usize {
         CONSOLE + 1 + self.disks.len()
+    }
+
+    /// The number of the device that comes after the folders: the sockets, then the random bytes, then the TAP interface.
+    fn first_after_folders(&self) -> usize {
+        self.first_folder() + self.folders.len()
+    }
+
+    fn folder_needs(&self) -> Vec<FolderNeeds<'_>> {
+        self.folders.iter().map(Folder::needs).collect()
+    }
+
+    /// The folder with this number of a device.
+    fn folder(&self, device: usize) -> Option<&Folder> {
+        device.checked_sub(self.first_folder()).and_then(|number| self.folders.get(number))
     }
 }
 
@@ -165,7 +185,7 @@ impl Machine for Hosted {
         signal::install();
         // Landlock's part holds for threads that are started from now on.
         if self.confinement == Confinement::Confined {
-            for notice in confinement::confine(self.reservation.layout().images) {
+            for notice in confinement::confine(self.reservation.layout().images, &self.folder_needs()) {
                 host::say(&notice);
             }
         }
@@ -230,6 +250,12 @@ impl Machine for Hosted {
             name: format!("disk{number}"),
             kind: DeviceKind::Disk { bytes: disk.bytes(), read_only: disk.read_only() },
         }));
+        devices.extend(
+            self.folders
+                .iter()
+                .enumerate()
+                .map(|(number, folder)| Device { name: format!("folder{number}"), kind: folder.kind() }),
+        );
         devices.push(Device { name: "sockets0".into(), kind: DeviceKind::Sockets });
         devices.push(Device { name: "random0".into(), kind: DeviceKind::Random });
         devices.extend(self.tap.iter().map(|tap| Device { name: "tap0".into(), kind: tap.kind() }));
@@ -293,7 +319,10 @@ impl Machine for Hosted {
         if let Some(disk) = self.disks.get(request.device - 1) {
             return disk.submit(token, operation, offset, memory);
         }
-        match (request.device - self.first_after_disks(), &self.tap) {
+        if let Some(folder) = self.folder(request.device) {
+            return folder.submit(token, operation, memory);
+        }
+        match (request.device - self.first_after_folders(), &self.tap) {
             (0, _) => self.sockets.submit(token, operation, offset, memory),
             (1, _) => random::submit(operation, memory),
             (2, Some(tap)) => tap.submit(token, operation, offset, memory),
@@ -302,7 +331,10 @@ impl Machine for Hosted {
     }
 
     fn device_closed(&self, device: usize) {
-        match (device.checked_sub(self.first_after_disks()), &self.tap) {
+        if let Some(folder) = self.folder(device) {
+            folder.close();
+        }
+        match (device.checked_sub(self.first_after_folders()), &self.tap) {
             (Some(0), _) => self.sockets.close(),
             (Some(2), Some(tap)) => tap.close(),
             _ => {}

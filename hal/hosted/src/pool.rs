@@ -31,6 +31,8 @@ pub(crate) struct Pool {
 
 /// Those that wait for disks.
 pub(crate) static DISKS: Pool = Pool::new("disk", 4);
+/// Those that wait for the files of folders.
+pub(crate) static FOLDERS: Pool = Pool::new("folder", 8);
 
 impl Pool {
     /// One without threads.

@@ -39,7 +39,6 @@ mod operations;
 mod path;
 mod source;
 mod store;
-pub mod text;
 mod volume;
 pub mod wire;
 

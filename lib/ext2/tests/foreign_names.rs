@@ -4,8 +4,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use ext2::text::{ESCAPE_BYTES, from_text, to_text};
 use ext2::{LastLink, MountOptions, NewKind, NewNode, ROOT_INODE, Volume, complete};
+use name_text::{ESCAPE_BYTES, from_text, to_text};
 use proptest::prelude::*;
 use support::{FileDisk, has_tool, run};
 

@@ -20,7 +20,9 @@ use core::cell::{Cell, RefCell};
 
 use contracts::{path, report};
 use ext2::wire::attributes::namespace;
-use ext2::{Error, ExtendedAttribute, Inode, Kind, LastLink, ROOT_INODE, text};
+use ext2::{Error, ExtendedAttribute, Inode, Kind, LastLink, ROOT_INODE};
+use name_text as text;
+use name_text::NoName;
 use principal::{Acl, DecisionCache, Right, Rights};
 use sip::channel::TypedEndpoint;
 
@@ -89,6 +91,12 @@ pub(crate) enum Trouble {
 impl From<Error> for Trouble {
     fn from(error: Error) -> Trouble {
         Trouble::Volume(error)
+    }
+}
+
+impl From<NoName> for Trouble {
+    fn from(_: NoName) -> Trouble {
+        Trouble::BadPath
     }
 }
 

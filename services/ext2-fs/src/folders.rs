@@ -7,7 +7,8 @@ use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes
 use contracts::directory_page::PageWriter;
 use contracts::path;
 use disk_source::DiskSource;
-use ext2::{DirectoryEntry, Error, Kind, LastLink, NewKind, NewNode, OpenFile, text};
+use ext2::{DirectoryEntry, Error, Kind, LastLink, NewKind, NewNode, OpenFile};
+use name_text as text;
 use principal::Right;
 use sip::exheap::ExVec;
 

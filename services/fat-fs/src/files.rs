@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 use contracts::file::{self, ExpReady, FileError, states};
 use disk_source::DiskSource;
 use fat::{Error, OpenFile};
+use mount_permit::Permit;
 use principal::Right;
 
-use crate::access::{Base, Permit};
+use crate::access::Base;
 use crate::{Shared, answers, text};
 
 /// Opens the file that the path leads to from the folder `base`, and serves it until the client closes.

@@ -4,7 +4,7 @@
 //! All that is known of the format is in the library `fat`; here are the channels. Every client is a task on one
 //! thread, so one that is slow to ask holds nobody up; what they ask of the volume is done one after the other.
 //! [`folders`] and [`files`] serve clients, [`control`] the manager, [`answers`] turns the library's errors into
-//! the contracts', [`access`] knows what the mount point lets clients do. Deliberately not here: the way to the driver, which is in `disk-source`.
+//! the contracts', `mount-permit` knows what the mount point lets clients do. Deliberately not here: the way to the driver, which is in `disk-source`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -30,11 +30,12 @@ use contracts::service_provider::{self, ConnectError, StartError};
 use contracts::{directory, file, file_system, path, report};
 use disk_source::{DiskSource, Mark};
 use fat::{Access, CacheLimits, Clock, DateTime, DiskError, Error, Folder, MountOptions, Volume};
+use mount_permit::Permit;
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
-use crate::access::{Base, Here, Permit};
+use crate::access::{Base, Here};
 
 sip::startup!();
 

@@ -11,6 +11,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lang", &["abi"]),
     ("lib/*", &["abi", "lib/*"]),
     ("hal/api", &["abi"]),
+    ("hal/hosted", &["hal/api", "abi", "lib/nine-p"]),
     ("hal/*", &["hal/api", "abi"]),
     ("kernel", &["hal/api", "abi", "lib/package"]),
     ("boot/*", &["kernel", "hal/*", "abi", "lib/package", "lib/memory-functions"]),
@@ -19,6 +20,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("sip/virtio", &["sip", "lib/layout", "lib/virtio-bus"]),
     ("contracts", &["sip", "lib/layout"]),
     ("SIP", &["contracts", "sip", "sip/virtio", "lib/*", "SHARED"]),
+    ("drivers/folder-server", &["contracts", "sip", "lib/*", "services/mount-permit"]),
     ("SHARED", &["contracts", "sip", "lib/*"]),
     (
         "sing",

@@ -1,4 +1,4 @@
-//! Names as text: names on the volume are bytes, those of the contracts are UTF-8.
+//! Names as text: names of a file system are bytes, those of the contracts are UTF-8.
 //!
 //! Every name has exactly one text, and every text stands for at most one name:
 //!
@@ -9,19 +9,25 @@
 //! cannot be spelled in two ways. Only a backslash and bytes from 0x80 on can be escaped: no escape stands for `/`, zero
 //! or a dot, and a path can be converted as a whole. Deliberately not here: control characters, which are valid UTF-8
 //! and are escaped by who shows them.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::error::Error;
+/// No name has this text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoName;
 
 /// Bytes of an escape: the most that one byte of a name takes in its text.
 pub const ESCAPE_BYTES: usize = 4;
 
 const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
 
-/// The text of a name or path on the volume. At most [`ESCAPE_BYTES`] times as long.
+/// The text of a name or path of the file system. At most [`ESCAPE_BYTES`] times as long.
 pub fn to_text(name: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = core::str::from_utf8(name)
         && !has_escape(name)
@@ -42,11 +48,11 @@ pub fn to_text(name: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The name or path on the volume that a text stands for.
+/// The name or path of the file system that a text stands for.
 ///
 /// # Errors
-/// [`Error::BadName`]: no name has this text.
-pub fn from_text(text: &str) -> Result<Cow<'_, [u8]>, Error> {
+/// No name has this text.
+pub fn from_text(text: &str) -> Result<Cow<'_, [u8]>, NoName> {
     let mut rest = text.as_bytes();
     if !has_escape(rest) {
         return Ok(Cow::Borrowed(rest));
@@ -57,7 +63,7 @@ pub fn from_text(text: &str) -> Result<Cow<'_, [u8]>, Error> {
         name.push(byte);
         rest = &rest[length..];
     }
-    if to_text(&name) == text { Ok(Cow::Owned(name)) } else { Err(Error::BadName) }
+    if to_text(&name) == text { Ok(Cow::Owned(name)) } else { Err(NoName) }
 }
 
 /// Whether there is anything that reads as an escape.
@@ -138,7 +144,7 @@ mod tests {
     fn a_text_that_no_name_has_is_refused() {
         // A character that is UTF-8, a backslash that needs no escape, and both parts of a character put together.
         for text in ["\\xc3\\xa9", "\\x5c", "\\x5cx41", "a/\\xf0\\x9f\\x98\\x80", "\\x5c\\xe9"] {
-            assert_eq!(from_text(text), Err(Error::BadName), "{text}");
+            assert_eq!(from_text(text), Err(NoName), "{text}");
         }
     }
 

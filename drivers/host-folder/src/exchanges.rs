@@ -1,0 +1,71 @@
+//! The requests under way at the device.
+//!
+//! A request is told from the others by its block's address, which no other block has while the device holds it.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::future::Future;
+use core::pin::Pin;
+
+use disk_server::Pending;
+use folder_server::{Exchanged, Transport};
+use sip::device::{Completion, Device, DeviceOperation};
+use sip::exheap::ExVec;
+use sip::sync::Event;
+use sip::{Deadline, Status};
+
+/// The device, shared by the two threads.
+struct Shared {
+    device: Device,
+    pending: Pending<Completion>,
+    /// Set when a request was handed to the device.
+    handed: Event,
+}
+
+/// The way to the machine.
+pub struct Exchanges {
+    shared: Arc<Shared>,
+}
+
+impl Exchanges {
+    /// Takes the device over and starts the thread that waits at it.
+    pub fn start(device: Device) -> Result<Exchanges, Status> {
+        let shared = Arc::new(Shared { device, pending: Pending::new(), handed: Event::auto()? });
+        let waiting = Arc::clone(&shared);
+        // The thread ends with the process.
+        drop(sip::thread::spawn(move || waiting.wait_at_device())?);
+        Ok(Exchanges { shared })
+    }
+}
+
+impl Transport for Exchanges {
+    fn exchange(&self, block: ExVec<u8>, _request_bytes: usize) -> Pin<Box<dyn Future<Output = Exchanged> + '_>> {
+        Box::pin(async move {
+            let (address, bytes) = (block.as_ptr() as usize, block.len());
+            self.shared.pending.begin(address);
+            // The machine reads the request's length in it.
+            if let Err(error) = self.shared.device.submit(DeviceOperation::Write, 0, block, bytes) {
+                self.shared.pending.cancel(address);
+                return Exchanged { block: Some(error.block), answer: None };
+            }
+            self.shared.handed.set();
+            let completion = self.shared.pending.wait(address).await;
+            let answer = completion.result.is_ok().then_some(0..completion.bytes);
+            Exchanged { block: Some(completion.block), answer }
+        })
+    }
+}
+
+impl Shared {
+    fn wait_at_device(&self) {
+        loop {
+            self.handed.wait();
+            while self.pending.is_any_under_way() {
+                match self.device.complete(Deadline::NEVER) {
+                    Ok(completion) => self.pending.finish(completion.block.as_ptr() as usize, completion),
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+}

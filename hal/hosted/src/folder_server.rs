@@ -1,0 +1,467 @@
+//! Answers requests of 9P2000.L about a folder of the host.
+//!
+//! Key type: [`Server`], which knows what each fid of the client names. Any number of threads may ask it at once; a
+//! request keeps what it works on until it is done, even if its fid is given up meanwhile. Whatever a request says, the
+//! answer is one of the protocol. Neighbours: `folder_node` (the host's files), `nine-p` (the messages), `folder` (the
+//! device). Deliberately not here: authentication; the folder is offered to whoever has the device.
+
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nine_p::{Attributes, Changes, Entry, MAX_NAMES, Qid, Reply, Request, Text, open_flags};
+use rustix::fs::{
+    self, FileType, Gid, OFlags, RawDir, SeekFrom, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
+};
+use rustix::io::Errno;
+
+use crate::folder_node::{Answer, LinkPolicy, Node, permissions};
+
+/// The longest message.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// Fids at once: each has one or two files of the host open.
+const MAX_FIDS: usize = 4096;
+/// No message without content or names is longer: the longest target of a link is 4095 bytes long.
+const SMALL_MESSAGE_BYTES: usize = 8192;
+/// Bytes of names that are asked of the host at once.
+const LISTING_BYTES: usize = 32 << 10;
+
+/// Whether a folder may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderAccess {
+    /// As the host lets this user.
+    Write,
+    /// Never.
+    ReadOnly,
+}
+
+/// What a fid names.
+#[derive(Debug)]
+struct Fid {
+    node: Node,
+    open: Option<Open>,
+}
+
+/// A node that is open.
+#[derive(Debug)]
+struct Open {
+    file: OwnedFd,
+    /// Held while names are read, which has the file's position move.
+    listing: Mutex<()>,
+}
+
+impl Open {
+    fn new(file: OwnedFd) -> Self {
+        Self { file, listing: Mutex::new(()) }
+    }
+}
+
+/// A folder, and what its client has of it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    root: Node,
+    access: FolderAccess,
+    links: LinkPolicy,
+    fids: Mutex<HashMap<u32, Arc<Fid>>>,
+}
+
+/// What a request is answered with.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// A whole message.
+    Message(Vec<u8>),
+    /// Content of a file, which is put behind the head of its message.
+    Content {
+        /// The request's tag.
+        tag: u16,
+        /// The file.
+        file: FileOfFid,
+        /// From where on.
+        offset: u64,
+        /// How many bytes at most.
+        count: usize,
+    },
+}
+
+/// The open file of a fid, for as long as it is read.
+#[derive(Debug)]
+pub(crate) struct FileOfFid(Arc<Fid>);
+
+impl FileOfFid {
+    /// The file.
+    pub(crate) fn file(&self) -> Option<&OwnedFd> {
+        self.0.open.as_ref().map(|open| &open.file)
+    }
+}
+
+impl Server {
+    /// Serves a folder that is open already.
+    pub(crate) fn new(folder: OwnedFd, access: FolderAccess, links: LinkPolicy) -> Answer<Self> {
+        Ok(Self { root: Node::root(folder)?, access, links, fids: Mutex::default() })
+    }
+
+    /// Forgets all fids.
+    pub(crate) fn reset(&self) {
+        let fids = std::mem::take(&mut *self.lock());
+        drop(fids);
+    }
+
+    /// Answers a request, in no more than `room` bytes. Nothing, if it is none.
+    pub(crate) fn answer(&self, request: &[u8], room: usize) -> Option<Answered> {
+        let (tag, request) = Request::decode(request)?;
+        let room = room.min(MAX_MESSAGE_BYTES);
+        if let Request::Read { fid, offset, count } = request {
+            let content = room.saturating_sub(nine_p::DATA_HEADER_BYTES);
+            let count = usize::try_from(count).map_or(content, |count| count.min(content));
+            return match self.fid(fid).and_then(opened_file) {
+                Ok(file) => Some(Answered::Content { tag, file, offset, count }),
+                Err(error) => failed(tag, error, room),
+            };
+        }
+        let mut target = Vec::new();
+        let mut names = Vec::new();
+        let reply = match self.perform(request, room, &mut target, &mut names) {
+            Ok(reply) => reply,
+            Err(error) => return failed(tag, error, room),
+        };
+        message(tag, &reply, room).or_else(|| failed(tag, Errno::MSGSIZE, room))
+    }
+
+    /// Does what a request asks. The answer's texts are put into the last two.
+    fn perform<'a>(
+        &self,
+        request: Request<'_>,
+        room: usize,
+        target: &'a mut Vec<u8>,
+        names: &'a mut Vec<u8>,
+    ) -> Answer<Reply<'a>> {
+        Ok(match request {
+            Request::Version { max_bytes, version } => {
+                self.reset();
+                let version = if version.0 == nine_p::VERSION { nine_p::VERSION } else { b"unknown" };
+                Reply::Version { max_bytes: max_bytes.min(MAX_MESSAGE_BYTES as u32), version: Text(version) }
+            }
+            Request::Attach { fid, .. } => {
+                self.insert(fid, self.root.clone())?;
+                Reply::Attached { qid: qid(&self.root) }
+            }
+            Request::Walk { fid, new_fid, names } => Reply::Walked { qids: self.walk(fid, new_fid, &names)? },
+            Request::Open { fid, flags } => Reply::Opened { qid: self.open(fid, flags)?, unit: 0 },
+            Request::ReadEntries { fid, offset, count } => {
+                let room = room.saturating_sub(nine_p::DATA_HEADER_BYTES);
+                let room = usize::try_from(count).map_or(room, |count| count.min(room));
+                *names = self.read_entries(&*self.fid(fid)?, offset, room)?;
+                Reply::EntriesRead { data: nine_p::Data(names) }
+            }
+            Request::GetAttributes { fid, .. } => {
+                let fid = self.fid(fid)?;
+                let stat = match &fid.open {
+                    Some(open) => fs::fstat(&open.file)?,
+                    None => fid.node.stat()?,
+                };
+                Reply::Attributes { attributes: attributes(qid(&fid.node), &stat) }
+            }
+            Request::ReadLink { fid } => {
+                *target = self.fid(fid)?.node.target()?;
+                Reply::Target { target: Text(target) }
+            }
+            Request::Forget { fid } => {
+                let gone = self.lock().remove(&fid);
+                gone.map(drop).ok_or(Errno::BADF)?;
+                Reply::Forgotten {}
+            }
+            Request::Sync { fid, data_only } => {
+                sync(&*self.fid(fid)?, data_only != 0)?;
+                Reply::Synced {}
+            }
+            Request::Read { .. } => return Err(Errno::INVAL),
+            change => self.change(change)?,
+        })
+    }
+
+    /// Does what changes the folder.
+    fn change(&self, request: Request<'_>) -> Answer<Reply<'static>> {
+        if self.access == FolderAccess::ReadOnly {
+            return Err(Errno::ROFS);
+        }
+        Ok(match request {
+            Request::Create { fid, name, flags, mode, .. } => {
+                let folder = self.folder(fid)?;
+                let (node, file) = folder.node.create(name.0, access_of(flags)?, mode)?;
+                let qid = qid(&node);
+                self.replace(fid, &folder, Fid { node, open: Some(Open::new(file)) })?;
+                Reply::Created { qid, unit: 0 }
+            }
+            Request::Write { fid, offset, data } => {
+                let fid = self.fid(fid)?;
+                let open = fid.open.as_ref().ok_or(Errno::BADF)?;
+                Reply::Written { count: rustix::io::pwrite(&open.file, data.0, offset)? as u32 }
+            }
+            Request::SetAttributes { fid, changes } => {
+                set_attributes(&*self.changeable(fid)?, &changes)?;
+                Reply::AttributesSet {}
+            }
+            Request::MakeDirectory { fid, name, mode, .. } => {
+                Reply::DirectoryMade { qid: qid(&self.folder(fid)?.node.make_folder(name.0, mode)?) }
+            }
+            Request::MakeLink { fid, name, target, .. } => {
+                Reply::LinkMade { qid: qid(&self.folder(fid)?.node.make_link(name.0, target.0)?) }
+            }
+            Request::HardLink { directory, fid, name } => {
+                self.folder(directory)?.node.hard_link(&self.changeable(fid)?.node, name.0)?;
+                Reply::Linked {}
+            }
+            Request::Rename { from, old_name, to, new_name } => {
+                self.folder(from)?.node.rename(old_name.0, &self.folder(to)?.node, new_name.0)?;
+                Reply::Renamed {}
+            }
+            Request::Unlink { fid, name, flags } => {
+                let folder = self.folder(fid)?;
+                match flags & nine_p::UNLINK_DIRECTORY {
+                    0 => folder.node.remove_file(name.0)?,
+                    _ => folder.node.remove_folder(name.0)?,
+                }
+                Reply::Unlinked {}
+            }
+            _ => return Err(Errno::INVAL),
+        })
+    }
+
+    /// Walks as far as it can. The new fid is made only if that is all the way; if not even the first name is found, why.
+    fn walk(&self, fid: u32, new_fid: u32, names: &[Text<'_>]) -> Answer<Vec<Qid>> {
+        let mut node = self.fid(fid)?.node.clone();
+        let mut qids = Vec::with_capacity(names.len().min(MAX_NAMES));
+        for name in names {
+            match node.walk(name.0, self.links) {
+                Ok(found) => node = found,
+                Err(error) if qids.is_empty() => return Err(error),
+                Err(_) => return Ok(qids),
+            }
+            qids.push(qid(&node));
+        }
+        self.insert(new_fid, node)?;
+        Ok(qids)
+    }
+
+    fn open(&self, number: u32, flags: u32) -> Answer<Qid> {
+        let fid = self.fid(number)?;
+        let access = access_of(flags)?;
+        if access & OFlags::ACCMODE != OFlags::RDONLY {
+            match (self.access, fid.node.kind()) {
+                (FolderAccess::ReadOnly, _) => return Err(Errno::ROFS),
+                (_, FileType::Directory) => return Err(Errno::ISDIR),
+                _ if fid.node.is_beyond_link() => return Err(Errno::ROFS),
+                _ => {}
+            }
+        }
+        let file = fid.node.open(access)?;
+        self.replace(number, &fid, Fid { node: fid.node.clone(), open: Some(Open::new(file)) })?;
+        Ok(qid(&fid.node))
+    }
+
+    /// Names from an offset on, as many as have room.
+    fn read_entries(&self, fid: &Fid, offset: u64, room: usize) -> Answer<Vec<u8>> {
+        let open = fid.open.as_ref().filter(|_| fid.node.kind() == FileType::Directory).ok_or(Errno::BADF)?;
+        let _listing = open.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        fs::seek(&open.file, SeekFrom::Start(offset))?;
+        let mut buffer = [MaybeUninit::uninit(); LISTING_BYTES];
+        let mut listing = RawDir::new(&open.file, &mut buffer);
+        let (mut out, mut used) = (vec![0; room], 0);
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            let kind = match entry.file_type() {
+                // It is shown as what it leads to.
+                FileType::Symlink if self.links == LinkPolicy::Follow => {
+                    fid.node.walk(name, self.links).map_or(FileType::Symlink, |node| node.kind())
+                }
+                kind => kind,
+            };
+            let told = Entry {
+                qid: Qid { kind: qid_kind(kind), version: 0, path: entry.ino() },
+                offset: entry.next_entry_cookie(),
+                kind: entry_kind(kind),
+                name,
+            };
+            match told.encode(&mut out[used..]) {
+                Some(bytes) => used += bytes,
+                // Nothing at all would say that these were all.
+                None if used == 0 => return Err(Errno::INVAL),
+                None => break,
+            }
+        }
+        out.truncate(used);
+        Ok(out)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Fid>>> {
+        self.fids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fid(&self, number: u32) -> Answer<Arc<Fid>> {
+        self.lock().get(&number).cloned().ok_or(Errno::BADF)
+    }
+
+    /// What a fid names, if that may be changed.
+    fn changeable(&self, number: u32) -> Answer<Arc<Fid>> {
+        let fid = self.fid(number)?;
+        if fid.node.is_beyond_link() { Err(Errno::ROFS) } else { Ok(fid) }
+    }
+
+    /// The folder that a fid names, if names in it may be changed.
+    fn folder(&self, number: u32) -> Answer<Arc<Fid>> {
+        let fid = self.changeable(number)?;
+        if fid.node.kind() == FileType::Directory { Ok(fid) } else { Err(Errno::NOTDIR) }
+    }
+
+    fn insert(&self, number: u32, node: Node) -> Answer<()> {
+        let mut fids = self.lock();
+        match fids.len() {
+            _ if fids.contains_key(&number) => Err(Errno::BADF),
+            count if count >= MAX_FIDS => Err(Errno::NFILE),
+            _ => {
+                fids.insert(number, Arc::new(Fid { node, open: None }));
+                Ok(())
+            }
+        }
+    }
+
+    /// Has a fid name something else, if it still names what it did and is not open.
+    fn replace(&self, number: u32, before: &Arc<Fid>, after: Fid) -> Answer<()> {
+        let mut fids = self.lock();
+        match fids.get_mut(&number) {
+            Some(fid) if Arc::ptr_eq(fid, before) && fid.open.is_none() => {
+                *fid = Arc::new(after);
+                Ok(())
+            }
+            _ => Err(Errno::BADF),
+        }
+    }
+}
+
+fn opened_file(fid: Arc<Fid>) -> Answer<FileOfFid> {
+    match (&fid.open, fid.node.kind()) {
+        (_, FileType::Directory) => Err(Errno::ISDIR),
+        (None, _) => Err(Errno::BADF),
+        (Some(_), _) => Ok(FileOfFid(fid)),
+    }
+}
+
+/// What the host is asked for; of a client's flags, no others count.
+fn access_of(flags: u32) -> Answer<OFlags> {
+    let access = match flags & open_flags::ACCESS {
+        open_flags::READ => OFlags::RDONLY,
+        open_flags::WRITE => OFlags::WRONLY,
+        open_flags::READ_WRITE => OFlags::RDWR,
+        _ => return Err(Errno::INVAL),
+    };
+    Ok(if flags & open_flags::APPEND != 0 { access | OFlags::APPEND } else { access })
+}
+
+/// Makes an open file durable; by a folder, all of the file system that it is on.
+fn sync(fid: &Fid, data_only: bool) -> Answer<()> {
+    let open = fid.open.as_ref().ok_or(Errno::BADF)?;
+    match (fid.node.kind(), data_only) {
+        (FileType::Directory, _) => fs::syncfs(&open.file),
+        (_, true) => fs::fdatasync(&open.file),
+        (_, false) => fs::fsync(&open.file),
+    }
+}
+
+fn set_attributes(fid: &Fid, changes: &Changes) -> Answer<()> {
+    let has = |bit| changes.valid & bit != 0;
+    if has(Changes::SIZE) {
+        match &fid.open {
+            Some(open) => fs::ftruncate(&open.file, changes.size)?,
+            None => fs::ftruncate(fid.node.open(OFlags::WRONLY)?, changes.size)?,
+        }
+    }
+    if changes.valid & !Changes::SIZE == 0 {
+        return Ok(());
+    }
+    fid.node.with_open(|file| {
+        if has(Changes::OWNER | Changes::GROUP) {
+            let owner = has(Changes::OWNER).then(|| Uid::from_raw(changes.owner));
+            fs::fchown(file, owner, has(Changes::GROUP).then(|| Gid::from_raw(changes.group)))?;
+        }
+        if has(Changes::MODE) {
+            fs::fchmod(file, permissions(changes.mode)?)?;
+        }
+        if has(Changes::ACCESSED | Changes::MODIFIED) {
+            let last_access = time(has(Changes::ACCESSED), has(Changes::ACCESSED_SET), changes.accessed_s);
+            let last_modification = time(has(Changes::MODIFIED), has(Changes::MODIFIED_SET), changes.modified_s);
+            fs::futimens(file, &Timestamps { last_access, last_modification })?;
+        }
+        Ok(())
+    })
+}
+
+fn time(is_asked_for: bool, is_given: bool, seconds: u64) -> Timespec {
+    match (is_asked_for, is_given) {
+        (false, _) => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        (true, false) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        (true, true) => Timespec { tv_sec: seconds.cast_signed(), tv_nsec: 0 },
+    }
+}
+
+fn qid(node: &Node) -> Qid {
+    Qid { kind: qid_kind(node.kind()), version: 0, path: node.number() }
+}
+
+fn qid_kind(kind: FileType) -> u8 {
+    match kind {
+        FileType::Directory => Qid::DIRECTORY,
+        FileType::Symlink => Qid::LINK,
+        _ => 0,
+    }
+}
+
+/// The number of a kind in a folder's entries, as readdir(3) has them: the top bits of a mode.
+fn entry_kind(kind: FileType) -> u8 {
+    match kind {
+        FileType::Unknown => Entry::UNKNOWN,
+        known => (known.as_raw_mode() >> 12) as u8,
+    }
+}
+
+fn attributes(qid: Qid, stat: &Stat) -> Attributes {
+    Attributes {
+        valid: Attributes::BASIC,
+        qid,
+        mode: stat.st_mode,
+        owner: stat.st_uid,
+        group: stat.st_gid,
+        links: stat.st_nlink,
+        device: stat.st_rdev,
+        size: stat.st_size.cast_unsigned(),
+        block_size: stat.st_blksize.cast_unsigned(),
+        blocks: stat.st_blocks.cast_unsigned(),
+        accessed_s: stat.st_atime.cast_unsigned(),
+        accessed_ns: stat.st_atime_nsec,
+        modified_s: stat.st_mtime.cast_unsigned(),
+        modified_ns: stat.st_mtime_nsec,
+        changed_s: stat.st_ctime.cast_unsigned(),
+        changed_ns: stat.st_ctime_nsec,
+        ..Attributes::default()
+    }
+}
+
+fn message(tag: u16, reply: &Reply<'_>, room: usize) -> Option<Answered> {
+    let wanted = match reply {
+        Reply::EntriesRead { data } => nine_p::DATA_HEADER_BYTES + data.0.len(),
+        _ => SMALL_MESSAGE_BYTES,
+    };
+    let mut out = vec![0; wanted.min(room)];
+    let bytes = reply.encode(tag, &mut out)?;
+    out.truncate(bytes);
+    Some(Answered::Message(out))
+}
+
+/// The message that says why a request failed, if there is room for it.
+pub(crate) fn failed(tag: u16, error: Errno, room: usize) -> Option<Answered> {
+    message(tag, &Reply::Failed { error: error.raw_os_error().unsigned_abs() }, room)
+}
+
+#[cfg(test)]
+mod tests;

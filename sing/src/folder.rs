@@ -1,0 +1,157 @@
+//! Folders of the host that a system is to have: `--folder [NAME=]PATH[:ro][:follow]`.
+//!
+//! Deliberately not here: serving them, which the hosted machine and QEMU do.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use crate::failure::{Failure, Outcome};
+
+/// Folders that a system has room for.
+pub const MAX_FOLDERS: usize = 8;
+/// Bytes of a name at most: virtio-9p has no room for more.
+const NAME_BYTES: usize = 31;
+
+/// A folder as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// What it is called below `/fs`.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// It is never changed.
+    pub is_read_only: bool,
+    /// Links are followed wherever they lead.
+    pub follows_links: bool,
+}
+
+impl Folder {
+    /// As the hosted machine takes it.
+    pub fn specification(&self) -> OsString {
+        let mut text = OsString::from(format!("{}=", self.name));
+        text.push(&self.path);
+        if self.is_read_only {
+            text.push(":ro");
+        }
+        if self.follows_links {
+            text.push(":follow");
+        }
+        text
+    }
+}
+
+/// Reads what was given to `--folder`, once for each, and looks whether they are there.
+///
+/// # Errors
+/// One is no folder, has no name that can be one, or has another's name; there are too many.
+pub fn read_all(given: &[OsString]) -> Outcome<Vec<Folder>> {
+    if given.len() > MAX_FOLDERS {
+        return Err(Failure::new(format!(
+            "--folder is given {} times, and a system has room for {MAX_FOLDERS} folders",
+            given.len()
+        ))
+        .remedy("give a folder that has them in it"));
+    }
+    let mut folders: Vec<Folder> = Vec::new();
+    for text in given {
+        let folder = read(text)?;
+        if folders.iter().any(|other| other.name == folder.name) {
+            return Err(Failure::new(format!("two folders are called {}", folder.name))
+                .remedy("give one of them another name, as in --folder NAME=PATH"));
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
+}
+
+fn read(text: &OsStr) -> Outcome<Folder> {
+    let bytes = text.as_bytes();
+    let (mut rest, mut is_read_only, mut follows_links) = (bytes, false, false);
+    loop {
+        if let Some(shorter) = rest.strip_suffix(b":ro") {
+            (rest, is_read_only) = (shorter, true);
+        } else if let Some(shorter) = rest.strip_suffix(b":follow") {
+            (rest, follows_links) = (shorter, true);
+        } else {
+            break;
+        }
+    }
+    // A path with an equals sign in it is one, if it is there.
+    let equals = rest.iter().position(|&byte| byte == b'=').filter(|_| !to_path(rest).exists());
+    let (name, path) = match equals {
+        Some(equals) => (Some(&rest[..equals]), to_path(&rest[equals + 1..])),
+        None => (None, to_path(rest)),
+    };
+    let path = std::fs::canonicalize(&path).map_err(|error| Failure::file("serve the folder", &path, &error))?;
+    if !path.is_dir() {
+        return Err(Failure::new(format!("{} is no folder", path.display()))
+            .remedy("give a folder to --folder; --disk takes disk images"));
+    }
+    let name = match name {
+        Some(name) => checked_name(name)?,
+        None => checked_name(path.file_name().unwrap_or_default().as_bytes())?,
+    };
+    Ok(Folder { name, path, is_read_only, follows_links })
+}
+
+fn to_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}
+
+/// A name below `/fs` which no disk has.
+fn checked_name(name: &[u8]) -> Outcome<String> {
+    let text = String::from_utf8_lossy(name);
+    let fail = |what: &str| {
+        let remedy = "give it a name of letters, digits, `.`, `-` and `_`, as in --folder NAME=PATH";
+        Err(Failure::new(format!("the folder would be found at /fs/{text}, {what}")).remedy(remedy))
+    };
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_".contains(byte);
+    let is_of_disk = ["disk", "ram"].iter().any(|prefix| {
+        text.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    });
+    match name {
+        b"" | b"." | b".." => fail("which is no name"),
+        _ if !name.iter().all(is_plain) => fail("which has characters in it that are hard to type"),
+        _ if name.len() > NAME_BYTES => fail("which is longer than 31 bytes"),
+        _ if is_of_disk => fail("where disks are mounted"),
+        _ => Ok(text.into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Outcome<Folder> {
+        read(OsStr::new(text))
+    }
+
+    #[test]
+    fn names_and_options_are_read() {
+        let usr = Folder { name: "usr".into(), path: "/usr".into(), is_read_only: false, follows_links: false };
+        assert_eq!(one("/usr").expect("it is there"), usr);
+        assert_eq!(one("/usr/../usr").expect("it is there"), usr);
+        let named = one("n=/usr:ro:follow").expect("it is there");
+        assert_eq!((named.name.as_str(), named.is_read_only, named.follows_links), ("n", true, true));
+        assert_eq!(named.specification(), "n=/usr:ro:follow");
+    }
+
+    #[test]
+    fn what_cannot_be_served_is_one_sentence() {
+        for (text, expected) in [
+            ("/no/such", "cannot serve the folder /no/such"),
+            ("/etc/passwd", "/etc/passwd is no folder"),
+            ("/", "the folder would be found at /fs/, which is no name"),
+            ("disk1=/usr", "the folder would be found at /fs/disk1, where disks are mounted"),
+            ("a b=/usr", "which has characters in it that are hard to type"),
+            ("..=/usr", "which is no name"),
+        ] {
+            let said = one(text).expect_err(text).to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+        let twice = [OsString::from("/usr"), OsString::from("usr=/etc")];
+        assert!(read_all(&twice).expect_err("two names").to_string().starts_with("two folders are called usr"));
+        assert!(read_all(&vec![OsString::from("/usr"); 9]).is_err());
+    }
+}
