@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use package::{Manifest, Parameter, ParameterKind, arguments};
+use package::{Manifest, Parameter, ParameterKind, Value, arguments};
 
 use crate::builtins::BUILTINS;
 use crate::programs::{Programs, WORKING_FOLDER};
@@ -52,11 +52,27 @@ fn parameter_line(parameter: &Parameter) -> (String, String) {
         Some(flag) => format!("{flag} {value}"),
         None => value,
     };
-    let default = match &parameter.default {
-        Some(value) if parameter.kind != ParameterKind::Boolean => format!(" (otherwise {value})"),
-        _ => String::new(),
-    };
-    (called, format!("{}{default}", parameter.help))
+    let default = parameter.default.as_ref().and_then(shown_default).map(|value| format!("default {value}"));
+    let unit = (parameter.kind == ParameterKind::DurationMs).then(|| String::from("such as 500ms, 2s or 5m"));
+    let notes: Vec<String> = unit.into_iter().chain(default).collect();
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    (called, format!("{}{notes}", parameter.help))
+}
+
+/// A default as a person would write it, unless it goes without saying.
+fn shown_default(value: &Value) -> Option<String> {
+    match value {
+        Value::Boolean(_) => None,
+        Value::Text(text) if text.is_empty() => None,
+        Value::DurationMs(milliseconds) if *milliseconds > 0 && milliseconds.is_multiple_of(60_000) => {
+            Some(format!("{}m", milliseconds / 60_000))
+        }
+        Value::DurationMs(milliseconds) if milliseconds.is_multiple_of(1_000) => {
+            Some(format!("{}s", milliseconds / 1_000))
+        }
+        Value::DurationMs(milliseconds) => Some(format!("{milliseconds}ms")),
+        Value::Text(_) | Value::Integer(_) => Some(format!("{value}")),
+    }
 }
 
 #[cfg(test)]
@@ -66,7 +82,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use package::{Category, Code, Value, Version};
+    use package::{Category, Code, Version};
 
     fn parameter(name: &str, kind: ParameterKind, flag: Option<&str>, position: Option<u16>) -> Parameter {
         Parameter {
@@ -100,7 +116,7 @@ mod tests {
         assert!(text.starts_with("show: shows things\n\nusage: show"), "{text}");
         assert!(text.contains("  PATHS     what paths is for\n"), "{text}");
         assert!(text.contains("  -w        what wide is for\n"), "{text}");
-        assert!(text.contains("  -n COUNT  what count is for (otherwise 5)\n"), "{text}");
+        assert!(text.contains("  -n COUNT  what count is for (default 5)\n"), "{text}");
         assert!(!text.contains(WORKING_FOLDER), "{text}");
         assert!(text.ends_with("principal: show.somebody, version 1.2.3\n"), "{text}");
 
@@ -111,6 +127,18 @@ mod tests {
         variables.sort();
         let expected = [("count", "5"), ("paths", "a b"), ("wide", "true")];
         assert_eq!(variables, expected.map(|(name, value)| (String::from(name), String::from(value))));
+    }
+
+    #[test]
+    fn defaults_are_shown_with_their_unit_and_not_where_they_are_empty() {
+        let line = |kind, default| {
+            parameter_line(&Parameter { default: Some(default), ..parameter("wait", kind, Some("--wait"), None) }).1
+        };
+        let duration = |milliseconds| line(ParameterKind::DurationMs, Value::DurationMs(milliseconds));
+        assert_eq!(duration(30_000), "what wait is for (such as 500ms, 2s or 5m; default 30s)");
+        assert!(duration(120_000).ends_with("default 2m)") && duration(250).ends_with("default 250ms)"));
+        assert!(duration(0).ends_with("default 0s)"));
+        assert_eq!(line(ParameterKind::Text, Value::Text("".into())), "what wait is for");
     }
 
     /// The manifests of the programs in a folder of the repository.

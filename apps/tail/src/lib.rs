@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod ending;
+mod follow;
 
 use contracts::access::AccessError;
 use contracts::amount::Part;
@@ -19,6 +20,7 @@ use contracts::report;
 use sip::exheap::ExVec;
 
 use crate::ending::{Kept, LineStarts};
+use crate::follow::Followed;
 
 sip::startup!();
 
@@ -29,27 +31,39 @@ pub fn main(startup: Startup) -> i32 {
         Err(status) => return status,
     };
     let mut output = Output::new(startup.output);
+    let mut namespace = Namespace::new(startup.namespace);
+    let root = match namespace.open_directory("/") {
+        Ok(root) => root,
+        Err(error) => return report::path_error("/", &error),
+    };
+    let mut followed = Followed::new(&startup.working_folder, &startup.paths);
     let feed = Feed {
-        namespace: Namespace::new(startup.namespace),
+        namespace: root,
         working_folder: startup.working_folder,
         paths: startup.paths,
         input: startup.input,
         usage: "tail PATH...",
     };
     let mut status = 0;
-    let outcome = feed.for_each_with_heading(&mut output, |output, mut reader| match reader.file() {
-        Some(file) => {
-            let start = start_of(file, part)?;
-            reader.seek(start);
-            print_rest(&mut reader, output)
-        }
-        None => {
-            let printed = print_end_of_input(&mut reader, part, output)?;
+    let outcome = feed.for_each(|name, mut reader| {
+        followed.print_heading(name, &mut output)?;
+        let Some(file) = reader.file() else {
+            let printed = print_end_of_input(&mut reader, part, &mut output)?;
             status = status.max(printed);
-            Ok(())
-        }
+            return Ok(());
+        };
+        let start = start_of(file, part)?;
+        reader.seek(start);
+        let printed = print_rest(&mut reader, &mut output)?;
+        followed.printed_up_to(name, start + printed);
+        Ok(())
     });
-    outcome.map_or(1, |failed| output.finish_with(failed.max(status)))
+    let Ok(failed) = outcome else { return 1 };
+    if startup.follow && followed.go_on(&mut namespace, &mut output).is_err() {
+        // The reader has ended and wants no more.
+        return 1;
+    }
+    output.finish_with(failed.max(status))
 }
 
 /// Where the end of a file begins.
@@ -75,12 +89,15 @@ fn start_of(file: &mut OpenFile, part: Part) -> Result<u64, AccessError> {
     Ok(0)
 }
 
-fn print_rest(reader: &mut Reader, output: &mut Output) -> Result<(), Trouble> {
+/// Prints up to the end; gives how many bytes that were.
+fn print_rest(reader: &mut Reader, output: &mut Output) -> Result<u64, Trouble> {
+    let mut printed = 0;
     while let Some((block, count)) = reader.block()? {
         output.write_block(ExVec::from_slice(&block[..count]).map_err(AccessError::System)?)?;
         reader.recycle(block);
+        printed += count as u64;
     }
-    Ok(())
+    Ok(printed)
 }
 
 fn print_end_of_input(reader: &mut Reader, part: Part, output: &mut Output) -> Result<i32, Trouble> {

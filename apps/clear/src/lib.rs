@@ -1,0 +1,15 @@
+//! Clears the terminal.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use contracts::pipe_io::Output;
+
+sip::startup!();
+
+/// Begins a page at the top of an empty screen, as the console takes a form feed.
+pub fn main(startup: Startup) -> i32 {
+    let mut output = Output::new(startup.output);
+    output.write(b"\x0c").map_or(1, |()| output.finish_with(0))
+}

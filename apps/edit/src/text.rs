@@ -1,0 +1,283 @@
+//! Text that is edited: lines, changes to them, and how to take changes back. Knows no screen and no file.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Bytes of changes that are remembered.
+const HISTORY_BYTES: usize = 16 << 20;
+
+/// A place between two characters: a line and a byte in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Counted from 0.
+    pub line: usize,
+    /// A byte on the boundary of a character.
+    pub byte: usize,
+}
+
+/// One change: at this place, a text that was there and the text that is there instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Change {
+    at: Place,
+    removed: String,
+    inserted: String,
+}
+
+/// Lines of text with their history.
+#[derive(Debug)]
+pub struct Text {
+    lines: Vec<String>,
+    done: Vec<Change>,
+    undone: Vec<Change>,
+    /// Bytes of both.
+    history_bytes: usize,
+    /// Whether the next insertion may join the last one.
+    joins: bool,
+    /// How many changes were done when the text was saved; none where that can no longer be reached.
+    saved: Option<usize>,
+}
+
+impl Text {
+    /// A file's text. A line end at its end is an empty last line, so that every file stays what it is.
+    pub fn new(text: &str) -> Text {
+        let lines = text.split('\n').map(String::from).collect();
+        Text { lines, done: Vec::new(), undone: Vec::new(), history_bytes: 0, joins: false, saved: Some(0) }
+    }
+
+    /// The lines; there is always one.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// The line with this number, counted from 0.
+    pub fn line(&self, line: usize) -> &str {
+        self.lines.get(line).map_or("", String::as_str)
+    }
+
+    /// The place behind the last character.
+    pub fn end(&self) -> Place {
+        let line = self.lines.len() - 1;
+        Place { line, byte: self.lines[line].len() }
+    }
+
+    /// Bytes of the file that it makes.
+    pub fn bytes(&self) -> usize {
+        self.lines.iter().map(|line| line.len() + 1).sum::<usize>() - 1
+    }
+
+    /// Whether it differs from what was saved.
+    pub fn is_changed(&self) -> bool {
+        self.saved != Some(self.done.len())
+    }
+
+    /// It is saved as it is.
+    pub fn set_saved(&mut self) {
+        self.saved = Some(self.done.len());
+        self.joins = false;
+    }
+
+    /// The next insertion is a step of its own.
+    pub fn end_step(&mut self) {
+        self.joins = false;
+    }
+
+    /// Inserts a text; gives the place behind it.
+    pub fn insert(&mut self, at: Place, text: &str) -> Place {
+        let end = self.replace(at, at, text);
+        // A word is a step, not a whole paragraph.
+        let may_join = self.joins && !text.contains(char::is_whitespace);
+        let is_behind = |last: &Change| last.removed.is_empty() && end_of(last.at, &last.inserted) == at;
+        if let [.., last, _] = self.done.as_slice()
+            && may_join
+            && is_behind(last)
+            && self.saved != Some(self.done.len() - 1)
+            && let Some(joined) = self.done.pop()
+            && let Some(last) = self.done.last_mut()
+        {
+            last.inserted.push_str(&joined.inserted);
+        }
+        self.joins = true;
+        end
+    }
+
+    /// Removes what lies between two places.
+    pub fn remove(&mut self, from: Place, to: Place) {
+        if from < to {
+            self.replace(from, to, "");
+            self.joins = false;
+        }
+    }
+
+    /// What lies between two places.
+    pub fn between(&self, from: Place, to: Place) -> String {
+        if from.line == to.line {
+            return String::from(&self.lines[from.line][from.byte..to.byte]);
+        }
+        let mut text = String::from(&self.lines[from.line][from.byte..]);
+        for line in &self.lines[from.line + 1..to.line] {
+            text.push('\n');
+            text.push_str(line);
+        }
+        text.push('\n');
+        text.push_str(&self.lines[to.line][..to.byte]);
+        text
+    }
+
+    fn replace(&mut self, from: Place, to: Place, text: &str) -> Place {
+        let change = Change { at: from, removed: self.between(from, to), inserted: String::from(text) };
+        self.history_bytes -= self.undone.drain(..).map(|undone| bytes_of(&undone)).sum::<usize>();
+        if self.saved.is_some_and(|saved| saved > self.done.len()) {
+            self.saved = None;
+        }
+        let end = self.apply(from, to, text);
+        self.history_bytes += bytes_of(&change);
+        self.done.push(change);
+        self.forget_oldest();
+        end
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.history_bytes > HISTORY_BYTES && self.done.len() > 1 {
+            self.history_bytes -= bytes_of(&self.done.remove(0));
+            self.saved = self.saved.and_then(|saved| saved.checked_sub(1));
+        }
+    }
+
+    fn apply(&mut self, from: Place, to: Place, text: &str) -> Place {
+        let tail = String::from(&self.lines[to.line][to.byte..]);
+        self.lines[from.line].truncate(from.byte);
+        let mut pieces = text.split('\n');
+        self.lines[from.line].push_str(pieces.next().unwrap_or_default());
+        let fresh: Vec<String> = pieces.map(String::from).collect();
+        let last = from.line + fresh.len();
+        self.lines.splice(from.line + 1..to.line + 1, fresh);
+        let end = Place { line: last, byte: self.lines[last].len() };
+        self.lines[last].push_str(&tail);
+        end
+    }
+
+    /// Takes the last step back; gives where it was, if there was one.
+    pub fn undo(&mut self) -> Option<Place> {
+        let change = self.done.pop()?;
+        let end = self.apply(change.at, end_of(change.at, &change.inserted), &change.removed);
+        self.undone.push(change);
+        self.joins = false;
+        Some(end)
+    }
+
+    /// Does the step again that was taken back last; gives where it ends, if there was one.
+    pub fn redo(&mut self) -> Option<Place> {
+        let change = self.undone.pop()?;
+        let end = self.apply(change.at, end_of(change.at, &change.removed), &change.inserted);
+        self.done.push(change);
+        self.joins = false;
+        Some(end)
+    }
+}
+
+fn bytes_of(change: &Change) -> usize {
+    change.removed.len() + change.inserted.len() + size_of::<Change>()
+}
+
+/// The place behind a text that begins at `at`.
+fn end_of(at: Place, text: &str) -> Place {
+    match text.rsplit_once('\n') {
+        None => Place { byte: at.byte + text.len(), ..at },
+        Some((before, last)) => Place { line: at.line + 1 + before.matches('\n').count(), byte: last.len() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(line: usize, byte: usize) -> Place {
+        Place { line, byte }
+    }
+
+    #[test]
+    fn a_file_stays_what_it_is() {
+        for file in ["", "a", "a\n", "a\n\nb", "\r\nx\r\n"] {
+            let text = Text::new(file);
+            assert_eq!((text.lines().join("\n").as_str(), text.bytes()), (file, file.len()));
+            assert!(!text.is_changed());
+        }
+    }
+
+    #[test]
+    fn lines_are_broken_and_joined() {
+        let mut text = Text::new("ab\ncd");
+        assert_eq!(text.insert(place(0, 1), "x\ny\n"), place(2, 0));
+        assert_eq!(text.lines(), ["ax", "y", "b", "cd"]);
+        text.remove(place(0, 1), place(3, 1));
+        assert_eq!(text.lines(), ["ad"]);
+        assert_eq!(text.end(), place(0, 2));
+    }
+
+    #[test]
+    fn steps_are_taken_back_word_by_word() {
+        let mut text = Text::new("");
+        let mut at = place(0, 0);
+        for letter in ["o", "n", "e", " ", "t", "w", "o"] {
+            at = text.insert(at, letter);
+        }
+        text.end_step();
+        text.insert(at, "!");
+        let mut seen = Vec::new();
+        while text.undo().is_some() {
+            seen.push(String::from(text.line(0)));
+        }
+        assert_eq!(seen, ["one two", "one", ""]);
+        while text.redo().is_some() {}
+        assert_eq!(text.line(0), "one two!");
+    }
+
+    #[test]
+    fn it_knows_whether_it_is_saved() {
+        let mut text = Text::new("a");
+        text.insert(place(0, 1), "b");
+        assert!(text.is_changed());
+        text.set_saved();
+        let end = text.insert(place(0, 2), "c");
+        assert!(text.is_changed());
+        text.undo();
+        assert!(!text.is_changed());
+        text.undo();
+        assert!(text.is_changed());
+        // What was saved cannot be reached again.
+        text.insert(place(0, 1), "x");
+        text.undo();
+        text.undo();
+        assert!(text.is_changed());
+        assert_eq!(end, place(0, 3));
+    }
+
+    #[test]
+    fn any_changes_can_be_taken_back_and_done_again() {
+        let mut state = 1_u32;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as usize % below
+        };
+        let mut text = Text::new("one\ntwo ä\n\nthree");
+        let before = text.lines().to_vec();
+        for _ in 0..300 {
+            let [left, right] = [0, 0].map(|_| {
+                let line = random(text.lines().len());
+                let bounds: Vec<usize> =
+                    (0..=text.line(line).len()).filter(|at| text.line(line).is_char_boundary(*at)).collect();
+                place(line, bounds[random(bounds.len())])
+            });
+            match random(3) {
+                0 => text.remove(left.min(right), left.max(right)),
+                1 => drop(text.insert(left, "é\n")),
+                _ => drop(text.insert(left, "x")),
+            }
+        }
+        let after = text.lines().to_vec();
+        while text.undo().is_some() {}
+        assert_eq!(text.lines(), before);
+        while text.redo().is_some() {}
+        assert_eq!(text.lines(), after);
+    }
+}

@@ -1,0 +1,215 @@
+//! One file's lines: which are printed, and how.
+
+use alloc::format;
+use alloc::string::String;
+
+use contracts::feed::{Reader, Trouble};
+use contracts::pipe_io::Output;
+use contracts::text::printable;
+use tool_kit::lines::{LineError, Lines, report_too_long};
+
+use crate::matcher::Matcher;
+use crate::{CONTEXT_LINES, Held};
+
+/// What is shown of the lines that are found.
+pub struct Shown {
+    /// Lines that do not match are found.
+    pub inverted: bool,
+    /// With their numbers.
+    pub numbers: bool,
+    /// How many they are, alone.
+    pub counts: bool,
+    /// The file's name, alone.
+    pub list: bool,
+    /// Only the parts that match.
+    pub parts: bool,
+    /// Nothing.
+    pub quiet: bool,
+    /// So many of each file.
+    pub most: Option<usize>,
+    /// So many lines before each.
+    pub before: usize,
+    /// So many lines after each.
+    pub after: usize,
+    /// Lines around them were asked for.
+    pub with_context: bool,
+}
+
+impl Shown {
+    fn is_plain(&self) -> bool {
+        !(self.counts || self.list || self.quiet)
+    }
+}
+
+/// Whether names of files are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Before each line.
+    Shown,
+    /// Not.
+    Hidden,
+}
+
+/// A search through files, one after the other.
+pub struct Search {
+    matcher: Matcher,
+    shown: Shown,
+    names: Names,
+    output: Output,
+    found: bool,
+    failed: bool,
+    /// Something was printed, so that the next group of lines is set apart.
+    has_printed: bool,
+}
+
+/// Where a search is in one file.
+#[derive(Default)]
+struct Place {
+    name: String,
+    line: u64,
+    found: usize,
+    held: Held,
+    /// The last line that was printed.
+    printed: u64,
+    /// So many more lines are context.
+    after: usize,
+    is_binary: bool,
+}
+
+impl Search {
+    /// Prints what the matcher finds.
+    pub fn new(matcher: Matcher, shown: Shown, names: Names, output: Output) -> Search {
+        Search { matcher, shown, names, output, found: false, failed: false, has_printed: false }
+    }
+
+    /// Whether a line was found.
+    pub fn found(&self) -> bool {
+        self.found
+    }
+
+    /// Whether nothing more needs to be looked at.
+    pub fn is_settled(&self) -> bool {
+        self.found && self.shown.quiet
+    }
+
+    /// Whether a file could not be searched to its end since this was asked last.
+    pub fn take_failure(&mut self) -> bool {
+        core::mem::take(&mut self.failed)
+    }
+
+    /// Ends the output; gives the exit status.
+    pub fn finish(self, status: i32) -> i32 {
+        self.output.finish_with(status)
+    }
+
+    /// Searches one file.
+    ///
+    /// # Errors
+    /// That it cannot be read, or that nobody reads what is printed.
+    pub fn search(&mut self, name: &str, reader: Reader) -> Result<(), Trouble> {
+        let mut place = Place { name: printable(name.as_bytes()), ..Place::default() };
+        let mut lines = Lines::new(reader);
+        while !self.is_over(&place) {
+            if lines.will_read() {
+                self.output.flush()?;
+            }
+            let line = match lines.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(LineError::Read(trouble)) => return Err(trouble),
+                Err(LineError::TooLong) => {
+                    report_too_long(name);
+                    self.failed = true;
+                    break;
+                }
+            };
+            place.line += 1;
+            place.is_binary |= line.contains(&0);
+            self.look_at(&mut place, line)?;
+        }
+        self.sum_up(&place)
+    }
+
+    fn is_over(&self, place: &Place) -> bool {
+        let is_known = (self.shown.list || self.shown.quiet) && place.found > 0;
+        let is_binary = place.is_binary && place.found > 0 && self.shown.is_plain();
+        let is_enough = self.shown.most.is_some_and(|most| place.found >= most) && place.after == 0;
+        is_known || is_binary || is_enough
+    }
+
+    fn look_at(&mut self, place: &mut Place, line: &[u8]) -> Result<(), Trouble> {
+        let may_be_found = self.shown.most.is_none_or(|most| place.found < most);
+        if may_be_found && self.matcher.is_match(line) != self.shown.inverted {
+            place.found += 1;
+            self.found = true;
+            if self.shown.is_plain() && !place.is_binary {
+                self.print_found(place, line)?;
+            }
+            return Ok(());
+        }
+        if !self.shown.is_plain() {
+            return Ok(());
+        }
+        if place.after > 0 {
+            place.after -= 1;
+            return self.print(place, place.line, '-', line);
+        }
+        if self.shown.before > 0 {
+            place.held.push_back((place.line, line.to_vec()));
+            if place.held.len() > self.shown.before.min(CONTEXT_LINES) {
+                place.held.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    fn print_found(&mut self, place: &mut Place, line: &[u8]) -> Result<(), Trouble> {
+        let first = place.held.front().map_or(place.line, |(number, _)| *number);
+        let is_apart = self.has_printed && (place.printed == 0 || first > place.printed + 1);
+        if self.shown.with_context && is_apart {
+            self.output.write(b"--\n")?;
+        }
+        for (number, held) in core::mem::take(&mut place.held) {
+            self.print(place, number, '-', &held)?;
+        }
+        place.after = self.shown.after;
+        if !self.shown.parts {
+            return self.print(place, place.line, ':', line);
+        }
+        if !self.shown.inverted {
+            for part in self.matcher.parts(line) {
+                self.print(place, place.line, ':', &line[part])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, place: &mut Place, number: u64, sign: char, line: &[u8]) -> Result<(), Trouble> {
+        place.printed = number;
+        self.has_printed = true;
+        if self.shown.parts && sign == '-' {
+            return Ok(());
+        }
+        if self.names == Names::Shown {
+            self.output.write(format!("{}{sign}", place.name).as_bytes())?;
+        }
+        if self.shown.numbers {
+            self.output.write(format!("{number}{sign}").as_bytes())?;
+        }
+        self.output.write(line)?;
+        Ok(self.output.write(b"\n")?)
+    }
+
+    fn sum_up(&mut self, place: &Place) -> Result<(), Trouble> {
+        let text = match (&self.shown, place.found) {
+            (Shown { quiet: true, .. }, _) => return Ok(()),
+            (Shown { list: true, .. }, 0) => return Ok(()),
+            (Shown { list: true, .. }, _) => format!("{}\n", place.name),
+            (Shown { counts: true, .. }, found) if self.names == Names::Shown => format!("{}:{found}\n", place.name),
+            (Shown { counts: true, .. }, found) => format!("{found}\n"),
+            (_, 1..) if place.is_binary => format!("Binary file {} matches\n", place.name),
+            _ => return Ok(()),
+        };
+        Ok(self.output.write(text.as_bytes())?)
+    }
+}

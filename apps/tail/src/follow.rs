@@ -1,0 +1,125 @@
+//! Files that grow while they are looked at.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use contracts::access::AccessError;
+use contracts::feed::INPUT_NAME;
+use contracts::file_io::new_block;
+use contracts::namespace::Namespace;
+use contracts::pipe_io::{Output, PipeBroken};
+use contracts::text::printable;
+use contracts::{path, report};
+use sip::Deadline;
+
+/// Interval at which a file's size is asked for.
+const LOOK_MS: u64 = 200;
+
+/// A file, and how much of it was printed.
+struct File {
+    asked: String,
+    full: String,
+    /// None while the file could not be read.
+    printed: Option<u64>,
+}
+
+/// The files of a command, in its order.
+pub struct Followed {
+    files: Vec<File>,
+    /// Whether there are several, so that each begins with its name.
+    has_headings: bool,
+    /// The file of which the last bytes are that were printed.
+    last: Option<String>,
+}
+
+enum Stop {
+    /// The file cannot be read any more.
+    File(AccessError),
+    /// Nobody reads what is printed.
+    NoReader(PipeBroken),
+}
+
+impl From<AccessError> for Stop {
+    fn from(error: AccessError) -> Stop {
+        Stop::File(error)
+    }
+}
+
+impl From<PipeBroken> for Stop {
+    fn from(broken: PipeBroken) -> Stop {
+        Stop::NoReader(broken)
+    }
+}
+
+impl Followed {
+    /// These files, of which nothing was printed.
+    pub fn new(working_folder: &str, paths: &[String]) -> Followed {
+        let file =
+            |asked: &String| File { asked: asked.clone(), full: path::absolute(working_folder, asked), printed: None };
+        Followed { files: paths.iter().map(file).collect(), has_headings: paths.len() > 1, last: None }
+    }
+
+    /// Prints the name of what comes next, where there are several files and the last bytes are another's.
+    pub fn print_heading(&mut self, asked: &str, output: &mut Output) -> Result<(), PipeBroken> {
+        if !self.has_headings || self.last.as_deref() == Some(asked) {
+            return Ok(());
+        }
+        let before = if self.last.is_some() { "\n" } else { "" };
+        let shown = if asked == INPUT_NAME { String::from("standard input") } else { printable(asked.as_bytes()) };
+        self.last = Some(String::from(asked));
+        output.write(format!("{before}==> {shown} <==\n").as_bytes())
+    }
+
+    /// The file `asked` was printed up to this byte.
+    pub fn printed_up_to(&mut self, asked: &str, bytes: u64) {
+        if let Some(file) = self.files.iter_mut().find(|file| file.asked == asked) {
+            file.printed = Some(bytes);
+        }
+    }
+
+    /// Prints what is written to the files, for as long as there are some and somebody reads it.
+    pub fn go_on(mut self, namespace: &mut Namespace, output: &mut Output) -> Result<(), PipeBroken> {
+        let mut files = core::mem::take(&mut self.files);
+        files.retain(|file| file.printed.is_some());
+        while !files.is_empty() {
+            output.flush()?;
+            sip::time::sleep_until(Deadline::after_ms(LOOK_MS));
+            let mut left = Vec::with_capacity(files.len());
+            for mut file in files {
+                match self.print_fresh(&mut file, namespace, output) {
+                    Ok(()) => left.push(file),
+                    // Its server is started again.
+                    Err(Stop::File(error)) if error.may_pass() => left.push(file),
+                    Err(Stop::File(error)) => drop(report::path_error(&file.asked, &error)),
+                    Err(Stop::NoReader(broken)) => return Err(broken),
+                }
+            }
+            files = left;
+        }
+        Ok(())
+    }
+
+    fn print_fresh(&mut self, file: &mut File, namespace: &mut Namespace, output: &mut Output) -> Result<(), Stop> {
+        let mut open = namespace.open_file(&file.full)?;
+        let size = open.attributes()?.size_bytes;
+        let mut at = file.printed.unwrap_or(0);
+        if size < at {
+            report::error(format_args!("{}: it was cut off; what is written now follows", file.asked));
+            at = 0;
+        }
+        let mut block = new_block().map_err(AccessError::System)?;
+        while at < size {
+            let (filled, count) = open.read_at(block, at)?;
+            if count == 0 {
+                break;
+            }
+            self.print_heading(&file.asked, output)?;
+            output.write(&filled[..count])?;
+            at += count as u64;
+            block = filled;
+        }
+        file.printed = Some(at);
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! What the tools of daily work share.
+//!
+//! Key types: [`lines::Lines`] (a file or standard input, line by line), [`screen::Screen`] (a full-screen program's
+//! page and keys), [`command::Runner`] (command lines that a tool runs for its user), [`view::Rows`] (text laid out on a
+//! screen). Deliberately not here: anything that only one program does.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod command;
+pub mod lines;
+pub mod screen;
+pub mod view;
