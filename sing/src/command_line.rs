@@ -114,6 +114,18 @@ pub struct RunArguments {
     /// Address of this host that is served at: 0.0.0.0 for all, :: for those of IPv6 as well [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", requires = "web", conflicts_with = "tap")]
     pub listen: Option<IpAddr>,
+    /// Let the demo applications answer, too: at /hello, and at /spec, where visitors can post
+    #[arg(long, requires = "web")]
+    pub demo: bool,
+    /// Let a web application answer for a path; options for it behind a space, as in '/shop=my-shop currency=EUR'
+    #[arg(long, value_name = "/PATH=PROGRAM", requires = "web")]
+    pub app: Vec<String>,
+    /// Serve until SIGTERM or Ctrl-C, without a shell; so it is, too, where there is no standard input
+    #[arg(long, conflicts_with = "commands")]
+    pub service: bool,
+    /// How the log of a service is written [default: text]
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub log: Option<LogForm>,
     /// Connect the machine's network card to this TAP interface of the host; with `:plain` at its end the host does
     /// nothing to packets. The machine has the address 192.168.77.2/24; `--parameter address=...` or `--parameter
     /// dhcp=true` gives it another
@@ -146,6 +158,15 @@ pub enum MachineName {
     Qemu,
     /// QEMU's machine of few devices, which starts fastest
     Microvm,
+}
+
+/// How the log of a service is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogForm {
+    /// Lines with time, program and text
+    Text,
+    /// A JSON object a line, with `time`, `program` and `text`
+    Json,
 }
 
 /// Pages that memory is mapped with.

@@ -45,6 +45,7 @@ pub mod readings;
 pub mod repository;
 pub mod run;
 pub mod schema;
+pub mod service;
 pub mod site;
 pub mod source_rules;
 pub mod source_words;

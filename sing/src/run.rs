@@ -1,6 +1,7 @@
 //! `sing run`: prepares a system and runs it, hosted or on a bare machine.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,6 +14,7 @@ use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
 use crate::folder::{self, Folder};
 use crate::repository::Repository;
+use crate::service::{self, Service};
 use crate::site::{self, Site};
 use crate::systems::{self, Platform, Ready};
 use crate::tap;
@@ -38,11 +40,15 @@ fn start(repository: &Repository, arguments: &RunArguments, site: Option<&Site>)
     }
 }
 
-/// Says where a site is served. Building may have taken minutes: where somebody else has its port now, that is said.
-fn announce(site: Option<&Site>) -> Outcome<()> {
+/// Says where a site is served; a service does that itself when it serves. Building may have taken minutes: where
+/// somebody else has its port now, that is said.
+fn announce(site: Option<&Site>, service: Option<&Service>) -> Outcome<()> {
     let Some(site) = site else { return Ok(()) };
     site.check_port()?;
-    eprintln!("sing: {}", site.announcement);
+    if service.is_none() {
+        let end = if std::io::stdin().is_terminal() { "; Ctrl-D at the prompt ends it" } else { "" };
+        eprintln!("sing: {}{end}", site.announcement);
+    }
     Ok(())
 }
 
@@ -54,8 +60,13 @@ fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&S
     let system = arguments.system.as_deref().unwrap_or(Path::new(usual));
     let manifest = repository.system_manifest(system)?;
     let ready = systems::current(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
-    announce(site)?;
-    let error = machine_command(&ready, &disks, &folders, arguments).exec();
+    let service = service::of(arguments, &ready.image, site)?;
+    announce(site, service.as_ref())?;
+    let mut command = machine_command(&ready, &disks, &folders, arguments);
+    if let Some(service) = &service {
+        command.args(service.machine_words());
+    }
+    let error = command.exec();
     Err(Failure::file("start", &ready.machine, &error))
 }
 
@@ -86,7 +97,7 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
     }
     let disks = disks(repository, arguments)?;
     let prepared = Prepared::new(repository, kind, arguments, &disks, Person::AtConsole)?;
-    announce(site)?;
+    announce(site, None)?;
     let end = guest::run(&prepared.hardware)?;
     // Its files and the terminal are as before when this returns or becomes another program.
     drop(prepared);

@@ -4,6 +4,7 @@
 //! (`site::volume`). The access log lies on a disk of its own.
 //! Deliberately not here: starting the machine (`run`).
 
+mod applications;
 mod image;
 mod tree;
 mod volume;
@@ -62,11 +63,6 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
             forwarded(arguments, port)?;
         }
     }
-    let disk = disk(repository, given)?;
-    let log = image::log(repository, port)?;
-    let mut arguments = arguments.clone();
-    let own_disks = std::mem::take(&mut arguments.disk);
-    arguments.disk = [disk, log].into_iter().chain(own_disks).collect();
     let own_port = arguments.port.unwrap_or(GUEST_PORT);
     let (system, served_at) = match (is_hosted, place) {
         (true, Some(_)) => ("web", port),
@@ -74,7 +70,14 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
         (false, Some(_)) => ("web-bare", GUEST_PORT),
         (false, None) => ("web-bare", own_port),
     };
-    arguments.system.get_or_insert_with(|| system.into());
+    let chosen = applications::choose(repository, arguments, system, place.map(|(address, _)| address), given)?;
+    let disk = disk(repository, given)?;
+    let log = image::log(repository, port)?;
+    let mut arguments = arguments.clone();
+    let own_disks = std::mem::take(&mut arguments.disk);
+    arguments.disk = [disk, log].into_iter().chain(own_disks).collect();
+    arguments.system = Some(chosen.system);
+    arguments.parameter.extend(chosen.parameters);
     arguments.parameter.push(format!("web-port={served_at}"));
     if let (true, Some((address, _))) = (is_hosted, place) {
         arguments.parameter.push(format!("web-address={address}"));

@@ -100,8 +100,10 @@ impl Catalogue {
         let read = |path: &Path| -> Outcome<SystemFile> {
             Ok(SystemFile { file: repository.shown(path).to_string(), text: read_text(path)? })
         };
-        // A system is based on another of the same folder.
-        let base = |name: &str| read(&path.with_file_name(format!("{name}.toml"))).ok();
+        // A system is based on another of the same folder; one that this tool wrote, on one of the repository's.
+        let is_own = path.starts_with(repository.output(""));
+        let folder = if is_own { repository.root().join("systems") } else { path.with_file_name("") };
+        let base = |name: &str| read(&folder.join(format!("{name}.toml"))).ok();
         manifest::system(read(path)?, &base, &manifests).map_err(|diagnostics| {
             let mut details: Vec<String> = self.failures().map(Failure::to_string).collect();
             details.push(diagnostics.render(terminal::manifest_colours(&std::io::stderr())));

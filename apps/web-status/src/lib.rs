@@ -1,18 +1,21 @@
 //! A live page of the system: machine, processes, services, and who talks to whom under which contract.
 //!
 //! `/` is a page whose script draws `/status.json` again each second; without scripts it shows `/table`. What is
-//! looked at is kept for a moment, so that many viewers cost as much as one. Neighbours: [`snapshot`] looks,
-//! [`render`] writes. Deliberately not here: changing anything.
+//! looked at is kept for a moment, so that many viewers cost as much as one. `/health` tells monitors whether all that is
+//! to run does, and is all there is with the option `show=health`. Neighbours: [`snapshot`] looks, [`render`] writes.
+//! Deliberately not here: changing anything.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod health;
 mod render;
 mod snapshot;
 
+use alloc::format;
 use alloc::rc::Rc;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use core::cell::RefCell;
 
 use contracts::namespace::Namespace;
@@ -28,19 +31,42 @@ const PAGE: &str = include_str!("page.html");
 
 /// Answers requests until the web server closes the channel.
 pub fn main(startup: Startup) -> i32 {
-    if let Err(error) = Options::parse(&startup.options, &[]) {
-        report::error(format_args!("{error}"));
-        return 1;
-    }
+    let shown = match shown(&startup.options) {
+        Ok(shown) => shown,
+        Err(error) => {
+            report::error(format_args!("{error}"));
+            return 1;
+        }
+    };
     let watch = Rc::new(RefCell::new(Watch::new(startup.namespace.map(Namespace::new))));
-    serve(startup.application, move |exchange| answer(exchange, Rc::clone(&watch)))
+    serve(startup.application, move |exchange| answer(exchange, shown, Rc::clone(&watch)))
 }
 
-async fn answer(exchange: Exchange, watch: Rc<RefCell<Watch>>) -> Result<Answered, Gone> {
+/// What clients see.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// All there is.
+    All,
+    /// Whether the system is well.
+    Health,
+}
+
+fn shown(options: &str) -> Result<Shown, String> {
+    let options = Options::parse(options, &["show"]).map_err(|error| error.to_string())?;
+    match options.value("show") {
+        None | Some("all") => Ok(Shown::All),
+        Some("health") => Ok(Shown::Health),
+        Some(other) => Err(format!("the option `show` is `{other}`; it takes `all` or `health`")),
+    }
+}
+
+async fn answer(exchange: Exchange, shown: Shown, watch: Rc<RefCell<Watch>>) -> Result<Answered, Gone> {
     if !matches!(exchange.head().method.as_str(), "GET" | "HEAD") {
         return exchange.reply(Reply::wrong_method("GET, HEAD")).await;
     }
     let reply = match exchange.head().path.as_str() {
+        "/health" => health::reply(watch.borrow_mut().namespace()),
+        _ if shown == Shown::Health => Reply::not_found(),
         // The page is found with and without a slash at its end, so what it refers to is told by the query.
         "/" if exchange.head().query == "table" => looked(&watch, |snapshot| Reply::html(render::table(snapshot))),
         "/" => Reply::html(String::from(PAGE)),
@@ -55,5 +81,17 @@ fn looked(watch: &RefCell<Watch>, render: impl FnOnce(&snapshot::Snapshot) -> Re
     match watch.borrow_mut().look() {
         Ok(snapshot) => render(snapshot).not_kept(),
         Err(status) => Reply::error(503, format_args!("The system cannot be looked at: {}.", status.text())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_word_to_show_is_refused() {
+        assert!(shown("") == Ok(Shown::All) && shown("show=health") == Ok(Shown::Health));
+        assert_eq!(shown("show=x").err().unwrap_or_default(), "the option `show` is `x`; it takes `all` or `health`");
+        assert!(shown("other=1").is_err());
     }
 }

@@ -111,6 +111,11 @@ impl Watch {
         Watch { namespace, last: None, cycles: (BTreeMap::new(), 0) }
     }
 
+    /// The namespace, if there is one.
+    pub fn namespace(&mut self) -> Option<&mut Namespace> {
+        self.namespace.as_mut()
+    }
+
     /// The system now, or a moment ago.
     pub fn look(&mut self) -> Result<&Snapshot, Status> {
         let now = sip::time::monotonic();

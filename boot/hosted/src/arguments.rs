@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use hal_hosted::{
-    Confinement, DiskAccess, DiskSpecification, FolderAccess, FolderSpecification, LinkPolicy, TapSpecification,
+    Confinement, DiskAccess, DiskSpecification, FolderAccess, FolderSpecification, LinkPolicy, LogFormat, Service,
+    TapSpecification,
 };
 
 /// Runs a Singularity system as one process of this host.
@@ -50,12 +51,27 @@ pub struct Arguments {
     #[arg(long)]
     pub unconfined: bool,
 
+    /// Runs as a service of the host, which is said to serve TEXT once all that is to run does: the log has the time in
+    /// each line, and a system that a signal shut down ends with its own exit status
+    #[arg(long, value_name = "TEXT")]
+    pub service: Option<String>,
+
+    /// Writes the log of a service as one JSON object a line
+    #[arg(long, requires = "service")]
+    pub json_log: bool,
+
     /// A parameter of the system's first program
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub parameters: Vec<(String, String)>,
 }
 
 impl Arguments {
+    /// The service that the process is to be, if it is to be one.
+    pub fn service(&self) -> Option<Service> {
+        let log = if self.json_log { LogFormat::Json } else { LogFormat::Text };
+        self.service.clone().map(|announcement| Service { log, announcement })
+    }
+
     /// Whether the process gives up what it does not need.
     pub fn confinement(&self) -> Confinement {
         if self.unconfined { Confinement::Unconfined } else { Confinement::Confined }

@@ -21,9 +21,12 @@ static HEAP: kernel::CountedHeap<System> = kernel::CountedHeap::new(System);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(service) = arguments.service() {
+        hal_hosted::run_as_service(service);
+    }
     hal_hosted::own_process(arguments.confinement());
     let Err(error) = run(arguments);
-    eprintln!("singularity: {error}");
+    hal_hosted::say_last(&error.to_string());
     ExitCode::FAILURE
 }
 
@@ -43,7 +46,7 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
     };
     let Started { machine, notices } = Hosted::start(&configuration)?;
     for notice in notices {
-        eprintln!("singularity: {notice}");
+        hal_hosted::say(&notice);
     }
     let boot = kernel::Boot { system_image, parameters: arguments.parameters };
     let why = kernel::start(machine, boot);

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::output::{self, Output};
+use crate::service;
 
 /// Bytes that wait for a reader.
 const QUEUE_BYTES: usize = 64 * 1024;
@@ -35,6 +36,13 @@ static FILLED: Condvar = Condvar::new();
 
 /// Writes whole lines. Never waits for a reader.
 pub(crate) fn write(lines: &[u8]) {
+    match service::stamped(lines) {
+        Some(stamped) => write_as_it_is(stamped.as_bytes()),
+        None => write_as_it_is(lines),
+    }
+}
+
+fn write_as_it_is(lines: &[u8]) {
     let output = output::standard_error();
     let mut queue = lock();
     let rest = if queue.is_idle() { write_now(output, lines) } else { lines };
@@ -84,7 +92,8 @@ impl Queue {
             1 => (1, ""),
             dropped => (dropped, "s"),
         };
-        self.bytes.extend(format!("singularity: {dropped} line{plural} of debug output dropped\n").into_bytes());
+        let line = format!("singularity: {dropped} line{plural} of debug output dropped\n");
+        self.bytes.extend(service::stamped(line.as_bytes()).unwrap_or(line).into_bytes());
     }
 
     fn start_thread(&mut self) {

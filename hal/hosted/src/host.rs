@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use abi::Printable;
 
 use crate::confinement::Confinement;
-use crate::{debug_output, keeper, output, pool, power_button, terminal};
+use crate::{debug_output, keeper, output, pool, power_button, service, terminal};
 
 /// The exit status after a panic, as Rust programs have it.
 const PANIC_STATUS: u8 = 101;
@@ -62,8 +62,7 @@ pub fn own_process(confinement: Confinement) {
         // No backtrace: this may be running on the small stack of a SIP's thread.
         debug_output::flush(ERRORS_LIMIT);
         let text = information.to_string();
-        let text = format!("singularity: {}; this is a bug, please report it\n", Printable(text.as_bytes()));
-        output::standard_error().write_within(text.as_bytes(), ERRORS_LIMIT);
+        say_last(&format!("{}; this is a bug, please report it", Printable(text.as_bytes())));
         exit_now(PANIC_STATUS)
     }));
     // SAFETY: ignoring a signal runs no code. Without it a closed pipe would end the process where the
@@ -79,18 +78,20 @@ pub fn own_process(confinement: Confinement) {
 }
 
 /// Ends the process in order: disk transfers under way finish, the terminal is as it was. After a signal, the exit
-/// status is the signal's.
+/// status is the signal's; but that of a service which has shut down is its own.
 pub(crate) fn end_process(exit_status: u8) -> ! {
     pool::DISKS.close(DRAIN_LIMIT);
     pool::FOLDERS.close(DRAIN_LIMIT);
     debug_output::flush(ERRORS_LIMIT);
     terminal::restore();
     let signal = ENDING.load(Ordering::SeqCst);
-    exit_now(if signal == 0 { exit_status } else { status_of(signal) })
+    let is_own = signal == 0 || service::is_one() && SYSTEM_ENDED.load(Ordering::SeqCst);
+    exit_now(if is_own { exit_status } else { status_of(signal) })
 }
 
 /// Notes that the system inside has ended: from now on a signal ends the process at once.
 pub(crate) fn system_ended() {
+    service::stops();
     SYSTEM_ENDED.store(true, Ordering::SeqCst);
 }
 
@@ -219,6 +220,13 @@ fn wait_for_request(set: &libc::sigset_t, limit: Option<Duration>) -> Option<lib
 }
 
 /// Says something on standard error.
-pub(crate) fn say(text: &str) {
+pub fn say(text: &str) {
     debug_output::write(format!("singularity: {text}\n").as_bytes());
+}
+
+/// Says something on standard error in a process that is about to end.
+pub fn say_last(text: &str) {
+    let line = format!("singularity: {text}\n");
+    let line = service::stamped(line.as_bytes()).unwrap_or(line);
+    output::standard_error().write_within(line.as_bytes(), ERRORS_LIMIT);
 }

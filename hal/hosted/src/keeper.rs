@@ -14,9 +14,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use abi::sockets::{Command, Failure};
+use host_service::notify::State;
 
 use crate::host_network::Records;
-use crate::{host, lookups, output, terminal};
+use crate::{host, lookups, service, terminal};
 
 /// Questions that are answered at a time; `lookups` has as many threads.
 pub(crate) const CONNECTIONS: usize = 4;
@@ -26,13 +27,18 @@ pub(crate) const NAME_BYTES_MAX: usize = 253;
 const RECORDS_MAX: u64 = 1 << 16;
 const RECORD_BYTES_MAX: u64 = 1 << 12;
 const THREAD_STACK_BYTES: usize = 256 * 1024;
-/// A byte on the line says that the machine is to be started anew when it has ended.
+/// Bytes on the line for the machine's state: it is to be started anew when it has ended; all that is to run does; it is
+/// about to end.
 const START_ANEW: u8 = b'r';
+const READY: u8 = b'o';
+const STOPPING: u8 = b's';
 
 /// The machine's ends of its lines to the keeper.
 struct Lines {
     questions: Mutex<Vec<UnixStream>>,
-    restart: UnixStream,
+    state: UnixStream,
+    /// The keeper's number.
+    process: libc::pid_t,
 }
 
 static LINES: OnceLock<Lines> = OnceLock::new();
@@ -59,7 +65,7 @@ pub(crate) fn start(requests: &libc::sigset_t) -> io::Result<()> {
         ours.push(keeper);
         theirs.push(machine);
     }
-    let (restart, of_machine) = UnixStream::pair()?;
+    let (state, of_machine) = UnixStream::pair()?;
     terminal::remember();
     // SAFETY: takes no arguments.
     let keeper = unsafe { libc::getpid() };
@@ -69,13 +75,13 @@ pub(crate) fn start(requests: &libc::sigset_t) -> io::Result<()> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             die_with(keeper);
-            let lines = Lines { questions: Mutex::new(theirs), restart: of_machine };
+            let lines = Lines { questions: Mutex::new(theirs), state: of_machine, process: keeper };
             assert!(LINES.set(lines).is_ok(), "a machine has one keeper");
             Ok(())
         }
         machine => {
             drop((theirs, of_machine));
-            keep(machine, ours, &restart, requests)
+            keep(machine, ours, state, requests)
         }
     }
 }
@@ -85,9 +91,26 @@ pub(crate) fn is_there() -> bool {
     LINES.get().is_some()
 }
 
+/// The process that was started by whoever started this system.
+pub(crate) fn first_process() -> u32 {
+    LINES.get().map_or_else(std::process::id, |lines| lines.process.unsigned_abs())
+}
+
 /// Asks the keeper to start the machine anew once this process has ended; false if there is none.
 pub(crate) fn start_anew() -> bool {
-    LINES.get().is_some_and(|lines| (&lines.restart).write_all(&[START_ANEW]).is_ok())
+    LINES.get().is_some_and(|lines| (&lines.state).write_all(&[START_ANEW]).is_ok())
+}
+
+/// Has the keeper tell its supervisor.
+pub(crate) fn report_state(state: State) {
+    let byte = match state {
+        State::Ready => READY,
+        State::Stopping => STOPPING,
+    };
+    if let Some(lines) = LINES.get() {
+        // A machine without a keeper ends with it.
+        let _ = (&lines.state).write_all(&[byte]);
+    }
 }
 
 /// Asks the keeper. Waits for the answer.
@@ -116,7 +139,7 @@ fn die_with(keeper: libc::pid_t) {
 }
 
 /// The keeper: answers questions, passes signals on, and ends as the machine does, or starts it anew.
-fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, restart: &UnixStream, requests: &libc::sigset_t) -> ! {
+fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, state: UnixStream, requests: &libc::sigset_t) -> ! {
     let mut set = *requests;
     // SAFETY: the set is initialised; a blocked SIGCHLD waits for `sigwaitinfo`.
     unsafe {
@@ -129,6 +152,11 @@ fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, restart: &UnixStream, requ
         // Without it the line is closed, and who asks is told so.
         drop(thread);
     }
+    let follow = move || follow(&state);
+    let following = thread::Builder::new().name("state".into()).stack_size(THREAD_STACK_BYTES).spawn(follow);
+    if let Err(error) = &following {
+        host::say(&format!("no thread for what the machine says of its state ({error}); nobody is told of it"));
+    }
     let status = loop {
         if let Some(status) = ended(machine) {
             break status;
@@ -136,18 +164,45 @@ fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, restart: &UnixStream, requ
         // SAFETY: the set is initialised; nothing is written where the second argument is null.
         match unsafe { libc::sigwaitinfo(&set, ptr::null_mut()) } {
             libc::SIGCHLD | libc::SIGCONT | ..0 => {}
-            // SAFETY: kill touches no memory; the machine has not been waited for.
-            signal => drop(unsafe { libc::kill(machine, signal) }),
+            signal => {
+                // SAFETY: kill touches no memory; the machine has not been waited for. One that has ended needs no signal.
+                let _ = unsafe { libc::kill(machine, signal) };
+                service::tell(State::Stopping);
+            }
         }
     };
     if libc::WIFSIGNALED(status) {
         end_like(libc::WTERMSIG(status));
     }
-    let wants_restart = restart.set_nonblocking(true).is_ok() && matches!((&*restart).read(&mut [0]), Ok(1));
+    // The line ends with the machine.
+    let wants_restart = following.is_ok_and(|thread| thread.join().is_ok_and(|end| end == End::StartAnew));
     if wants_restart {
         host::execute_anew();
     }
     host::exit_now(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
+}
+
+/// What is to become of a machine that has ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// That was all.
+    Final,
+    /// It is started anew.
+    StartAnew,
+}
+
+/// Tells the supervisor what the machine says of its state, until the machine ends.
+fn follow(mut line: impl Read) -> End {
+    let (mut end, mut byte) = (End::Final, [0]);
+    while line.read_exact(&mut byte).is_ok() {
+        match byte {
+            [START_ANEW] => end = End::StartAnew,
+            [READY] => service::tell(State::Ready),
+            [STOPPING] => service::tell(State::Stopping),
+            _ => {}
+        }
+    }
+    end
 }
 
 /// How the machine ended, if it has.
@@ -161,8 +216,7 @@ fn ended(machine: libc::pid_t) -> Option<libc::c_int> {
 /// Ends by the signal that ended the machine, which had no time to restore the terminal.
 fn end_like(signal: libc::c_int) -> ! {
     terminal::restore_remembered();
-    let text = format!("singularity: the machine was ended by signal {signal} of the host\n");
-    output::standard_error().write_within(text.as_bytes(), host::ERRORS_LIMIT);
+    host::say_last(&format!("the machine was ended by signal {signal} of the host"));
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the set is writable memory that sigemptyset initialises before it is used. The signal ends this process,
     // without a second memory image for who looks for the first.
@@ -254,6 +308,13 @@ mod tests {
         }
         assert!(Question::read(&mut question([Command::Resolve as u64, 0, 253]).as_slice()).is_ok());
         assert!(Question::read(&mut &question([Command::Resolve as u64, 0, 253])[..100]).is_err());
+    }
+
+    #[test]
+    fn a_machine_is_started_anew_only_if_it_says_so() {
+        assert_eq!(follow(&[][..]), End::Final);
+        assert_eq!(follow(&b"os?"[..]), End::Final);
+        assert_eq!(follow(&b"or"[..]), End::StartAnew);
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod power_button;
 #[allow(unsafe_code)]
 mod processor;
 mod random;
+mod service;
 #[allow(unsafe_code)]
 mod signal;
 mod simulated;
@@ -67,8 +68,10 @@ pub use disk::{DiskAccess, DiskError, DiskSpecification};
 pub use folder::{FolderError, FolderSpecification};
 pub use folder_node::LinkPolicy;
 pub use folder_server::FolderAccess;
-pub use host::own_process;
+pub use host::{own_process, say, say_last};
+pub use host_service::log::Format as LogFormat;
 pub use machine::{Configuration, Hosted, Started};
+pub use service::{Service, run_as_service};
 pub use tap::{TapError, TapSpecification};
 
 use std::fmt;

@@ -28,7 +28,7 @@ use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
 use crate::tap::{Tap, TapSpecification};
 use crate::transfer::Memory;
-use crate::{StartError, debug_output, host, host_text, output, power_button, random, signal, terminal};
+use crate::{StartError, debug_output, host, host_text, output, power_button, random, service, signal, terminal};
 
 /// The console is the first device, always.
 const CONSOLE: usize = 0;
@@ -268,11 +268,11 @@ impl Machine for Hosted {
 
     fn hardware(&self) -> Vec<Hardware> {
         let simulated = self.simulated.get().map(|_| Simulated::hardware());
-        simulated.into_iter().chain(power_button::hardware()).collect()
+        simulated.into_iter().chain(power_button::hardware()).chain([service::hardware()]).collect()
     }
 
     fn may_claim(&self, range: Range) -> bool {
-        self.simulated.get().is_some() && Simulated::may_claim(range)
+        service::may_claim(range) || self.simulated.get().is_some() && Simulated::may_claim(range)
     }
 
     fn interrupt_lines(&self) -> u32 {
@@ -284,6 +284,9 @@ impl Machine for Hosted {
     }
 
     fn register_write(&self, kind: RangeKind, address: u64, width: Width, value: u64) {
+        if service::write(kind, address) {
+            return;
+        }
         if let Some(simulated) = self.simulated.get() {
             simulated.write(&self.reservation, kind, address, width, value);
         }

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,8 +15,8 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hal_api::{DeviceOperation, DeviceRequest, Fault, KernelEntries, Machine, Submitted};
-use hal_hosted::{Configuration, Confinement, Hosted};
+use hal_api::{DeviceOperation, DeviceRequest, Fault, KernelEntries, Machine, Submitted, Width};
+use hal_hosted::{Configuration, Confinement, Hosted, LogFormat, Service};
 
 // ---- The children ----
 
@@ -226,6 +226,25 @@ fn child_hears_the_power_button() {
         }
         console.say(b"<shut down>");
         7
+    });
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn child_serves_until_it_is_asked_to_end() {
+    let announcement = "serving".to_owned();
+    hal_hosted::run_as_service(Service { log: LogFormat::Json, announcement });
+    be_a_machine(|console| {
+        listen_to_the_button(console);
+        let hardware = console.machine.hardware();
+        let state = hardware.iter().find(|hardware| hardware.name == "system-state").expect("it takes the state");
+        assert!(console.machine.may_claim(state.ranges[0]));
+        console.machine.debug_write(b"cat: \"mew\"\n");
+        console.machine.register_write(state.ranges[0].kind, state.ranges[0].base, Width::Byte, 1);
+        while FIRED.load(Ordering::SeqCst) == 0 {
+            console.machine.idle(0, u64::MAX);
+        }
+        0
     });
 }
 
@@ -463,6 +482,32 @@ fn a_request_to_end_is_an_interrupt_of_the_power_button() {
     terminate(&child);
     read_until(child.stdout.as_mut().expect("a pipe"), "<shut down>");
     assert_eq!(child.wait().expect("the child ends").code(), Some(143), "the status is the signal's");
+}
+
+#[test]
+fn a_service_tells_its_supervisor_and_ends_with_the_status_of_its_system() {
+    let path = std::env::temp_dir().join(format!("hal-hosted-{}.socket", std::process::id()));
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+    let told = || {
+        let mut bytes = [0; 64];
+        let count = socket.recv(&mut bytes).expect("the supervisor is told");
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    };
+    let mut command = command("child_serves_until_it_is_asked_to_end");
+    command.env("NOTIFY_SOCKET", &path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the child starts");
+    assert_eq!(told(), "READY=1");
+    terminate(&child);
+    assert_eq!(told(), "STOPPING=1");
+    assert_eq!(child.wait().expect("the child ends").code(), Some(0), "it was asked for");
+    std::fs::remove_file(&path).expect("the socket's file");
+    let mut said = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].ends_with("Z\",\"program\":\"cat\",\"text\":\"\\\"mew\\\"\"}"), "{said}");
+    let announced = format!("serving; SIGTERM or Ctrl-C ends it in order (process {})", child.id());
+    assert!(lines.len() == 2 && lines[1].contains(&announced), "{said}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ use contracts::{report, service_provider};
 use package::Instance;
 use sip::Deadline;
 use sip::device::Declared;
-use sip::hardware::Hardware;
+use sip::hardware::{Hardware, Registers};
 use sip::process::{Child, StopReason};
 use sip::sync::Mutex;
 
@@ -37,7 +37,22 @@ use crate::registry::Registry;
 
 sip::startup!();
 
-type PowerButton = Declared<Hardware>;
+/// A device of the machine itself: its power button, or what it is told the system's state with.
+type MachineDevice = Declared<Hardware>;
+
+/// Written to `system-state` when all that is to run does.
+const ALL_RUN: u8 = 1;
+/// How often that is looked at.
+const LOOK_MS: u64 = 20;
+
+/// What becomes of the primary instance.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Primary {
+    /// It runs, and its end is the system's.
+    Runs,
+    /// It is left out: the system runs until it is asked to end.
+    LeftOut,
+}
 
 /// What the threads of the service manager share.
 pub struct Manager {
@@ -50,6 +65,7 @@ pub struct Manager {
     /// The directory service, and whether people were told that it ended.
     directory: Mutex<Option<Arc<Child>>>,
     is_directory_told: AtomicBool,
+    primary: Primary,
 }
 
 impl Manager {
@@ -136,7 +152,7 @@ impl Manager {
 
 /// Runs the system. Does not return while it is healthy.
 pub fn main(startup: Startup) -> i32 {
-    match boot(&startup.power_button) {
+    match boot(&startup) {
         Ok(never) => never,
         Err(reason) => {
             report::error(format_args!("the system cannot start: {reason}"));
@@ -147,7 +163,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-fn boot(power_button: &PowerButton) -> Result<i32, String> {
+fn boot(startup: &Startup) -> Result<i32, String> {
     let machine = Machine::read()?;
     let order = machine.boot_order()?;
     let (directory, others): (Vec<usize>, Vec<usize>) =
@@ -162,8 +178,10 @@ fn boot(power_button: &PowerButton) -> Result<i32, String> {
         directory: Mutex::new(None),
         is_directory_told: AtomicBool::new(false),
         names: Mutex::new(None),
+        primary: if startup.without_primary { Primary::LeftOut } else { Primary::Runs },
     });
-    watch_power_button(&manager, power_button)?;
+    watch_power_button(&manager, &startup.power_button)?;
+    let state = open_state(&startup.system_state)?;
     let mut namespace = start_directory(&manager, directory)?;
     *manager.names.lock() = namespace.open_directory("").ok();
     let provider = register_self(&mut namespace);
@@ -171,6 +189,9 @@ fn boot(power_button: &PowerButton) -> Result<i32, String> {
     let boot = move || {
         start_services(&booting, &mut namespace);
         booting.registry.start_is_over();
+        if let Some(state) = state {
+            report_all_run(&booting.registry, &state);
+        }
         // The directory service ends with this endpoint, the one of its first client.
         sip::thread::sleep(sip::Deadline::NEVER);
         drop(namespace);
@@ -187,7 +208,7 @@ fn boot(power_button: &PowerButton) -> Result<i32, String> {
 
 /// Shuts the system down when the machine's power button is pressed, where it has one. Watched before anything else
 /// runs, so that nothing is cut off.
-fn watch_power_button(manager: &Arc<Manager>, power_button: &PowerButton) -> Result<(), String> {
+fn watch_power_button(manager: &Arc<Manager>, power_button: &MachineDevice) -> Result<(), String> {
     let pressed = match power_button.open().and_then(|button| button.interrupt(0)) {
         Ok(pressed) => pressed,
         Err(sip::Status::NotFound) => return Ok(()),
@@ -200,6 +221,28 @@ fn watch_power_button(manager: &Arc<Manager>, power_button: &PowerButton) -> Res
     };
     let _watch = sip::thread::spawn(watch).map_err(said)?;
     Ok(())
+}
+
+/// The register for the system's state, of a machine that has one.
+fn open_state(device: &MachineDevice) -> Result<Option<Registers>, String> {
+    match device.open().and_then(|device| device.range(0)) {
+        Ok(state) => Ok(Some(state)),
+        Err(sip::Status::NotFound) => Ok(None),
+        Err(status) => Err(format!("the device `system-state`: {}", status.text())),
+    }
+}
+
+/// Tells the machine as soon as all that is to run does.
+fn report_all_run(registry: &Registry, state: &Registers) {
+    while !registry.is_healthy() {
+        if registry.is_closing() {
+            return;
+        }
+        sip::thread::sleep(Deadline::after_ms(LOOK_MS));
+    }
+    if let Err(status) = state.write8(0, ALL_RUN) {
+        report::error(format_args!("the machine cannot be told that all services run: {}", status.text()));
+    }
 }
 
 /// Starts the directory service. When it ends, all names are lost, and the machine ends.
@@ -253,6 +296,11 @@ fn start_services(manager: &Arc<Manager>, namespace: &mut Namespace) {
             return;
         }
         let services = manager.registry.list();
+        let instance = manager.machine.instance(services[position].instance);
+        if manager.primary == Primary::LeftOut && manager.is_primary(instance) {
+            manager.registry.leave_out(position);
+            continue;
+        }
         let absent = |instance| services.iter().any(|service| service.instance == instance && service.absent);
         if !manager.machine.can_run(services[position].instance, absent) {
             manager.registry.leave_out(position);

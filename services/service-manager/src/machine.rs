@@ -56,11 +56,17 @@ impl Machine {
         package::can_run(&self.system, |name| self.program(name), index, has_device, absent)
     }
 
-    /// What this program was given for its own parameter of this name.
-    pub fn own_parameter(&self, name: &str) -> Option<String> {
-        let (index, _) = self.program(&self.system.root)?.parameter(name)?;
-        let bytes = sip::config::parameter_bytes(index).ok()??;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+    /// What this program was given for its own parameter of this name: one value, or those of a repeated one.
+    pub fn own_parameter(&self, name: &str) -> Vec<String> {
+        let own = self.program(&self.system.root).and_then(|manifest| manifest.parameter(name));
+        let Some((index, declared)) = own else { return Vec::new() };
+        let Ok(Some(bytes)) = sip::config::parameter_bytes(index) else { return Vec::new() };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if !declared.repeated {
+            return Vec::from([text(&bytes)]);
+        }
+        // Each value is ended by a zero byte.
+        bytes.split_inclusive(|&byte| byte == 0).map(|value| text(value.strip_suffix(b"\0").unwrap_or(value))).collect()
     }
 }
 

@@ -253,6 +253,12 @@ impl Registry {
         .await;
     }
 
+    /// Whether all that is to run does.
+    pub fn is_healthy(&self) -> bool {
+        let rests = |service: &Service| service.absent || service.state == ServiceState::Stopped;
+        self.inner.lock().services.iter().all(|service| rests(service) || service.state == ServiceState::Running)
+    }
+
     /// Whether nothing is started any more.
     pub fn is_closing(&self) -> bool {
         self.inner.lock().closing

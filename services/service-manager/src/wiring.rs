@@ -86,7 +86,7 @@ fn give_parameters(
         let repeated = manifest.parameters.get(index).is_some_and(|parameter| parameter.repeated);
         let values: Vec<String> = match &setting.setting {
             Setting::Values(values) => values.iter().map(ToString::to_string).collect(),
-            Setting::FromRoot(name) => machine.own_parameter(name).into_iter().collect(),
+            Setting::FromRoot(name) => machine.own_parameter(name),
         };
         for value in values {
             child = if repeated { child.repeated_parameter(index, &value) } else { child.parameter(index, &value) }

@@ -24,6 +24,9 @@ const WHOLE_BYTES: u64 = 64 << 10;
 const CROWD: usize = 2000;
 const CROWD_PIECE_BYTES: usize = 16 << 10;
 
+/// With each 503 that has no time of its own.
+const RETRY_AFTER: &str = "retry-after: 1\r\n";
+
 /// What was sent, for the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
@@ -86,6 +89,8 @@ pub(crate) async fn send_page(
     fields: &str,
 ) -> Result<Sent, Cut> {
     let page = page::status(status, explanation);
+    // All that is unavailable here is so for a moment (RFC 9110, section 10.2.3).
+    let fields = if status == 503 && fields.is_empty() { RETRY_AFTER } else { fields };
     send_text(server, wire, manner, status, &page, fields).await
 }
 
@@ -397,7 +402,7 @@ pub(crate) async fn send_trouble(
         StoreError::NotPermitted => send_page(server, wire, manner, 403, "", "").await,
         StoreError::Unavailable => {
             let explanation = "the files are not there at present; try again soon";
-            send_page(server, wire, manner, 503, explanation, "retry-after: 1\r\n").await
+            send_page(server, wire, manner, 503, explanation, "").await
         }
         StoreError::Changed | StoreError::Failed => {
             send_page(server, wire, manner, 500, "the file cannot be read", "").await

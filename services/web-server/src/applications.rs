@@ -28,8 +28,6 @@ const START_MS: u64 = 2000;
 const FAILURES_FOR_PAUSE: u32 = 8;
 const FIRST_PAUSE_MS: u64 = 100;
 const LONGEST_PAUSE_MS: u64 = 5000;
-/// Requests that wait to be handed over.
-const MOST_WAITING: usize = 256;
 /// Slots and parameters of a program's manifest.
 const APPLICATION_SLOT: usize = 0;
 const NAMESPACE_SLOT: usize = 1;
@@ -78,6 +76,8 @@ pub(crate) struct Application {
     was_stopped: Cell<bool>,
     /// Requests that were taken and are not answered yet.
     under_way: Cell<usize>,
+    /// Requests that found the queue full.
+    refused: Cell<u64>,
     has_answered: Cell<bool>,
     failures: Cell<u32>,
     paused_until: Cell<Deadline>,
@@ -103,6 +103,7 @@ impl Application {
             number: Cell::new(0),
             was_stopped: Cell::new(false),
             under_way: Cell::new(0),
+            refused: Cell::new(0),
             has_answered: Cell::new(false),
             failures: Cell::new(0),
             paused_until: Cell::new(Deadline::PASSED),
@@ -111,7 +112,7 @@ impl Application {
     }
 
     /// A line of the file that tells of the server: the path, the program, what it does, how often it was started, how
-    /// often in a row it ended without an answer.
+    /// often in a row it ended without an answer, how many requests wait for it and how many found the queue full.
     pub(crate) fn describe(&self) -> String {
         let state = if !self.paused_until.get().has_passed() {
             "paused"
@@ -122,7 +123,10 @@ impl Application {
         };
         let path = if self.prefix.is_empty() { "/" } else { &self.prefix };
         let (program, starts, failures) = (&self.program, self.number.get(), self.failures.get());
-        format!("application {path} {program} {state} starts {starts} failures {failures}\n")
+        let (waiting, refused) = (self.waiting.borrow().len(), self.refused.get());
+        format!(
+            "application {path} {program} {state} starts {starts} failures {failures} waiting {waiting} refused {refused}\n"
+        )
     }
 
     /// How specific its path is.
@@ -138,17 +142,19 @@ impl Application {
         }
     }
 
-    /// Queues a request: the server's end of its channel.
+    /// Queues a request, unless `most_waiting` are queued: the server's end of its channel.
     pub(crate) fn submit(
         &self,
         head: &[u8],
         progress: &Rc<Progress>,
+        most_waiting: usize,
     ) -> Result<http_exchange::Exp<http_exchange::states::Ready>, Refusal> {
         if !self.paused_until.get().has_passed() {
             let left_ns = self.paused_until.get().as_ns().saturating_sub(sip::time::monotonic());
             return Err(Refusal::Failing(left_ns.div_ceil(1_000_000_000).max(1)));
         }
-        if self.waiting.borrow().len() >= MOST_WAITING {
+        if self.waiting.borrow().len() >= most_waiting {
+            self.refused.set(self.refused.get() + 1);
             return Err(Refusal::Busy);
         }
         let head = ExVec::from_slice(head).map_err(|_| Refusal::Busy)?;

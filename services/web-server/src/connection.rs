@@ -368,7 +368,7 @@ async fn open_and_send(
         }
     }
     let explanation = "the file is being written; try again soon";
-    answers::send_page(server, wire, manner, 503, explanation, "retry-after: 1\r\n").await
+    answers::send_page(server, wire, manner, 503, explanation, "").await
 }
 
 /// Sends a client that asked for a folder as if it were a file to the folder, with the same query.

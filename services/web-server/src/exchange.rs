@@ -105,7 +105,7 @@ pub(crate) async fn answer(
     loop {
         tries += 1;
         let progress = Rc::new(Progress::default());
-        let exchange = match application.submit(head, &progress) {
+        let exchange = match application.submit(head, &progress, server.limits.application_queue) {
             Ok(exchange) => exchange,
             Err(Refusal::Failing(seconds)) => {
                 let field = alloc::format!("retry-after: {seconds}\r\n");
@@ -113,7 +113,8 @@ pub(crate) async fn answer(
                 return answers::send_page(server, wire, manner, 503, explanation, &field).await;
             }
             Err(Refusal::Busy) => {
-                return answers::send_page(server, wire, manner, 503, "", "retry-after: 1\r\n").await;
+                let explanation = "too many requests wait for the application; try again soon";
+                return answers::send_page(server, wire, manner, 503, explanation, "").await;
             }
         };
         let mut talk = Talk { server, wire: &mut *wire, manner, application, progress, content: &mut *content };
@@ -130,7 +131,7 @@ pub(crate) async fn answer(
             }
             Err(Failure::Crowded) => {
                 let explanation = "the application has too much to do; try again soon";
-                return answers::send_page(server, wire, manner, 503, explanation, "retry-after: 1\r\n").await;
+                return answers::send_page(server, wire, manner, 503, explanation, "").await;
             }
             Err(Failure::TooSlow) => {
                 return answers::send_page(server, wire, manner, 504, "the application took too long", "").await;

@@ -60,6 +60,7 @@ struct Limits {
     header_bytes: usize,
     body_bytes: u64,
     application_time_ms: u32,
+    application_queue: usize,
     header_time_ms: u32,
     keep_alive_time_ms: u32,
     write_time_ms: u32,
@@ -103,6 +104,7 @@ pub fn main(startup: Startup) -> i32 {
         header_bytes: usize::try_from(startup.header_bytes).unwrap_or(0).clamp(1024, 1 << 20),
         body_bytes: u64::try_from(startup.body_bytes).unwrap_or(0),
         application_time_ms: milliseconds(startup.application_time),
+        application_queue: usize::try_from(startup.application_queue).unwrap_or(0).max(1),
         header_time_ms: milliseconds(startup.header_time),
         keep_alive_time_ms: milliseconds(startup.keep_alive_time),
         write_time_ms: milliseconds(startup.write_time),
@@ -138,15 +140,18 @@ pub fn main(startup: Startup) -> i32 {
     });
     let served = executor::block_on(async {
         executor::spawn(keep_house(server.clone()));
-        let told = server.clone();
-        // Whoever starts this waits for no connection: the network may come later.
-        let provider = startup.status.ready();
-        executor::spawn(provider::accept(provider, move |client| status::serve(told.clone(), client)));
         executor::spawn(log::write_regularly(server.clone()));
         for index in 0..server.applications.len() {
             executor::spawn(applications::run(server.clone(), index));
         }
-        listener::run(server, address).await;
+        // The server is ready when it takes connections.
+        let shown = server.clone();
+        let provider = startup.status;
+        let ready = move || {
+            let accept = provider::accept(provider.ready(), move |client| status::serve(shown.clone(), client));
+            executor::spawn(accept);
+        };
+        listener::run(server, address, ready).await;
     });
     match served {
         Ok(()) => 0,

@@ -20,11 +20,12 @@ const QUICK_TRIES: u32 = 50;
 type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
 
 /// Takes connections for as long as the process lives. When the network stack ends, listens again at the one that
-/// takes its place.
-pub(crate) async fn run(server: Rc<Server>, address: SocketAddress) {
+/// takes its place. `ready` is called when connections are taken for the first time.
+pub(crate) async fn run(server: Rc<Server>, address: SocketAddress, ready: impl FnOnce()) {
     let mut pause_ms = FIRST_PAUSE_MS;
     let mut tries = 0;
     let mut told = None;
+    let mut ready = Some(ready);
     loop {
         match listen(&server, address).await {
             // The stack's channel is kept: it may end what belongs to it.
@@ -34,6 +35,7 @@ pub(crate) async fn run(server: Rc<Server>, address: SocketAddress) {
                     report::error(format_args!("serving {} at port {}", server.root_path, local.port));
                 }
                 (pause_ms, tries, told) = (FIRST_PAUSE_MS, 0, None);
+                ready.take().into_iter().for_each(|ready| ready());
                 accept(&server, listener).await;
             }
             Err(reason) => {

@@ -49,7 +49,9 @@ impl Here {
         let output = std::fs::File::create(log).map_err(|error| Failure::file("write", log, &error))?;
         let errors = output.try_clone().map_err(|error| Failure::file("write", log, &error))?;
         let mut command = Command::new("taskset");
-        command.args(["-c", processor]).arg(sing).arg("run").arg("--web").arg(files);
+        command.args(["-c", processor]).arg(sing).arg("run").arg("--web").arg(files).arg("--demo");
+        // Over TAP, too, it shows what each part has used.
+        command.args(["--app", "/status=web-status"]);
         command.args(["--port", &address.port().to_string(), "--processors", "1"]).args(options);
         command.stdin(Stdio::piped()).stdout(output).stderr(errors);
         let machine = command.spawn().map_err(|error| Failure::file("start", Path::new("taskset"), &error))?;

@@ -69,6 +69,8 @@ impl Site {
         let machine = Machine::new().system(system).disk(disks[0].path()).disk(disks[1].path());
         let mut command = network.of_machine(&machine.command(None));
         command.args(["--parameter", &format!("web-port={WEB_PORT}")]);
+        command.args(["--parameter", "web-application=/hello=web-hello"]);
+        command.args(["--parameter", "web-application=/spec=web-spec root=/fs/disk0"]);
         let live = Live::start(command);
         let mut site = Site { network, live, file_bytes: amounts.file_bytes, _disks: disks };
         site.live.ask("ping 192.168.77.1 --count 1");

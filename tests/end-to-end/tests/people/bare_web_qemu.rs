@@ -35,7 +35,7 @@ impl Serving {
     fn start(kind: &str, folder: &str) -> Serving {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
-        let machine = BareMachine::new(kind).with(&["--web", folder, "--port", &port.to_string()]);
+        let machine = BareMachine::new(kind).with(&["--web", folder, "--demo", "--port", &port.to_string()]);
         let mut command = machine.command(None);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut tool = command.spawn().expect("the tool starts");

@@ -306,7 +306,7 @@ fn the_systems_own_web_server_is_asked() {
     fs::write(folder.path().join("page"), "a page\n").expect("a file can be written");
     fs::write(folder.path().join("large"), content(20_000_000)).expect("a file can be written");
     fs::create_dir(folder.path().join("sub")).expect("a folder");
-    let mut site = Site::serve(folder.path());
+    let mut site = Site::serve_with(folder.path(), &["--demo"]);
     let url = site.url("");
     assert_eq!(site.live.ask(&format!("fetch {url}/page")), "a page\n");
     assert!(site.live.ask(&format!("fetch {url}/sub")).contains("<title>"));

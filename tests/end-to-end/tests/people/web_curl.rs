@@ -142,7 +142,7 @@ fn the_dynamic_site() {
     fs::write(folder.path().join("dir00001/class2_3"), WRAPPED.repeat(400)).expect("a file can be written");
     fs::create_dir(folder.path().join(".hidden")).expect("a folder");
     fs::write(folder.path().join(".hidden/secret"), "secret").expect("a file can be written");
-    let mut site = Site::serve(folder.path());
+    let mut site = Site::serve_with(folder.path(), &["--demo"]);
     dynamic(&site, folder.path());
     // What stays open, and blocks that the server has used, are there from then on.
     let before = site.in_use(&["/spec/", "/hello", "/status/"]);

@@ -165,6 +165,7 @@ impl Site {
         let log = Image::of(nothing.path(), Format { mebibytes: 256, block_bytes: 4096, ..Format::default() });
         let port = free_port();
         let machine = Machine::new().system(built_system(between.system)).parameter(&format!("web-port={port}"));
+        let machine = machine.parameter("web-application=/hello=web-hello");
         let mut machine = machine.disk(files.path()).disk(log.path());
         if between.tap.is_some() {
             machine = machine.parameter(&format!("address={}/24", between.address)).parameter("dhcp=false");

@@ -14,7 +14,7 @@ fn a_script_uses_the_site() {
     fs::write(folder.path().join("empty"), "").expect("a file can be written");
     let large: Vec<u8> = (0..5_000_000u32).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 23) as u8).collect();
     fs::write(folder.path().join("large"), large).expect("a file can be written");
-    let mut site = Site::serve(folder.path());
+    let mut site = Site::serve_with(folder.path(), &["--demo"]);
     let paths = ["/spec/", "/hello", "/status/", "/empty"];
     // What stays open, and blocks that the server has used, are there from then on.
     script(&site, folder.path());

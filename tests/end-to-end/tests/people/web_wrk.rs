@@ -15,7 +15,7 @@ const KEPT_BLOCKS: u64 = 4 * 140;
 fn many_connections_are_all_answered() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("small"), "small".repeat(200)).expect("a file can be written");
-    let mut site = Site::serve(folder.path());
+    let mut site = Site::serve_with(folder.path(), &["--demo"]);
     let paths = ["/small", "/hello"];
     ask(&site);
     let before = site.in_use(&paths);

@@ -1,0 +1,81 @@
+//! The supervisor's socket, as sd_notify(3) describes it: a datagram with what has become of the service.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// The variable that names the socket.
+const VARIABLE: &str = "NOTIFY_SOCKET";
+
+/// What a supervisor is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It serves.
+    Ready,
+    /// It is about to end.
+    Stopping,
+}
+
+impl State {
+    fn assignment(self) -> &'static str {
+        match self {
+            State::Ready => "READY=1",
+            State::Stopping => "STOPPING=1",
+        }
+    }
+}
+
+/// Tells the supervisor, where there is one that wants to know.
+///
+/// # Errors
+/// It does not listen at its socket, or that is of no known kind.
+pub fn tell(state: State) -> io::Result<()> {
+    match env::var_os(VARIABLE) {
+        Some(socket) if !socket.is_empty() => send(&socket, state),
+        _ => Ok(()),
+    }
+}
+
+fn send(socket: &OsStr, state: State) -> io::Result<()> {
+    let address = match socket.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        [b'/', ..] => SocketAddr::from_pathname(socket)?,
+        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a path nor an abstract name")),
+    };
+    UnixDatagram::unbound()?.send_to_addr(state.assignment().as_bytes(), &address).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(socket: &UnixDatagram) -> String {
+        let mut bytes = [0; 64];
+        let count = socket.recv(&mut bytes).expect("a datagram");
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    }
+
+    #[test]
+    fn a_socket_with_a_path_and_an_abstract_one_are_told() {
+        let path = env::temp_dir().join(format!("host-service-{}.socket", std::process::id()));
+        let at_path = UnixDatagram::bind(&path).expect("a socket");
+        send(path.as_os_str(), State::Ready).expect("it listens");
+        assert_eq!(received(&at_path), "READY=1");
+        std::fs::remove_file(&path).expect("the socket's file");
+
+        let name = format!("host-service-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        let abstract_one = UnixDatagram::bind_addr(&address).expect("a socket");
+        send(OsStr::new(&format!("@{name}")), State::Stopping).expect("it listens");
+        assert_eq!(received(&abstract_one), "STOPPING=1");
+    }
+
+    #[test]
+    fn a_socket_that_nobody_has_and_one_of_another_kind_are_errors() {
+        assert!(send(OsStr::new("/no/such/socket"), State::Ready).is_err());
+        assert!(send(OsStr::new("vsock:2:1234"), State::Ready).is_err());
+    }
+}

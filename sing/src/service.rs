@@ -1,0 +1,143 @@
+//! `sing run` where nobody types: the system runs as a service of the host.
+//!
+//! It serves until it is asked to end, so its shell is left out; its log has the time in each line, and the process that
+//! supervises this one is told when it serves. Neighbours: `run`, which starts it; `bare::guest`, which carries one in
+//! QEMU. Deliberately not here: the form of log lines, which is crate `host-service`'s.
+
+use std::io::stdin;
+use std::path::Path;
+
+use host_service::log::Format;
+use package::{Category, Manifest, Package, SystemImage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat, major, minor};
+
+use crate::command_line::{LogForm, RunArguments};
+use crate::failure::{Failure, Outcome};
+use crate::site::Site;
+
+/// The first program's parameter that leaves the shell out.
+const WITHOUT_PRIMARY: &str = "without-primary=true";
+const CONSOLE: &str = "Console";
+
+/// A system that runs as a service.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// How its log is written.
+    pub log: Format,
+    /// What is said when it serves.
+    pub announcement: String,
+    /// A parameter for its first program, where its primary program is to be left out.
+    pub parameter: Option<&'static str>,
+}
+
+impl Service {
+    /// What the hosted machine is told of it.
+    pub fn machine_words(&self) -> Vec<String> {
+        let mut words = vec!["--service".into(), self.announcement.clone()];
+        words.extend((self.log == Format::Json).then(|| "--json-log".into()));
+        words.extend(self.parameter.into_iter().flat_map(|parameter| ["--parameter".into(), parameter.into()]));
+        words
+    }
+}
+
+/// The service that a run of this system image is, if it is one.
+///
+/// # Errors
+/// The image cannot be read, or the arguments do not fit.
+pub fn of(arguments: &RunArguments, image: &Path, site: Option<&Site>) -> Outcome<Option<Service>> {
+    let nobody_types = arguments.commands.is_none() && !has_input();
+    if !arguments.service && !nobody_types {
+        return refuse_log(arguments).map(|()| None);
+    }
+    let bytes = std::fs::read(image).map_err(|error| Failure::file("read", image, &error))?;
+    let primary = Primary::of(&bytes);
+    let serves = site.is_some() || primary == Primary::Server;
+    if !arguments.service && !serves {
+        return refuse_log(arguments).map(|()| None);
+    }
+    let parameter = (primary == Primary::Shell).then_some(WITHOUT_PRIMARY);
+    let announcement = site.map_or_else(|| "the system serves".into(), |site| site.announcement.clone());
+    Ok(Some(Service { log: arguments.log.map_or(Format::Text, format), announcement, parameter }))
+}
+
+fn refuse_log(arguments: &RunArguments) -> Outcome<()> {
+    match arguments.log {
+        None => Ok(()),
+        Some(_) => Err(Failure::new("--log is for a system that runs as a service").remedy("add --service")),
+    }
+}
+
+fn format(form: LogForm) -> Format {
+    match form {
+        LogForm::Text => Format::Text,
+        LogForm::Json => Format::Json,
+    }
+}
+
+/// What the end of a system depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Primary {
+    /// A program that reads from the console.
+    Shell,
+    /// A program that serves, or none.
+    Server,
+    /// A program that does its work and ends.
+    Job,
+}
+
+impl Primary {
+    fn of(image: &[u8]) -> Primary {
+        let Ok(system) = SystemImage::parse(image) else { return Primary::Job };
+        let Some(name) = &system.manifest.primary else { return Primary::Server };
+        let instance = system.manifest.instances.iter().find(|instance| &instance.name == name);
+        let program = instance.map(|instance| instance.program.as_str()).unwrap_or_default();
+        let packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
+        packages.map(|package| package.manifest).find(|manifest| manifest.name == program).map_or(Primary::Job, kind)
+    }
+}
+
+fn kind(manifest: Manifest) -> Primary {
+    let contract = |index: u16| manifest.contracts.get(usize::from(index)).map(|contract| contract.name.as_str());
+    if manifest.endpoints.iter().any(|slot| contract(slot.contract) == Some(CONSOLE)) {
+        Primary::Shell
+    } else if matches!(manifest.category, Category::Service | Category::Driver) {
+        Primary::Server
+    } else {
+        Primary::Job
+    }
+}
+
+/// Whether anything can come from standard input: it is neither `/dev/null`, which stands for a closed one too, nor a
+/// pipe or socket at its end.
+fn has_input() -> bool {
+    let input = stdin();
+    let Ok(status) = fstat(&input) else { return false };
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::CharacterDevice => (major(status.st_rdev), minor(status.st_rdev)) != (1, 3),
+        FileType::Fifo | FileType::Socket => {
+            let mut polled = [PollFd::new(&input, PollFlags::IN)];
+            let is_polled = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok();
+            let found = polled[0].revents();
+            !(is_polled && found.contains(PollFlags::HUP) && !found.contains(PollFlags::IN))
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use package::{Category, Code};
+
+    use super::*;
+
+    #[test]
+    fn a_job_is_no_service() {
+        let program =
+            |category| kind(Manifest::plain("mine", "singularity", category, Code::Script { text: "".into() }));
+        assert_eq!(program(Category::Service), Primary::Server);
+        assert_eq!(program(Category::Test), Primary::Job);
+        assert_eq!(program(Category::Console), Primary::Job, "it reads from no console");
+        assert_eq!(Primary::of(b"no image"), Primary::Job);
+    }
+}

@@ -1,0 +1,344 @@
+//! The applications that answer beside what is served: the status page, those of `--demo` and of `--app`, and the system
+//! that has their programs.
+//!
+//! Deliberately not here: what is served itself.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use package::{Manifest, Setting, Side, Source, SystemImage, SystemManifest};
+
+use crate::command_line::RunArguments;
+use crate::failure::{Failure, Outcome};
+use crate::repository::{Repository, write_if_changed};
+use crate::systems::Catalogue;
+
+/// The first program's parameter for them, once for each.
+const PARAMETER: &str = "web-application";
+/// Its parameters for the port and the address that are served.
+const PORT: &str = "web-port";
+const ADDRESS: &str = "web-address";
+const NETWORK: &str = "/service/tcp";
+const CONTRACT: &str = "WebApplication";
+/// Both are on the machine's disks: the site, and the log's.
+const DEMO: [&str; 2] = ["/hello=web-hello", "/spec=web-spec root=/fs/disk0 log=/fs/disk1/post.log"];
+/// Whoever is on this host may see processes and channels; others see whether the system is well.
+const STATUS: &str = "/status=web-status";
+const HEALTH: &str = "/status=web-status show=health";
+
+/// A program that answers for a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Application {
+    /// Without a slash at its end; empty: all paths.
+    path: String,
+    program: String,
+    options: String,
+}
+
+/// What a run with its applications needs.
+pub struct Chosen {
+    /// The system that has their programs.
+    pub system: PathBuf,
+    /// Parameters of its first program.
+    pub parameters: Vec<String>,
+}
+
+/// Chooses the applications of a run. `usual` is the system where no other is asked for; `place` the host's address that
+/// is served at.
+///
+/// # Errors
+/// An application is not written as one, its program is none, or the system does not serve.
+pub fn choose(
+    repository: &Repository,
+    arguments: &RunArguments,
+    usual: &str,
+    place: Option<IpAddr>,
+    site: &Path,
+) -> Outcome<Chosen> {
+    let own: Vec<Application> = arguments.app.iter().map(|text| parse(text)).collect::<Outcome<_>>()?;
+    let applications = all(&own, arguments, place);
+    refuse_twice(&applications)?;
+    for application in &applications {
+        if let Some(hidden) = hidden(application, site) {
+            eprintln!("sing: {hidden}");
+        }
+    }
+    let given = arguments.system.as_deref();
+    let mut system = given.map_or_else(|| PathBuf::from(usual), Path::to_path_buf);
+    let mut takes_applications = true;
+    if given.is_some() || !own.is_empty() {
+        let path = repository.system_manifest(&system)?;
+        let known = Known::read(repository, &path)?;
+        known.refuse_what_does_not_serve(arguments, &system)?;
+        takes_applications = known.takes(PARAMETER);
+        system = known.with_programs(repository, path, &own)?;
+    }
+    let told = applications.iter().filter(|_| takes_applications);
+    Ok(Chosen { system, parameters: told.map(|one| format!("{PARAMETER}={}", one.text())).collect() })
+}
+
+/// Those of this run: a person's own, the demos, and the status page unless another has its path.
+fn all(own: &[Application], arguments: &RunArguments, place: Option<IpAddr>) -> Vec<Application> {
+    let is_local = place.is_some_and(|address| address.is_loopback());
+    let demos = DEMO.iter().filter(|_| arguments.demo);
+    let standard = demos.chain([if is_local { &STATUS } else { &HEALTH }]).filter_map(|text| parse(text).ok());
+    let status = parse(STATUS).map(|status| status.path).unwrap_or_default();
+    let replaced = own.iter().any(|one| one.path == status);
+    own.iter().cloned().chain(standard.filter(|one| !(replaced && one.path == status))).collect()
+}
+
+/// Reads `/path=program`, and options behind a space.
+fn parse(text: &str) -> Outcome<Application> {
+    let wrong = |why: &str| {
+        Err(Failure::new(format!("--app {text}: {why}"))
+            .remedy("write /PATH=PROGRAM, and options behind a space, as in --app '/shop=my-shop currency=EUR'"))
+    };
+    let Some((path, program)) = text.split_once('=') else { return wrong("there is no `=`") };
+    if !path.starts_with('/') || path.contains(|letter: char| letter.is_whitespace() || "?#%".contains(letter)) {
+        return wrong("the path does not begin with `/`, or has a blank, `?`, `#` or `%` in it");
+    }
+    let (program, options) = program.split_once(' ').unwrap_or((program, ""));
+    if program.is_empty() {
+        return wrong("there is no program");
+    }
+    let path = path.trim_end_matches('/').to_string();
+    Ok(Application { path, program: program.into(), options: options.trim().into() })
+}
+
+impl Application {
+    fn shown_path(&self) -> &str {
+        if self.path.is_empty() { "/" } else { &self.path }
+    }
+
+    /// As the web server reads it.
+    fn text(&self) -> String {
+        let blank = if self.options.is_empty() { "" } else { " " };
+        format!("{}={}{blank}{}", self.shown_path(), self.program, self.options)
+    }
+}
+
+fn refuse_twice(applications: &[Application]) -> Outcome<()> {
+    let mut seen = BTreeSet::new();
+    match applications.iter().find(|application| !seen.insert(&application.path)) {
+        None => Ok(()),
+        Some(again) => Err(Failure::new(format!("two applications are to answer for {}", again.shown_path()))
+            .remedy("give one of them another path")),
+    }
+}
+
+/// What is said of an application whose path is one of the folder's.
+fn hidden(application: &Application, site: &Path) -> Option<String> {
+    let Application { path, program, .. } = application;
+    if path.is_empty() {
+        return Some(format!("{program} answers for all paths; nothing of {} can be seen", site.display()));
+    }
+    let is_there = std::fs::symlink_metadata(site.join(path.trim_start_matches('/'))).is_ok();
+    is_there.then(|| format!("{program} answers for {path}, which hides `{path}` of {}", site.display()))
+}
+
+/// A system that is to serve.
+struct Known {
+    system: SystemManifest,
+    /// The manifests of all programs that it has or may be given; none where it is an image already.
+    catalogue: Option<Catalogue>,
+}
+
+impl Known {
+    fn read(repository: &Repository, path: &Path) -> Outcome<Known> {
+        if path.extension().is_some_and(|extension| extension == "system") {
+            let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
+            let image = SystemImage::parse(&bytes)
+                .map_err(|_| Failure::new(format!("{} is not a system image", path.display())))?;
+            return Ok(Known { system: image.manifest, catalogue: None });
+        }
+        let catalogue = Catalogue::read(repository)?;
+        Ok(Known { system: catalogue.system(repository, path)?, catalogue: Some(catalogue) })
+    }
+
+    /// Whether an instance takes this parameter of the first program's. The network's rules, which name the port, serve
+    /// nothing.
+    fn takes(&self, parameter: &str) -> bool {
+        let instances = self.system.instances.iter().filter(|one| !one.provides.iter().any(|path| path == NETWORK));
+        let mut settings = instances.flat_map(|instance| &instance.parameters);
+        settings.any(|one| matches!(&one.setting, Setting::FromRoot(name) if name == parameter))
+    }
+
+    fn refuse_what_does_not_serve(&self, arguments: &RunArguments, shown: &Path) -> Outcome<()> {
+        let shown = shown.display();
+        let missing = |what: String, parameter: &str| {
+            let place = match parameter {
+                PARAMETER => "applications",
+                PORT => "port",
+                _ => "address",
+            };
+            Err(Failure::new(what).remedy(format!(
+                "give its web server the parameter {place} = {{ root = \"{parameter}\" }}, or base it on `web`"
+            )))
+        };
+        if !self.takes(PORT) {
+            let what =
+                format!("the system {shown} serves no site: none of its programs takes the port that is asked for");
+            return missing(what, PORT);
+        }
+        if arguments.listen.is_some() && arguments.machine.is_none() && !self.takes(ADDRESS) {
+            return missing(format!("the system {shown} takes no address from --listen"), ADDRESS);
+        }
+        if (arguments.demo || !arguments.app.is_empty()) && !self.takes(PARAMETER) {
+            return missing(format!("the system {shown} takes no applications from --app or --demo"), PARAMETER);
+        }
+        Ok(())
+    }
+
+    /// The system with the programs of these applications: itself, or one that is based on it.
+    fn with_programs(&self, repository: &Repository, path: PathBuf, own: &[Application]) -> Outcome<PathBuf> {
+        let there = self.system.programs();
+        let mut missing = BTreeSet::new();
+        for application in own {
+            if let Some(catalogue) = &self.catalogue {
+                check_program(catalogue.manifest(&application.program)?, application)?;
+            }
+            if !there.contains(&application.program.as_str()) {
+                missing.insert(application.program.as_str());
+            }
+        }
+        if missing.is_empty() {
+            return Ok(path);
+        }
+        let names: Vec<String> = missing.iter().map(|name| format!("\"{name}\"")).collect();
+        let name = repository.system_outputs(&path);
+        let base = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        if self.catalogue.is_none() || name != base {
+            return Err(Failure::new(format!("the system {} does not have {}", path.display(), names.join(" and ")))
+                .remedy(format!("add it to `installed` of its manifest, which is [{}] then", names.join(", "))));
+        }
+        let text = format!(
+            "# What `--app` adds to `{base}`.\n\n[system]\nname = \"{base}-with-applications\"\nbase = \"{base}\"\ninstalled = [{}]\n",
+            names.join(", ")
+        );
+        let programs: Vec<&str> = missing.into_iter().collect();
+        let derived = repository.output(&format!("web/{base}-with-{}.toml", programs.join("-")));
+        write_if_changed(&derived, text.as_bytes())?;
+        Ok(derived)
+    }
+}
+
+/// Refuses a program that could not answer.
+fn check_program(manifest: &Manifest, application: &Application) -> Outcome<()> {
+    let name = &manifest.name;
+    let speaks = manifest.endpoints.first().is_some_and(|slot| {
+        let contract = manifest.contracts.get(usize::from(slot.contract));
+        contract.is_some_and(|contract| contract.name == CONTRACT)
+            && slot.side == Side::Exporter
+            && matches!(slot.source, Source::Parent)
+    });
+    if !speaks {
+        return Err(Failure::new(format!(
+            "`{name}` is no web application: the first endpoint of its manifest does not export {CONTRACT} to its parent"
+        ))
+        .remedy("see docs/web-applications.md; `cargo sing new webapp NAME` begins one"));
+    }
+    if !application.options.is_empty() && manifest.parameters.is_empty() {
+        return Err(Failure::new(format!("`{name}` takes no options, and is given `{}`", application.options))
+            .remedy("leave them out"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        parse(text).expect_err("it is none").to_string()
+    }
+
+    #[test]
+    fn an_application_is_a_path_and_a_program() {
+        let application = parse("/shop/=my-shop  currency=EUR ").expect("one");
+        assert_eq!(application.text(), "/shop=my-shop currency=EUR");
+        assert_eq!(parse("/=all").expect("one").text(), "/=all");
+        assert!(refused("/shop").starts_with("--app /shop: there is no `=`; write /PATH=PROGRAM"));
+        for bad in ["shop=my-shop", "/a b=x", "/a?b=x", "/a%20=x", "=x", "/a="] {
+            assert!(refused(bad).contains("; write /PATH=PROGRAM"), "{bad}");
+        }
+    }
+
+    fn arguments(words: &[&str]) -> RunArguments {
+        use clap::Parser;
+        let words = [&["sing", "run", "--web", "x"], words].concat();
+        let line = crate::command_line::CommandLine::try_parse_from(words).expect("a good command line");
+        let crate::command_line::Command::Run(arguments) = line.command else { panic!("it is `run`") };
+        arguments
+    }
+
+    fn paths(words: &[&str], place: Option<IpAddr>) -> Vec<String> {
+        let arguments = arguments(words);
+        let own: Vec<Application> = arguments.app.iter().map(|text| parse(text).expect("one")).collect();
+        all(&own, &arguments, place).iter().map(Application::text).collect()
+    }
+
+    #[test]
+    fn nothing_but_the_status_answers_unless_it_is_asked_for() {
+        let local = Some("127.0.0.1".parse().expect("an address"));
+        assert_eq!(paths(&[], local), [STATUS]);
+        assert_eq!(paths(&[], Some("0.0.0.0".parse().expect("an address"))), [HEALTH], "strangers see no processes");
+        assert_eq!(paths(&[], None), [HEALTH]);
+        assert_eq!(paths(&["--demo"], local), [DEMO[0], DEMO[1], STATUS]);
+        assert_eq!(paths(&["--app", "/status=mine", "--app", "/=all"], local), ["/status=mine", "/=all"]);
+    }
+
+    #[test]
+    fn two_for_one_path_are_refused() {
+        let two = [parse("/hello=mine").expect("one"), parse(DEMO[0]).expect("one")];
+        let refused = refuse_twice(&two).expect_err("two").to_string();
+        assert_eq!(refused, "two applications are to answer for /hello; give one of them another path.");
+    }
+
+    #[test]
+    fn a_name_of_the_folder_that_cannot_be_seen_is_said() {
+        let site = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(site.path().join("status")).expect("a folder");
+        let status = parse(STATUS).expect("one");
+        let said = hidden(&status, site.path()).expect("it is hidden");
+        assert!(said.starts_with("web-status answers for /status, which hides `/status` of "), "{said}");
+        assert_eq!(hidden(&parse("/other=web-hello").expect("one"), site.path()), None);
+    }
+
+    #[test]
+    fn a_program_must_be_there_and_be_a_web_application() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let path = repository.system_manifest(Path::new("web")).expect("there is one");
+        let known = Known::read(&repository, &path).expect("a system");
+        let with = |text: &str| known.with_programs(&repository, path.clone(), &[parse(text).expect("one")]);
+        assert_eq!(with("/a=web-hello").expect("it is there"), path);
+        assert!(with("/a=web-helo").expect_err("there is none").to_string().contains("web-helo"));
+        let refused = with("/a=cat").expect_err("it is no application").to_string();
+        assert!(refused.starts_with("`cat` is no web application: the first endpoint"), "{refused}");
+        let derived = with("/a=web-fault").expect("it is installed");
+        let catalogue = known.catalogue.as_ref().expect("it was read");
+        let system = catalogue.system(&repository, &derived).expect("a system");
+        assert!(system.programs().contains(&"web-fault"), "{:?}", system.programs());
+    }
+
+    #[test]
+    fn a_system_that_does_not_serve_is_refused() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let path = repository.system_manifest(Path::new("hosted")).expect("there is one");
+        let known = Known::read(&repository, &path).expect("a system");
+        let arguments = arguments(&[]);
+        let refused =
+            known.refuse_what_does_not_serve(&arguments, Path::new("mine")).expect_err("no server").to_string();
+        assert!(
+            refused.starts_with("the system mine serves no site: none of its programs takes the port"),
+            "{refused}"
+        );
+        let path = repository.system_manifest(Path::new("web-faults")).expect("there is one");
+        let known = Known::read(&repository, &path).expect("a system");
+        known.refuse_what_does_not_serve(&arguments, Path::new("mine")).expect("it takes the port");
+        let refused = known.refuse_what_does_not_serve(&self::arguments(&["--demo"]), Path::new("mine"));
+        assert!(refused.expect_err("its own").to_string().contains("takes no applications from --app or --demo"));
+        let refused = known.refuse_what_does_not_serve(&self::arguments(&["--listen", "::"]), Path::new("mine"));
+        assert!(refused.expect_err("its own").to_string().contains("takes no address from --listen"));
+    }
+}
