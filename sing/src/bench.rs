@@ -14,6 +14,7 @@ pub mod debian_kernel;
 pub mod disk;
 pub mod initramfs;
 pub mod install;
+pub mod links;
 pub mod linux_guest;
 pub mod pairs;
 pub mod table;
@@ -60,21 +61,22 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Boot => boot::bench(repository, arguments),
         BenchSubject::Disk => disk::bench(repository, arguments),
         BenchSubject::Web => web::bench(repository, arguments),
+        BenchSubject::Links => links::bench(repository, arguments),
         BenchSubject::Install => install::bench(repository, arguments),
     }
 }
 
 /// What would change nothing is not left out in silence.
 fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
-    use BenchSubject::{Boot, Disk, Install, Pairs, Table, Web};
+    use BenchSubject::{Boot, Disk, Install, Links, Pairs, Table, Web};
     // The disk says itself why it is measured on one machine alone.
     let given: [(&str, bool, &[BenchSubject]); 8] = [
         ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web]),
         ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web]),
-        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web]),
-        ("--system", arguments.system.is_some(), &[Web, Install]),
+        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links]),
+        ("--system", arguments.system.is_some(), &[Web, Links, Install]),
         ("--tap", arguments.tap.is_some(), &[Web]),
-        ("--only", arguments.only.is_some(), &[Disk, Web]),
+        ("--only", arguments.only.is_some(), &[Disk, Web, Links]),
         ("--charts", arguments.charts.is_some(), &[Disk]),
         ("--functions", arguments.functions, &[Web]),
     ];

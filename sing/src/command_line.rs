@@ -314,10 +314,10 @@ pub struct BenchArguments {
     /// Write the figures here as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// How often disk and web are measured; medians are shown
+    /// How often disk, web and links are measured; medians are shown
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
-    /// The system whose web server is measured, or that is installed into: a file, or the name of one in systems/
+    /// The system whose web server is measured, also over links, or that is installed into: a file, or the name of one in systems/
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
     /// Measure the web server over a TAP interface of this name, with a network stack of the system's own, in a
@@ -327,7 +327,7 @@ pub struct BenchArguments {
     /// Tell, too, by which functions the web server's processor time is used, as `perf` of the host sees it
     #[arg(long)]
     pub functions: bool,
-    /// Measure of disk or web only what has this in its name
+    /// Measure of disk, web or links only what has this in its name
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
     /// Write charts of the disk's figures into this folder, as SVG
@@ -348,6 +348,8 @@ pub enum BenchSubject {
     Disk,
     /// Requests to the web server, beside nginx with the same files
     Web,
+    /// A file of 3 MiB over links that lose, delay and disorder packets, beside nginx over Linux's TCP
+    Links,
     /// Verifying and installing a package with an image of 500 KB
     Install,
 }

@@ -26,12 +26,8 @@ pub struct Address {
     pub origin: Origin,
 }
 
-/// Most addresses of the interface: two of smoltcp's eight are this machine's to itself.
+/// Most addresses of the interface.
 pub(crate) const MOST: usize = 6;
-
-/// This machine as it calls itself.
-pub(crate) const LOOPBACK: [IpCidr; 2] =
-    [IpCidr::new(IpAddress::v4(127, 0, 0, 1), 8), IpCidr::new(IpAddress::v6(0, 0, 0, 0, 0, 0, 0, 1), 128)];
 
 /// The addresses.
 #[derive(Default)]

@@ -12,7 +12,6 @@ use crate::checksum;
 use crate::input::Checked;
 use crate::output::{Buffer, Output};
 use crate::packet::{ETHERNET_BYTES, IpHeader};
-use crate::tcp::{instant, nanoseconds};
 use crate::udp;
 
 /// Where the options of a message begin, behind its cookie (RFC 2131, 2).
@@ -22,6 +21,16 @@ const PAD: u8 = 0;
 const ROUTERS: u8 = 3;
 const END: u8 = 255;
 const ADDRESS_BYTES: usize = 4;
+
+/// A moment as smoltcp counts: microseconds.
+fn instant(now_ns: u64) -> Instant {
+    Instant::from_micros(i64::try_from(now_ns / 1000).unwrap_or(i64::MAX))
+}
+
+fn nanoseconds(instant: Instant) -> u64 {
+    // Rounded up, or what is due at the end of a microsecond would be asked for again and again until then.
+    u64::try_from(instant.total_micros()).unwrap_or(0).saturating_mul(1000)
+}
 
 /// What a server lent.
 #[derive(Clone, Debug, PartialEq, Eq)]

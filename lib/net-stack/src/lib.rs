@@ -1,9 +1,8 @@
 //! IP, TCP and UDP over one network interface: packets and the time go in, packets and sockets come out.
 //!
-//! Key type: [`Stack`]. The state machine of a TCP connection is smoltcp's; what is round it is here, because a
-//! server has thousands of connections and smoltcp looks at each socket of a set for each packet: a table from a
-//! packet's two ends to its connection (`tcp`), who is due when, neighbours and routes (`neighbours`, `routes`),
-//! datagrams (`udp`), echoes (`echo`). Nothing here waits: who asks for what is not there yet leaves a `Waker`.
+//! Key type: [`Stack`]. The state machine of a TCP connection is the crate `tcp`'s, packet formats are smoltcp's; what
+//! is round them is here: a table from a packet's two ends to its connection (`tcp`), who is due when, neighbours and
+//! routes (`neighbours`, `routes`), datagrams (`udp`), echoes (`echo`). Nothing here waits: who asks for what is not there yet leaves a `Waker`.
 //! Deliberately not here: channels, threads, clocks and the network interface itself.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
@@ -25,7 +24,6 @@ mod neighbours;
 mod output;
 mod packet;
 mod paths;
-mod port;
 mod random;
 mod routes;
 mod socket_info;
@@ -38,8 +36,7 @@ pub use counters::Counters;
 pub use echo::{Echo, EchoId};
 pub use ends::{End, Failure, NameFailure};
 pub use names::NameQuery;
-pub use output::{Buffer, Features, Outgoing};
-pub use port::LONGEST_CUT;
+pub use output::{Buffer, Features, LONGEST_CUT, Outgoing};
 pub use routes::Route;
 pub use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 pub use socket_info::SocketInfo;

@@ -17,7 +17,7 @@ use crate::counters::Counters;
 use crate::discovery::messages;
 use crate::icmp::{Error, Trouble};
 use crate::neighbours::{Answer, Neighbours};
-use crate::packet::{ETHERNET_BYTES, IpHeader, Segment};
+use crate::packet::{ETHERNET_BYTES, IpHeader};
 use crate::paths::Paths;
 use crate::routes::Routes;
 
@@ -55,6 +55,11 @@ pub struct Features {
     pub segmentation_version_4: bool,
 }
 
+/// Bytes of the longest packet that an interface cuts, without its Ethernet header.
+pub const LONGEST_CUT: usize = 40 + LONGEST_CUT_PAYLOAD;
+/// Bytes of its payload where there are no options: whole segments of the usual links.
+pub(crate) const LONGEST_CUT_PAYLOAD: usize = 42 * 1460;
+
 /// Packets on their way within this machine; with more, packets are lost.
 const MOST_LOOPED: usize = 1024;
 /// Packets that may wait for the answers of neighbours, however few buffers are left.
@@ -85,13 +90,6 @@ pub(crate) struct Output<B> {
     /// Packets from this machine to itself.
     looped: VecDeque<Vec<u8>>,
     neighbours: Neighbours<B>,
-    /// Up to where the connection that sends now has sent before.
-    sent_to: Option<u32>,
-    is_unanswered: bool,
-    /// Of a connection whose other end has no room: the number before what it has acknowledged, and what was said last.
-    probe: Option<(u32, (u32, u16))>,
-    /// What the last segment of a connection that stands said: what is expected next, and the window.
-    said: Option<(u32, u16)>,
 }
 
 impl<B: Buffer> Output<B> {
@@ -111,10 +109,6 @@ impl<B: Buffer> Output<B> {
             ready_bytes: 0,
             looped: VecDeque::new(),
             neighbours: Neighbours::new(),
-            sent_to: None,
-            is_unanswered: false,
-            probe: None,
-            said: None,
         }
     }
 
@@ -217,10 +211,6 @@ impl<B: Buffer> Output<B> {
             self.free.push(buffer);
             return result;
         };
-        if header.protocol == IpProtocol::Tcp {
-            let end = header.header_bytes + header.payload_bytes;
-            self.note_segment(&mut packet[header.header_bytes..end]);
-        }
         if self.addresses.is_here(&header.destination) {
             if self.looped.len() < MOST_LOOPED {
                 self.looped.push_back(packet.to_vec());
@@ -242,61 +232,6 @@ impl<B: Buffer> Output<B> {
         let maker = if self.features.checksum { Maker::Interface } else { Maker::Stack };
         checksum::fill(packet, header, maker);
         maker == Maker::Interface
-    }
-
-    /// Counts what the connection that sends from now on sends once more; it has sent up to there before.
-    /// Where nothing is unacknowledged, what is sent once more only asks whether the other end is there.
-    pub(crate) fn watch(&mut self, sent_to: Option<u32>, is_unanswered: bool) {
-        (self.sent_to, self.is_unanswered) = (sent_to, is_unanswered);
-        // What others said last is nothing of this connection's.
-        self.said = None;
-    }
-
-    /// Up to where the connection has sent now.
-    pub(crate) fn watched(&mut self) -> Option<u32> {
-        self.sent_to.take()
-    }
-
-    /// Lets what only repeats what was said before ask the other end for its window.
-    pub(crate) fn set_probe(&mut self, probe: Option<(u32, (u32, u16))>) {
-        self.probe = probe;
-    }
-
-    /// What the segments that were sent since this was asked last said of what is expected, and the window.
-    pub(crate) fn take_said(&mut self) -> Option<(u32, u16)> {
-        self.said.take()
-    }
-
-    fn note_segment(&mut self, payload: &mut [u8]) {
-        let Some(segment) = Segment::read(payload) else { return };
-        let is_bare = segment.sequence_bytes() == 0;
-        if segment.is_ack && !segment.is_syn && !segment.is_reset {
-            let said = (segment.acknowledged, segment.window);
-            self.said = Some(said);
-            // When more was sent than there was room for, smoltcp has nothing left to ask with, and a segment without
-            // data is answered only where it is not expected.
-            if let Some((number, _)) = self.probe.filter(|(_, before)| is_bare && *before == said) {
-                payload[4..8].copy_from_slice(&number.to_be_bytes());
-                return;
-            }
-            // When smoltcp begins to send anew it forgets how far it was, and acknowledges with a number that the
-            // other end has long passed and so does not hear (RFC 9293, 3.10.7.4). Two that do so never end.
-            if let Some(sent_to) = self.sent_to.filter(|_| is_bare)
-                && (segment.sequence.wrapping_sub(sent_to) as i32) < 0
-            {
-                payload[4..8].copy_from_slice(&sent_to.to_be_bytes());
-            }
-        }
-        if is_bare {
-            return;
-        }
-        let end = segment.sequence.wrapping_add(segment.sequence_bytes());
-        match self.sent_to {
-            Some(sent_to) if (end.wrapping_sub(sent_to) as i32) <= 0 => {
-                self.counters.tcp_retransmitted += u64::from(self.is_unanswered);
-            }
-            _ => self.sent_to = Some(end),
-        }
     }
 
     /// Finds the neighbour that takes a packet, and gives it out or lets it wait for that.

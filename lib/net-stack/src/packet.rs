@@ -1,10 +1,10 @@
-//! Views of packets: what the table of connections must know of one before smoltcp sees it.
+//! Views of packets: what the table of connections must know of one before its state machine sees it.
 //!
 //! Deliberately not here: anything beyond the headers of Ethernet, IP, TCP and UDP.
 
 use alloc::vec::Vec;
 
-use smoltcp::wire::{IpAddress, IpProtocol, Ipv4Address, Ipv6Address, TcpOption, TcpPacket};
+use smoltcp::wire::{IpAddress, IpProtocol, Ipv4Address, Ipv6Address};
 
 use crate::ends::End;
 
@@ -309,20 +309,6 @@ impl Segment {
     pub(crate) fn sequence_bytes(&self) -> u32 {
         self.data_bytes as u32 + u32::from(self.is_syn) + u32::from(self.is_fin)
     }
-}
-
-/// Whether the beginning of a connection says that its end scales windows (RFC 7323, 2).
-pub(crate) fn says_scale(segment: &[u8]) -> bool {
-    let Ok(packet) = TcpPacket::new_checked(segment) else { return false };
-    let mut options = packet.options();
-    while !options.is_empty() {
-        match TcpOption::parse(options) {
-            Ok((_, TcpOption::WindowScale(_))) => return true,
-            Ok((_, TcpOption::EndOfList)) | Err(_) => return false,
-            Ok((rest, _)) => options = rest,
-        }
-    }
-    false
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@
 //! 6528). Deliberately not here: where the seed comes from.
 
 use sha2::{Digest, Sha256};
+use smoltcp::wire::IpAddress;
+
+use crate::ends::End;
 
 /// A secret, and how many numbers were made of it.
 pub(crate) struct Random {
@@ -16,6 +19,23 @@ pub(crate) struct Random {
 impl Random {
     pub(crate) fn new(seed: [u8; 32]) -> Random {
         Random { seed, counter: 0, left: [0; 4], used: 4 }
+    }
+
+    /// The first sequence number of a connection: a clock of 4 us, from where nobody else can tell for these two ends
+    /// (RFC 6528, section 3).
+    pub(crate) fn first_number(&self, local: End, remote: End, now_ns: u64) -> u32 {
+        let mut hash = Sha256::new().chain_update(b"first sequence number").chain_update(self.seed);
+        for end in [local, remote] {
+            match end.address {
+                IpAddress::Ipv4(address) => hash.update(address.octets()),
+                IpAddress::Ipv6(address) => hash.update(address.octets()),
+            }
+            hash.update(end.port.to_be_bytes());
+        }
+        let digest = hash.finalize();
+        let secret = digest.iter().take(4).fold(0, |sum: u32, byte| sum << 8 | u32::from(*byte));
+        // The clock wraps.
+        secret.wrapping_add((now_ns / 4000) as u32)
     }
 
     /// The next number.

@@ -4,7 +4,6 @@ use core::task::{Poll, Waker};
 
 use alloc::vec::Vec;
 
-use smoltcp::socket::tcp::State;
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 
 use crate::addresses::{self, Address, Origin};
@@ -19,7 +18,7 @@ use crate::input::Checked;
 use crate::names::{NameQuery, Names};
 use crate::output::{Buffer, Features, Outgoing, Output};
 use crate::routes::Route;
-use crate::socket_info::SocketInfo;
+use crate::socket_info::{Kind, SocketInfo};
 use crate::tcp::{ConnectionId, Limits, ListenerId, Tcp};
 use crate::udp::{Datagram, Udp, UdpId};
 
@@ -58,8 +57,8 @@ impl<B: Buffer> Stack<B> {
     /// A stack without addresses.
     pub fn new(configuration: Configuration) -> Stack<B> {
         let Configuration { hardware, mtu, features, limits, seed } = configuration;
-        let mut output = Output::new(hardware, mtu, features);
-        let tcp = Tcp::new(limits, &mut output, seed);
+        let output = Output::new(hardware, mtu, features);
+        let tcp = Tcp::new(limits, seed);
         Stack {
             output,
             tcp,
@@ -218,7 +217,6 @@ impl<B: Buffer> Stack<B> {
                 discovery::Change::Use(address) => {
                     if self.output.addresses.all().len() < addresses::MOST {
                         self.output.addresses.push(address);
-                        self.tcp.renew(&mut self.output);
                     } else {
                         self.discovery.forget(&address.network.address());
                     }
@@ -359,14 +357,14 @@ impl<B: Buffer> Stack<B> {
         let listeners = self.tcp.listeners().map(|(address, port, waiting)| SocketInfo {
             local: End::new(address.unwrap_or(any), port),
             remote: None,
-            tcp_state: Some(State::Listen),
+            kind: Kind::Listener,
             receive_queued: waiting,
             send_queued: 0,
         });
         let datagrams = self.udp.all().map(|(address, port, waiting)| SocketInfo {
             local: End::new(address.unwrap_or(any), port),
             remote: None,
-            tcp_state: None,
+            kind: Kind::Datagrams,
             receive_queued: waiting,
             send_queued: 0,
         });
@@ -394,7 +392,6 @@ impl<B: Buffer> Stack<B> {
             return if self.discovery.try_out(address) { Ok(()) } else { Err(Failure::Exhausted) };
         }
         self.output.addresses.push(address);
-        self.tcp.renew(&mut self.output);
         self.output.announce();
         Ok(())
     }
@@ -406,8 +403,7 @@ impl<B: Buffer> Stack<B> {
             return was_tried;
         }
         self.output.addresses.retain(|address| address.network.address() != *own);
-        self.tcp.renew(&mut self.output);
-        self.tcp.address_gone();
+        self.tcp.address_gone(&self.output);
         true
     }
 
@@ -455,7 +451,6 @@ impl<B: Buffer> Stack<B> {
         self.output.hardware = hardware;
         self.output.mtu = mtu;
         self.output.features = features;
-        self.tcp.renew(&mut self.output);
         // To the same interface an address stays lent for its time, and connections from it go on.
         if let Some(dhcp) = self.dhcp.as_mut().filter(|_| is_other || self.lease.is_none()) {
             dhcp.begin_again(hardware);
@@ -548,7 +543,7 @@ impl<B: Buffer> Stack<B> {
     /// # Errors
     /// The connection is gone.
     pub fn set_options(&mut self, id: ConnectionId, no_delay: bool, keep_alive_s: u32) -> Result<(), Failure> {
-        self.tcp.set_options(id, no_delay, keep_alive_s)
+        self.tcp.set_options(id, no_delay, keep_alive_s, self.output.now_ns)
     }
 
     /// The two ends of a connection: this one first.

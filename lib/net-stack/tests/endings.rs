@@ -4,7 +4,7 @@ mod wire;
 
 use std::task::{Poll, Waker};
 
-use net_stack::{ConnectionId, End, Failure, Limits};
+use net_stack::{ConnectionId, End, Failure, Features, Limits};
 use wire::peer::{ACK, FIN, Peer, RST, SYN};
 use wire::{Network, address, bytes};
 
@@ -149,7 +149,11 @@ fn a_reset_is_believed_of_who_knows_the_numbers() {
     peer.send(PORTS, 1001, first, ACK, b"some bytes");
     peer.network.pass_ms(50);
     peer.take();
-    for guess in [0, 1000, 1001, 1010, 1012, 2000, 1001 + 0x8000] {
+    for guess in [0, 1000, 1001, 1010, 1011 + 0x1_0000] {
+        peer.send(PORTS, guess, first, RST, &[]);
+        assert_eq!(peer.take(), [], "{guess} is not in the window");
+    }
+    for guess in [1012, 2000, 1001 + 0x8000] {
         peer.send(PORTS, guess, first, RST, &[]);
         let challenge = peer.one();
         assert_eq!((challenge.flags, challenge.sequence, challenge.acknowledged), (ACK, first, 1011), "{guess}");
@@ -300,11 +304,36 @@ fn ports_and_connections_run_out_and_come_back() {
     let mut few = Network::with(1, Limits { connections: 3, ..Limits::default() });
     let made: Vec<_> = (0..4).map(|_| few.stacks[0].connect(remote)).collect();
     assert_eq!(made[3], Err(Failure::Exhausted));
-    let mut small = Network::with(1, Limits { buffer_bytes: 500 << 10, ..Limits::default() });
-    let made = (0..100).take_while(|_| small.stacks[0].connect(remote).is_ok()).count();
-    assert!((4..16).contains(&made), "{made} connections in 500 KiB");
     let listeners = (0..5000).take_while(|_| few.stacks[0].listen(None, 0, 1).is_ok()).count();
     assert_eq!(listeners, 4096);
+}
+
+#[test]
+fn memory_runs_out_and_comes_back() {
+    let mut network = Network::with(2, Limits { buffer_bytes: 500 << 10, ..Limits::default() });
+    network.stacks[1] = wire::stack_with(1, Limits::default(), Features::default());
+    network.listen(1, 80, 200);
+    let remote = End::new(address(1), 80);
+    let mut made = Vec::new();
+    let end = loop {
+        match network.connect(0, remote) {
+            Ok(id) => made.push(id),
+            Err(failure) => break failure,
+        }
+        // Nobody reads, so it is kept here once the other end has no room.
+        for _ in 0..100 {
+            if network.try_write(0, made[made.len() - 1], &[1; 10_000]).is_pending() {
+                network.pass_ms(5);
+            }
+        }
+    };
+    assert!(end == Failure::Exhausted && (4..40).contains(&made.len()), "{end:?} after {} in 500 KiB", made.len());
+    for id in made {
+        network.stacks[0].release(id);
+    }
+    network.pass_ms(10);
+    let id = network.connect(0, remote).expect("there is memory again");
+    network.stacks[0].release(id);
 }
 
 #[test]

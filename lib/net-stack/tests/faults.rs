@@ -165,7 +165,8 @@ fn a_reader_that_does_not_read_holds_no_more_than_the_buffers() {
         }
         std::task::Poll::Pending
     });
-    assert!(sent <= 2 * (64 << 10), "{sent} bytes");
+    // The way takes 200 us there and back, for which a little more than usual is kept to send.
+    assert!(sent <= 3 * (64 << 10), "{sent} bytes");
     let mut arrived = 0;
     network.until(60, |network| {
         while let std::task::Poll::Ready(Ok(bytes)) = network.try_read(1, client, 10_000) {

@@ -2,14 +2,12 @@
 
 use core::task::{Poll, Waker};
 
-use smoltcp::socket::tcp::{RecvError, SendError, Socket, State};
-use smoltcp::time::Duration;
+use ::tcp::State;
 
 use crate::addresses;
 use crate::ends::{End, Failure};
 use crate::output::{Buffer, Output};
-
-use crate::socket_info::SocketInfo;
+use crate::socket_info::{Kind, SocketInfo};
 
 use super::{Connection, ConnectionId, Holder, Tcp};
 
@@ -17,27 +15,11 @@ use super::{Connection, ConnectionId, Holder, Tcp};
 const FREE_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// Ports that are tried.
 const MOST_TRIES: usize = 64;
-/// Bytes that are copied at once: what moves of memory of some pages are fast at on every machine.
-const COPIED_BYTES: usize = 8 << 10;
 
 impl Connection {
     /// Why nothing can be read or written, once it ended.
     fn failure_or(&self, otherwise: Failure) -> Failure {
         self.failure.unwrap_or(otherwise)
-    }
-}
-
-/// Puts as much into the connection's buffer as there is room for.
-fn send(tcp: &mut Socket<'_>, data: &[u8]) -> Result<usize, SendError> {
-    let mut sent = 0;
-    // Also of nothing it is said whether it can be sent.
-    loop {
-        let part = &data[sent..data.len().min(sent + COPIED_BYTES)];
-        let taken = tcp.send_slice(part)?;
-        sent += taken;
-        if taken < COPIED_BYTES {
-            return Ok(sent);
-        }
     }
 }
 
@@ -74,18 +56,9 @@ impl Tcp {
                 && !tcp.listeners.is_taken(Some(source), port)
         };
         let local = End::new(source, self.free_port(is_free)?);
-        self.renew_secret(output);
-        let id = self.insert(output.now_ns, local, remote, Holder::Client).ok_or(Failure::Exhausted)?;
-        let (interface, slots) = (&mut self.interface, &mut self.slots);
-        let connection = slots.get_mut(id.slot as usize).and_then(|slot| slot.connection.as_mut());
-        let begun = connection.is_some_and(|connection| {
-            let (remote, local): (smoltcp::wire::IpEndpoint, smoltcp::wire::IpEndpoint) = (remote.into(), local.into());
-            connection.socket.tcp().connect(interface.context(), remote, local).is_ok()
-        });
-        if !begun {
-            self.remove(id);
-            return Err(Failure::BadAddress);
-        }
+        let settings = self.settings(output, local, remote);
+        let machine = ::tcp::Connection::connect(settings, output.now_ns);
+        let id = self.insert(output.now_ns, (local, remote), Holder::Client, machine).ok_or(Failure::Exhausted)?;
         self.mark_dirty(id);
         Ok(id)
     }
@@ -93,9 +66,9 @@ impl Tcp {
     /// Whether a connection that was begun stands.
     pub(crate) fn poll_connected(&mut self, id: ConnectionId, waker: &Waker) -> Poll<Result<(), Failure>> {
         let Some(connection) = self.get_mut(id) else { return Poll::Ready(Err(Failure::Closed)) };
-        match connection.socket.state() {
+        match connection.state() {
             State::SynSent | State::SynReceived => {
-                connection.socket.tcp().register_send_waker(waker);
+                connection.writer = Some(waker.clone());
                 Poll::Pending
             }
             State::Closed => Poll::Ready(Err(connection.failure_or(Failure::TimedOut))),
@@ -105,7 +78,7 @@ impl Tcp {
 
     /// Bytes that can be read at once.
     pub(crate) fn readable(&self, id: ConnectionId) -> usize {
-        self.get(id).map_or(0, |connection| connection.socket.tcp_ref().recv_queue())
+        self.get(id).map_or(0, |connection| connection.machine.readable())
     }
 
     /// Reads what has come; 0 bytes: the other end has finished.
@@ -115,59 +88,54 @@ impl Tcp {
         into: &mut [u8],
         waker: &Waker,
     ) -> Poll<Result<usize, Failure>> {
-        let Some(connection) = self.get_mut(id) else { return Poll::Ready(Err(Failure::Closed)) };
-        let tcp = connection.socket.tcp();
-        match tcp.recv_slice(into) {
-            Ok(0) => {
-                tcp.register_recv_waker(waker);
+        let (memory, slots) = (&mut self.memory, &mut self.slots);
+        let Some(connection) = super::find(slots, id) else { return Poll::Ready(Err(Failure::Closed)) };
+        let count = connection.machine.read(memory, into);
+        if count > 0 {
+            // What was read makes room, which the other end may have to be told.
+            self.mark_dirty(id);
+            return Poll::Ready(Ok(count));
+        }
+        match (connection.state(), connection.failure) {
+            (State::Closed, Some(failure)) => Poll::Ready(Err(failure)),
+            _ if connection.machine.is_peer_finished() => Poll::Ready(Ok(0)),
+            (State::Closed, None) => Poll::Ready(Err(Failure::Closed)),
+            _ => {
+                connection.reader = Some(waker.clone());
                 Poll::Pending
             }
-            Ok(count) => {
-                connection.read = connection.read.wrapping_add(count as u32);
-                // What was read makes room, which the other end may have to be told.
-                self.mark_dirty(id);
-                Poll::Ready(Ok(count))
-            }
-            Err(RecvError::Finished) => Poll::Ready(Ok(0)),
-            Err(RecvError::InvalidState) if matches!(tcp.state(), State::SynSent | State::SynReceived) => {
-                tcp.register_recv_waker(waker);
-                Poll::Pending
-            }
-            Err(RecvError::InvalidState) => match connection.failure {
-                None if connection.is_finished_there => Poll::Ready(Ok(0)),
-                _ => Poll::Ready(Err(connection.failure_or(Failure::Closed))),
-            },
         }
     }
 
     /// Writes as much as there is room for, at least one byte of what is not empty.
     pub(crate) fn poll_write(&mut self, id: ConnectionId, data: &[u8], waker: &Waker) -> Poll<Result<usize, Failure>> {
-        let Some(connection) = self.get_mut(id) else { return Poll::Ready(Err(Failure::Closed)) };
-        if connection.is_finishing {
-            return Poll::Ready(Err(Failure::Closed));
+        let (memory, slots) = (&mut self.memory, &mut self.slots);
+        let Some(connection) = super::find(slots, id) else { return Poll::Ready(Err(Failure::Closed)) };
+        if !connection.machine.may_write() {
+            return Poll::Ready(Err(connection.failure_or(Failure::Closed)));
         }
-        let tcp = connection.socket.tcp();
-        match send(tcp, data) {
-            Ok(0) if !data.is_empty() => {
-                tcp.register_send_waker(waker);
+        match connection.machine.write(memory, data) {
+            0 if data.is_empty() => Poll::Ready(Ok(0)),
+            // No memory is left, and nothing of this connection's comes back.
+            0 if connection.machine.send_queued() == 0 => Poll::Ready(Err(Failure::Exhausted)),
+            0 => {
+                connection.writer = Some(waker.clone());
                 Poll::Pending
             }
-            Ok(count) => {
-                connection.written = connection.written.wrapping_add(count as u32);
+            count => {
                 self.mark_dirty(id);
                 Poll::Ready(Ok(count))
             }
-            Err(_) => Poll::Ready(Err(connection.failure_or(Failure::Closed))),
         }
     }
 
     /// Nothing more will be written.
     pub(crate) fn finish(&mut self, id: ConnectionId) -> Result<(), Failure> {
         let connection = self.get_mut(id).ok_or(Failure::Closed)?;
-        match connection.socket.state() {
+        match connection.state() {
             State::Closed => Err(connection.failure_or(Failure::Closed)),
             _ => {
-                connection.finish();
+                connection.machine.finish();
                 self.mark_dirty(id);
                 Ok(())
             }
@@ -176,29 +144,29 @@ impl Tcp {
 
     /// Ends a connection at once; the other end is told.
     pub(crate) fn abort(&mut self, id: ConnectionId) {
-        let Some(connection) = self.get_mut(id) else { return };
-        if connection.failure.is_none() {
-            connection.failure = Some(Failure::Closed);
-        }
-        connection.socket.tcp().abort();
+        let (memory, slots) = (&mut self.memory, &mut self.slots);
+        let Some(connection) = super::find(slots, id) else { return };
+        connection.failure.get_or_insert(Failure::Closed);
+        connection.abort(memory);
         self.mark_dirty(id);
     }
 
     /// Its client has no more to do with a connection. What was finished goes on to its end; what was not is reset,
     /// unless the other end has finished.
     pub(crate) fn release(&mut self, id: ConnectionId, now_ns: u64) {
-        let Some(connection) = self.get_mut(id) else { return };
+        let (memory, slots) = (&mut self.memory, &mut self.slots);
+        let Some(connection) = super::find(slots, id) else { return };
         connection.holder = Holder::Nobody { since_ns: now_ns };
-        let goes_on = match connection.socket.state() {
-            State::Established | State::SynSent | State::SynReceived | State::Listen => false,
+        let goes_on = match connection.state() {
+            State::Established | State::SynSent | State::SynReceived => false,
             // What came and was never read is lost, and its sender is told.
-            State::FinWait1 | State::FinWait2 | State::Closing => !connection.socket.has_data(),
+            State::FinWait1 | State::FinWait2 | State::Closing => connection.machine.readable() == 0,
             State::CloseWait | State::LastAck | State::TimeWait | State::Closed => true,
         };
         if goes_on {
-            connection.finish();
+            connection.machine.finish();
         } else {
-            connection.socket.tcp().abort();
+            connection.abort(memory);
         }
         if connection.is_listed {
             self.mark_dirty(id);
@@ -208,11 +176,17 @@ impl Tcp {
     }
 
     /// Whether small pieces are sent at once, and after how many seconds of silence the other end is asked.
-    pub(crate) fn set_options(&mut self, id: ConnectionId, no_delay: bool, keep_alive_s: u32) -> Result<(), Failure> {
+    pub(crate) fn set_options(
+        &mut self,
+        id: ConnectionId,
+        no_delay: bool,
+        keep_alive_s: u32,
+        now_ns: u64,
+    ) -> Result<(), Failure> {
         let connection = self.get_mut(id).ok_or(Failure::Closed)?;
-        let tcp = connection.socket.tcp();
-        tcp.set_nagle_enabled(!no_delay);
-        tcp.set_keep_alive((keep_alive_s > 0).then(|| Duration::from_secs(keep_alive_s.into())));
+        connection.machine.set_nagle(!no_delay);
+        let silence_ns = (keep_alive_s > 0).then(|| u64::from(keep_alive_s) * 1_000_000_000);
+        connection.machine.set_keep_alive(silence_ns, now_ns);
         self.mark_dirty(id);
         Ok(())
     }
@@ -225,15 +199,12 @@ impl Tcp {
     /// All connections, for people.
     pub(crate) fn all(&self) -> impl Iterator<Item = SocketInfo> + '_ {
         let there = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
-        there.map(|connection| {
-            let tcp = connection.socket.tcp_ref();
-            SocketInfo {
-                local: connection.local,
-                remote: Some(connection.remote),
-                tcp_state: Some(tcp.state()),
-                receive_queued: tcp.recv_queue(),
-                send_queued: tcp.send_queue(),
-            }
+        there.map(|connection| SocketInfo {
+            local: connection.local,
+            remote: Some(connection.remote),
+            kind: Kind::Connection(connection.state()),
+            receive_queued: connection.machine.readable(),
+            send_queued: connection.machine.send_queued(),
         })
     }
 }

@@ -4,13 +4,13 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::task::{Poll, Waker};
 
-use smoltcp::wire::{IpAddress, IpListenEndpoint};
+use smoltcp::wire::IpAddress;
 
 use crate::ends::{End, Failure};
 use crate::output::{Buffer, Output};
 use crate::packet::Segment;
 
-use super::{ConnectionId, Holder, ListenerId, Tcp};
+use super::{ConnectionId, Holder, ListenerId, Tcp, emit};
 
 /// Listeners there may be.
 const MOST: usize = 4096;
@@ -198,9 +198,10 @@ impl Tcp {
 
     /// Resets a connection that no client has.
     fn abandon(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.get_mut(id) {
+        let (memory, slots) = (&mut self.memory, &mut self.slots);
+        if let Some(connection) = super::find(slots, id) {
             connection.holder = Holder::Nobody { since_ns: 0 };
-            connection.socket.tcp().abort();
+            connection.abort(memory);
             self.mark_dirty(id);
         }
     }
@@ -223,17 +224,24 @@ impl Tcp {
         &mut self,
         output: &mut Output<B>,
         segment: &Segment,
-        local: End,
-        remote: End,
+        bytes: &[u8],
+        (local, remote): (End, End),
     ) -> Option<ConnectionId> {
         if !segment.is_syn || segment.is_ack || segment.is_reset || segment.is_fin {
             return None;
         }
         let listener = self.listeners.at(local)?;
         self.make_room(output, listener);
-        self.renew_secret(output);
-        let made = self.insert(output.now_ns, local, remote, Holder::HalfOpen(listener));
-        let Some(id) = made else {
+        let settings = self.settings(output, local, remote);
+        let syn = ::tcp::Segment {
+            seq: ::tcp::Seq(segment.sequence),
+            window: segment.window,
+            is_syn: true,
+            options: emit::options(bytes),
+            ..::tcp::Segment::default()
+        };
+        let machine = ::tcp::Connection::accept(settings, &syn, output.now_ns);
+        let Some(id) = self.insert(output.now_ns, (local, remote), Holder::HalfOpen(listener), machine) else {
             output.counters.tcp_overflowed += 1;
             return None;
         };
@@ -242,14 +250,8 @@ impl Tcp {
             listener.half_open += 1;
             listener.being_made.push_back(id);
         }
-        let place = IpListenEndpoint { addr: Some(local.address), port: local.port };
-        let listens = self.get_mut(id).is_some_and(|connection| {
+        if let Some(connection) = self.get_mut(id) {
             connection.patience_ns = HALF_OPEN_PATIENCE_NS;
-            connection.socket.tcp().listen(place).is_ok()
-        });
-        if !listens {
-            self.remove(id);
-            return None;
         }
         Some(id)
     }

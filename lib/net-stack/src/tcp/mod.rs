@@ -1,15 +1,14 @@
 //! Connections: who a segment belongs to, who has something to send, who is due.
 //!
-//! Each connection has a set of smoltcp's of its own, so that smoltcp looks at one socket for a segment however many
-//! there are. A connection is *dirty* when it may have something to send; dirty ones are asked in turn. Its next
-//! moment lies in a heap; a moment that has become wrong stays there and is skipped. Neighbours: `listeners` (what
-//! waits to be accepted), `time_wait` (what is left of a connection that ended), `calls` (what clients ask).
+//! The state machine of a connection is the crate `tcp`'s. A connection is *dirty* when it may have something to send;
+//! dirty ones are asked in turn. Its next moment lies in a heap; a moment that has become wrong stays there and is
+//! skipped. Neighbours: `emit` (segments as packets), `listeners` (what waits to be accepted), `time_wait` (what is left
+//! of a connection that ended), `calls` (what clients ask).
 
 mod calls;
 mod connection;
+mod emit;
 mod listeners;
-mod recovery;
-mod sockets;
 mod time_wait;
 mod trouble;
 
@@ -18,22 +17,16 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::task::Waker;
 
-use smoltcp::iface::{Config, Interface, SocketSet};
-use smoltcp::socket::tcp::State;
-use smoltcp::time::Instant;
-use smoltcp::wire::{HardwareAddress, TcpPacket};
+use ::tcp::{Memory, Reaction, Seq, Settings, State};
 
-use crate::addresses;
 use crate::ends::{End, Failure};
 use crate::icmp::ErrorLimit;
-use crate::output::{Buffer, Output};
-use crate::packet::{self, IpHeader, Segment};
-use crate::port::Port;
+use crate::output::{Buffer, LONGEST_CUT_PAYLOAD, Output};
+use crate::packet::{IpHeader, Segment};
 use crate::random::Random;
 
 use connection::Connection;
 use listeners::Listeners;
-use sockets::Spare;
 use time_wait::TimeWait;
 
 /// How much there may be.
@@ -43,8 +36,10 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of the buffers of all connections.
     pub buffer_bytes: usize,
-    /// Bytes that a connection keeps in each direction, as long as most of `buffer_bytes` is free.
+    /// Bytes that a connection keeps in each direction at first, and over a short way.
     pub window_bytes: usize,
+    /// Bytes that it keeps for a reader that keeps up, and over a long way, as long as most of `buffer_bytes` is free.
+    pub max_window_bytes: usize,
     /// Connections that are being made from elsewhere, of all listeners.
     pub half_open: usize,
     /// How long unacknowledged data is sent again and again.
@@ -57,6 +52,7 @@ impl Default for Limits {
             connections: 16_384,
             buffer_bytes: 512 << 20,
             window_bytes: 64 << 10,
+            max_window_bytes: 1 << 20,
             half_open: 1024,
             patience_ms: 120_000,
         }
@@ -105,13 +101,8 @@ pub(crate) struct Tcp {
     time_wait: TimeWait,
     dirty: VecDeque<ConnectionId>,
     timers: BinaryHeap<Reverse<(u64, ConnectionId)>>,
-    spare: Spare,
-    buffer_bytes: usize,
+    memory: Memory,
     connections: usize,
-    interface: Interface,
-    /// The same for ways that carry less, and how much.
-    narrow: Option<(usize, Interface)>,
-    nobody: SocketSet<'static>,
     /// How many doubtful resets may be answered.
     challenges: ErrorLimit,
     random: Random,
@@ -119,46 +110,23 @@ pub(crate) struct Tcp {
     worker: Option<Waker>,
 }
 
-/// A moment as smoltcp counts: microseconds.
-pub(crate) fn instant(now_ns: u64) -> Instant {
-    Instant::from_micros(i64::try_from(now_ns / 1000).unwrap_or(i64::MAX))
-}
-
-pub(crate) fn nanoseconds(instant: Instant) -> u64 {
-    // Rounded up, or what is due at the end of a microsecond would be asked for again and again until then.
-    u64::try_from(instant.total_micros()).unwrap_or(0).saturating_mul(1000)
-}
-
-/// An interface that knows the addresses. Its sequence numbers follow from the seed alone, so each connection is made
-/// with a new one.
-fn interface<B: Buffer>(output: &mut Output<B>, mtu: usize, seed: u64) -> Interface {
-    let mut config = Config::new(HardwareAddress::Ip);
-    config.random_seed = seed;
-    let now = instant(output.now_ns);
-    let own: Vec<_> = output.addresses.all().iter().map(|address| address.network).collect();
-    let mut made = Interface::new(config, &mut Port { output, input: None, mtu }, now);
-    made.update_ip_addrs(|list| {
-        for address in addresses::LOOPBACK.into_iter().chain(own) {
-            // There are never more than it takes; see `addresses::MOST`.
-            let _ = list.push(address);
-        }
-    });
-    made
-}
-
-/// The same packet, whose sender has not finished.
-fn without_finish(header: &IpHeader, packet: &[u8]) -> Vec<u8> {
-    let mut packet = packet.to_vec();
-    if let Ok(mut segment) = TcpPacket::new_checked(&mut packet[header.header_bytes..]) {
-        segment.set_fin(false);
+/// Bytes to send that are kept: as many as long packets carry where there is room for one, or each time the buffer is
+/// full a short packet would follow the long one.
+fn send_bytes(window_bytes: usize) -> usize {
+    match window_bytes / LONGEST_CUT_PAYLOAD {
+        0 => window_bytes,
+        packets => packets * LONGEST_CUT_PAYLOAD,
     }
-    packet
+}
+
+/// A connection in its slot, without the rest of [`Tcp`].
+fn find(slots: &mut [Slot], id: ConnectionId) -> Option<&mut Connection> {
+    let slot = slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
+    slot.connection.as_mut()
 }
 
 impl Tcp {
-    pub(crate) fn new<B: Buffer>(limits: Limits, output: &mut Output<B>, seed: [u8; 32]) -> Tcp {
-        let mut random = Random::new(seed);
-        let interface = interface(output, output.mtu, random.next());
+    pub(crate) fn new(limits: Limits, seed: [u8; 32]) -> Tcp {
         Tcp {
             limits,
             slots: Vec::new(),
@@ -168,22 +136,12 @@ impl Tcp {
             time_wait: TimeWait::default(),
             dirty: VecDeque::new(),
             timers: BinaryHeap::new(),
-            spare: Spare::default(),
-            buffer_bytes: 0,
+            memory: Memory::new(limits.buffer_bytes),
             connections: 0,
-            interface,
-            narrow: None,
-            nobody: SocketSet::new(Vec::new()),
             challenges: ErrorLimit::default(),
-            random,
+            random: Random::new(seed),
             worker: None,
         }
-    }
-
-    /// The interface's addresses or features are others now.
-    pub(crate) fn renew<B: Buffer>(&mut self, output: &mut Output<B>) {
-        self.interface = interface(output, output.mtu, self.random.next());
-        self.narrow = None;
     }
 
     /// A number nobody can foretell.
@@ -197,8 +155,7 @@ impl Tcp {
     }
 
     fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        let slot = self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
-        slot.connection.as_mut()
+        find(&mut self.slots, id)
     }
 
     fn id_of(&self, slot: u32) -> ConnectionId {
@@ -206,17 +163,40 @@ impl Tcp {
         ConnectionId { slot, generation }
     }
 
-    /// Makes a connection with a closed socket; nothing where that is one too many.
-    fn insert(&mut self, now_ns: u64, local: End, remote: End, holder: Holder) -> Option<ConnectionId> {
-        if self.connections >= self.limits.connections {
+    /// What a new connection is made with. The more memory is taken, the less it keeps.
+    fn settings<B: Buffer>(&self, output: &Output<B>, local: End, remote: End) -> Settings {
+        let (used, all) = (self.memory.used_bytes(), self.memory.max_bytes());
+        let (share, growth) = match () {
+            () if used > all / 4 * 3 => (4, 1),
+            () if used > all / 2 => (2, 1),
+            () => (1, self.limits.max_window_bytes),
+        };
+        let window_bytes = self.limits.window_bytes / share;
+        let link = emit::path(output, &remote.address);
+        Settings {
+            first: Seq(self.random.first_number(local, remote, output.now_ns)),
+            receive_bytes: window_bytes,
+            max_receive_bytes: window_bytes.max(growth),
+            send_bytes: send_bytes(window_bytes),
+            max_send_bytes: window_bytes.max(growth),
+            mss: link.mss,
+        }
+    }
+
+    /// Takes a connection in; nothing where that is one too many.
+    fn insert(
+        &mut self,
+        now_ns: u64,
+        (local, remote): (End, End),
+        holder: Holder,
+        machine: ::tcp::Connection,
+    ) -> Option<ConnectionId> {
+        if self.connections >= self.limits.connections || self.memory.used_bytes() >= self.memory.max_bytes() {
             return None;
         }
-        let left = self.limits.buffer_bytes.saturating_sub(self.buffer_bytes);
-        let socket = self.spare.take(left, &self.limits)?;
-        self.buffer_bytes += socket.buffer_bytes();
         self.connections += 1;
         let connection = Connection {
-            socket,
+            machine,
             local,
             remote,
             holder,
@@ -224,22 +204,12 @@ impl Tcp {
             scheduled_ns: None,
             failure: None,
             hint: None,
-            is_finishing: false,
-            first: None,
-            written: 0,
-            said: None,
-            first_there: None,
-            read: 0,
-            window_shift: 0,
-            heard_window: 0,
-            stuck_since_ns: None,
-            recovery: Default::default(),
-            is_finished_there: false,
             is_listed: true,
-            sent_to: None,
             heard_ns: now_ns,
             unanswered_since_ns: None,
             patience_ns: self.patience_ns(),
+            reader: None,
+            writer: None,
         };
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, connection: None });
@@ -260,13 +230,12 @@ impl Tcp {
         let Some(slot) = self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation) else {
             return;
         };
-        let Some(connection) = slot.connection.take() else { return };
+        let Some(mut connection) = slot.connection.take() else { return };
         slot.generation = slot.generation.wrapping_add(1);
         self.free_slots.push(id.slot);
         self.connections -= 1;
-        self.buffer_bytes -= connection.socket.buffer_bytes();
+        connection.machine.drop_all(&mut self.memory);
         self.listeners.forget(id, connection.holder);
-        self.spare.keep(connection.socket);
     }
 
     /// Takes a connection out of the table of ends: its segments are nobody's now.
@@ -305,45 +274,25 @@ impl Tcp {
             return;
         };
         let (local, remote) = segment.ends(header);
-        let known = match self.by_ends.get(&(local, remote)) {
-            Some(slot) => Some(self.id_of(*slot)),
-            None => self.newcomer(output, &segment, local, remote),
-        };
-        let Some(id) = known else {
-            if self.listeners.is_ignored_at(&segment, local) {
-                output.counters.dropped += 1;
-            } else if !self.time_wait.receive(output, &segment, local, remote) {
-                self.refuse(output, packet);
-            }
+        let bytes = header.payload(packet);
+        let Some(slot) = self.by_ends.get(&(local, remote)).copied() else {
+            self.receive_of_none(output, &segment, bytes, (local, remote));
             return;
         };
-        let (now, before) = (instant(output.now_ns), self.state(id));
-        let (interface, slots) = (&mut self.interface, &mut self.slots);
-        let Some(connection) = slots.get_mut(id.slot as usize).and_then(|slot| slot.connection.as_mut()) else {
-            return;
-        };
+        let id = self.id_of(slot);
+        let before = self.state(id);
+        let (memory, slots) = (&mut self.memory, &mut self.slots);
+        let Some(connection) = find(slots, id) else { return };
         output.counters.tcp_looked_at += 1;
-        if segment.is_syn && connection.first_there.is_none() {
-            connection.first_there = Some(segment.sequence.wrapping_add(1));
-            connection.note_scale(packet::says_scale(header.payload(packet)));
+        match connection.receive(memory, &segment, bytes, output.now_ns) {
+            Reaction::None => {}
+            Reaction::Challenge if self.challenges.take(output.now_ns) => connection.machine.ack_now(),
+            Reaction::Challenge => return,
+            Reaction::Refuse => {
+                emit::refuse(output, (local, remote), &segment);
+                return;
+            }
         }
-        if connection.is_doubtful(&segment) {
-            connection.challenge(output, &mut self.challenges);
-            return;
-        }
-        connection.heard_ns = output.now_ns;
-        let is_taken = connection.is_acceptable(&segment);
-        let mtu = output.mtu;
-        let shortened = connection.ends_beyond_room(&segment).then(|| without_finish(header, packet));
-        let mut port = Port { output, input: Some(shortened.as_deref().unwrap_or(packet)), mtu };
-        port.output.watch(connection.sent_to, true);
-        interface.poll_ingress_single(now, &mut port, connection.socket.set());
-        connection.sent_to = output.watched();
-        connection.said = output.take_said().or(connection.said);
-        if is_taken && segment.is_ack && connection.acknowledged() == Some(segment.acknowledged) {
-            connection.heard_window = segment.window;
-        }
-        connection.recovery.hear(&segment, connection.acknowledged(), connection.sent_to, output.now_ns);
         if segment.is_reset && self.state(id) == Some(State::Closed) && before != Some(State::Closed) {
             self.note_reset(output, id, before);
         }
@@ -351,47 +300,52 @@ impl Tcp {
         self.settle(output, id);
     }
 
+    /// A segment of no connection: it begins one, or nobody is there.
+    fn receive_of_none<B: Buffer>(
+        &mut self,
+        output: &mut Output<B>,
+        segment: &Segment,
+        bytes: &[u8],
+        (local, remote): (End, End),
+    ) {
+        if let Some(id) = self.newcomer(output, segment, bytes, (local, remote)) {
+            output.counters.tcp_looked_at += 1;
+            self.mark_dirty(id);
+        } else if self.listeners.is_ignored_at(segment, local) {
+            output.counters.dropped += 1;
+        } else if !self.time_wait.receive(output, segment, local, remote) {
+            emit::refuse(output, (local, remote), segment);
+        }
+    }
+
     fn note_reset<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId, before: Option<State>) {
         let Some(connection) = self.get_mut(id) else { return };
-        connection.failure = match before {
-            Some(State::SynSent) => Some(Failure::Refused),
+        connection.failure = match (before, connection.holder) {
+            (Some(State::SynSent), _) => Some(Failure::Refused),
             // Nothing was lost by it.
-            Some(State::LastAck | State::Closing | State::TimeWait) => return,
+            (Some(State::LastAck | State::Closing | State::TimeWait), _) => return,
+            // The other end gave up while the connection was being made.
+            (_, Holder::HalfOpen(_)) => return,
             _ => Some(Failure::Reset),
         };
         output.counters.tcp_reset += 1;
     }
 
-    /// A segment of no connection: nobody is there, which smoltcp says where it is proper.
-    fn refuse<B: Buffer>(&mut self, output: &mut Output<B>, packet: &[u8]) {
-        let now = instant(output.now_ns);
-        let mtu = output.mtu;
-        let mut port = Port { output, input: Some(packet), mtu };
-        self.interface.poll_ingress_single(now, &mut port, &mut self.nobody);
-    }
-
     fn state(&self, id: ConnectionId) -> Option<State> {
-        self.get(id).map(|connection| connection.socket.state())
+        self.get(id).map(Connection::state)
     }
 
     /// Does what follows from the state that a connection is in now.
     fn settle<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId) {
-        let Some(connection) = self.get_mut(id) else { return };
-        let state = connection.socket.state();
-        if matches!(state, State::CloseWait | State::LastAck | State::Closing | State::TimeWait) {
-            connection.is_finished_there = true;
-        }
-        let holder = connection.holder;
-        match (state, holder) {
-            // The other end gave up while the connection was being made.
-            (State::Listen, _) => self.remove(id),
-            (State::TimeWait, _) => {
+        let (memory, slots) = (&mut self.memory, &mut self.slots);
+        let Some(connection) = find(slots, id) else { return };
+        match (connection.state(), connection.holder) {
+            (State::TimeWait, holder) => {
                 let ends = (connection.local, connection.remote);
                 let was_listed = connection.is_listed;
                 if was_listed {
-                    // smoltcp would wait a little, and is not asked any more.
-                    let expected = connection.expected();
-                    connection.acknowledge(output, (expected.unwrap_or(0), 0));
+                    // Its last acknowledgment.
+                    connection.send_all(output);
                 }
                 self.unlist(id);
                 if was_listed {
@@ -401,7 +355,7 @@ impl Tcp {
                     self.remove(id);
                 }
             }
-            (State::Closed, _) if connection.socket.has_ended() => {
+            (State::Closed, holder) if connection.machine.has_ended() => {
                 self.unlist(id);
                 if !matches!(holder, Holder::Client) {
                     self.remove(id);
@@ -410,9 +364,9 @@ impl Tcp {
             (State::Established | State::CloseWait, Holder::HalfOpen(listener)) => {
                 self.promote(output, id, listener);
             }
-            (State::FinWait1 | State::FinWait2, Holder::Nobody { .. }) if connection.socket.has_data() => {
+            (State::FinWait1 | State::FinWait2, Holder::Nobody { .. }) if connection.machine.readable() > 0 => {
                 // Nobody will ever read it, so the other end is told (RFC 9293, 3.6.1).
-                connection.socket.tcp().abort();
+                connection.abort(memory);
                 self.mark_dirty(id);
             }
             _ => {}
@@ -448,45 +402,21 @@ impl Tcp {
 
     /// Lets a connection send all it may.
     fn send<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId) {
-        let now = instant(output.now_ns);
         self.give_up(output.now_ns, id);
-        let Some(mtu) = self.get(id).map(|connection| output.mtu_to(&connection.remote.address)) else { return };
-        if mtu < output.mtu {
-            self.make_narrow(output, mtu);
-        }
-        let narrow = self.narrow.as_mut().filter(|(of, _)| *of == mtu).map(|(_, interface)| interface);
-        let (interface, slots) = (narrow.unwrap_or(&mut self.interface), &mut self.slots);
-        let Some(connection) = slots.get_mut(id.slot as usize).and_then(|slot| slot.connection.as_mut()) else {
-            return;
-        };
+        let Some(connection) = self.get_mut(id) else { return };
         if connection.is_listed {
             output.counters.tcp_looked_at += 1;
-            let is_under_way = connection.awaits_acknowledgement();
-            if is_under_way && connection.recovery.take_due(connection.sent_to, output.now_ns) {
-                connection.stir(output, interface, mtu);
-            }
-            let before = connection.sent_to;
-            connection.send_all(output, interface, mtu);
-            if connection.is_finishing && connection.may_finish() {
-                connection.is_finishing = false;
-                connection.socket.tcp().close();
-                connection.send_all(output, interface, mtu);
-            }
-            let next = interface.poll_at(now, connection.socket.set()).map(nanoseconds);
-            let stuck = connection.stuck_until_ns(next.is_some(), output.now_ns);
-            if stuck.is_some_and(|time_ns| time_ns <= output.now_ns) {
-                connection.stir(output, interface, mtu);
-            }
-            let is_under_way = connection.awaits_acknowledgement();
-            connection.recovery.sent(before, connection.sent_to, is_under_way, output.now_ns);
-            let late = connection.recovery.late_at_ns();
-            let given_up = connection.given_up_at_ns();
-            let orphan = connection.orphaned_at_ns();
-            match [next, given_up, orphan, stuck, late].into_iter().flatten().min() {
-                // It is not through: the room has run out.
-                Some(time_ns) if time_ns <= output.now_ns && !output.has_room() => self.mark_dirty(id),
-                Some(time_ns) => self.schedule(id, time_ns.max(output.now_ns + 1)),
-                None => {}
+            connection.machine.expire(output.now_ns);
+            connection.send_all(output);
+            let next = connection.machine.next_time_ns();
+            let times = [next, connection.given_up_at_ns(), connection.orphaned_at_ns()];
+            if output.has_room() {
+                if let Some(time_ns) = times.into_iter().flatten().min() {
+                    self.schedule(id, time_ns.max(output.now_ns + 1));
+                }
+            } else {
+                // There may be more to send.
+                self.mark_dirty(id);
             }
         }
         self.settle(output, id);
@@ -494,8 +424,9 @@ impl Tcp {
 
     /// Ends a connection whose other end does not answer, or does not finish though nobody holds this end.
     fn give_up(&mut self, now_ns: u64, id: ConnectionId) {
-        let Some(connection) = self.get_mut(id) else { return };
-        connection.unanswered_since_ns = match connection.is_unanswered() {
+        let (memory, slots) = (&mut self.memory, &mut self.slots);
+        let Some(connection) = find(slots, id) else { return };
+        connection.unanswered_since_ns = match connection.machine.is_unanswered() {
             true => connection.unanswered_since_ns.or(Some(now_ns)),
             false => {
                 connection.hint = None;
@@ -504,11 +435,11 @@ impl Tcp {
         };
         let is_late = connection.given_up_at_ns().is_some_and(|time_ns| now_ns >= time_ns);
         let is_orphan = connection.orphaned_at_ns().is_some_and(|time_ns| now_ns >= time_ns);
-        if is_late && connection.failure.is_none() && connection.socket.state() != State::Closed {
+        if is_late && connection.failure.is_none() && connection.state() != State::Closed {
             connection.failure = Some(connection.hint.unwrap_or(Failure::TimedOut));
         }
         if is_late || is_orphan {
-            connection.socket.tcp().abort();
+            connection.abort(memory);
         }
     }
 
@@ -532,29 +463,24 @@ impl Tcp {
         [timer, self.time_wait.next_time_ns()].into_iter().flatten().min()
     }
 
-    /// Takes an address away: connections from it end.
-    pub(crate) fn address_gone(&mut self) {
+    /// An address is taken away: connections from it end, of which nobody can be told.
+    pub(crate) fn address_gone<B: Buffer>(&mut self, output: &Output<B>) {
         let all: Vec<u32> = self.by_ends.values().copied().collect();
         for slot in all {
-            self.mark_dirty(self.id_of(slot));
+            let id = self.id_of(slot);
+            let (memory, slots) = (&mut self.memory, &mut self.slots);
+            if let Some(connection) = find(slots, id)
+                && !output.addresses.is_here(&connection.local.address)
+            {
+                connection.machine.forget(memory);
+                connection.wake(memory);
+                self.mark_dirty(id);
+            }
         }
     }
 
     /// Connections there are, in all states.
     pub(crate) fn count(&self) -> usize {
         self.connections + self.time_wait.count()
-    }
-
-    /// Makes the interface take a new secret for the next connection.
-    fn renew_secret<B: Buffer>(&mut self, output: &mut Output<B>) {
-        self.interface = interface(output, output.mtu, self.random.next());
-    }
-
-    /// Makes sure that there is an interface for a way that carries so much.
-    fn make_narrow<B: Buffer>(&mut self, output: &mut Output<B>, mtu: usize) {
-        if self.narrow.as_ref().is_none_or(|(known, _)| *known != mtu) {
-            // Nothing that nobody is to foretell is drawn from it.
-            self.narrow = Some((mtu, interface(output, mtu, 0)));
-        }
     }
 }

@@ -10,7 +10,7 @@ use crate::ends::End;
 use crate::output::{Buffer, Output};
 use crate::packet::Segment;
 
-use super::connection::send_segment;
+use super::emit;
 
 /// How long, in nanoseconds: half of what RFC 9293 asks for two lives of a segment is still long for any network
 /// today.
@@ -69,7 +69,7 @@ impl TimeWait {
         }
         if segment.is_fin && segment.is_ack && !segment.is_reset {
             let expected = segment.sequence.wrapping_add(segment.sequence_bytes());
-            send_segment(output, local, remote, segment.acknowledged, expected, 0);
+            emit::send_bare(output, (local, remote), segment.acknowledged, expected);
         }
         true
     }

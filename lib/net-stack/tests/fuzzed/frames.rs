@@ -84,6 +84,7 @@ impl World {
             connections: 16,
             buffer_bytes: 256 << 10,
             window_bytes: 8 << 10,
+            max_window_bytes: 32 << 10,
             half_open: 16,
             patience_ms: 20_000,
         };

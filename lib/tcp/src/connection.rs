@@ -1,0 +1,483 @@
+//! One end of a connection: the states of RFC 9293, section 3.3.2, and what segments do in them.
+
+use crate::memory::Memory;
+use crate::receiver::Receiver;
+use crate::segment::{Options, Path, Segment, Transmit};
+use crate::sender::{Sender, Stretch};
+use crate::seq::Seq;
+
+/// The retransmission timeout of a SYN, which doubles each time (RFC 6298).
+const SYN_TIMEOUT_NS: u64 = 1_000_000_000;
+const MAX_SYN_BACKOFF: u32 = 6;
+/// The greatest shift of windows (RFC 7323, 2.3).
+const MAX_SHIFT: u8 = 14;
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// This end has sent a SYN.
+    SynSent,
+    /// Both have, and this end's is not acknowledged.
+    SynReceived,
+    /// Both may send.
+    Established,
+    /// This end has finished, which is not acknowledged.
+    FinWait1,
+    /// This end has finished.
+    FinWait2,
+    /// The other end has finished.
+    CloseWait,
+    /// Both have finished, and this end's FIN is not acknowledged.
+    Closing,
+    /// The other end has finished, then this one, whose FIN is not acknowledged.
+    LastAck,
+    /// Both have finished; the other end may not know that all of it arrived.
+    TimeWait,
+    /// It is over.
+    Closed,
+}
+
+/// What a connection is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The number of its SYN; nobody else can foretell it (RFC 6528).
+    pub first: Seq,
+    /// Bytes that are kept until they are read, at first.
+    pub receive_bytes: usize,
+    /// The same for a reader that keeps up.
+    pub max_receive_bytes: usize,
+    /// Bytes that are kept until they are acknowledged, over a short way.
+    pub send_bytes: usize,
+    /// The same over a long way.
+    pub max_send_bytes: usize,
+    /// The longest payload that the link to the other end carries.
+    pub mss: usize,
+}
+
+/// What the caller has to do about a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// Nothing.
+    None,
+    /// To call [`Connection::ack_now`] if that is not too often: the segment may be forged (RFC 5961).
+    Challenge,
+    /// To answer with a reset.
+    Refuse,
+}
+
+/// One end of a connection.
+pub struct Connection {
+    state: State,
+    settings: Settings,
+    sender: Sender,
+    receiver: Receiver,
+    /// When the SYN was sent last, and how often.
+    syn_sent_ns: u64,
+    syn_count: u32,
+    is_syn_due: bool,
+    syn_timer_ns: Option<u64>,
+    is_reset_due: bool,
+    keep_alive_ns: Option<u64>,
+    heard_ns: u64,
+}
+
+impl Connection {
+    fn new(settings: Settings, state: State, now_ns: u64) -> Connection {
+        let largest = settings.max_receive_bytes.max(settings.receive_bytes);
+        let bits = usize::BITS - largest.leading_zeros();
+        let shift = (bits.saturating_sub(u16::BITS) as u8).min(MAX_SHIFT);
+        Connection {
+            state,
+            settings,
+            sender: Sender::new(settings.first + 1, settings.send_bytes, settings.max_send_bytes),
+            receiver: Receiver::new(settings.receive_bytes, settings.max_receive_bytes, shift),
+            syn_sent_ns: now_ns,
+            syn_count: 0,
+            is_syn_due: true,
+            syn_timer_ns: None,
+            is_reset_due: false,
+            keep_alive_ns: None,
+            heard_ns: now_ns,
+        }
+    }
+
+    /// Begins a connection.
+    pub fn connect(settings: Settings, now_ns: u64) -> Connection {
+        Connection::new(settings, State::SynSent, now_ns)
+    }
+
+    /// Takes a connection that the other end begins with this SYN.
+    pub fn accept(settings: Settings, syn: &Segment<'_>, now_ns: u64) -> Connection {
+        let mut connection = Connection::new(settings, State::SynReceived, now_ns);
+        connection.begin(syn);
+        connection
+    }
+
+    fn begin(&mut self, syn: &Segment<'_>) {
+        self.receiver.begin(syn);
+        self.sender.begin(syn, self.settings.mss);
+    }
+
+    /// Its state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether nothing will ever be sent any more.
+    pub fn has_ended(&self) -> bool {
+        self.state == State::Closed && !self.is_reset_due
+    }
+
+    /// Whether what is written is taken.
+    pub fn may_write(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait)
+    }
+
+    /// Whether the other end has finished; what it sent before may not be read yet.
+    pub fn is_peer_finished(&self) -> bool {
+        self.receiver.is_finished()
+    }
+
+    /// Bytes that can be read.
+    pub fn readable(&self) -> usize {
+        self.receiver.readable()
+    }
+
+    /// Bytes that the other end has not acknowledged.
+    pub fn send_queued(&self) -> usize {
+        self.sender.queued()
+    }
+
+    /// Whether it is worth writing more.
+    pub fn has_room(&self, memory: &Memory) -> bool {
+        self.sender.has_room(memory)
+    }
+
+    /// Whether the other end owes an acknowledgment.
+    pub fn is_unanswered(&self) -> bool {
+        let is_between = matches!(
+            self.state,
+            State::SynSent | State::SynReceived | State::FinWait1 | State::Closing | State::LastAck
+        );
+        is_between || self.sender.queued() > 0
+    }
+
+    /// What comes next from the other end.
+    pub fn expected(&self) -> Seq {
+        self.receiver.next()
+    }
+
+    /// Whether a sequence number is of something sent and not acknowledged.
+    pub fn is_in_flight(&self, seq: Seq) -> bool {
+        match self.state {
+            State::SynSent | State::SynReceived => seq == self.settings.first && self.syn_count > 0,
+            _ => !seq.is_before(self.sender.unacked()) && seq.is_before(self.sender.next()),
+        }
+    }
+
+    /// Takes as many bytes as there is room for.
+    pub fn write(&mut self, memory: &mut Memory, data: &[u8]) -> usize {
+        if self.may_write() { self.sender.write(memory, data) } else { 0 }
+    }
+
+    /// Reads bytes that came in order.
+    pub fn read(&mut self, memory: &mut Memory, into: &mut [u8]) -> usize {
+        self.receiver.read(memory, into)
+    }
+
+    /// Nothing more will be written.
+    pub fn finish(&mut self) {
+        self.state = match self.state {
+            State::Established | State::SynReceived => State::FinWait1,
+            State::CloseWait => State::LastAck,
+            State::SynSent => State::Closed,
+            other => other,
+        };
+        self.sender.finish();
+    }
+
+    /// Ends the connection at once; the other end is told.
+    pub fn abort(&mut self, memory: &mut Memory) {
+        self.is_reset_due |= !matches!(self.state, State::SynSent | State::TimeWait | State::Closed);
+        self.forget(memory);
+    }
+
+    /// Ends the connection without telling the other end.
+    pub fn forget(&mut self, memory: &mut Memory) {
+        self.close(memory);
+        self.receiver.drop_all(memory);
+    }
+
+    /// Gives all memory back.
+    pub fn drop_all(&mut self, memory: &mut Memory) {
+        self.sender.drop_all(memory);
+        self.receiver.drop_all(memory);
+    }
+
+    fn close(&mut self, memory: &mut Memory) {
+        self.state = State::Closed;
+        self.sender.drop_all(memory);
+        (self.is_syn_due, self.syn_timer_ns) = (false, None);
+    }
+
+    /// Whether short segments wait for acknowledgments of what was sent before.
+    pub fn set_nagle(&mut self, is_on: bool) {
+        self.sender.set_nagle(is_on);
+    }
+
+    /// After how long without a segment the other end is asked whether it is there.
+    pub fn set_keep_alive(&mut self, silence_ns: Option<u64>, now_ns: u64) {
+        self.keep_alive_ns = silence_ns;
+        self.heard_ns = self.heard_ns.max(now_ns);
+    }
+
+    /// After how long without a segment the other end is asked whether it is there.
+    pub fn keep_alive_ns(&self) -> Option<u64> {
+        self.keep_alive_ns
+    }
+
+    /// The way to the other end carries less than what is in flight.
+    pub fn path_narrowed(&mut self) {
+        self.sender.path_narrowed();
+    }
+
+    /// Acknowledges what came as soon as possible.
+    pub fn ack_now(&mut self) {
+        self.receiver.ack_now();
+    }
+
+    /// Takes a segment of this connection.
+    pub fn receive(&mut self, memory: &mut Memory, segment: &Segment<'_>, now_ns: u64) -> Reaction {
+        match self.state {
+            State::Closed => Reaction::Refuse,
+            State::SynSent => self.receive_in_syn_sent(memory, segment, now_ns),
+            _ => self.receive_synchronized(memory, segment, now_ns),
+        }
+    }
+
+    fn receive_in_syn_sent(&mut self, memory: &mut Memory, segment: &Segment<'_>, now_ns: u64) -> Reaction {
+        let is_acked = match segment.ack {
+            Some(ack) if ack == self.settings.first + 1 && self.syn_count > 0 => true,
+            Some(_) if segment.is_reset => return Reaction::None,
+            Some(_) => return Reaction::Refuse,
+            None => false,
+        };
+        if segment.is_reset {
+            if is_acked {
+                self.close(memory);
+            }
+            return Reaction::None;
+        }
+        if !segment.is_syn {
+            return Reaction::None;
+        }
+        self.heard_ns = now_ns;
+        self.begin(segment);
+        if is_acked {
+            self.establish(segment, now_ns);
+            self.receiver.ack_now();
+        } else {
+            self.state = State::SynReceived;
+            self.is_syn_due = true;
+        }
+        Reaction::None
+    }
+
+    fn establish(&mut self, segment: &Segment<'_>, now_ns: u64) {
+        if self.state != State::FinWait1 {
+            self.state = State::Established;
+        }
+        (self.is_syn_due, self.syn_timer_ns) = (false, None);
+        let rtt_ns = (self.syn_count == 1).then(|| now_ns.saturating_sub(self.syn_sent_ns));
+        self.sender.establish(segment, rtt_ns, now_ns);
+        self.syn_count = 0;
+    }
+
+    /// Whether the other end has not acknowledged the SYN.
+    fn is_syn_unanswered(&self) -> bool {
+        self.state == State::SynReceived || self.state == State::FinWait1 && self.syn_count > 0
+    }
+
+    fn receive_synchronized(&mut self, memory: &mut Memory, segment: &Segment<'_>, now_ns: u64) -> Reaction {
+        let next = self.receiver.next();
+        if segment.is_syn && !segment.is_reset {
+            if self.is_syn_unanswered() && segment.seq == next.previous() {
+                // The SYN again, or the SYN-ACK of an end that began at the same time.
+                match segment.ack {
+                    Some(ack) if ack == self.settings.first + 1 => {
+                        self.establish(segment, now_ns);
+                        self.receiver.ack_now();
+                    }
+                    _ => self.is_syn_due = true,
+                }
+                return Reaction::None;
+            }
+            return Reaction::Challenge;
+        }
+        if !self.receiver.is_acceptable(segment) {
+            if segment.is_reset {
+                return Reaction::None;
+            }
+            if segment.sequence_len() == 0 {
+                return Reaction::Challenge;
+            }
+            self.receiver.note_old(segment);
+            return Reaction::None;
+        }
+        if segment.is_reset {
+            // One who does not see the connection cannot know that number (RFC 5961, section 3).
+            if segment.seq != next {
+                return Reaction::Challenge;
+            }
+            self.close(memory);
+            return Reaction::None;
+        }
+        let Some(ack) = segment.ack else { return Reaction::None };
+        if self.is_syn_unanswered() {
+            if ack.is_before(self.settings.first + 1) || ack.is_after(self.sender.next()) {
+                return Reaction::Refuse;
+            }
+            self.establish(segment, now_ns);
+        } else if !self.sender.is_plausible(ack) {
+            return Reaction::Challenge;
+        }
+        self.heard_ns = now_ns;
+        self.sender.acknowledged(memory, segment, now_ns);
+        if self.sender.is_fin_acked() {
+            self.fin_acked(memory);
+        }
+        let taken = self.receiver.take(memory, segment, now_ns);
+        if taken.has_finished {
+            self.state = match self.state {
+                State::Established => State::CloseWait,
+                State::FinWait1 => State::Closing,
+                State::FinWait2 => State::TimeWait,
+                other => other,
+            };
+        }
+        Reaction::None
+    }
+
+    fn fin_acked(&mut self, memory: &mut Memory) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.state = State::TimeWait,
+            State::LastAck => self.close(memory),
+            _ => {}
+        }
+    }
+
+    /// When [`Connection::expire`] is to be called, or [`Connection::next_transmit`] has something.
+    pub fn next_time_ns(&self) -> Option<u64> {
+        let receiver_ns = self.receiver.next_time_ns();
+        let [sender_ns, keep_alive_ns] = match self.state {
+            State::Closed | State::TimeWait | State::SynSent | State::SynReceived => [None; 2],
+            _ => [self.sender.next_time_ns(), self.keep_alive_at_ns()],
+        };
+        [self.syn_timer_ns, sender_ns, keep_alive_ns, receiver_ns].into_iter().flatten().min()
+    }
+
+    fn keep_alive_at_ns(&self) -> Option<u64> {
+        let silence_ns = self.keep_alive_ns.filter(|_| !self.sender.is_awaiting())?;
+        Some(self.heard_ns.saturating_add(silence_ns))
+    }
+
+    /// Does what is due.
+    pub fn expire(&mut self, now_ns: u64) {
+        if self.syn_timer_ns.is_some_and(|time_ns| time_ns <= now_ns) {
+            (self.is_syn_due, self.syn_timer_ns) = (true, None);
+        }
+        if !matches!(self.state, State::Closed | State::TimeWait | State::SynSent | State::SynReceived) {
+            self.sender.expire(now_ns);
+        }
+    }
+
+    /// The next segment to send. It counts as sent.
+    pub fn next_transmit(&mut self, path: &Path, now_ns: u64) -> Option<Transmit> {
+        if core::mem::take(&mut self.is_reset_due) {
+            let ack = Some(self.receiver.next());
+            return Some(Transmit { seq: self.sender.next(), ack, is_reset: true, ..Transmit::default() });
+        }
+        match self.state {
+            State::Closed => None,
+            State::SynSent | State::SynReceived => self.syn_to_send(now_ns).or_else(|| self.ack_to_send(now_ns)),
+            State::TimeWait => self.ack_to_send(now_ns),
+            _ if self.is_syn_unanswered() => self.syn_to_send(now_ns).or_else(|| self.ack_to_send(now_ns)),
+            _ => self.data_to_send(path, now_ns).or_else(|| self.ack_to_send(now_ns)),
+        }
+    }
+
+    fn syn_to_send(&mut self, now_ns: u64) -> Option<Transmit> {
+        if !core::mem::take(&mut self.is_syn_due) {
+            return None;
+        }
+        let is_answer = self.state != State::SynSent;
+        let backoff = self.syn_count.min(MAX_SYN_BACKOFF);
+        self.syn_timer_ns = Some(now_ns.saturating_add(SYN_TIMEOUT_NS << backoff));
+        self.syn_count += 1;
+        self.syn_sent_ns = now_ns;
+        let peer = self.sender.offered();
+        let options = Options {
+            mss: Some(u16::try_from(self.settings.mss).unwrap_or(u16::MAX)),
+            window_scale: Some(self.receiver.shift()).filter(|_| !is_answer || peer.is_scaled),
+            sack_permitted: !is_answer || peer.has_sack,
+            ..Options::default()
+        };
+        Some(Transmit {
+            seq: self.settings.first,
+            ack: is_answer.then(|| self.receiver.next()),
+            window: self.receiver.syn_window(),
+            is_syn: true,
+            options,
+            is_retransmission: self.syn_count > 1,
+            ..Transmit::default()
+        })
+    }
+
+    fn data_to_send(&mut self, path: &Path, now_ns: u64) -> Option<Transmit> {
+        let option_bytes = self.receiver.option_bytes();
+        if let Some(stretch) = self.sender.next_stretch(path, option_bytes, now_ns) {
+            return Some(self.transmit_of(stretch, path, option_bytes));
+        }
+        let is_silent = self.keep_alive_at_ns().is_some_and(|time_ns| time_ns <= now_ns);
+        if is_silent {
+            self.heard_ns = now_ns;
+        }
+        if self.sender.take_window_probe(now_ns) || is_silent {
+            // The other end answers a segment from before its window.
+            let seq = self.sender.unacked().previous();
+            return Some(Transmit { seq, ..self.bare() });
+        }
+        None
+    }
+
+    fn transmit_of(&mut self, stretch: Stretch, path: &Path, option_bytes: usize) -> Transmit {
+        let segment_bytes = self.sender.mss(path).saturating_sub(option_bytes);
+        let is_cut = stretch.payload_bytes > segment_bytes;
+        Transmit {
+            seq: stretch.seq,
+            is_fin: stretch.is_fin,
+            is_push: stretch.is_push,
+            payload_bytes: stretch.payload_bytes,
+            segment_bytes: if is_cut { u16::try_from(segment_bytes).unwrap_or(u16::MAX) } else { 0 },
+            is_retransmission: stretch.is_retransmission,
+            ..self.bare()
+        }
+    }
+
+    /// A segment that acknowledges what came.
+    fn bare(&mut self) -> Transmit {
+        let (ack, window, options) = self.receiver.acknowledge();
+        Transmit { seq: self.sender.next(), ack: Some(ack), window, options, ..Transmit::default() }
+    }
+
+    fn ack_to_send(&mut self, now_ns: u64) -> Option<Transmit> {
+        let is_due = self.state != State::SynSent && self.receiver.is_ack_due(now_ns);
+        is_due.then(|| self.bare())
+    }
+
+    /// Copies the payload of a segment that is sent now.
+    pub fn copy_payload(&self, transmit: &Transmit, into: &mut [u8]) {
+        self.sender.copy(transmit.seq, into);
+    }
+}

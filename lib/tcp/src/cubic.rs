@@ -1,0 +1,242 @@
+//! How much may be in flight: slow start and CUBIC (RFC 9438).
+//!
+//! All windows are in bytes. Deliberately not here: what was lost, and how the window comes down during recovery.
+
+const MS: u64 = 1_000_000;
+/// Segments in flight at first (RFC 6928).
+const INITIAL_SEGMENTS: u64 = 10;
+const INITIAL_BYTES: u64 = 14_600;
+/// No window is longer.
+const MAX_WINDOW: u64 = 16 << 20;
+/// Beyond so many milliseconds the cubic function is cut off.
+const MAX_EPOCH_MS: i128 = 1_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Cubic {
+    window: u64,
+    threshold: u64,
+    /// The window at the last reduction, towards which the next growth goes.
+    plateau: u64,
+    /// The window right before the last reduction.
+    prior: u64,
+    epoch: Option<Epoch>,
+}
+
+/// A time of growth without losses.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start_ns: u64,
+    /// When the plateau is reached.
+    plateau_ms: u64,
+    plateau: u64,
+    /// The window that Reno would have.
+    reno: u64,
+}
+
+/// What is restored when a reduction turns out to have been spurious.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Saved {
+    window: u64,
+    threshold: u64,
+    plateau: u64,
+    prior: u64,
+}
+
+impl Cubic {
+    pub(crate) fn new(mss: u64) -> Cubic {
+        let window = initial_window(mss);
+        Cubic { window, threshold: u64::MAX, plateau: 0, prior: 0, epoch: None }
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    pub(crate) fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// During recovery the window is set from outside.
+    pub(crate) fn set_window(&mut self, window: u64) {
+        self.window = window.min(MAX_WINDOW);
+    }
+
+    pub(crate) fn is_in_slow_start(&self) -> bool {
+        self.window < self.threshold
+    }
+
+    /// Bytes were acknowledged while the window was in full use.
+    pub(crate) fn acked(&mut self, mut bytes: u64, mss: u64, rtt_ns: u64, now_ns: u64) {
+        if self.is_in_slow_start() {
+            let count = bytes.min(self.threshold - self.window);
+            self.window = (self.window + count).min(MAX_WINDOW);
+            bytes -= count;
+        }
+        if bytes == 0 || self.window >= MAX_WINDOW {
+            return;
+        }
+        let (window, prior) = (self.window, self.prior);
+        let mut epoch = self.epoch.unwrap_or_else(|| Epoch::new(window, self.plateau, mss, now_ns));
+        // Reno's additive increase, less until the window is back where it was (RFC 9438, 4.3).
+        let share = bytes * mss;
+        epoch.reno += if epoch.reno < prior { share * 9 / (window * 17) } else { share / window };
+        let since_ms = now_ns.saturating_sub(epoch.start_ns) / MS;
+        if epoch.at(since_ms, mss) < epoch.reno {
+            self.window = window.max(epoch.reno);
+        } else {
+            let target = epoch.at(since_ms + rtt_ns / MS, mss).clamp(window, window + window / 2);
+            self.window = window + ((target - window) * bytes / window).min(bytes);
+        }
+        self.window = self.window.min(MAX_WINDOW);
+        self.epoch = Some(epoch);
+    }
+
+    /// What a reduction changes.
+    pub(crate) fn save(&self) -> Saved {
+        Saved { window: self.window, threshold: self.threshold, plateau: self.plateau, prior: self.prior }
+    }
+
+    /// Something was lost: the window to come down to is the threshold, which is not below so many bytes.
+    pub(crate) fn reduce(&mut self, mss: u64, floor: u64) {
+        // Another connection may want a share (RFC 9438, 4.7).
+        self.plateau = if self.window < self.plateau { self.window * 17 / 20 } else { self.window };
+        self.prior = self.window;
+        self.threshold = (self.window * 7 / 10).max(floor.min(self.window)).max(2 * mss);
+        self.epoch = None;
+    }
+
+    /// The way is full: slow start is over.
+    pub(crate) fn end_slow_start(&mut self) {
+        self.threshold = self.threshold.min(self.window);
+    }
+
+    /// Nothing is known to be in flight any more.
+    pub(crate) fn collapse(&mut self, mss: u64) {
+        self.window = mss;
+        self.epoch = None;
+    }
+
+    pub(crate) fn restore(&mut self, saved: Saved) {
+        self.window = self.window.max(saved.window);
+        (self.threshold, self.plateau, self.prior) = (saved.threshold, saved.plateau, saved.prior);
+        self.epoch = None;
+    }
+
+    /// Nothing was sent for long: what is known of the way is old (RFC 5681, 4.1).
+    pub(crate) fn idle(&mut self, mss: u64) {
+        self.window = self.window.min(initial_window(mss));
+        self.epoch = None;
+    }
+
+    /// The window was not in full use for a while.
+    pub(crate) fn pause(&mut self) {
+        self.epoch = None;
+    }
+}
+
+fn initial_window(mss: u64) -> u64 {
+    (INITIAL_SEGMENTS * mss).min(INITIAL_BYTES.max(2 * mss))
+}
+
+impl Epoch {
+    fn new(window: u64, plateau: u64, mss: u64, now_ns: u64) -> Epoch {
+        let plateau = plateau.max(window);
+        // K in milliseconds: the cube root of (plateau - window) / (C * mss) seconds cubed, with C = 0.4.
+        let cubed = u128::from(plateau - window) * 5 * 1_000_000_000 / (2 * u128::from(mss.max(1)));
+        Epoch { start_ns: now_ns, plateau_ms: cube_root(cubed), plateau, reno: window }
+    }
+
+    /// The window so long after the start (RFC 9438, 4.2).
+    fn at(&self, since_ms: u64, mss: u64) -> u64 {
+        let distance = (i128::from(since_ms) - i128::from(self.plateau_ms)).clamp(-MAX_EPOCH_MS, MAX_EPOCH_MS);
+        let grown = distance.pow(3) * 2 * i128::from(mss) / 5 / 1_000_000_000;
+        u64::try_from(i128::from(self.plateau) + grown).unwrap_or(0).min(MAX_WINDOW)
+    }
+}
+
+/// The greatest number whose cube is no greater.
+fn cube_root(cubed: u128) -> u64 {
+    let mut root: u64 = 0;
+    for bit in (0..42).rev() {
+        let larger = root | 1 << bit;
+        if u128::from(larger).pow(3) <= cubed {
+            root = larger;
+        }
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1460;
+
+    #[test]
+    fn cube_roots_are_whole() {
+        assert_eq!([0, 1, 7, 8, 26, 27, 1_000_000_000].map(cube_root), [0, 1, 1, 2, 2, 3, 1000]);
+    }
+
+    #[test]
+    fn slow_start_doubles_and_a_loss_takes_three_tenths() {
+        let mut cubic = Cubic::new(MSS);
+        assert_eq!(cubic.window(), 14_600);
+        cubic.acked(14_600, MSS, 100 * MS, 0);
+        assert_eq!(cubic.window(), 29_200);
+        cubic.reduce(MSS, 0);
+        assert_eq!(cubic.threshold(), 20_440);
+    }
+
+    #[test]
+    fn the_window_does_not_come_down_below_what_the_way_holds() {
+        let mut cubic = Cubic::new(MSS);
+        cubic.set_window(100_000);
+        cubic.reduce(MSS, 90_000);
+        assert_eq!(cubic.threshold(), 90_000);
+        cubic.reduce(MSS, 200_000);
+        assert_eq!(cubic.threshold(), 100_000);
+    }
+
+    #[test]
+    fn the_window_returns_to_where_the_loss_was_and_grows_beyond() {
+        let mut cubic = Cubic::new(MSS);
+        cubic.set_window(1_000_000);
+        cubic.reduce(MSS, 0);
+        cubic.set_window(cubic.threshold());
+        let rtt_ns = 100 * MS;
+        let mut windows = alloc::vec::Vec::new();
+        for round in 0..200 {
+            let window = cubic.window();
+            windows.push(window);
+            cubic.acked(window, MSS, rtt_ns, round * rtt_ns);
+        }
+        // K is the cube root of 300,000 / (0.4 * 1460), 8 s.
+        assert!((950_000..1_000_001).contains(&windows[80]), "{}", windows[80]);
+        assert!(windows.is_sorted() && windows[199] > 1_500_000, "{:?}", windows.last());
+    }
+
+    #[test]
+    fn on_a_short_way_it_is_as_fast_as_reno() {
+        let mut cubic = Cubic::new(MSS);
+        cubic.set_window(20 * MSS);
+        cubic.reduce(MSS, 0);
+        cubic.set_window(cubic.threshold());
+        for round in 0..12 {
+            let window = cubic.window();
+            cubic.acked(window, MSS, MS, round * MS);
+        }
+        assert!(cubic.window() >= 19 * MSS, "{}", cubic.window());
+    }
+
+    #[test]
+    fn a_spurious_reduction_is_undone() {
+        let mut cubic = Cubic::new(MSS);
+        cubic.set_window(500_000);
+        let saved = cubic.save();
+        cubic.reduce(MSS, 0);
+        cubic.collapse(MSS);
+        assert_eq!(cubic.window(), MSS);
+        cubic.restore(saved);
+        assert_eq!((cubic.window(), cubic.threshold()), (500_000, u64::MAX));
+    }
+}
