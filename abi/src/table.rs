@@ -119,7 +119,7 @@ macro_rules! for_each_function {
                 fn list_counters(block) -> "count";
                 #[doc = "Fills the block with the TraceRecords of the SIP with this process id, oldest first; those of the last 64 SIPs that ended are kept."]
                 fn list_trace(process_id, block) -> "count";
-                #[doc = "A new block with text: one line for each of the last 256 ends of SIPs, oldest first: process id, name, epitaph."]
+                #[doc = "A new block with text: one line for each of the last 256 ends of SIPs, oldest first: process id, nanoseconds of time_monotonic, name, epitaph."]
                 fn epitaphs() -> "block; word 0 its address, word 1 its bytes";
                 #[doc = "A new block with text: the lines of the audit ring from number `from` on, oldest first: milliseconds since the machine started, who noted it, what was refused. The ring keeps 1,024; when it is full, the principal with most lines loses its oldest. Word 2 is the number of the next line."]
                 fn audit_read(from) -> "block; word 0 its address, word 1 its bytes";

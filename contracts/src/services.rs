@@ -33,7 +33,7 @@ impl fmt::Display for ServiceTrouble {
             ServiceTrouble::Access(error) => return write!(formatter, "the service manager: {error}"),
             ServiceTrouble::Service(ServiceError::NotFound) => "no service has that name; `services` lists them",
             ServiceTrouble::Service(ServiceError::NotPermitted) => {
-                "this program may not; the system manifest's [[bind]] rules say who may"
+                "whoever runs this program may not; the system manifest's [[bind]] rules say who may"
             }
             ServiceTrouble::Service(ServiceError::AlreadyRunning) => "it runs already",
             ServiceTrouble::Service(ServiceError::NotRunning) => "it does not run",
@@ -111,6 +111,15 @@ pub fn stop(namespace: &mut Namespace, name: &str) -> Result<(), ServiceTrouble>
         service_manager::ImpReadyAfterStop::Done { .. } => Ok(()),
         service_manager::ImpReadyAfterStop::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
         service_manager::ImpReadyAfterStop::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
+    }
+}
+
+/// Whether this program may end others' programs, for whoever invoked it.
+pub fn ask_control(namespace: &mut Namespace) -> Result<(), ServiceTrouble> {
+    match open(namespace)?.ask_control().receive() {
+        service_manager::ImpReadyAfterAskControl::Done { .. } => Ok(()),
+        service_manager::ImpReadyAfterAskControl::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
+        service_manager::ImpReadyAfterAskControl::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Cpu {
     pub since: AtomicU64,
     /// Cycles before that which nobody was charged yet.
     pub uncharged: AtomicU64,
+    /// The monotonic clock, in nanoseconds, when `since` was set.
+    pub tick_ns: AtomicU64,
     /// What [`switches`](Self::switches) was when it stopped idling.
     pub switches_before: AtomicU64,
     /// Stands in for a thread's `on_cpu` when the idle context is left.
@@ -97,6 +99,7 @@ impl Cpu {
             left: AtomicRef::none(),
             since: AtomicU64::new(0),
             uncharged: AtomicU64::new(0),
+            tick_ns: AtomicU64::new(0),
             switches_before: AtomicU64::new(0),
             idle_on_cpu: AtomicBool::new(false),
             switches: AtomicU64::new(0),

@@ -246,6 +246,7 @@ fn charge(cpu: &'static Cpu, running: ThreadRef, before: u64) {
         process.cycles.fetch_add(used, Ordering::Relaxed);
     }
     cpu.since.store(now, Ordering::Relaxed);
+    cpu.tick_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
 }
 
 /// What every context does first when it is switched to.
@@ -457,6 +458,7 @@ pub extern "C" fn processor_main(_number: usize) {
         crate::device::dispose_orphans();
         if let Some(next) = pick(cpu) {
             cpu.since.store(arch::cycles(), Ordering::Relaxed);
+            cpu.tick_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
             cpu.switches_before.store(cpu.switches.load(Ordering::Relaxed), Ordering::Relaxed);
             arrive(cpu, next);
             // SAFETY: `next` came from a queue; the idle context holds nothing.

@@ -5,6 +5,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::{TraceKind, TraceRecord};
 use alloc::vec::Vec;
 
+use crate::cpu;
+use crate::machine::machine;
+
 /// Events that a ring keeps.
 pub const EVENTS: usize = 32;
 
@@ -13,6 +16,7 @@ struct Event {
     kind: AtomicU64,
     a: AtomicU64,
     b: AtomicU64,
+    time_ns: AtomicU64,
 }
 
 /// A ring of events. Threads of one SIP on several processors may overwrite each other's events;
@@ -24,15 +28,27 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Adds an event.
-    #[inline(always)]
+    /// Adds an event that happens now.
     pub fn add(&self, kind: TraceKind, a: u64, b: u64) {
+        self.add_at(machine().monotonic_ns(), kind, a, b);
+    }
+
+    /// Adds an event of this processor's running thread with the time of its last tick: reading the clock would cost a
+    /// message more than all the rest of its trace.
+    #[inline(always)]
+    pub fn add_coarse(&self, kind: TraceKind, a: u64, b: u64) {
+        self.add_at(cpu::this().tick_ns.load(Ordering::Relaxed), kind, a, b);
+    }
+
+    #[inline(always)]
+    fn add_at(&self, time_ns: u64, kind: TraceKind, a: u64, b: u64) {
         let number = self.count.load(Ordering::Relaxed);
         self.count.store(number + 1, Ordering::Relaxed);
         let event = &self.events[number as usize % EVENTS];
         event.kind.store(kind as u64, Ordering::Relaxed);
         event.a.store(a, Ordering::Relaxed);
         event.b.store(b, Ordering::Relaxed);
+        event.time_ns.store(time_ns, Ordering::Relaxed);
     }
 
     /// Empties it.
@@ -52,6 +68,7 @@ impl Ring {
                 kind: event.kind.load(Ordering::Relaxed),
                 a: event.a.load(Ordering::Relaxed),
                 b: event.b.load(Ordering::Relaxed),
+                time_ns: event.time_ns.load(Ordering::Relaxed),
             }
         }));
     }

@@ -72,7 +72,8 @@ pub fn trace(process_id: u64) -> Result<List<TraceRecord>, Status> {
     list(|block| unsafe { raw::list_trace(process_id, block) }.into_result())
 }
 
-/// One line for each of the last ends of SIPs, oldest first: process id, name, epitaph.
+/// One line for each of the last ends of SIPs, oldest first: process id, nanoseconds since the machine started, name,
+/// epitaph.
 pub fn epitaphs() -> Result<String, Status> {
     // SAFETY: the block becomes owned by the value made in `bytes`.
     let answer = unsafe { raw::epitaphs() };

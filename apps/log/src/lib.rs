@@ -1,29 +1,58 @@
-//! Shows how processes ended, and what one of them did last.
+//! Tells when and how processes ended, and what one of them did last.
+//!
+//! `words` says what an event of a trace means. Deliberately not here: what the kernel refused, which is the file
+//! `/status/audit`, and the logs that programs keep in files.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod words;
+
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
+use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
-use contracts::processes::{none, select};
+use contracts::processes::{Instances, none, state_word};
 use contracts::report;
+use contracts::services;
 use contracts::text::{Align, Table};
 use sip::Status;
-use sip::diagnostics::{TraceKind, TraceRecord};
+use sip::diagnostics::{ProcessRecord, TraceRecord, name};
+
+use words::{Names, seconds};
 
 sip::startup!();
 
-/// Prints the last ends, or with an argument that process's end and trace.
+/// How a process ended.
+struct End<'a> {
+    id: u64,
+    time_ns: u64,
+    program: &'a str,
+    text: &'a str,
+}
+
+impl<'a> End<'a> {
+    /// From a line of the kernel's: process id, nanoseconds, program, epitaph.
+    fn parse(line: &'a str) -> Option<End<'a>> {
+        let mut parts = line.splitn(4, ' ');
+        let (id, time_ns) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(End { id, time_ns, program: parts.next()?, text: parts.next().unwrap_or_default() })
+    }
+}
+
+/// What there is to tell of.
+struct System<'a> {
+    processes: &'a [ProcessRecord],
+    instances: Instances,
+    ends: Vec<End<'a>>,
+}
+
+/// Prints the last ends, or with an argument what is known of that instance, program or process.
 pub fn main(startup: Startup) -> i32 {
-    let text = match &startup.process {
-        None => epitaphs(),
-        Some(target) => trace_of(target),
-    };
-    match text {
+    match tell(startup.process.as_deref(), &mut Namespace::new(startup.namespace)) {
         Ok(text) => {
             let mut output = Output::new(startup.output);
             output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
@@ -35,49 +64,92 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-fn epitaphs() -> Result<String, String> {
-    sip::diagnostics::epitaphs().map_err(|status| format!("the ends cannot be listed: {}", status.text()))
+fn tell(target: Option<&str>, namespace: &mut Namespace) -> Result<String, String> {
+    let lines =
+        sip::diagnostics::epitaphs().map_err(|status| format!("the ends cannot be listed: {}", status.text()))?;
+    let ends: Vec<End<'_>> = lines.lines().filter_map(End::parse).collect();
+    let Some(target) = target else { return Ok(table(&ends)) };
+    let processes =
+        sip::diagnostics::processes().map_err(|status| format!("the processes cannot be listed: {}", status.text()))?;
+    let system = System { processes: &processes, instances: Instances::read(namespace), ends };
+    system.of(target)
 }
 
-/// Processes that run are found by id and name; one that has ended only by its id.
-fn trace_of(target: &str) -> Result<String, String> {
-    let listed = sip::diagnostics::processes().map_err(|status| format!("no processes: {}", status.text()))?;
-    let mut ids: Vec<u64> = select(&listed, target).iter().map(|process| process.id).collect();
-    if let (true, Ok(id)) = (ids.is_empty(), target.parse()) {
-        ids.push(id);
-    }
-    if ids.is_empty() {
-        return Err(none(target));
-    }
-    let ends = epitaphs()?;
-    let mut out = String::new();
-    for id in ids {
-        let own = format!("{id} ");
-        for line in ends.lines().filter(|line| line.trim_start().starts_with(&own)) {
-            out = out + line + "\n";
-        }
-        match sip::diagnostics::trace(id) {
-            Ok(events) => out += &table(&events),
-            Err(Status::NotFound) => {
-                return Err(format!("no trace of process {id} is kept; `log` lists the last ends"));
-            }
-            Err(status) => return Err(format!("the trace of process {id} cannot be read: {}", status.text())),
-        }
-    }
-    Ok(out)
-}
-
-fn table(events: &[TraceRecord]) -> String {
+/// The last ends, oldest first.
+fn table(ends: &[End<'_>]) -> String {
     let mut table =
-        Table::new(&[("EVENT", Align::Right), ("WHAT", Align::Left), ("A", Align::Right), ("B", Align::Right)]);
-    for event in events {
-        let what = TraceKind::from_number(event.kind).map_or("unknown", TraceKind::text);
-        table.row([event.sequence.to_string(), what.to_string(), hexadecimal(event.a), hexadecimal(event.b)]);
+        Table::new(&[("TIME", Align::Right), ("ID", Align::Right), ("PROGRAM", Align::Left), ("END", Align::Left)]);
+    for end in ends {
+        table.row([seconds(end.time_ns), format!("{}", end.id), String::from(end.program), String::from(end.text)]);
     }
     table.render()
 }
 
-/// Small numbers are ids and tags; large ones are handles and addresses, which people know in hexadecimal.
-fn hexadecimal(number: u64) -> String {
-    if number < 1 << 20 { number.to_string() } else { format!("{number:#x}") }
+impl System<'_> {
+    /// All that is known of what a person calls so.
+    fn of(&self, target: &str) -> Result<String, String> {
+        let mut out = String::new();
+        let service = self.instances.service(target);
+        if let Some(service) = service {
+            out += &format!(
+                "{target}: a service, the program {}; {}, started again {} times{}\n",
+                services::text(&service.program),
+                services::state_word(service.state),
+                service.restarts,
+                Some(services::text(&service.reason))
+                    .filter(|reason| !reason.is_empty())
+                    .map_or(String::new(), |reason| format!("; {reason}")),
+            );
+        }
+        let running = self.instances.select(self.processes, target);
+        let program = service.map(|service| services::text(&service.program));
+        let is_meant = |end: &&End<'_>| match target.parse::<u64>() {
+            Ok(id) => end.id == id,
+            Err(_) => end.program == program.as_deref().unwrap_or(target),
+        };
+        let ends: Vec<&End<'_>> = self.ends.iter().filter(is_meant).collect();
+        if running.is_empty() && ends.is_empty() && service.is_none() {
+            return Err(none(target) + ", and `log` the ends of others");
+        }
+        for end in &ends {
+            out += &format!("{} (process {}): {} at {}\n", end.program, end.id, end.text, seconds(end.time_ns));
+        }
+        for process in &running {
+            out += &self.heading(process);
+            out += &self.trace_of(process.id)?;
+        }
+        if let ([], Some(last)) = (running.as_slice(), ends.last()) {
+            out += &format!("\nwhat process {} did last:\n", last.id);
+            out += &self.trace_of(last.id)?;
+        }
+        Ok(out)
+    }
+
+    fn heading(&self, process: &ProcessRecord) -> String {
+        let instance =
+            self.instances.name_of(process.id).map_or(String::new(), |instance| format!(", instance {instance}"));
+        format!(
+            "\n{} (process {}){instance}: {} since {}\n",
+            name(&process.name),
+            process.id,
+            state_word(process.state),
+            seconds(process.started_ns)
+        )
+    }
+
+    fn trace_of(&self, id: u64) -> Result<String, String> {
+        match sip::diagnostics::trace(id) {
+            Ok(events) => Ok(self.told(&events)),
+            Err(Status::NotFound) => {
+                Ok(format!("  what it did is not kept any more; only that of the last that ended is\n"))
+            }
+            Err(status) => Err(format!("the trace of process {id} cannot be read: {}", status.text())),
+        }
+    }
+
+    fn told(&self, events: &[TraceRecord]) -> String {
+        let ends = self.ends.iter().map(|end| (end.id, String::from(end.program)));
+        let running = self.processes.iter().map(|process| (process.id, name(&process.name)));
+        words::tell(events, &Names::new(running.chain(ends)))
+    }
 }

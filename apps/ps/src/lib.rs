@@ -7,8 +7,9 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::{String, ToString};
 
+use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
-use contracts::processes::state_word;
+use contracts::processes::{Instances, state_word};
 use contracts::report;
 use contracts::text::{Align, Table, bytes, count, duration, json_string};
 use sip::diagnostics::{ProcessRecord, name};
@@ -24,17 +25,19 @@ pub fn main(startup: Startup) -> i32 {
             return 1;
         }
     };
-    let text = if startup.json { json(&processes) } else { table(&processes) };
+    let instances = Instances::read(&mut Namespace::new(startup.namespace));
+    let text = if startup.json { json(&processes, &instances) } else { table(&processes, &instances) };
     let mut output = Output::new(startup.output);
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
 }
 
-fn table(processes: &[ProcessRecord]) -> String {
+fn table(processes: &[ProcessRecord], instances: &Instances) -> String {
     let now = sip::time::monotonic();
     let mut table = Table::new(&[
         ("ID", Align::Right),
         ("PARENT", Align::Right),
         ("NAME", Align::Left),
+        ("INSTANCE", Align::Left),
         ("STATE", Align::Left),
         ("AGE", Align::Right),
         ("THREADS", Align::Right),
@@ -49,6 +52,7 @@ fn table(processes: &[ProcessRecord]) -> String {
             process.id.to_string(),
             process.parent.to_string(),
             name(&process.name),
+            instances.name_of(process.id).unwrap_or("-").to_string(),
             state_word(process.state).to_string(),
             duration(now.saturating_sub(process.started_ns)),
             process.threads.to_string(),
@@ -62,17 +66,18 @@ fn table(processes: &[ProcessRecord]) -> String {
     table.render()
 }
 
-fn json(processes: &[ProcessRecord]) -> String {
+fn json(processes: &[ProcessRecord], instances: &Instances) -> String {
     let lines: alloc::vec::Vec<String> = processes
         .iter()
         .map(|process| {
             format!(
-                "  {{\"id\": {}, \"parent\": {}, \"name\": {}, \"state\": {}, \"threads\": {}, \"memory_bytes\": {}, \
+                "  {{\"id\": {}, \"parent\": {}, \"name\": {}, \"instance\": {}, \"state\": {}, \"threads\": {}, \"memory_bytes\": {}, \
                  \"blocks\": {}, \"block_bytes\": {}, \"endpoints\": {}, \"handles\": {}, \"children\": {}, \
                  \"cycles\": {}, \"messages_sent\": {}, \"messages_received\": {}, \"started_ns\": {}}}",
                 process.id,
                 process.parent,
                 json_string(&name(&process.name)),
+                instances.name_of(process.id).map_or(String::from("null"), json_string),
                 json_string(state_word(process.state)),
                 process.threads,
                 process.memory_bytes,

@@ -1,27 +1,28 @@
 //! Commands that are part of the shell, because they concern the shell itself.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use command_language::{Flow, PathKind, quote};
+use command_language::{Flow, PathKind, Scope, quote};
 use contracts::console::LineKind;
 use contracts::directory::NodeKind;
 use contracts::path;
 
 use crate::help;
+use crate::job_commands;
+use crate::jobs::STATUS_INTERRUPTED;
 use crate::shell::{STATUS_NOT_FOUND, Shell, Trouble};
 use crate::terminal::Answer;
 
 /// What a builtin is given.
-pub struct Call<'a> {
+pub struct Call<'a, 's> {
     /// The words after its name.
     pub words: &'a [String],
     /// What it prints.
     pub out: &'a mut Vec<u8>,
-    /// The variables of the script, where it may change them.
-    pub variables: Option<&'a mut BTreeMap<String, String>>,
+    /// The variables and functions of the script, where it may change them.
+    pub scope: Option<&'a mut Scope<'s>>,
 }
 
 /// A command of the shell.
@@ -33,7 +34,7 @@ pub struct Builtin {
     pub usage: &'static str,
     /// One line for people.
     pub summary: &'static str,
-    action: fn(&mut Shell, Call<'_>) -> Result<Flow, Trouble>,
+    action: fn(&mut Shell, Call<'_, '_>) -> Result<Flow, Trouble>,
 }
 
 /// The one that tells of others.
@@ -42,11 +43,39 @@ pub const HELP: &Builtin =
 
 /// All of them, in the order of their names.
 pub const BUILTINS: &[Builtin] = &[
-    Builtin { name: "cd", usage: "cd [FOLDER]", summary: "makes a folder the one that paths start from", action: cd },
+    Builtin {
+        name: "bg",
+        usage: "bg [NUMBER]",
+        summary: "lets a stopped job go on beside the shell",
+        action: job_commands::bg,
+    },
+    Builtin {
+        name: "cd",
+        usage: "cd [FOLDER|-]",
+        summary: "makes a folder the one that paths start from; `-` is the one before",
+        action: cd,
+    },
     Builtin { name: "exit", usage: "exit [STATUS]", summary: "ends the shell or script", action: exit },
     Builtin { name: "false", usage: "false", summary: "fails", action: |_, _| Ok(Flow::Status(1)) },
+    Builtin {
+        name: "fg",
+        usage: "fg [NUMBER]",
+        summary: "gives a job the console and waits for it",
+        action: job_commands::fg,
+    },
     *HELP,
-    Builtin { name: "jobs", usage: "jobs", summary: "lists what runs beside the shell", action: jobs },
+    Builtin {
+        name: "history",
+        usage: "history [COUNT]",
+        summary: "lists the lines that were given; `!NUMBER`, `!!` and `!BEGINNING` recall one",
+        action: history,
+    },
+    Builtin {
+        name: "jobs",
+        usage: "jobs",
+        summary: "lists what runs beside the shell or was stopped",
+        action: job_commands::jobs,
+    },
     Builtin { name: "pwd", usage: "pwd", summary: "prints the folder that paths start from", action: pwd },
     Builtin { name: "read", usage: "read NAME", summary: "reads a line into a variable", action: read },
     Builtin { name: "run", usage: "run FILE [WORD...]", summary: "runs a script", action: run_script },
@@ -54,7 +83,13 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { name: "test", usage: "test CONDITION", summary: "succeeds if the condition holds", action: test },
     Builtin { name: "true", usage: "true", summary: "succeeds", action: |_, _| Ok(Flow::Status(0)) },
     Builtin { name: "unset", usage: "unset NAME...", summary: "forgets variables", action: unset },
-    Builtin { name: "wait", usage: "wait [NUMBER]", summary: "waits for what runs beside the shell", action: wait },
+    Builtin {
+        name: "wait",
+        usage: "wait [NUMBER]",
+        summary: "waits for what runs beside the shell; Ctrl-C ends the wait",
+        action: job_commands::wait,
+    },
+    Builtin { name: "which", usage: "which NAME...", summary: "tells what a name runs", action: which },
 ];
 
 /// The builtin with this name.
@@ -64,11 +99,11 @@ pub fn find(name: &str) -> Option<&'static Builtin> {
 
 /// Runs one whose variables cannot be changed: it stands in a pipe.
 pub fn run(shell: &mut Shell, builtin: &Builtin, words: &[String], out: &mut Vec<u8>) -> Result<Flow, Trouble> {
-    call(shell, builtin, Call { words, out, variables: None })
+    call(shell, builtin, Call { words, out, scope: None })
 }
 
 /// Runs one.
-pub fn call(shell: &mut Shell, builtin: &Builtin, call: Call<'_>) -> Result<Flow, Trouble> {
+pub fn call(shell: &mut Shell, builtin: &Builtin, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     if matches!(call.words, [word] if ["-?", "-h", "--help"].contains(&word.as_str())) {
         call.out.extend_from_slice(describe(builtin).as_bytes());
         return Ok(Flow::Status(0));
@@ -79,8 +114,8 @@ pub fn call(shell: &mut Shell, builtin: &Builtin, call: Call<'_>) -> Result<Flow
 fn describe(builtin: &Builtin) -> String {
     let more = match builtin.name {
         "test" => {
-            "\n  test A = B, test A != B        texts\n  test A '<' B, <= > >=          whole numbers\n  \
-             test empty A                   a text\n  test exists|file|folder PATH   a path\n  \
+            "\n  test A = B, test A != B        texts\n  test A -lt B, -le -gt -ge      whole numbers; also '<' '<=' '>' '>=' in quotes\n  \
+             test A -eq B, -ne              whole numbers\n  test empty A                   a text\n  test exists|file|folder PATH   a path\n  \
              test not ...                   the opposite\n"
         }
         _ => "",
@@ -88,7 +123,8 @@ fn describe(builtin: &Builtin) -> String {
     format!("{}: {}\n\nusage: {}\n{more}", builtin.name, builtin.summary, builtin.usage)
 }
 
-fn misused(name: &str) -> Trouble {
+/// How a command that was not called as it has to be is called.
+pub fn misused(name: &str) -> Trouble {
     let usage = find(name).map_or("", |builtin| builtin.usage);
     Trouble {
         status: crate::shell::STATUS_MISTAKE,
@@ -100,9 +136,15 @@ fn done() -> Result<Flow, Trouble> {
     Ok(Flow::Status(0))
 }
 
-fn cd(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+fn cd(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     let asked = match call.words {
         [] => "/",
+        [word] if word == "-" => {
+            let before = shell.previous_folder().map(String::from);
+            let before = before.ok_or_else(|| Trouble::new("cd: there was no folder before this one".into()))?;
+            call.out.extend_from_slice(format!("{before}\n").as_bytes());
+            &before.clone()
+        }
         [folder] => folder,
         _ => return Err(misused("cd")),
     };
@@ -112,12 +154,12 @@ fn cd(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
     done()
 }
 
-fn pwd(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+fn pwd(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     call.out.extend_from_slice(format!("{}\n", shell.folder()).as_bytes());
     done()
 }
 
-fn exit(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+fn exit(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     match call.words {
         [] => Ok(Flow::Exit(shell.last_status())),
         [status] => match status.parse::<u8>() {
@@ -128,7 +170,7 @@ fn exit(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
     }
 }
 
-fn help(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+fn help(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     let text = match call.words {
         [] => help::overview(shell.programs()),
         [name] => match (find(name), shell.programs().find(name)) {
@@ -145,68 +187,89 @@ fn help(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
     done()
 }
 
-fn jobs(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
-    shell.look_at_jobs();
-    for job in &shell.jobs {
-        let line = format!("[{}] {}  (process {})\n", job.number, job.text, job.process_ids());
-        call.out.extend_from_slice(line.as_bytes());
-    }
-    done()
-}
-
-fn wait(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
-    let number = match call.words {
-        [] => None,
-        [number] => match number.parse() {
-            Ok(number) if shell.jobs.iter().any(|job| job.number == number) => Some(number),
-            _ => {
-                return Err(Trouble::new(format!(
-                    "wait: nothing with the number `{number}` runs; `jobs` lists what does"
-                )));
+fn read(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+    let ([name], Some(scope)) = (call.words, call.scope) else { return Err(misused("read")) };
+    if let Some(input) = shell.inputs.last_mut() {
+        return match input.line() {
+            Ok(Some(line)) => {
+                scope.variables.insert(name.clone(), line);
+                done()
             }
-        },
-        _ => return Err(misused("wait")),
-    };
-    Ok(Flow::Status(shell.wait_for_jobs(number)))
-}
-
-fn read(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
-    let ([name], Some(variables)) = (call.words, call.variables) else { return Err(misused("read")) };
+            Ok(None) => Ok(Flow::Status(1)),
+            Err(error) => Err(Trouble::new(format!("read: {error}"))),
+        };
+    }
     match shell.read_line(LineKind::Text, "") {
         Answer::Line(line) => {
-            variables.insert(name.clone(), line);
+            scope.variables.insert(name.clone(), line);
             done()
         }
-        Answer::Interrupted => Ok(Flow::Interrupted),
+        Answer::Interrupted => Ok(Flow::GivenUp(STATUS_INTERRUPTED)),
         Answer::EndOfInput => Ok(Flow::Status(1)),
         Answer::Unreachable(error) => Err(Trouble::new(format!("read: the console: {error}"))),
     }
 }
 
-fn run_script(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+fn history(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+    let count = match call.words {
+        [] => usize::MAX,
+        [count] => count.parse().map_err(|_| misused("history"))?,
+        _ => return Err(misused("history")),
+    };
+    for (number, line) in shell.history.last(count) {
+        call.out.extend_from_slice(format!("{number:5}  {}\n", line.replace('\n', "\n       ")).as_bytes());
+    }
+    done()
+}
+
+fn which(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+    if call.words.is_empty() {
+        return Err(misused("which"));
+    }
+    let mut status = 0;
+    for name in call.words {
+        let function = call.scope.as_ref().and_then(|scope| scope.function(name));
+        let text = match (function, find(name), shell.programs().find(name)) {
+            (Some(definition), ..) => format!("{name}: a function\n{definition}\n"),
+            (None, Some(_), _) => format!("{name}: a command of the shell\n"),
+            (None, None, Some(manifest)) => {
+                format!("{name}: the program {}, version {}\n", manifest.principal(), manifest.version)
+            }
+            (None, None, None) => {
+                shell.report(&format!("which: no command is called `{name}`; `help` lists them"));
+                status = 1;
+                continue;
+            }
+        };
+        call.out.extend_from_slice(text.as_bytes());
+    }
+    Ok(Flow::Status(status))
+}
+
+fn run_script(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     let [file, arguments @ ..] = call.words else { return Err(misused("run")) };
     shell.script_flow(file, arguments)
 }
 
-fn set(_: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+fn set(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     if !call.words.is_empty() {
         return Err(misused("set"));
     }
-    for (name, value) in call.variables.into_iter().flatten() {
+    for (name, value) in call.scope.iter().flat_map(|scope| scope.variables.iter()) {
         call.out.extend_from_slice(format!("{name}={}\n", quote(value)).as_bytes());
     }
     done()
 }
 
-fn unset(_: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
-    let (false, Some(variables)) = (call.words.is_empty(), call.variables) else { return Err(misused("unset")) };
+fn unset(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+    let (false, Some(scope)) = (call.words.is_empty(), call.scope) else { return Err(misused("unset")) };
     for name in call.words {
-        variables.remove(name);
+        scope.variables.remove(name);
     }
     done()
 }
 
-fn test(shell: &mut Shell, call: Call<'_>) -> Result<Flow, Trouble> {
+fn test(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     let holds = command_language::holds(call.words, &mut |asked| {
         let full = path::absolute(shell.folder(), asked);
         match shell.namespace.attributes(&full) {

@@ -7,6 +7,7 @@ use contracts::file_io::OpenFile;
 use contracts::pipe_io::Output;
 use sip::exheap::ExVec;
 
+use crate::gate::{Access, Gate};
 use crate::terminal::Endpoint;
 
 const READ_BYTES: usize = 16 * 1024;
@@ -27,14 +28,16 @@ pub fn from_file(mut file: OpenFile, mut output: Output) {
     }
 }
 
-/// Writes what the person types, line by line, until Ctrl-D.
-pub fn from_person(mut console: Endpoint, mut output: Output) {
-    loop {
+/// Writes what the person types, line by line, until Ctrl-D; as long as the job may not read, it waits.
+pub fn from_person(mut console: Endpoint, mut output: Output, gate: &Gate) {
+    while gate.wait_to_read() {
         let Ok(prompt) = ExVec::from_slice(&[]) else { return };
         let mut reading = console.read_line(LineKind::Text, prompt);
         let line = loop {
             match reading.receive() {
-                console::ImpReading::Line { text, next } => break Some((text, next)),
+                console::ImpReading::Line { text, next } => break Some((Some(text), next)),
+                // The shell took the console over, for another job.
+                console::ImpReading::Interrupted { next } if gate.access() != Access::Full => break Some((None, next)),
                 console::ImpReading::EndOfInput { .. } => break None,
                 console::ImpReading::Complete { next, .. } => match ExVec::from_slice(&[]) {
                     Ok(nothing) => reading = next.completions(0, nothing),
@@ -51,6 +54,7 @@ pub fn from_person(mut console: Endpoint, mut output: Output) {
             return;
         };
         console = next;
+        let Some(text) = text else { continue };
         let mut bytes: Vec<u8> = text.to_vec();
         bytes.push(b'\n');
         if output.write(&bytes).and_then(|()| output.flush()).is_err() {

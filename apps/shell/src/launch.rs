@@ -1,4 +1,4 @@
-//! A pipeline to child processes: created from left to right, joined by pipes, started, waited for.
+//! A pipeline to child processes: created from left to right, joined by pipes, started.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -6,16 +6,18 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use command_language::{Command, Ends, Flow, quote};
+use command_language::{Command, Ends, Flow, Subshell, quote};
 use contracts::pipe;
 use contracts::pipe_io::{Output, new_pipe};
 use package::{Manifest, Side, Source, arguments};
+use sip::abi::limits;
 use sip::process::{self, Child, StopReason};
 use sip::thread::JoinHandle;
 
 use crate::builtins::{self, Builtin};
 use crate::feed;
-use crate::jobs::{Job, Running, STATUS_INTERRUPTED, judge};
+use crate::gate::{Access, Gate};
+use crate::jobs::{Job, Running};
 use crate::programs::{
     Programs, has_last_position, reads_input, script_arguments, script_of, script_variables, working_folder_index,
     writes_output,
@@ -85,8 +87,27 @@ impl Call {
         Call::new(shell, &words)
     }
 
-    fn has_work(&self) -> bool {
-        has_last_position(&self.manifest, &self.assigned)
+    /// Whether something is to feed its standard input: a file, or the console where it has nothing else to work on. A
+    /// program that may do without and that asks the console itself, such as a shell, is left to do so.
+    fn takes_input(&self, command: &Command, ends: Ends) -> bool {
+        if command.input.is_some() {
+            return true;
+        }
+        let is_optional =
+            self.manifest.endpoints.iter().any(|slot| slot.source == Source::StandardInput && slot.optional);
+        let asks_itself = is_optional && self.manifest.contracts.iter().any(|contract| contract.name == "Console");
+        let has_work = has_last_position(&self.manifest, &self.assigned);
+        reads_input(&self.manifest) && !asks_itself && !has_work && ends == Ends::Foreground
+    }
+
+    /// A shell for a block or a function of this one.
+    fn subshell(subshell: &Subshell, programs: &Programs) -> Result<Call, Trouble> {
+        let shell = programs.find(SHELL).ok_or_else(|| {
+            Trouble::new(format!("a `{SHELL}` would have to run this beside the others, and that is not installed"))
+        })?;
+        let mut words = Vec::from([String::from("-c"), subshell.script.clone(), String::from("--")]);
+        words.extend(subshell.positionals.iter().cloned());
+        Call::new(shell, &words)
     }
 }
 
@@ -95,12 +116,13 @@ impl Shell {
     pub fn launch(&mut self, commands: &[Command], stages: Vec<Stage<'_>>, ends: Ends) -> Result<Flow, Trouble> {
         check_joints(&stages)?;
         let last = stages.len() - 1;
+        let gate = self.new_gate(ends)?;
         let mut prepared = Prepared::default();
         let mut builtin: Option<(&Builtin, &[String], Writer)> = None;
         let mut input: Option<Reader> = None;
         for (index, stage) in stages.into_iter().enumerate() {
             let (writer, next_input) = if index == last {
-                let opened = self.sink().open(&mut self.namespace)?;
+                let opened = self.sink().open(&mut self.namespace, gate.as_ref())?;
                 prepared.pumps.extend(opened.pump);
                 (opened.writer, None)
             } else {
@@ -112,7 +134,10 @@ impl Shell {
                 Stage::Program(call) => {
                     let reader = match input.take() {
                         Some(reader) => Some(reader),
-                        None => self.first_input(&call, &commands[index], ends)?,
+                        None if call.takes_input(&commands[index], ends) => {
+                            self.first_input(&call, &commands[index], gate.as_ref())?
+                        }
+                        None => None,
                     };
                     let child = self.create(&call, writer, reader)?;
                     prepared.children.push((call.manifest.name.clone(), child));
@@ -124,10 +149,26 @@ impl Shell {
         if let Some((builtin, words, writer)) = builtin {
             self.feed_from_builtin(builtin, words, writer);
         }
-        match ends {
-            Ends::Background => Ok(self.keep_job(commands, running)),
-            Ends::Foreground => Ok(self.wait_for(running, prepared.pumps)),
+        let words =
+            |command: &Command| command.words.iter().map(|word| shown(command, word)).collect::<Vec<_>>().join(" ");
+        let text = commands.iter().map(words).collect::<Vec<_>>().join(" | ");
+        let job = Job { number: 0, text, running, status: 0, gate, pumps: prepared.pumps };
+        Ok(match ends {
+            Ends::Background => self.keep_job(job),
+            Ends::Foreground => self.wait_for(job),
+        })
+    }
+
+    /// Where a person gives the commands, a job can lose the console.
+    fn new_gate(&self, ends: Ends) -> Result<Option<Arc<Gate>>, Trouble> {
+        if !self.is_interactive() {
+            return Ok(None);
         }
+        let access = match ends {
+            Ends::Background => Access::Output,
+            Ends::Foreground => Access::Full,
+        };
+        Ok(Some(Gate::new(access)?))
     }
 
     fn feed_from_builtin(&mut self, builtin: &Builtin, words: &[String], writer: Writer) {
@@ -141,34 +182,43 @@ impl Shell {
         let _ = output.write(&out).and_then(|()| output.finish());
     }
 
-    /// What feeds the first program: a file, or what is typed where the program has nothing else to work on.
-    fn first_input(&mut self, call: &Call, command: &Command, ends: Ends) -> Result<Option<Reader>, Trouble> {
-        if !reads_input(&call.manifest) {
-            return match &command.input {
-                None => Ok(None),
-                Some(_) => {
-                    Err(Trouble::new(format!("{} reads no standard input; leave the `<` out", call.manifest.name)))
-                }
-            };
-        }
+    /// What feeds the first program: a file, or what is typed.
+    fn first_input(
+        &mut self,
+        call: &Call,
+        command: &Command,
+        gate: Option<&Arc<Gate>>,
+    ) -> Result<Option<Reader>, Trouble> {
         if let Some(path) = &command.input {
-            let full = self.absolute(path);
-            let file = self.namespace.open_file(&full).map_err(|error| Trouble::new(format!("{path}: {error}")))?;
-            let (writer, reader) = new_pipe()?;
-            drop(sip::thread::spawn(move || feed::from_file(file, Output::new(writer)))?);
-            return Ok(Some(reader));
+            if !reads_input(&call.manifest) {
+                let message = format!("{} reads no standard input; leave the `<` out", call.manifest.name);
+                return Err(Trouble::new(message));
+            }
+            return self.reader_of(path).map(Some);
         }
-        if call.has_work() || ends == Ends::Background || !self.has_console() {
+        if !self.has_console() {
             return Ok(None);
         }
         let console = terminal::open(&mut self.namespace)?;
-        let interactive = self.is_interactive();
+        let gate = gate.map(Arc::clone);
         let (writer, reader) = new_pipe()?;
         drop(sip::thread::spawn(move || {
             let output = Output::new(writer);
-            if interactive { feed::from_person(console, output) } else { feed::from_stream(console, output) }
+            match gate {
+                Some(gate) => feed::from_person(console, output, &gate),
+                None => feed::from_stream(console, output),
+            }
         })?);
         Ok(Some(reader))
+    }
+
+    /// What reads a file as a pipe.
+    pub fn reader_of(&mut self, path: &str) -> Result<Reader, Trouble> {
+        let full = self.absolute(path);
+        let file = self.namespace.open_file(&full).map_err(|error| Trouble::new(format!("{path}: {error}")))?;
+        let (writer, reader) = new_pipe()?;
+        drop(sip::thread::spawn(move || feed::from_file(file, Output::new(writer)))?);
+        Ok(reader)
     }
 
     fn create(&mut self, call: &Call, writer: Writer, reader: Option<Reader>) -> Result<Child, Trouble> {
@@ -185,6 +235,7 @@ impl Shell {
             )),
             status => failed(status),
         })?;
+        check_sizes(manifest, &call.assigned)?;
         for (index, bytes) in &call.assigned {
             child = give_parameter(child, manifest, *index, bytes).map_err(failed)?;
         }
@@ -223,66 +274,39 @@ impl Shell {
         Ok(child)
     }
 
-    fn keep_job(&mut self, commands: &[Command], running: Vec<Running>) -> Flow {
-        let words = |command: &Command| command.words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-        let text = commands.iter().map(words).collect::<Vec<_>>().join(" | ");
-        let job = Job { number: self.next_job_number(), text, running, status: 0 };
+    fn keep_job(&mut self, mut job: Job) -> Flow {
+        job.number = self.next_job_number();
         if self.is_interactive() {
             self.report(&format!("[{}] {}", job.number, job.process_ids()));
         }
         self.jobs.push(job);
         Flow::Status(0)
     }
+}
 
-    /// Waits for processes in the foreground; Ctrl-C ends them.
-    fn wait_for(&mut self, running: Vec<Running>, pumps: Vec<JoinHandle<()>>) -> Flow {
-        let children: Vec<Arc<Child>> = running.iter().map(|one| Arc::clone(&one.child)).collect();
-        self.interrupt.set_foreground(&children);
-        let mut status = 0;
-        for one in &running {
-            let (one_status, line) = match one.child.wait() {
-                Ok(epitaph) => judge(one, &epitaph),
-                Err(error) => (1, Some(format!("{}: {}", one.name, error.text()))),
-            };
-            status = one_status;
-            if let Some(line) = line.filter(|_| !self.interrupt.is_pressed()) {
-                self.report(&line);
-            }
-        }
-        self.interrupt.clear_foreground();
-        drop(children);
-        drop(running);
-        for pump in pumps {
-            // A pump has no result that could be missed.
-            let _ = pump.join();
-        }
-        if self.interrupt.is_pressed() {
-            return Flow::Interrupted;
-        }
-        Flow::Status(status)
-    }
+/// A word of a command as people know it: a block is its text.
+fn shown(command: &Command, word: &str) -> String {
+    if command.subshell.is_some() { word.to_string() } else { quote(word) }
+}
 
-    /// Waits for the jobs with this number, or for all; the status of the last.
-    pub fn wait_for_jobs(&mut self, number: Option<usize>) -> i32 {
-        let mut status = 0;
-        for mut job in core::mem::take(&mut self.jobs) {
-            if number.is_some_and(|number| number != job.number) {
-                self.jobs.push(job);
-                continue;
-            }
-            let children: Vec<Arc<Child>> = job.running.iter().map(|one| Arc::clone(&one.child)).collect();
-            self.interrupt.set_foreground(&children);
-            let mut lines = Vec::new();
-            job.settle(sip::Deadline::NEVER, &mut lines);
-            self.interrupt.clear_foreground();
-            lines.iter().for_each(|line| self.report(line));
-            status = job.status;
-            if self.interrupt.is_pressed() {
-                status = STATUS_INTERRUPTED;
-            }
-        }
-        status
-    }
+/// Refuses arguments that are larger than the kernel takes.
+fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(), Trouble> {
+    let all: usize = assigned.iter().map(|(_, bytes)| bytes.len()).sum();
+    let largest = assigned.iter().max_by_key(|(_, bytes)| bytes.len());
+    let name = largest.and_then(|(index, _)| manifest.parameters.get(*index)).map_or("", |parameter| &parameter.name);
+    let bytes = largest.map_or(0, |(_, bytes)| bytes.len());
+    let (what, size, limit) = if bytes > limits::PARAMETER_BYTES {
+        (format!("its argument {}", name.to_uppercase()), bytes, limits::PARAMETER_BYTES)
+    } else if all > limits::PARAMETERS_BYTES {
+        (String::from("all its arguments"), all, limits::PARAMETERS_BYTES)
+    } else {
+        return Ok(());
+    };
+    Err(Trouble::new(format!(
+        "{}: it cannot be started: {what} would be {size} bytes, and may be {limit}; give it less at a time: \
+         `for f in ...; do {} $f; end`, or its input by a pipe",
+        manifest.name, manifest.name
+    )))
 }
 
 fn give_parameter(mut child: Child, manifest: &Manifest, index: usize, bytes: &[u8]) -> Result<Child, sip::Status> {
@@ -300,9 +324,10 @@ fn give_parameter(mut child: Child, manifest: &Manifest, index: usize, bytes: &[
 /// All start, or none goes on.
 fn start(children: Vec<(String, Child)>) -> Result<Vec<Running>, Trouble> {
     let mut running: Vec<Running> = Vec::new();
-    for (name, child) in children {
+    let last = children.len().saturating_sub(1);
+    for (index, (name, child)) in children.into_iter().enumerate() {
         match child.start() {
-            Ok(child) => running.push(Running { name, child: Arc::new(child) }),
+            Ok(child) => running.push(Running { name, child: Arc::new(child), is_last: index == last }),
             Err(status) => {
                 for one in &running {
                     // One that has ended already is as good as stopped.
@@ -342,6 +367,9 @@ fn check_joints(stages: &[Stage<'_>]) -> Result<(), Trouble> {
 
 /// The stage for a command whose name is a builtin's or a program's.
 pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Trouble> {
+    if let Some(subshell) = &command.subshell {
+        return Ok(Stage::Program(Call::subshell(subshell, shell.programs())?));
+    }
     let (name, words) = (command.words[0].as_str(), &command.words[1..]);
     if let Some(builtin) = builtins::find(name) {
         if command.input.is_some() {

@@ -13,22 +13,27 @@ mod builtins;
 mod completion;
 mod feed;
 mod files;
+mod gate;
 mod help;
-mod interrupt;
+mod history;
+mod job_commands;
 mod jobs;
 mod launch;
 mod names;
 mod programs;
 mod shell;
+mod signals;
 mod sink;
+mod stopwatch;
 mod terminal;
+mod waiting;
 
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 
 use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
+use contracts::pipe_io::{Input, Output};
 use sip::sync::Mutex;
 
 use crate::shell::Shell;
@@ -55,6 +60,7 @@ pub fn main(startup: Startup) -> i32 {
     let mut positionals = vec![startup.script.clone().unwrap_or_else(|| String::from("shell"))];
     positionals.extend(startup.arguments);
     let mut shell = Shell::new(namespace, terminal, sink, startup.working_folder);
+    shell.inputs.extend(startup.input.map(Input::new));
     sip::debug::note(READY, 0);
     if is_first {
         shell.expect_start();

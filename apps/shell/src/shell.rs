@@ -1,29 +1,30 @@
 //! The state of a shell, as host of the command language.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use command_language::{Command, Ends, Flow, Host, Interpreter, OutputMode, Pattern, parse};
+use command_language::{Command, Ends, Flow, Host, Interpreter, OutputMode, Pattern, Scope, parse};
 use contracts::access::AccessError;
 use contracts::console::LineKind;
 use contracts::file_writer::Existing;
 use contracts::namespace::Namespace;
 use contracts::path;
+use contracts::pipe_io::Input;
 use contracts::services;
-use sip::Deadline;
 
 use crate::builtins;
 use crate::completion::{self, Known};
 use crate::files;
-use crate::interrupt::Interrupt;
-use crate::jobs::{Job, STATUS_INTERRUPTED};
+use crate::history::History;
+use crate::jobs::Job;
 use crate::launch::{Stage, stage};
 use crate::names;
 use crate::programs::Programs;
+use crate::signals::Signals;
 use crate::sink::Sink;
+use crate::stopwatch::Stopwatch;
 use crate::terminal::{Answer, Terminal};
 
 /// Status of a command that was not called as it has to be.
@@ -66,15 +67,22 @@ impl From<sip::Status> for Trouble {
 pub struct Shell {
     /// The namespace, from its root on.
     pub namespace: Namespace,
-    /// What runs beside the shell.
+    /// What runs beside the shell, and what was stopped.
     pub jobs: Vec<Job>,
-    /// Ctrl-C.
-    pub interrupt: Arc<Interrupt>,
+    /// Ctrl-C and Ctrl-Z.
+    pub signals: Arc<Signals>,
+    /// What `read` reads; the last one counts. Without any it reads the console.
+    pub inputs: Vec<Input>,
+    /// What `time` measures.
+    pub stopwatches: Vec<Stopwatch>,
+    /// The lines that a person gave.
+    pub history: History,
     terminal: Terminal,
     programs: Programs,
     /// Where output goes; the last one counts.
     sinks: Vec<Sink>,
     folder: String,
+    previous_folder: Option<String>,
     interactive: bool,
     /// Whether the system's start may still be under way.
     starting: bool,
@@ -88,11 +96,15 @@ impl Shell {
         Shell {
             namespace,
             jobs: Vec::new(),
-            interrupt: Arc::default(),
+            signals: Arc::default(),
+            inputs: Vec::new(),
+            stopwatches: Vec::new(),
+            history: History::default(),
             terminal,
             programs: Programs::read(),
             sinks: Vec::from([sink]),
             folder,
+            previous_folder: None,
             interactive: false,
             starting: false,
             status: 0,
@@ -111,9 +123,9 @@ impl Shell {
         if !self.starting {
             return;
         }
-        let interrupt = Arc::clone(&self.interrupt);
+        let signals = Arc::clone(&self.signals);
         // Without a service manager there is nothing to wait for.
-        let is_given_up = matches!(services::await_start(&mut self.namespace, || interrupt.is_pressed()), Ok(false));
+        let is_given_up = matches!(services::await_start(&mut self.namespace, || signals.is_interrupted()), Ok(false));
         if !is_given_up {
             self.starting = false;
             sip::debug::note(crate::FIRST_COMMAND, 0);
@@ -150,13 +162,14 @@ impl Shell {
         loop {
             self.look_at_jobs();
             // Without it, Ctrl-C does nothing between lines; commands run all the same.
-            let _ = self.terminal.listen(&mut self.namespace, &self.interrupt);
+            let _ = self.terminal.listen(&mut self.namespace, &self.signals);
             let prompt = self.prompt(text.is_empty());
             let answer = self.ask(&interpreter, &prompt);
-            self.interrupt.clear();
+            self.signals.clear();
             match answer {
                 Answer::Line(line) => {
                     failures = 0;
+                    let Some(line) = self.recalled(&text, line) else { continue };
                     text.push_str(&line);
                     text.push('\n');
                     if matches!(parse(&text), Err(error) if error.incomplete) {
@@ -184,11 +197,31 @@ impl Shell {
                 }
             }
             let script = core::mem::take(&mut text);
+            self.history.add(&script);
             // Where Ctrl-C gives that up, it ends the script before its first command as well.
             self.await_start();
             match interpreter.run(self, "line", script.trim_end_matches('\n')) {
                 Flow::Exit(status) => return status,
                 other => self.status = status_of(other),
+            }
+        }
+    }
+
+    /// The line that a person means, which is shown if it is another one; none if there is no such line.
+    fn recalled(&mut self, before: &str, line: String) -> Option<String> {
+        if !self.interactive || !before.is_empty() {
+            return Some(line);
+        }
+        match self.history.recall(&line) {
+            None => Some(line),
+            Some(Ok(recalled)) => {
+                self.say(&format!("{recalled}\n"));
+                Some(recalled)
+            }
+            Some(Err(message)) => {
+                self.report(&message);
+                self.status = 1;
+                None
             }
         }
     }
@@ -225,9 +258,14 @@ impl Shell {
         &self.folder
     }
 
+    /// The folder that they started from before that.
+    pub fn previous_folder(&self) -> Option<&str> {
+        self.previous_folder.as_deref()
+    }
+
     /// Sets the folder that paths start from.
     pub fn set_folder(&mut self, full: String) {
-        self.folder = full;
+        self.previous_folder = Some(core::mem::replace(&mut self.folder, full));
     }
 
     /// A path from the root on.
@@ -267,7 +305,7 @@ impl Shell {
         let mut lines = Vec::new();
         let interactive = self.interactive;
         self.jobs.retain_mut(|job| {
-            let ended = job.settle(Deadline::PASSED, &mut lines);
+            let ended = job.settle(&mut lines);
             if ended && interactive {
                 let how = if job.status == 0 { "done".to_string() } else { format!("status {}", job.status) };
                 lines.push(format!("[{}] {how}: {}", job.number, job.text));
@@ -314,19 +352,15 @@ impl Shell {
     }
 
     /// A command that stands alone, where that makes a difference; `None` where it is a plain program.
-    fn run_alone(
-        &mut self,
-        variables: &mut BTreeMap<String, String>,
-        command: &Command,
-    ) -> Result<Option<Flow>, Trouble> {
+    fn run_alone(&mut self, scope: &mut Scope<'_>, command: &Command) -> Result<Option<Flow>, Trouble> {
         let (name, words) = (command.words[0].as_str(), &command.words[1..]);
-        if name.contains('/') {
+        if name.contains('/') && command.subshell.is_none() {
             return self.script_flow(name, words).map(Some);
         }
         match stage(self, command)? {
             Stage::Builtin(builtin, words) => {
                 let mut out = Vec::new();
-                let call = builtins::Call { words, out: &mut out, variables: Some(variables) };
+                let call = builtins::Call { words, out: &mut out, scope: Some(scope) };
                 let flow = builtins::call(self, builtin, call)?;
                 self.sink().write(&mut self.namespace, &out)?;
                 Ok(Some(flow))
@@ -335,14 +369,9 @@ impl Shell {
         }
     }
 
-    fn try_run(
-        &mut self,
-        variables: &mut BTreeMap<String, String>,
-        commands: &[Command],
-        ends: Ends,
-    ) -> Result<Flow, Trouble> {
+    fn try_run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Result<Flow, Trouble> {
         if let ([command], Ends::Foreground) = (commands, ends)
-            && let Some(flow) = self.run_alone(variables, command)?
+            && let Some(flow) = self.run_alone(scope, command)?
         {
             return Ok(flow);
         }
@@ -360,16 +389,16 @@ impl Shell {
 fn status_of(flow: Flow) -> i32 {
     match flow {
         Flow::Status(status) | Flow::Exit(status) => status,
-        Flow::Interrupted => STATUS_INTERRUPTED,
+        Flow::GivenUp(status) => status,
         Flow::Run { .. } => STATUS_MISTAKE,
     }
 }
 
 impl Host for Shell {
-    fn run(&mut self, variables: &mut BTreeMap<String, String>, commands: &[Command], ends: Ends) -> Flow {
+    fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow {
         // What the command before has installed can be run by this one.
         self.programs.refresh();
-        let flow = self.try_run(variables, commands, ends).unwrap_or_else(|trouble| {
+        let flow = self.try_run(scope, commands, ends).unwrap_or_else(|trouble| {
             self.report(&trouble.message);
             Flow::Status(trouble.status)
         });
@@ -412,8 +441,26 @@ impl Host for Shell {
         is_whole
     }
 
+    fn begin_input(&mut self, path: &str) -> Result<(), String> {
+        let reader = self.reader_of(path).map_err(|trouble| trouble.message)?;
+        self.inputs.push(Input::new(reader));
+        Ok(())
+    }
+
+    fn end_input(&mut self) {
+        self.inputs.pop();
+    }
+
+    fn begin_time(&mut self) {
+        self.stopwatches.push(Stopwatch::begin());
+    }
+
+    fn end_time(&mut self) {
+        self.end_stopwatch();
+    }
+
     fn interrupted(&mut self) -> bool {
-        self.interrupt.is_pressed()
+        self.signals.is_interrupted()
     }
 
     fn report(&mut self, text: &str) {

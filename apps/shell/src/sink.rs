@@ -16,6 +16,7 @@ use sip::exheap::ExVec;
 use sip::sync::Mutex;
 use sip::thread::JoinHandle;
 
+use crate::gate::Gate;
 use crate::terminal;
 
 /// The largest output that `$( )` collects.
@@ -87,10 +88,14 @@ impl Sink {
         Ok(String::from_utf8_lossy(&collected.bytes).into_owned())
     }
 
-    /// A writing end for one program.
-    pub fn open(&self, namespace: &mut Namespace) -> Result<Opened, AccessError> {
+    /// A writing end for one program of a job, which has this gate if it may lose the console.
+    pub fn open(&self, namespace: &mut Namespace, gate: Option<&Arc<Gate>>) -> Result<Opened, AccessError> {
         if matches!(self, Sink::Console) {
-            return Ok(Opened { writer: open_console(namespace)?, pump: None });
+            let console = open_console(namespace)?;
+            let Some(gate) = gate.map(Arc::clone) else { return Ok(Opened { writer: console, pump: None }) };
+            let (writer, reader) = new_pipe()?;
+            let pump = sip::thread::spawn(move || to_console(Input::new(reader), Output::new(console), &gate))?;
+            return Ok(Opened { writer, pump: Some(pump) });
         }
         let (writer, reader) = new_pipe()?;
         let sink = self.clone();
@@ -152,6 +157,19 @@ impl Written {
             }
         }
     }
+}
+
+/// Moves a program's output to the console, as long as its job may write there.
+fn to_console(mut input: Input, mut output: Output, gate: &Gate) {
+    while let Ok(Some(block)) = input.block() {
+        gate.wait_to_write();
+        if output.write_block(block).is_err() {
+            // The writer finds out at its next block.
+            return;
+        }
+    }
+    // A console that is gone shows nothing.
+    let _ = output.finish();
 }
 
 fn open_console(namespace: &mut Namespace) -> Result<pipe::Imp<pipe::states::Ready>, AccessError> {

@@ -11,7 +11,7 @@ use contracts::directory::NameError;
 use contracts::namespace::Namespace;
 use sip::exheap::ExVec;
 
-use crate::interrupt::{self, Interrupt};
+use crate::signals::{self, Signals};
 
 /// Where the console is.
 pub const PATH: &str = "/dev/console";
@@ -65,8 +65,8 @@ impl Terminal {
         }
     }
 
-    /// Hears of Ctrl-C from now on, unless it does already.
-    pub fn listen(&mut self, namespace: &mut Namespace, interrupt: &Arc<Interrupt>) -> Result<(), AccessError> {
+    /// Receives Ctrl-C and Ctrl-Z from now on, unless it does already.
+    pub fn listen(&mut self, namespace: &mut Namespace, signals: &Arc<Signals>) -> Result<(), AccessError> {
         if self.listens && self.endpoint.is_some() {
             return Ok(());
         }
@@ -79,9 +79,9 @@ impl Terminal {
             }
             console::ImpReadyAfterSubscribe::ChannelClosed(_) => return Err(AccessError::ServerEnded),
         }
-        let interrupt = Arc::clone(interrupt);
+        let signals = Arc::clone(signals);
         // The thread ends with the console.
-        drop(sip::thread::spawn(move || interrupt::listen(&interrupt, importer))?);
+        drop(sip::thread::spawn(move || signals::listen(&signals, importer))?);
         self.listens = true;
         Ok(())
     }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use contracts::pipe_io::Output;
 use contracts::report;
-use contracts::text::{Align, Table, count, duration, json_string};
+use contracts::text::{Align, Table, bytes, count, duration, json_string};
 use sip::diagnostics::{CounterRecord, Measured, name};
 
 sip::startup!();
@@ -39,24 +39,36 @@ fn table(counters: &[CounterRecord]) -> String {
     }
     let measured: String = MEASURED.iter().map(|&(what, of)| format!("{what:<8}{}\n", measurement(of))).collect();
     format!(
-        "up {}, {} processors, {} programs installed\n{measured}{}\n{}",
+        "up {}, {} processors, {} programs installed\n{}{measured}{}\n{}",
         duration(sip::time::monotonic()),
         sip::thread::processor_count(),
         sip::diagnostics::program_count(),
+        memory(counters),
         confinement(counters),
         table.render()
     )
 }
 
+/// How much memory there is, and how much of it is in use.
+fn memory(counters: &[CounterRecord]) -> String {
+    let Some(total) = value(counters, "memory bytes") else { return String::new() };
+    // Where the host keeps the account of all memory, the pages and blocks of the programs count.
+    let in_use = value(counters, "memory bytes in use").or_else(|| value(counters, "arena bytes")).unwrap_or(0);
+    format!("memory  {}, {} in use\n", bytes(total), bytes(in_use))
+}
+
 /// What a machine that is a process may still do on its host; nothing of other machines.
 fn confinement(counters: &[CounterRecord]) -> String {
-    let value = |wanted| counters.iter().find(|counter| name(&counter.name) == wanted).map(|counter| counter.value);
-    let (Some(calls), Some(landlock)) = (value("host calls allowed"), value("host Landlock version")) else {
-        return String::new();
-    };
+    let limits = (value(counters, "host calls allowed"), value(counters, "host Landlock version"));
+    let (Some(calls), Some(landlock)) = limits else { return String::new() };
     let calls = if calls == 0 { "all system calls".into() } else { format!("{calls} system calls (seccomp)") };
     let files = if landlock == 0 { "no Landlock".into() } else { format!("no file by its name (Landlock {landlock})") };
     format!("host    {calls}, {files}\n")
+}
+
+/// The value of the counter with this name.
+fn value(counters: &[CounterRecord], wanted: &str) -> Option<u64> {
+    counters.iter().find(|counter| name(&counter.name) == wanted).map(|counter| counter.value)
 }
 
 fn json(counters: &[CounterRecord]) -> String {

@@ -15,7 +15,7 @@ use sip::executor;
 use sip::exheap::ExVec;
 
 use terminal::page::{PAGE_START, Page};
-use terminal::{LineEvent, Reading, Terminal};
+use terminal::{LineEvent, Reading, Signal, Terminal};
 
 use crate::Port;
 
@@ -45,7 +45,8 @@ struct Reader {
 /// whoever reads has to stop.
 struct Listener {
     client: Client,
-    interrupts: u32,
+    /// What it is to be told.
+    signal: Option<Signal>,
     waker: Option<Waker>,
 }
 
@@ -112,12 +113,12 @@ async fn take_input<P: Port>(shared: Shared<P>) {
         })
         .await;
         let mut console = shared.borrow_mut();
-        if console.terminal.input(&bytes) {
+        if let Some(signal) = console.terminal.input(&bytes) {
             let mut out = Vec::new();
-            console.terminal.show_interrupt(&mut out);
+            console.terminal.show_signal(signal, &mut out);
             // A terminal that is gone shows nothing; its end of input follows.
             let _ = console.show(&out);
-            console.announce_interrupt();
+            console.announce(signal);
         }
         console.wake_reader();
     }
@@ -141,9 +142,11 @@ impl<P: Port> Console<P> {
         }
     }
 
-    fn announce_interrupt(&mut self) {
-        for listener in &mut self.listeners {
-            listener.interrupts += 1;
+    fn announce(&mut self, signal: Signal) {
+        // A shell in a shell is in charge until it ends.
+        if let Some(listener) = self.listeners.last_mut() {
+            // One that was not told yet is told of the newest alone.
+            listener.signal = Some(signal);
             if let Some(waker) = listener.waker.take() {
                 waker.wake();
             }
@@ -339,7 +342,7 @@ async fn serve_client<P: Port>(shared: Shared<P>, client: Client, mut ready: con
                 })
             }
             console::ExpReady::Subscribe { events, next } => {
-                shared.borrow_mut().listeners.push(Listener { client, interrupts: 0, waker: None });
+                shared.borrow_mut().listeners.push(Listener { client, signal: None, waker: None });
                 shared.borrow_mut().ask_for_input();
                 drop(executor::spawn(announce(Rc::clone(&shared), client, events)));
                 Some(next.done())
@@ -426,7 +429,7 @@ async fn next_line_event<P: Port>(shared: &Shared<P>, client: Client) -> Result<
                     console.end_reading(client);
                     // Ctrl-C while another program reads concerns the one in charge, too.
                     if event == LineEvent::Interrupted && !console.is_listener(client) {
-                        console.announce_interrupt();
+                        console.announce(Signal::Interrupt);
                     }
                 }
                 Poll::Ready(Ok(event))
@@ -461,34 +464,44 @@ async fn read_bytes<P: Port>(shared: &Shared<P>, client: Client, count: usize) -
     .await
 }
 
-/// Tells a listener of interrupts, one at a time; those that come meanwhile are one.
+/// Tells a listener of signals, one at a time.
 async fn announce<P: Port>(
     shared: Shared<P>,
     client: Client,
     mut events: console_events::Exp<console_events::states::Ready>,
 ) {
-    loop {
-        let listens = poll_fn(|context| {
-            let mut console = shared.borrow_mut();
-            let Some(listener) = console.listeners.iter_mut().find(|listener| listener.client == client) else {
-                return Poll::Ready(false);
-            };
-            if core::mem::take(&mut listener.interrupts) > 0 {
-                return Poll::Ready(true);
-            }
-            listener.waker = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
-        if !listens {
+    while let Some(signal) = next_signal(&shared, client).await {
+        let next = match signal {
+            Signal::Interrupt => match events.interrupt().receive_async().await {
+                console_events::ExpReadyAfterInterrupt::Next { next } => Some(next),
+                console_events::ExpReadyAfterInterrupt::ChannelClosed(_) => None,
+            },
+            Signal::Stop => match events.stop().receive_async().await {
+                console_events::ExpReadyAfterStop::Next { next } => Some(next),
+                console_events::ExpReadyAfterStop::ChannelClosed(_) => None,
+            },
+        };
+        let Some(next) = next else {
+            shared.borrow_mut().listeners.retain(|listener| listener.client != client);
             return;
-        }
-        match events.interrupt().receive_async().await {
-            console_events::ExpReadyAfterInterrupt::Next { next } => events = next,
-            console_events::ExpReadyAfterInterrupt::ChannelClosed(_) => {
-                shared.borrow_mut().listeners.retain(|listener| listener.client != client);
-                return;
-            }
-        }
+        };
+        events = next;
     }
+}
+
+/// The next signal for a listener; `None` once it no longer is one.
+async fn next_signal<P: Port>(shared: &Shared<P>, client: Client) -> Option<Signal> {
+    poll_fn(|context| {
+        let mut console = shared.borrow_mut();
+        let Some(listener) = console.listeners.iter_mut().find(|listener| listener.client == client) else {
+            return Poll::Ready(None);
+        };
+        let signal = listener.signal.take();
+        if signal.is_some() {
+            return Poll::Ready(signal);
+        }
+        listener.waker = Some(context.waker().clone());
+        Poll::Pending
+    })
+    .await
 }

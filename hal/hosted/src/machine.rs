@@ -360,7 +360,11 @@ impl Machine for Hosted {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let in_force = confinement::in_force();
-        vec![("host calls allowed", in_force.system_calls.unwrap_or(0)), ("host Landlock version", in_force.landlock)]
+        vec![
+            ("memory bytes", self.reservation.layout().memory.bytes as u64),
+            ("host calls allowed", in_force.system_calls.unwrap_or(0)),
+            ("host Landlock version", in_force.landlock),
+        ]
     }
 
     fn restart(&self) -> ! {

@@ -366,6 +366,10 @@ impl Machine for Bare {
         Some(self.memory_bytes.saturating_sub(free))
     }
 
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::from([("memory bytes", self.memory_bytes)])
+    }
+
     fn kernel_image(&self) -> Vec<Cow<'static, [u8]>> {
         layout::constant_parts().map(Cow::Borrowed).into()
     }

@@ -12,6 +12,7 @@ use abi::{EpitaphKind, TraceRecord};
 
 use super::{PROCESSES, ProcessRef};
 use crate::lock::SpinLock;
+use crate::machine::machine;
 use crate::sched;
 
 /// How a SIP ended.
@@ -38,10 +39,19 @@ impl Epitaph {
     }
 }
 
+/// The epitaph of a SIP that has ended.
+struct Grave {
+    id: u64,
+    /// When it ended, in nanoseconds of the monotonic clock.
+    time_ns: u64,
+    /// Name of the program.
+    name: &'static str,
+    text: Cow<'static, str>,
+}
+
 /// What is kept of SIPs that have ended.
 struct Graveyard {
-    /// Process id, name of the program and text.
-    epitaphs: VecDeque<(u64, &'static str, Cow<'static, str>)>,
+    epitaphs: VecDeque<Grave>,
     traces: VecDeque<(u64, Vec<TraceRecord>)>,
 }
 
@@ -52,11 +62,12 @@ const TRACES_KEPT: usize = 64;
 /// Keeps the epitaph and trace of a SIP that has just ended.
 pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
     let id = process.id.load(Ordering::Relaxed);
+    let grave = Grave { id, time_ns: machine().monotonic_ns(), name: process.name(), text: epitaph.text.clone() };
     let mut graveyard = GRAVEYARD.lock();
     if graveyard.epitaphs.len() == EPITAPHS_KEPT {
         graveyard.epitaphs.pop_front();
     }
-    graveyard.epitaphs.push_back((id, process.name(), epitaph.text.clone()));
+    graveyard.epitaphs.push_back(grave);
     // The memory of the oldest serves the newest.
     let oldest = if graveyard.traces.len() == TRACES_KEPT { graveyard.traces.pop_front() } else { None };
     let mut records = oldest.map(|(_, records)| records).unwrap_or_default();
@@ -68,9 +79,9 @@ pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
 pub fn epitaph_lines() -> String {
     let graveyard = GRAVEYARD.lock();
     let mut text = String::new();
-    for (id, name, epitaph) in &graveyard.epitaphs {
+    for Grave { id, time_ns, name, text: epitaph } in &graveyard.epitaphs {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{id} {name} {epitaph}");
+        let _ = writeln!(text, "{id} {time_ns} {name} {epitaph}");
     }
     text
 }

@@ -35,11 +35,15 @@ fn holds_plain(words: &[String], look: &mut dyn FnMut(&str) -> PathKind) -> Resu
         [left, sign, right] => match sign.as_str() {
             "=" => Ok(left == right),
             "!=" => Ok(left != right),
-            "<" => Ok(number(left)? < number(right)?),
-            "<=" => Ok(number(left)? <= number(right)?),
-            ">" => Ok(number(left)? > number(right)?),
-            ">=" => Ok(number(left)? >= number(right)?),
-            other => Err(format!("`{other}` does not compare: use = != '<' '<=' '>' '>='")),
+            "<" | "-lt" => Ok(number(left)? < number(right)?),
+            "<=" | "-le" => Ok(number(left)? <= number(right)?),
+            ">" | "-gt" => Ok(number(left)? > number(right)?),
+            ">=" | "-ge" => Ok(number(left)? >= number(right)?),
+            "-eq" => Ok(number(left)? == number(right)?),
+            "-ne" => Ok(number(left)? != number(right)?),
+            other => {
+                Err(format!("`{other}` does not compare: use = != for texts, -eq -ne -lt -le -gt -ge for numbers"))
+            }
         },
         _ => Err("a condition is two or three words: `test file PATH`, `test $a = $b`".to_string()),
     }

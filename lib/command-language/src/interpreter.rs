@@ -1,6 +1,7 @@
 //! Runs a script: control flow and variables. What commands do is the host's.
 
 mod expansion;
+mod pipeline;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -12,7 +13,7 @@ use core::ops::Range;
 use crate::error::ScriptError;
 use crate::parser::parse;
 use crate::pattern::Pattern;
-use crate::syntax::{OutputMode, Script, SimpleCommand, Statement, StatementKind, When, Word};
+use crate::syntax::{OutputMode, Script, Statement, StatementKind, When, Word};
 
 use expansion::Unmatched;
 
@@ -22,8 +23,6 @@ const STATUS_MISTAKE: i32 = 2;
 const STATUS_INTERRUPTED: i32 = 130;
 /// How many functions and scripts may be under way in each other.
 const CALL_DEPTH: usize = 32;
-/// How many bytes all words of one command may have.
-const COMMAND_BYTES: usize = 1 << 20;
 
 /// A command after expansion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +31,32 @@ pub struct Command {
     pub words: Vec<String>,
     /// Path of the file that its input comes from.
     pub input: Option<String>,
+    /// Where it is a block or a function that does not run in this shell: what another shell runs in its place. The
+    /// words are for people then.
+    pub subshell: Option<Subshell>,
+}
+
+/// What a shell of its own is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subshell {
+    /// The variables and functions that are known, and what is to be done.
+    pub script: String,
+    /// `$0`, `$1` and so on; never empty.
+    pub positionals: Vec<String>,
+}
+
+/// What a command of the shell may look at and change.
+pub struct Scope<'a> {
+    /// The variables.
+    pub variables: &'a mut BTreeMap<String, String>,
+    functions: &'a BTreeMap<String, Function>,
+}
+
+impl Scope<'_> {
+    /// The text that defines a function.
+    pub fn function(&self, name: &str) -> Option<&str> {
+        self.functions.get(name).map(Function::definition)
+    }
 }
 
 /// Whether the shell waits for a command.
@@ -50,8 +75,8 @@ pub enum Flow {
     Status(i32),
     /// Not at all: everything ends with this status.
     Exit(i32),
-    /// A person interrupted it: what is under way is given up.
-    Interrupted,
+    /// A person interrupted or stopped it: what is under way is given up, with this status.
+    GivenUp(i32),
     /// With this script, which has variables of its own.
     Run {
         /// Name for messages and `$0`.
@@ -68,7 +93,7 @@ pub enum Flow {
 /// What an [`Interpreter`] asks of the shell.
 pub trait Host {
     /// Runs commands joined by pipes. A single command may be a builtin and change the variables.
-    fn run(&mut self, variables: &mut BTreeMap<String, String>, commands: &[Command], ends: Ends) -> Flow;
+    fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow;
     /// Names that match, in order. An error is one phrase.
     fn expand(&mut self, pattern: &Pattern) -> Result<Vec<String>, String>;
     /// From now on, output is collected. May be nested.
@@ -80,6 +105,14 @@ pub trait Host {
     /// Ends the last `begin_output`; what runs in the background goes on writing. True if all so far is written; what
     /// is not was reported.
     fn end_output(&mut self) -> bool;
+    /// From now on, `read` takes lines from a file. May be nested. An error is one phrase.
+    fn begin_input(&mut self, path: &str) -> Result<(), String>;
+    /// Ends the last `begin_input`.
+    fn end_input(&mut self);
+    /// From now on, it is measured how long commands take. May be nested.
+    fn begin_time(&mut self);
+    /// Ends the last `begin_time` and shows a person what was measured.
+    fn end_time(&mut self);
     /// Whether a person wants it to stop. Asked at least once in each turn of a loop.
     fn interrupted(&mut self) -> bool;
     /// Shows a mistake to a person. The text ends with a line end.
@@ -97,6 +130,14 @@ struct Source {
 struct Function {
     body: Rc<Script>,
     source: Source,
+    /// Its definition, in the text of the source.
+    span: Range<usize>,
+}
+
+impl Function {
+    fn definition(&self) -> &str {
+        self.source.text.get(self.span.clone()).unwrap_or_default().trim()
+    }
 }
 
 /// Why statements are not gone on with.
@@ -105,7 +146,7 @@ enum Stop {
     Continue,
     Return(i32),
     Exit(i32),
-    Interrupted,
+    GivenUp(i32),
     Mistake(ScriptError),
     /// A mistake that was reported already.
     Reported,
@@ -171,9 +212,9 @@ impl Interpreter {
             Ok(()) => Flow::Status(self.status),
             Err(Stop::Return(status)) => Flow::Status(status),
             Err(Stop::Exit(status)) => Flow::Exit(status),
-            Err(Stop::Interrupted) => {
-                self.status = STATUS_INTERRUPTED;
-                Flow::Interrupted
+            Err(Stop::GivenUp(status)) => {
+                self.status = status;
+                Flow::GivenUp(status)
             }
             Err(Stop::Break | Stop::Continue) => Flow::Status(self.status),
             Err(Stop::Mistake(error)) => {
@@ -202,7 +243,7 @@ impl Interpreter {
 
     fn statement(&mut self, host: &mut dyn Host, statement: &Statement) -> Outcome {
         match &statement.kind {
-            StatementKind::Pipeline { commands, background } => self.pipeline(host, commands, *background),
+            StatementKind::Pipeline { stages, background } => self.pipeline(host, stages, *background),
             StatementKind::Chain { first, others } => {
                 self.statement(host, first)?;
                 for (when, other) in others {
@@ -216,6 +257,12 @@ impl Interpreter {
                 self.statement(host, inner)?;
                 self.status = i32::from(self.status == 0);
                 Ok(())
+            }
+            StatementKind::Time(inner) => {
+                host.begin_time();
+                let outcome = self.statement(host, inner);
+                host.end_time();
+                outcome
             }
             StatementKind::Assign { name, value } => {
                 let value = self.text_of(host, value)?;
@@ -236,7 +283,8 @@ impl Interpreter {
             StatementKind::While { condition, body } => self.while_loop(host, condition, body),
             StatementKind::For { name, words, body } => self.for_loop(host, name, words, body),
             StatementKind::Function { name, body } => {
-                let function = Function { body: body.clone(), source: self.source.clone() };
+                let (source, span) = (self.source.clone(), statement.span.clone());
+                let function = Function { body: body.clone(), source, span };
                 self.functions.insert(name.clone(), function);
                 self.status = 0;
                 Ok(())
@@ -298,61 +346,7 @@ impl Interpreter {
     }
 
     fn check_interrupted(&mut self, host: &mut dyn Host) -> Outcome {
-        if host.interrupted() { Err(Stop::Interrupted) } else { Ok(()) }
-    }
-
-    fn pipeline(&mut self, host: &mut dyn Host, commands: &[SimpleCommand], background: bool) -> Outcome {
-        self.check_interrupted(host)?;
-        let mut expanded = Vec::new();
-        for command in commands {
-            expanded.push(self.expand_command(host, command)?);
-        }
-        let Some((mode, word)) = commands.last().and_then(|command| command.output.as_ref()) else {
-            return self.run_commands(host, commands, &expanded, background);
-        };
-        let path = self.text_of(host, word)?;
-        if let Err(reason) = host.begin_output(*mode, &path) {
-            host.report(&format!("{path}: {reason}\n"));
-            self.status = 1;
-            return Ok(());
-        }
-        let outcome = self.run_commands(host, commands, &expanded, background);
-        if !host.end_output() {
-            self.status = self.status.max(1);
-        }
-        outcome
-    }
-
-    fn run_commands(
-        &mut self,
-        host: &mut dyn Host,
-        commands: &[SimpleCommand],
-        expanded: &[Command],
-        background: bool,
-    ) -> Outcome {
-        if let Some(index) = expanded.iter().position(|command| self.functions.contains_key(&command.words[0])) {
-            let Command { words, input } = &expanded[index];
-            if expanded.len() > 1 || background || input.is_some() {
-                let message = format!("the function `{}` cannot run in a pipe, with `<` or beside the shell", words[0]);
-                let remedy = "put it into a script and run that";
-                return Err(Stop::Mistake(ScriptError::new(commands[index].span.clone(), message, remedy)));
-            }
-            return self.call(host, words, &commands[index].span);
-        }
-        let ends = if background { Ends::Background } else { Ends::Foreground };
-        match host.run(&mut self.variables, expanded, ends) {
-            Flow::Status(status) => self.status = status,
-            Flow::Exit(status) => return Err(Stop::Exit(status)),
-            Flow::Interrupted => return Err(Stop::Interrupted),
-            Flow::Run { name, source, arguments, variables } => {
-                let mut positionals = Vec::from([name.clone()]);
-                positionals.extend(arguments);
-                let mut inner = Interpreter::new(positionals);
-                inner.variables.extend(variables);
-                return self.run_script(host, inner, &name, &source, &commands[0].span);
-            }
-        }
-        Ok(())
+        if host.interrupted() { Err(Stop::GivenUp(STATUS_INTERRUPTED)) } else { Ok(()) }
     }
 
     fn deeper(&mut self, span: &Range<usize>) -> Outcome {
@@ -406,27 +400,9 @@ impl Interpreter {
         match flow {
             // A script's `exit` ends the script alone.
             Flow::Status(status) | Flow::Exit(status) => self.status = status,
-            Flow::Interrupted => return Err(Stop::Interrupted),
+            Flow::GivenUp(status) => return Err(Stop::GivenUp(status)),
             Flow::Run { .. } => {}
         }
         Ok(())
-    }
-
-    fn expand_command(&mut self, host: &mut dyn Host, command: &SimpleCommand) -> Result<Command, Stop> {
-        let mut words = Vec::new();
-        for word in &command.words {
-            words.extend(self.expand_word(host, word, Unmatched::Mistake)?);
-        }
-        if words.first().is_none_or(String::is_empty) {
-            let error =
-                ScriptError::new(command.span.clone(), "there is no command: it expands to nothing", "give its name");
-            return Err(Stop::Mistake(error));
-        }
-        if words.iter().map(|word| word.len() + 1).sum::<usize>() > COMMAND_BYTES {
-            let message = format!("the command is longer than {COMMAND_BYTES} bytes");
-            return Err(Stop::Mistake(ScriptError::new(command.span.clone(), message, "do it in parts, with `for`")));
-        }
-        let input = command.input.as_ref().map(|path| self.text_of(host, path)).transpose()?;
-        Ok(Command { words, input })
     }
 }

@@ -13,6 +13,7 @@ use crate::syntax::{Name, Word, WordPart};
 /// Words that mean something where a command can stand.
 pub(crate) const KEYWORDS: &[&str] = &[
     "if", "then", "elif", "else", "end", "while", "do", "for", "in", "function", "break", "continue", "return", "not",
+    "time",
 ];
 
 /// Signs, longer ones before their beginnings.

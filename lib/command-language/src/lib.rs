@@ -25,7 +25,7 @@ mod syntax;
 pub use complete::{CompletionContext, Highlight, HighlightKind, WordKind, completion_context, highlight};
 pub use condition::{PathKind, holds};
 pub use error::ScriptError;
-pub use interpreter::{Command, Ends, Flow, Host, Interpreter};
+pub use interpreter::{Command, Ends, Flow, Host, Interpreter, Scope, Subshell};
 pub use parser::parse;
 pub use pattern::{Pattern, PatternPart};
 pub use quote::quote;

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use crate::error::ScriptError;
 use crate::lexer::{DEPTH, KEYWORDS, Lexer, Token, TokenKind, identifier_prefix};
-use crate::syntax::{OutputMode, Script, SimpleCommand, Statement, StatementKind, When, Word};
+use crate::syntax::{OutputMode, Redirects, Script, Stage, Statement, StatementKind, When, Word, WordPart, Work};
 
 /// What other shells' words are called here.
 const FOREIGN: &[(&str, &str)] = &[("fi", "end"), ("done", "end"), ("esac", "end"), ("!", "not")];
@@ -35,6 +35,27 @@ pub(crate) fn parse_until_parenthesis(source: &str, at: usize, depth: usize) -> 
         }),
         _ => Err(parser.unexpected("put it in quotes to mean the sign")),
     }
+}
+
+/// Has a statement run in the background; `None` if it cannot.
+fn run_in_background(statement: &mut Statement) -> Option<()> {
+    let span = statement.span.clone();
+    match &mut statement.kind {
+        StatementKind::Pipeline { background, .. } => *background = true,
+        StatementKind::If { .. } | StatementKind::While { .. } | StatementKind::For { .. } => {
+            let kind = core::mem::replace(&mut statement.kind, StatementKind::Break);
+            let work = Work::Block(Box::new(Statement { kind, span: span.clone() }));
+            let stages = Vec::from([Stage { work, redirects: Redirects::default(), span }]);
+            statement.kind = StatementKind::Pipeline { stages, background: true };
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Whether a command's first word names the shell's `test`.
+fn is_test(word: &Word) -> bool {
+    word.parts == [WordPart::Literal(String::from("test"))]
 }
 
 struct Parser<'a> {
@@ -116,20 +137,17 @@ impl<'a> Parser<'a> {
             let mut statement = self.chain()?;
             if self.sign() == Some("&") {
                 let sign = self.advance()?;
-                match &mut statement.kind {
-                    StatementKind::Pipeline { background, .. } => *background = true,
-                    _ => {
-                        let message = "only a command or a pipe can run in the background";
-                        return Err(ScriptError::new(sign.span, message, "put the rest into a script and run that"));
-                    }
-                }
+                run_in_background(&mut statement).ok_or_else(|| {
+                    let message = "only a command, a block or a pipe can run in the background";
+                    ScriptError::new(sign.span, message, "make it a function and run that")
+                })?;
                 statements.push(statement);
                 continue;
             }
             statements.push(statement);
             if !matches!(self.sign(), Some(";" | "\n" | ")")) && self.token.kind != TokenKind::End {
                 let remedy = match self.sign() {
-                    Some("|") => "only programs can be joined by `|`; put what is before it into a script",
+                    Some("|") => "make what is before it a function, whose output can be piped",
                     _ => "write `;` or a new line before it",
                 };
                 return Err(self.unexpected(remedy));
@@ -157,27 +175,32 @@ impl<'a> Parser<'a> {
         Ok(Statement { kind: StatementKind::Chain { first: Box::new(first), others }, span })
     }
 
+    /// A statement behind any number of `not` and `time`.
     fn negated(&mut self) -> Result<Statement, ScriptError> {
         let start = self.token.span.start;
-        let mut negations = 0;
-        while self.plain_word() == Some("not") {
+        let (mut is_negated, mut is_timed) = (false, false);
+        loop {
+            match self.plain_word() {
+                Some("not") => is_negated = !is_negated,
+                Some("time") => is_timed = true,
+                _ => break,
+            }
             self.advance()?;
-            negations += 1;
         }
-        let inner = self.statement()?;
-        if negations % 2 == 0 {
-            return Ok(inner);
+        let mut statement = self.statement()?;
+        let span = start..statement.span.end;
+        if is_negated {
+            statement = Statement { kind: StatementKind::Not(Box::new(statement)), span: span.clone() };
         }
-        let span = start..inner.span.end;
-        Ok(Statement { kind: StatementKind::Not(Box::new(inner)), span })
+        if is_timed {
+            statement = Statement { kind: StatementKind::Time(Box::new(statement)), span };
+        }
+        Ok(statement)
     }
 
     fn statement(&mut self) -> Result<Statement, ScriptError> {
         let start = self.token.span.start;
         let kind = match self.plain_word() {
-            Some("if") => self.if_statement()?,
-            Some("while") => self.while_statement()?,
-            Some("for") => self.for_statement()?,
             Some("function") => self.function_statement()?,
             Some("break") => self.single(StatementKind::Break)?,
             Some("continue") => self.single(StatementKind::Continue)?,
@@ -197,20 +220,15 @@ impl<'a> Parser<'a> {
         if let Some((_, here)) = FOREIGN.iter().find(|(foreign, _)| *foreign == word) {
             return Err(self.unexpected(&format!("write `{here}`")));
         }
-        if KEYWORDS.contains(&word) {
-            return Err(self.unexpected(
-                "it belongs to an `if`, `while`, `for` or `function` before it; quote it to run a program of that name",
-            ));
-        }
         if let Some(name) = identifier_prefix(word)
             && word[name.len()..].starts_with('=')
         {
             return self.assignment(name);
         }
-        let mut commands: Vec<SimpleCommand> = Vec::new();
+        let mut stages: Vec<Stage> = Vec::new();
         loop {
-            let command = self.simple_command()?;
-            if let (Some(input), false) = (&command.input, commands.is_empty()) {
+            let stage = self.stage()?;
+            if let (Some(input), false) = (&stage.redirects.input, stages.is_empty()) {
                 let message = "its input comes from the `|` before it";
                 return Err(ScriptError::new(
                     input.span.clone(),
@@ -218,7 +236,7 @@ impl<'a> Parser<'a> {
                     "put `<` behind the first command of the pipe",
                 ));
             }
-            if let (Some((_, output)), Some("|")) = (&command.output, self.sign()) {
+            if let (Some((_, output)), Some("|")) = (&stage.redirects.output, self.sign()) {
                 let message = "its output goes to the `|` behind it";
                 return Err(ScriptError::new(
                     output.span.clone(),
@@ -226,19 +244,39 @@ impl<'a> Parser<'a> {
                     "put `>` behind the last command of the pipe",
                 ));
             }
-            commands.push(command);
+            stages.push(stage);
             if self.sign() != Some("|") {
                 break;
             }
             self.advance()?;
             self.skip_lines()?;
-            if let Some(word) = self.plain_word()
-                && KEYWORDS.contains(&word)
-            {
-                return Err(self.unexpected("only programs can be joined by `|`; put the rest into a script"));
-            }
         }
-        Ok(StatementKind::Pipeline { commands, background: false })
+        Ok(match <[Stage; 1]>::try_from(stages) {
+            Ok([Stage { work: Work::Block(block), redirects, .. }]) if redirects == Redirects::default() => block.kind,
+            Ok([stage]) => StatementKind::Pipeline { stages: Vec::from([stage]), background: false },
+            Err(stages) => StatementKind::Pipeline { stages, background: false },
+        })
+    }
+
+    /// A command or a block, with its redirections.
+    fn stage(&mut self) -> Result<Stage, ScriptError> {
+        let start = self.token.span.start;
+        let kind = match self.plain_word() {
+            Some("if") => self.if_statement()?,
+            Some("while") => self.while_statement()?,
+            Some("for") => self.for_statement()?,
+            Some(word) if KEYWORDS.contains(&word) => {
+                return Err(self.unexpected(
+                    "it belongs to an `if`, `while`, `for` or `function` before it; quote it to run a program of that name",
+                ));
+            }
+            _ => return self.simple_command(),
+        };
+        let end = self.token.span.start.max(start);
+        let mut redirects = Redirects::default();
+        while self.redirect(&mut redirects)? {}
+        let block = Box::new(Statement { kind, span: start..end });
+        Ok(Stage { work: Work::Block(block), span: start..redirects.end().unwrap_or(end), redirects })
     }
 
     fn assignment(&mut self, name: &str) -> Result<StatementKind, ScriptError> {
@@ -252,38 +290,61 @@ impl<'a> Parser<'a> {
         Ok(StatementKind::Assign { name: name.to_string(), value })
     }
 
-    fn simple_command(&mut self) -> Result<SimpleCommand, ScriptError> {
+    fn simple_command(&mut self) -> Result<Stage, ScriptError> {
         let start = self.token.span.start;
         let mut end = start;
-        let mut words = Vec::new();
-        let (mut input, mut output) = (None, None);
+        let mut words: Vec<Word> = Vec::new();
+        let mut redirects = Redirects::default();
         loop {
-            match self.sign() {
-                Some("<") if input.is_none() => input = Some(self.redirect_path()?),
-                Some(">") if output.is_none() => output = Some((OutputMode::Replace, self.redirect_path()?)),
-                Some(">>") if output.is_none() => output = Some((OutputMode::Append, self.redirect_path()?)),
-                Some("<" | ">" | ">>") => return Err(self.unexpected("one of them is there already; leave one out")),
-                _ => match &self.token.kind {
-                    TokenKind::Word(_) if self.is_number_of_a_stream() => {
-                        let remedy = "only what a program writes to its output can go to a file; what it says of \
-                                      errors goes to the console. If it is a word, put a blank behind it";
-                        return Err(self.unexpected(remedy));
-                    }
-                    TokenKind::Word(word) => {
-                        words.push(word.clone());
-                        end = word.span.end;
-                        self.advance()?;
-                    }
-                    _ => break,
-                },
+            if words.first().is_some_and(is_test) {
+                self.refuse_comparison()?;
             }
-            let redirected = input.as_ref().into_iter().chain(output.as_ref().map(|(_, path)| path));
-            end = redirected.map(|path| path.span.end).fold(end, usize::max);
+            if self.redirect(&mut redirects)? {
+                continue;
+            }
+            let TokenKind::Word(word) = &self.token.kind else { break };
+            if self.is_number_of_a_stream() {
+                let remedy = "only what a program writes to its output can go to a file; what it says of \
+                              errors goes to the console. If it is a word, put a blank behind it";
+                return Err(self.unexpected(remedy));
+            }
+            end = word.span.end;
+            words.push(word.clone());
+            self.advance()?;
         }
         if words.is_empty() {
             return Err(self.unexpected("write a command there"));
         }
-        Ok(SimpleCommand { words, input, output, span: start..end })
+        let end = redirects.end().map_or(end, |last| last.max(end));
+        Ok(Stage { work: Work::Command(words), redirects, span: start..end })
+    }
+
+    /// Reads a `<`, `>` or `>>` with its path; false if there is none.
+    fn redirect(&mut self, redirects: &mut Redirects) -> Result<bool, ScriptError> {
+        match self.sign() {
+            Some("<") if redirects.input.is_none() => redirects.input = Some(self.redirect_path()?),
+            Some(">") if redirects.output.is_none() => {
+                redirects.output = Some((OutputMode::Replace, self.redirect_path()?));
+            }
+            Some(">>") if redirects.output.is_none() => {
+                redirects.output = Some((OutputMode::Append, self.redirect_path()?));
+            }
+            Some("<" | ">" | ">>") => return Err(self.unexpected("one of them is there already; leave one out")),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// `test $a < 3` reads as a comparison and would be a redirection.
+    fn refuse_comparison(&self) -> Result<(), ScriptError> {
+        let (sign, option) = match self.sign() {
+            Some("<") => ("<", "-lt"),
+            Some(">" | ">>") => (">", "-gt"),
+            _ => return Ok(()),
+        };
+        let message = format!("`{sign}` does not compare here: outside quotes it is the redirection to or from a file");
+        let remedy = format!("to compare numbers write `{option}` (or -eq, -ne, -le, -ge), or quote it: `'{sign}'`");
+        Err(ScriptError::new(self.token.span.clone(), message, remedy))
     }
 
     /// Whether the token is a number right before `<` or `>`, by which other shells mean a stream.

@@ -20,12 +20,14 @@ pub(crate) struct Statement {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StatementKind {
-    /// Commands joined by `|`; more than one only if each is a program.
-    Pipeline { commands: Vec<SimpleCommand>, background: bool },
+    /// One stage, or several joined by `|`.
+    Pipeline { stages: Vec<Stage>, background: bool },
     /// `first && second || third`, from left to right.
     Chain { first: Box<Statement>, others: Vec<(When, Statement)> },
     /// `not statement`.
     Not(Box<Statement>),
+    /// `time statement`.
+    Time(Box<Statement>),
     /// `name=value`.
     Assign { name: String, value: Word },
     /// `if ...; then ...; elif ...; else ...; end`.
@@ -52,14 +54,37 @@ pub(crate) enum When {
     Failed,
 }
 
+/// What stands between two `|`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SimpleCommand {
-    pub words: Vec<Word>,
+pub(crate) struct Stage {
+    pub work: Work,
+    pub redirects: Redirects,
+    pub span: Range<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A program, a function or a command of the shell.
+    Command(Vec<Word>),
+    /// An `if`, `while` or `for`.
+    Block(Box<Statement>),
+}
+
+/// Files in place of input and output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Redirects {
     /// `< path`
     pub input: Option<Word>,
     /// `> path` or `>> path`
     pub output: Option<(OutputMode, Word)>,
-    pub span: Range<usize>,
+}
+
+impl Redirects {
+    /// Where the last of them ends.
+    pub fn end(&self) -> Option<usize> {
+        let paths = self.input.iter().chain(self.output.iter().map(|(_, path)| path));
+        paths.map(|path| path.span.end).max()
+    }
 }
 
 /// What becomes of what is in a file that output goes to.

@@ -1,10 +1,8 @@
 //! Scripts against a host that only notes what it is asked.
 
-use std::collections::BTreeMap;
-
 use command_language::{
-    Command, Ends, Flow, HighlightKind, Host, Interpreter, OutputMode, PathKind, Pattern, WordKind, completion_context,
-    highlight, holds, parse, quote,
+    Command, Ends, Flow, HighlightKind, Host, Interpreter, OutputMode, PathKind, Pattern, Scope, WordKind,
+    completion_context, highlight, holds, parse, quote,
 };
 use proptest::prelude::*;
 
@@ -19,13 +17,20 @@ struct Notes {
     written: Vec<String>,
     /// Modes and paths of the files that output goes to now.
     redirected: Vec<String>,
+    /// Paths of the files that input comes from now.
+    inputs: Vec<String>,
+    /// Times that are measured now, and how many were.
+    timed: (usize, usize),
     patience: Option<usize>,
 }
 
 impl Host for Notes {
-    fn run(&mut self, variables: &mut BTreeMap<String, String>, commands: &[Command], ends: Ends) -> Flow {
+    fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow {
         let input = |command: &Command| command.input.as_ref().map(|path| format!(" < {path}")).unwrap_or_default();
-        let text = commands.iter().map(|command| format!("{:?}{}", command.words, input(command)));
+        let text = commands.iter().map(|command| match &command.subshell {
+            Some(own) => format!("({:?} {:?}){}", own.script, own.positionals, input(command)),
+            None => format!("{:?}{}", command.words, input(command)),
+        });
         let text: Vec<String> = text.collect();
         self.runs.push(format!("{}{}", text.join(" | "), if ends == Ends::Background { " &" } else { "" }));
         let words = &commands[0].words;
@@ -40,9 +45,22 @@ impl Host for Notes {
             "status" => Flow::Status(words[1].parse().unwrap()),
             "exit" => Flow::Exit(words[1].parse().unwrap()),
             "set" => {
-                variables.insert(words[1].clone(), words[2].clone());
+                scope.variables.insert(words[1].clone(), words[2].clone());
                 Flow::Status(0)
             }
+            "which" => {
+                let text = scope.function(&words[1]).unwrap_or("none").to_string();
+                self.output.last_mut().unwrap().push_str(&(text + "\n"));
+                Flow::Status(0)
+            }
+            "read" => match self.inputs.last() {
+                Some(path) => {
+                    scope.variables.insert(words[1].clone(), format!("from {path}"));
+                    Flow::Status(0)
+                }
+                None => Flow::Status(1),
+            },
+            "stop" => Flow::GivenUp(148),
             "test" => Flow::Status(i32::from(!holds(&words[1..], &mut |_| PathKind::Missing).unwrap())),
             "script" => Flow::Run {
                 name: "inner".into(),
@@ -80,6 +98,27 @@ impl Host for Notes {
         let text = self.output.pop().expect("something is collected");
         self.written.push(format!("{path}: {text}"));
         !path.ends_with("full")
+    }
+
+    fn begin_input(&mut self, path: &str) -> Result<(), String> {
+        if path == "refused" {
+            return Err("it is refused".to_string());
+        }
+        self.inputs.push(path.to_string());
+        Ok(())
+    }
+
+    fn end_input(&mut self) {
+        self.inputs.pop().expect("input comes from a file");
+    }
+
+    fn begin_time(&mut self) {
+        self.timed.0 += 1;
+    }
+
+    fn end_time(&mut self) {
+        self.timed.0 = self.timed.0.checked_sub(1).expect("something is measured");
+        self.timed.1 += 1;
     }
 
     fn interrupted(&mut self) -> bool {
@@ -154,6 +193,81 @@ fn pipes_and_background_reach_the_host_whole() {
 }
 
 #[test]
+fn blocks_and_functions_in_pipes_have_shells_of_their_own() {
+    let cases: &[(&str, &str)] = &[
+        (
+            "v='a b'; ls | while read l; do echo $l; end | count",
+            r#"["ls"] | ("v='a b'\nwhile read l; do echo $l; end" ["shell", "one", "two words"]) | ["count"]"#,
+        ),
+        ("function f; echo $1 # one\nend # two\nfor i in 1 2; do f $i; end > out < in | b", ""),
+        (
+            "function f; echo $1 # one\nend # two\nfor i in 1 2; do f $i; end < in | b",
+            r#"("function f; echo $1 # one\nend # two\nfor i in 1 2; do f $i; end" ["shell", "one", "two words"]) < in | ["b"]"#,
+        ),
+        (
+            "function f; echo; end; f 'x y' *.txt &",
+            r#"("function f; echo; end\nf 'x y' a.txt b.txt" ["shell", "one", "two words"]) &"#,
+        ),
+        ("if a; then b; end &", r#"("if a; then b; end" ["shell", "one", "two words"]) &"#),
+    ];
+    for (source, expected) in cases {
+        let (_, host, _) = run(source);
+        match *expected {
+            "" => assert!(host.reports.contains("its output goes to the `|` behind it"), "{source}\n{}", host.reports),
+            expected => assert_eq!(host.runs, [expected], "{source}\n{}", host.reports),
+        }
+    }
+}
+
+#[test]
+fn blocks_and_functions_alone_run_here_with_their_files() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("if status 0; then read l; x=1; end < f; echo $l $x", "from f 1\n", &[]),
+        ("function f; read l; end; f < g; echo $l", "from g\n", &[]),
+        ("for i in 1 2; do echo $i; end > f; echo $i", "2\n", &["Replace f: 1\n2\n"]),
+        ("while read l; do echo $l; break; end < f >> g", "", &["Append g: from f\n"]),
+        ("function f; if read l; then return 3; end; end; f < g; echo $?", "3\n", &[]),
+    ];
+    for (source, output, written) in cases {
+        let (found, host, _) = run(source);
+        assert_eq!((found.as_str(), host.reports.as_str()), (*output, ""), "{source}");
+        assert_eq!(host.written, *written, "{source}");
+        assert!(settled(&host), "{source}");
+    }
+    let (output, host, _) = run("while read l; do echo never; end < refused; echo $?");
+    assert_eq!((output.as_str(), host.reports.as_str()), ("1\n", "refused: it is refused\n"));
+}
+
+#[test]
+fn time_measures_a_statement_whatever_it_is() {
+    for (source, times, output) in [
+        ("time echo a", 1, "a\n"),
+        ("time not status 1; echo $?", 1, "0\n"),
+        ("not time status 1 && time echo b", 2, "b\n"),
+        ("time for i in 1 2; do time echo $i; end", 3, "1\n2\n"),
+        ("function f; time return 3; end; f; echo $?", 1, "3\n"),
+        ("time exit 3", 1, ""),
+        ("echo time; time=1; echo $time", 0, "time\n1\n"),
+    ] {
+        let (found, host, _) = run(source);
+        assert_eq!((found.as_str(), host.timed, host.reports.as_str()), (output, (0, times), ""), "{source}");
+    }
+}
+
+#[test]
+fn what_a_person_stops_gives_the_script_up_with_its_status() {
+    let (output, host, flow) = run("time while true; do stop; end > f; echo never");
+    assert_eq!((output.as_str(), flow), ("", Flow::GivenUp(148)));
+    assert!(settled(&host));
+}
+
+#[test]
+fn a_function_is_told_as_it_was_written() {
+    let (output, ..) = run("function f; echo a; end; which f; which g");
+    assert_eq!(output, "function f; echo a; end\nnone\n");
+}
+
+#[test]
 fn output_goes_to_files() {
     let cases: &[(&str, &str, &[&str])] = &[
         ("echo a > f; echo b", "b\n", &["Replace f: a\n"]),
@@ -190,7 +304,14 @@ fn mistakes_say_what_where_and_what_to_do() {
             "script:1:6: `nothing` is not set; set it with nothing=value, or write ${nothing:-text}\n    echo $nothing\n         ^^^^^^^^\n",
         ),
         ("a | | b", "script:1:5: `|` cannot stand there; write a command there\n"),
-        ("for a in b; do c; end | d", "script:1:23: `|` cannot stand there; only programs can be joined by `|`"),
+        ("x=1 | d", "script:1:5: `|` cannot stand there; make what is before it a function"),
+        ("a | then", "script:1:5: `then` cannot stand there; it belongs to"),
+        ("a | while b", "script:1:12: the script ends too early; write `do` after the condition"),
+        (
+            "test 1 < 3",
+            "script:1:8: `<` does not compare here: outside quotes it is the redirection to or from a file; to compare numbers write `-lt` (or -eq, -ne, -le, -ge), or quote it: `'<'`\n    test 1 < 3\n           ^\n",
+        ),
+        ("while test $x > 3; do a; end", "script:1:15: `>` does not compare here"),
         ("a && ", "script:1:6: the script ends too early; write a command there\n"),
         ("if a; then b; fi", "script:1:15: `fi` cannot stand there; write `end`\n"),
         ("x=1 y", "script:1:5: `y` cannot stand there; programs have no environment"),
@@ -207,9 +328,7 @@ fn mistakes_say_what_where_and_what_to_do() {
         ("a > f >> g", "script:1:7: `>>` cannot stand there; one of them is there already; leave one out\n"),
         ("a > f | b", "script:1:5: its output goes to the `|` behind it; put `>` behind the last command"),
         ("a | b < f", "script:1:9: its input comes from the `|` before it; put `<` behind the first command"),
-        ("function f; a; end; f < g", "script:1:21: the function `f` cannot run in a pipe, with `<`"),
-        ("while true; do a; end &", "script:1:23: only a command or a pipe can run in the background"),
-        ("function f; a; end; f | b", "script:1:21: the function `f` cannot run in a pipe"),
+        ("a && b &", "script:1:8: only a command, a block or a pipe can run in the background; make it a function"),
         ("function f; f; end; f", "more than 32 functions and scripts call each other; use a loop"),
         ("echo $((1 / 0))", "script:1:6: this cannot be worked out: it divides by zero"),
         ("end", "script:1:1: `end` cannot stand there; it belongs to"),
@@ -246,7 +365,7 @@ fn an_unfinished_script_can_be_told_from_a_wrong_one() {
 fn a_person_can_stop_an_endless_loop() {
     let mut host = Notes { output: vec![String::new()], patience: Some(100), ..Notes::default() };
     let mut interpreter = Interpreter::new(Vec::new());
-    assert_eq!(interpreter.run(&mut host, "script", "while true; do end; echo never"), Flow::Interrupted);
+    assert_eq!(interpreter.run(&mut host, "script", "while true; do end; echo never"), Flow::GivenUp(130));
     assert_eq!(interpreter.status(), 130);
     assert_eq!(host.output[0], "");
 }
@@ -268,6 +387,16 @@ fn conditions() {
     assert_eq!(holds(&words("a = a"), &mut look), Ok(true));
     assert_eq!(holds(&words("not a = a"), &mut look), Ok(false));
     assert_eq!(holds(&words("9 < 10"), &mut look), Ok(true));
+    for (text, expected) in [
+        ("9 -lt 10", true),
+        ("9 -gt 10", false),
+        ("9 -le 9", true),
+        ("9 -ge 10", false),
+        ("09 -eq 9", true),
+        ("1 -ne 1", false),
+    ] {
+        assert_eq!(holds(&words(text), &mut look), Ok(expected), "{text}");
+    }
     assert_eq!(holds(&words("folder /fs"), &mut look), Ok(true));
     assert_eq!(holds(&words("exists /no"), &mut look), Ok(false));
     assert!(holds(&words("x < 10"), &mut look).is_err());
@@ -340,7 +469,7 @@ proptest! {
     #[test]
     fn pieces_of_the_language_in_any_order_do_not_panic(pieces in prop::collection::vec(prop::sample::select(vec![
         "if", "then", "elif", "else", "end", "while", "do", "for", "in", "x", "function", "break", "continue", "return",
-        "not", "true", ";", "\n", "|", "&", "&&", "||", "<", ">", ">>", "$(", ")", "$((", "))", "${", "}", ":-", "'", "\"", "x=1", "$x", "*", "a",
+        "not", "true", "time", "f", "read", ";", "\n", "|", "&", "&&", "||", "<", ">", ">>", "$(", ")", "$((", "))", "${", "}", ":-", "'", "\"", "x=1", "$x", "*", "a",
     ]), 0..25)) {
         let source = pieces.join(" ");
         let _ = completion_context(&source);
@@ -364,14 +493,17 @@ proptest! {
 
 /// However scripts end, what they began has ended.
 fn settled(host: &Notes) -> bool {
-    host.redirected.is_empty() && host.output.len() == 1
+    host.redirected.is_empty() && host.inputs.is_empty() && host.timed.0 == 0 && host.output.len() == 1
 }
 
 fn run_with(host: &mut Notes, source: &str) -> Flow {
     struct Lenient<'a>(&'a mut Notes);
     impl Host for Lenient<'_> {
-        fn run(&mut self, _: &mut BTreeMap<String, String>, commands: &[Command], _: Ends) -> Flow {
+        fn run(&mut self, _: &mut Scope<'_>, commands: &[Command], _: Ends) -> Flow {
             self.0.runs.push(format!("{:?}", commands[0].words));
+            // What another shell is to run has to be of the language.
+            let scripts = commands.iter().filter_map(|command| command.subshell.as_ref());
+            scripts.for_each(|own| assert!(parse(&own.script).is_ok(), "{}", own.script));
             Flow::Status(0)
         }
         fn expand(&mut self, pattern: &Pattern) -> Result<Vec<String>, String> {
@@ -388,6 +520,18 @@ fn run_with(host: &mut Notes, source: &str) -> Flow {
         }
         fn end_output(&mut self) -> bool {
             self.0.end_output()
+        }
+        fn begin_input(&mut self, path: &str) -> Result<(), String> {
+            self.0.begin_input(path)
+        }
+        fn end_input(&mut self) {
+            self.0.end_input();
+        }
+        fn begin_time(&mut self) {
+            self.0.begin_time();
+        }
+        fn end_time(&mut self) {
+            self.0.end_time();
         }
         fn interrupted(&mut self) -> bool {
             self.0.interrupted()

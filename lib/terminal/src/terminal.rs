@@ -1,6 +1,6 @@
 //! The state of a console.
 //!
-//! On a terminal, lines are edited, Ctrl-C is an event and output is made harmless. Otherwise input and
+//! On a terminal, lines are edited, Ctrl-C and Ctrl-Z are events and output is made harmless. Otherwise input and
 //! output are byte streams, and not one byte is added to them.
 
 use alloc::string::String;
@@ -19,6 +19,7 @@ const HELD_OUTPUT_BYTES: usize = 64 * 1024;
 /// The longest line of a byte stream; a longer one is cut into lines of this length.
 const LINE_BYTES: usize = 1 << 20;
 const CONTROL_C: u8 = 0x03;
+const CONTROL_Z: u8 = 0x1a;
 const FORM_FEED: u8 = 0x0c;
 const CARRIAGE_RETURN: u8 = b'\r';
 
@@ -35,6 +36,15 @@ pub enum Reading {
     Secret,
     /// Bytes as they come.
     Bytes,
+}
+
+/// What the person wants of whatever is in charge of the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Ctrl-C while nothing is read: end the job.
+    Interrupt,
+    /// Ctrl-Z while no command is edited: take the terminal from the job.
+    Stop,
 }
 
 /// What came of reading a line.
@@ -131,36 +141,52 @@ impl Terminal {
         self.interactive || self.pending.len() < TYPED_AHEAD_BYTES
     }
 
-    /// Takes bytes from the device; none at all is the end of the input. Whether the person pressed Ctrl-C
-    /// while nothing was read: then what was typed before it is forgotten.
-    pub fn input(&mut self, bytes: &[u8]) -> bool {
+    /// Takes bytes from the device; none at all is the end of the input. The last signal among them, if any; what was
+    /// typed before it is forgotten.
+    pub fn input(&mut self, bytes: &[u8]) -> Option<Signal> {
         if bytes.is_empty() {
             self.ended = true;
-            return false;
+            return None;
         }
         let room = if self.interactive { TYPED_AHEAD_BYTES.saturating_sub(self.pending.len()) } else { bytes.len() };
         let kept = &bytes[..bytes.len().min(room)];
         self.pending.extend_from_slice(kept);
-        if !self.interactive || self.reading != Reading::Nothing || self.page.is_some() {
-            return false;
-        }
-        if bytes[kept.len()..].contains(&CONTROL_C) {
+        if let Some((_, signal)) = self.last_signal(&bytes[kept.len()..]) {
             self.pending.clear();
-            return true;
+            return Some(signal);
         }
-        match self.pending.iter().rposition(|&byte| byte == CONTROL_C) {
-            Some(at) => {
-                self.pending.drain(..=at);
-                true
-            }
-            None => false,
-        }
+        let (at, signal) = self.last_signal(&self.pending)?;
+        self.pending.drain(..=at);
+        Some(signal)
     }
 
-    /// Shows the person that Ctrl-C was seen, as editing a line does.
-    pub fn show_interrupt(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"^C\r\n");
+    /// The last byte that is a signal at present, and which. Where a line is edited, Ctrl-C is the editor's.
+    fn last_signal(&self, bytes: &[u8]) -> Option<(usize, Signal)> {
+        if !self.interactive || self.page.is_some() {
+            return None;
+        }
+        let signal = |byte| match (byte, self.reading) {
+            (CONTROL_C, Reading::Nothing) => Some(Signal::Interrupt),
+            (CONTROL_Z, Reading::Nothing | Reading::Text) => Some(Signal::Stop),
+            _ => None,
+        };
+        bytes.iter().enumerate().rev().find_map(|(at, &byte)| Some((at, signal(byte)?)))
+    }
+
+    /// Shows the person that a signal was seen, as editing a line does.
+    pub fn show_signal(&mut self, signal: Signal, out: &mut Vec<u8>) {
+        if self.reading == Reading::Text {
+            self.editor.hide(out);
+        }
+        out.extend_from_slice(match signal {
+            Signal::Interrupt => b"^C\r\n",
+            Signal::Stop => b"^Z\r\n",
+        });
         self.at_row_start = true;
+        if self.reading == Reading::Text {
+            self.editor.show(out);
+            self.at_row_start = false;
+        }
     }
 
     /// Begins to read a line. The prompt is for a person only.

@@ -1,6 +1,6 @@
 //! The console's decisions, without a machine.
 
-use terminal::{LineEvent, Reading, TYPED_AHEAD_BYTES, Terminal};
+use terminal::{LineEvent, Reading, Signal, TYPED_AHEAD_BYTES, Terminal};
 
 fn shown(terminal: &mut Terminal, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -54,23 +54,44 @@ fn a_carriage_return_begins_the_row_anew() {
 #[test]
 fn control_c_while_nothing_is_read_forgets_what_was_typed() {
     let mut terminal = Terminal::new(true, 80);
-    assert!(!terminal.input(b"abc"));
-    assert!(terminal.input(b"d\x03ef\r"));
+    assert_eq!(terminal.input(b"abc"), None);
+    assert_eq!(terminal.input(b"d\x03ef\r"), Some(Signal::Interrupt));
     let mut out = Vec::new();
     terminal.begin_line(Reading::Text, "", &mut out);
     assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"ef".to_vec())));
     // While a line is read, it is the line that is given up.
     terminal.begin_line(Reading::Text, "", &mut out);
-    assert!(!terminal.input(b"x\x03"));
+    assert_eq!(terminal.input(b"x\x03"), None);
     assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Interrupted));
+}
+
+#[test]
+fn control_z_is_a_signal_unless_a_command_is_edited() {
+    let mut terminal = Terminal::new(true, 80);
+    assert_eq!(terminal.input(b"abc\x1adef"), Some(Signal::Stop));
+    let mut out = Vec::new();
+    terminal.begin_line(Reading::Command, "> ", &mut out);
+    assert_eq!(terminal.input(b"\x1ag\r"), None);
+    assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"defg".to_vec())));
+    terminal.begin_line(Reading::Text, "", &mut out);
+    assert_eq!(terminal.input(b"x\x1a"), Some(Signal::Stop));
+    assert_eq!(terminal.line_event(&mut out), None);
+    // The last of several counts; a stream knows none.
+    terminal.stop_reading(&mut out);
+    assert_eq!(terminal.input(b"\x1a\x03\x1a"), Some(Signal::Stop));
+    assert_eq!(terminal.input(b"\x1a\x03"), Some(Signal::Interrupt));
+    assert_eq!(Terminal::new(false, 0).input(b"\x1a\x03"), None);
+    out.clear();
+    terminal.show_signal(Signal::Stop, &mut out);
+    assert_eq!(out, b"^Z\r\n");
 }
 
 #[test]
 fn typing_ahead_is_bounded_but_control_c_is_seen() {
     let mut terminal = Terminal::new(true, 80);
-    assert!(!terminal.input(&[b'x'; TYPED_AHEAD_BYTES]));
-    assert!(!terminal.input(b"y\r"));
-    assert!(terminal.input(b"\x03"));
+    assert_eq!(terminal.input(&[b'x'; TYPED_AHEAD_BYTES]), None);
+    assert_eq!(terminal.input(b"y\r"), None);
+    assert_eq!(terminal.input(b"\x03"), Some(Signal::Interrupt));
     terminal.input(b"z\r");
     let mut out = Vec::new();
     terminal.begin_line(Reading::Text, "", &mut out);

@@ -163,6 +163,10 @@ async fn serve(server: Rc<Server>, mut client: Client) {
                 }
                 Err(error) => next.failed(error),
             },
+            ExpReady::AskControl { next } => match server.allow_control(&next) {
+                Ok(()) => next.done(),
+                Err(error) => next.failed(error),
+            },
             ExpReady::AwaitStart { next } => {
                 registry.await_start().await;
                 next.started()

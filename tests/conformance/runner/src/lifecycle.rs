@@ -147,16 +147,24 @@ fn stopped_family(_: &Settings) -> Outcome {
 }
 
 fn epitaphs_kept(_: &Settings) -> Outcome {
+    let begun_ns = sip::time::monotonic();
     let child = attacker("read-null").start()?;
     let id = child.id().map_err(|status| status.text().to_string())?;
     let epitaph = end_of(&child)?;
     drop(child);
     let text = diagnostics::epitaphs().map_err(|status| status.text().to_string())?;
-    let line = alloc::format!("{id} conformance-attacker {}", epitaph.text);
-    check!(text.lines().any(|known| known == line), "there is no line `{line}`");
+    let line = alloc::format!("conformance-attacker {}", epitaph.text);
+    let known = text.lines().find_map(|known| known.strip_prefix(&alloc::format!("{id} "))).unwrap_or_default();
+    let (time, rest) = known.split_once(' ').unwrap_or_default();
+    check!(rest == line, "of the process {id} it says `{rest}` in place of `{line}`");
+    let ended_ns: u64 = time.parse().map_err(|_| alloc::format!("`{time}` is no time"))?;
+    let now_ns = sip::time::monotonic();
+    check!((begun_ns..=now_ns).contains(&ended_ns), "{ended_ns} is not between {begun_ns} and {now_ns}");
     let trace = diagnostics::trace(id).map_err(|status| alloc::format!("the trace: {}", status.text()))?;
     let ended = trace.iter().any(|record| record.kind == diagnostics::TraceKind::Ended as u64);
     check!(ended, "the trace of an ended process does not tell of its end");
+    let first = trace.first().map_or(0, |record| record.time_ns);
+    check!((begun_ns..=now_ns).contains(&first), "the trace begins at {first}, not after {begun_ns}");
     Ok(())
 }
 

@@ -1,0 +1,142 @@
+//! The events of a trace in words.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+
+use contracts::text::count;
+use sip::diagnostics::{TraceKind, TraceRecord};
+use sip::process::EpitaphKind;
+
+/// Names of programs by their process ids.
+pub struct Names(BTreeMap<u64, String>);
+
+impl Names {
+    /// Of these.
+    pub fn new(known: impl Iterator<Item = (u64, String)>) -> Names {
+        Names(known.collect())
+    }
+
+    fn title(&self, id: u64) -> String {
+        match self.0.get(&id) {
+            Some(name) => format!("{name} (process {id})"),
+            None if id == 0 => String::from("the kernel"),
+            None => format!("process {id}"),
+        }
+    }
+}
+
+/// Time since the machine started.
+pub fn seconds(nanoseconds: u64) -> String {
+    let milliseconds = nanoseconds / 1_000_000;
+    format!("{}.{:03} s", milliseconds / 1_000, milliseconds % 1_000)
+}
+
+/// A line for each event. Events that are told in the same words one after another are one line.
+pub fn tell(events: &[TraceRecord], names: &Names) -> String {
+    let mut out = String::new();
+    if let Some(first) = events.first().filter(|first| first.sequence > 0) {
+        out += &format!("  ({} events before these are not kept)\n", count(first.sequence));
+    }
+    let mut latest_ns = 0;
+    let mut index = 0;
+    while let Some(event) = events.get(index) {
+        let text = words(event, names);
+        let repeats = events[index..].iter().take_while(|other| words(other, names) == text).count();
+        // The time of some is that of the processor's last tick, which may be before that of the event before.
+        latest_ns = event.time_ns.max(latest_ns);
+        let times = if repeats > 1 { format!(", {repeats} times") } else { String::new() };
+        out += &format!("{:>12}  {text}{times}\n", seconds(latest_ns));
+        index += repeats.max(1);
+    }
+    out
+}
+
+fn words(event: &TraceRecord, names: &Names) -> String {
+    let TraceRecord { a, b, .. } = *event;
+    let Some(kind) = TraceKind::from_number(event.kind) else {
+        return format!("did something that this program does not know ({})", event.kind);
+    };
+    match kind {
+        TraceKind::Created => format!("was created by {}", names.title(a)),
+        TraceKind::Started => String::from("started"),
+        TraceKind::Sent => format!("sent message {b} on endpoint {a:#x}"),
+        TraceKind::Received => format!("received message {b} on endpoint {a:#x}"),
+        TraceKind::ChannelCreated => format!("created a channel, endpoints {a:#x} and {b:#x}"),
+        TraceKind::EndpointClosed => format!("closed endpoint {a:#x}"),
+        TraceKind::ThreadCreated => String::from("created a thread"),
+        TraceKind::ThreadEnded => String::from("ended a thread"),
+        TraceKind::ChildCreated => format!("created {}", names.title(a)),
+        TraceKind::ChildStopped => format!("stopped {}", names.title(a)),
+        TraceKind::MemoryAllocated => format!("took {b} pages of memory"),
+        TraceKind::MemoryFreed => format!("gave {b} pages of memory back"),
+        TraceKind::QuotaExceeded => format!("used up its quota of {}", quota(a)),
+        TraceKind::Note => format!("noted {a}, {b}"),
+        TraceKind::Ended => match EpitaphKind::from_number(a) {
+            Some(EpitaphKind::Exited) => format!("exited with status {}", b as i64),
+            Some(kind) => String::from(end(kind)),
+            None => format!("ended in a way that this program does not know ({a})"),
+        },
+        TraceKind::CameHome => String::from("got a lent block back"),
+    }
+}
+
+fn end(kind: EpitaphKind) -> &'static str {
+    match kind {
+        EpitaphKind::Exited => "exited",
+        EpitaphKind::Panicked => "panicked",
+        EpitaphKind::Faulted => "faulted",
+        EpitaphKind::StackOverflow => "used up a stack",
+        EpitaphKind::Stopped => "was stopped",
+        EpitaphKind::ContractViolation => "violated a contract",
+        EpitaphKind::Orphaned => "ended with its parent",
+        EpitaphKind::NotStarted => "could not be started",
+        EpitaphKind::MemoryRanOut => "was ended because memory ran out",
+    }
+}
+
+/// Quotas in the order of the manifest.
+fn quota(which: u64) -> &'static str {
+    const QUOTAS: [&str; 7] =
+        ["memory", "blocks", "threads", "handles", "channels", "children", "what the kernel keeps for it"];
+    usize::try_from(which).ok().and_then(|index| QUOTAS.get(index)).copied().unwrap_or("something")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(sequence: u64, time_ns: u64, kind: TraceKind, a: u64, b: u64) -> TraceRecord {
+        TraceRecord { sequence, kind: kind as u64, a, b, time_ns }
+    }
+
+    #[test]
+    fn events_are_told_in_words_with_times_that_never_go_back() {
+        let names = Names::new([(7, String::from("shell")), (9, String::from("cat"))].into_iter());
+        let events = [
+            event(3, 1_500_000_000, TraceKind::Created, 7, 0),
+            event(4, 1_501_000_000, TraceKind::Sent, 0x2a, 5),
+            event(5, 1_490_000_000, TraceKind::Sent, 0x2a, 5),
+            event(6, 1_502_000_000, TraceKind::ChildStopped, 9, 0),
+            event(7, 1_499_000_000, TraceKind::QuotaExceeded, 2, 0),
+            event(8, 62_000_000_000, TraceKind::Ended, EpitaphKind::Exited as u64, 3),
+        ];
+        let expected = "  (3 events before these are not kept)\n\
+                        \x20    1.500 s  was created by shell (process 7)\n\
+                        \x20    1.501 s  sent message 5 on endpoint 0x2a, 2 times\n\
+                        \x20    1.502 s  stopped cat (process 9)\n\
+                        \x20    1.502 s  used up its quota of threads\n\
+                        \x20   62.000 s  exited with status 3\n";
+        assert_eq!(tell(&events, &names), expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_as_that() {
+        let names = Names::new(core::iter::empty());
+        let strange = TraceRecord { sequence: 0, kind: 999, a: 0, b: 0, time_ns: 0 };
+        assert!(tell(&[strange], &names).contains("does not know (999)"));
+        let text = tell(&[event(0, 0, TraceKind::Created, 0, 0), event(1, 0, TraceKind::Ended, 999, 0)], &names);
+        assert!(text.contains("was created by the kernel") && text.contains("(999)"), "{text}");
+        assert_eq!(tell(&[], &names), "");
+    }
+}

@@ -1,0 +1,72 @@
+//! The commands of the shell that concern its jobs.
+
+use alloc::format;
+
+use command_language::Flow;
+
+use crate::builtins::{Call, misused};
+use crate::gate::Access;
+use crate::shell::{Shell, Trouble};
+
+/// Lists the jobs.
+pub fn jobs(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+    shell.look_at_jobs();
+    for job in &shell.jobs {
+        call.out.extend_from_slice(format!("{}\n", job.line()).as_bytes());
+    }
+    Ok(Flow::Status(0))
+}
+
+/// Gives a job the console and waits for it: of none in particular the last that was stopped, or else the last.
+pub fn fg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+    let position = match asked(shell, "fg", &call)? {
+        Some(position) => position,
+        None => last_stopped(shell)
+            .or(shell.jobs.len().checked_sub(1))
+            .ok_or_else(|| Trouble::new("fg: nothing runs beside the shell; `a &` or Ctrl-Z makes a job".into()))?,
+    };
+    let job = shell.jobs.remove(position);
+    Ok(shell.bring_to_foreground(job))
+}
+
+/// Gives a stopped job the output on the console back.
+pub fn bg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+    let position = match asked(shell, "bg", &call)? {
+        Some(position) => position,
+        None => last_stopped(shell)
+            .ok_or_else(|| Trouble::new("bg: no job is stopped; Ctrl-Z stops the one in the foreground".into()))?,
+    };
+    let job = &shell.jobs[position];
+    if !job.is_stopped() {
+        return Err(Trouble::new(format!("bg: job {} is not stopped; it runs already", job.number)));
+    }
+    job.set_access(Access::Output);
+    let line = job.line();
+    shell.report(&line);
+    Ok(Flow::Status(0))
+}
+
+/// Waits for jobs.
+pub fn wait(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+    let position = asked(shell, "wait", &call)?;
+    let number = position.map(|position| shell.jobs[position].number);
+    Ok(shell.wait_for_jobs(number))
+}
+
+/// The place of the job whose number was given, as it is or behind a `%`.
+fn asked(shell: &Shell, name: &str, call: &Call<'_, '_>) -> Result<Option<usize>, Trouble> {
+    let word = match call.words {
+        [] => return Ok(None),
+        [word] => word,
+        _ => return Err(misused(name)),
+    };
+    let number = word.strip_prefix('%').unwrap_or(word).parse::<usize>().ok();
+    let position = number.and_then(|number| shell.jobs.iter().position(|job| job.number == number));
+    position
+        .map(Some)
+        .ok_or_else(|| Trouble::new(format!("{name}: nothing with the number `{word}` runs; `jobs` lists what does")))
+}
+
+fn last_stopped(shell: &Shell) -> Option<usize> {
+    shell.jobs.iter().rposition(crate::jobs::Job::is_stopped)
+}
