@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use install::{Installed, Line};
 use manifest::{Program as ProgramManifest, SystemFile};
-use package::{Manifest, Package, PublicKey, Rights, Root, SecretKey, Signer, SystemImage, SystemManifest, Trust};
+use package::{
+    Manifest, Package, PackageError, PublicKey, Rights, Root, SecretKey, Signer, SystemImage, SystemManifest, Trust,
+};
 
 use crate::bare::kernel;
 use crate::builder::{self, BuiltImage, UnsafeTests};
@@ -149,10 +151,30 @@ pub fn pack(
     };
     let manifest = catalogue.manifest(name)?.clone();
     let bytes = Package::build(manifest, built.bill.as_bytes(), &image, signer)
-        .map_err(|error| Failure::new(format!("the image of `{name}` is refused: {error}")))?;
+        .map_err(|error| refused(repository, built.program, &error))?;
     let path = repository.output(&format!("packages/{name}.package"));
     write_if_changed(&path, &bytes)?;
     Ok(Packed { name: name.clone(), path, image_bytes: image.len(), bytes })
+}
+
+/// The image of a program is refused. An image holds tags of its contracts, and people know their names.
+fn refused(repository: &Repository, program: &Program, error: &PackageError) -> Failure {
+    let name = &program.name;
+    let contract = match error {
+        PackageError::UndeclaredContract { name_tag } => ContractUnits::compile(repository)
+            .ok()
+            .and_then(|units| units.names().into_iter().find(|name| abi::name_tag(name) == *name_tag)),
+        _ => None,
+    };
+    match contract {
+        Some(contract) => {
+            let manifest = repository.shown(&program.manifest()).to_string();
+            Failure::new(format!("`{name}` uses the contract `{contract}`, and its manifest does not list it")).remedy(
+                format!("add to {manifest}:\n\n[[contract]]\nname = \"{contract}\"\nuse = \"import\"   # or \"export\", or \"both\""),
+            )
+        }
+        None => Failure::new(format!("the image of `{name}` is refused: {error}")),
+    }
 }
 
 /// A package that was written.

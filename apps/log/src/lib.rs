@@ -140,9 +140,7 @@ impl System<'_> {
     fn trace_of(&self, id: u64) -> Result<String, String> {
         match sip::diagnostics::trace(id) {
             Ok(events) => Ok(self.told(&events)),
-            Err(Status::NotFound) => {
-                Ok(format!("  what it did is not kept any more; only that of the last that ended is\n"))
-            }
+            Err(Status::NotFound) => Ok(String::from("  what it did is not kept any more\n")),
             Err(status) => Err(format!("the trace of process {id} cannot be read: {}", status.text())),
         }
     }

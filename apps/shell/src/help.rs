@@ -16,6 +16,7 @@ pub fn overview(programs: &Programs) -> String {
     text.push_str("\nPrograms:\n");
     text.push_str(&list(programs.for_people().map(|manifest| (manifest.name.as_str(), manifest.summary.as_str()))));
     text.push_str("\n`help NAME`, `NAME -?` or `NAME --help` tells more. `a | b` joins programs, `a &` runs one beside the shell.\n");
+    text.push_str("Ctrl-C ends what runs, Ctrl-Z takes the console from it: `fg` gives it back, `bg` its output alone. `time a` measures.\n");
     text.push_str(
         "`a > FILE` puts output into a file, `a >> FILE` behind what is in it, `a < FILE` gives it as input.\n",
     );

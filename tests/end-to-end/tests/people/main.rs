@@ -28,6 +28,7 @@ mod foreign_names_e2fsprogs;
 mod fresh_copies;
 mod hostile_builds;
 mod installs_e2fsprogs;
+mod jobs;
 mod kernel_entries;
 mod kills_e2fsprogs;
 mod lists;
