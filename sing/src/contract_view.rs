@@ -1,5 +1,6 @@
 //! `sing contract`: a contract as a picture or as a model.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use crate::command_line::{ContractArguments, ContractFormat};
@@ -24,24 +25,65 @@ pub fn show(repository: &Repository, arguments: &ContractArguments) -> Outcome<u
             otherwise,
         ))
     })?;
-    let text = match arguments.format {
-        ContractFormat::Svg => lang::emit_svg(contract),
-        ContractFormat::Promela => lang::emit_promela(contract),
+    let (kind, text) = match arguments.format {
+        ContractFormat::Svg => (Content::Picture, lang::emit_svg(contract)),
+        ContractFormat::Promela => (Content::Text, lang::emit_promela(contract)),
     };
-    write_or_print(arguments.output.as_deref(), &text)?;
+    write_or_print(arguments.output.as_deref(), kind, &text)?;
     Ok(0)
 }
 
-/// Writes the text to the file, or to standard output when there is none.
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// SVG, which nobody reads.
+    Picture,
+    /// What a person reads.
+    Text,
+}
+
+/// Writes the content to the file, or to standard output when there is none.
 ///
 /// # Errors
-/// The file cannot be written.
-pub fn write_or_print(output: Option<&Path>, text: &str) -> Outcome<()> {
+/// The file cannot be written, or a picture would go to a terminal.
+pub fn write_or_print(output: Option<&Path>, kind: Content, text: &str) -> Outcome<()> {
     match output {
-        Some(path) => write_whole(path, text.as_bytes()),
+        Some(path) => {
+            refuse_missing_folder(path)?;
+            write_whole(path, text.as_bytes())
+        }
+        None if kind == Content::Picture && std::io::stdout().is_terminal() => {
+            Err(Failure::new("this is a picture in SVG, and standard output is a terminal")
+                .remedy("write it to a file with `-o FILE.svg`, or send it on through a pipe"))
+        }
         None => {
             print!("{text}");
             Ok(())
         }
+    }
+}
+
+/// A folder that is misspelled is not made.
+fn refuse_missing_folder(file: &Path) -> Outcome<()> {
+    match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        None => Ok(()),
+        Some(folder) => Err(Failure::new(format!("there is no folder {} to write to", folder.display()))
+            .remedy("check the spelling, or make the folder first")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_not_there_is_not_made() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let missing = folder.path().join("no/such/picture.svg");
+        let refused = write_or_print(Some(&missing), Content::Picture, "<svg/>").expect_err("no folder").to_string();
+        assert!(refused.contains("there is no folder") && !folder.path().join("no").exists(), "{refused}");
+        let there = folder.path().join("picture.svg");
+        assert_eq!(write_or_print(Some(&there), Content::Picture, "<svg/>"), Ok(()));
+        assert!(there.is_file());
     }
 }

@@ -30,6 +30,8 @@ impl Failure {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => "check the spelling of the path",
             std::io::ErrorKind::PermissionDenied => "ask for permission on it, or give another file",
             std::io::ErrorKind::IsADirectory => "give a file instead of a folder",
+            std::io::ErrorKind::InvalidData => "give a text file: this one holds something else",
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "make room on the disk",
             _ => "see whether the disk is full or the file is in use",
         };
         Failure::new(format!("cannot {doing} {}: {}", path.display(), plain_reason(error))).remedy(remedy)

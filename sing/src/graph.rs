@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use crate::builder::UnsafeTests;
 use crate::command_line::GraphArguments;
-use crate::contract_view::write_or_print;
+use crate::contract_view::{Content, write_or_print};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::systems::{self, Catalogue, Platform};
@@ -82,7 +82,7 @@ pub fn graph(repository: &Repository, arguments: &GraphArguments) -> Outcome<u8>
             of_manifest(&systems::described(repository, &catalogue, &path)?)
         }
     };
-    write_or_print(arguments.output.as_deref(), &svg::draw(&graph))?;
+    write_or_print(arguments.output.as_deref(), Content::Picture, &svg::draw(&graph))?;
     Ok(0)
 }
 

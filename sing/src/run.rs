@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -175,13 +176,48 @@ fn check_disk(disk: &Path) -> Outcome<()> {
         return Err(Failure::new(format!("the disk {} is a folder", path.display()))
             .remedy("give a disk image; `mke2fs -d FOLDER IMAGE 64M` makes one of a folder"));
     }
-    std::fs::File::open(path).map_err(|error| Failure::file("open the disk", path, &error))?;
+    let file = std::fs::File::open(path).map_err(|error| Failure::file("open the disk", path, &error))?;
+    if path == disk && is_something_else(&file) {
+        eprintln!(
+            "sing: {path} holds no file system or partitions that are known here, and may be written to; give {path}:ro to have it read only",
+            path = path.display()
+        );
+    }
     Ok(())
+}
+
+/// Whether a disk holds something, and that is none of ext2, FAT and partitions. One that is empty is there to be
+/// formatted; a damaged one may seem to hold something else.
+fn is_something_else(file: &std::fs::File) -> bool {
+    let mut start = [0; 4096];
+    let Ok(count) = file.read_at(&mut start, 0) else { return false };
+    let at = |place: usize, mark: &[u8]| start[place..place + mark.len()] == *mark;
+    // The superblock's mark of ext2, and what ends the first sector of FAT and of both kinds of partition tables.
+    let is_known = at(1024 + 56, &[0x53, 0xef]) || at(510, &[0x55, 0xaa]);
+    !is_known && start[..count].iter().any(|byte| *byte != 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_with_something_else_on_it_is_told_from_an_empty_and_a_known_one() {
+        let holding = |place: usize, bytes: &[u8]| {
+            let mut content = vec![0; 8192];
+            content[place..place + bytes.len()].copy_from_slice(bytes);
+            let file = tempfile::tempfile().expect("a file");
+            file.write_all_at(&content, 0).expect("a disk");
+            is_something_else(&file)
+        };
+        assert!(holding(0, b"# A letter\n") && holding(100, &[1]));
+        for (place, mark) in [(0, &[0][..]), (1080, &[0x53, 0xef]), (510, &[0x55, 0xaa]), (8000, &[1])] {
+            assert!(!holding(place, mark), "{place}");
+        }
+        let short = tempfile::tempfile().expect("a file");
+        short.write_all_at(b"x", 0).expect("a disk");
+        assert!(is_something_else(&short));
+    }
 
     #[test]
     fn a_missing_disk_and_a_folder_are_one_sentence_each() {

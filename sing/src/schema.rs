@@ -3,8 +3,8 @@
 //! Deliberately not here: the schemas, which the crate `manifest` makes of what its reader knows.
 
 use crate::command_line::{SchemaArguments, SchemaSubject};
+use crate::contract_view::{Content, write_or_print};
 use crate::failure::Outcome;
-use crate::repository::write_whole;
 
 /// `sing schema`.
 ///
@@ -15,9 +15,6 @@ pub fn print(arguments: &SchemaArguments) -> Outcome<u8> {
         SchemaSubject::Program => manifest::schema::program(),
         SchemaSubject::System => manifest::schema::system(),
     };
-    match &arguments.output {
-        Some(path) => write_whole(path, text.as_bytes())?,
-        None => print!("{text}"),
-    }
+    write_or_print(arguments.output.as_deref(), Content::Text, &text)?;
     Ok(0)
 }

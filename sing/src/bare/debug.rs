@@ -55,6 +55,37 @@ ImageLoaded()
 end
 ";
 
+/// Ends what `backtrace` shows above the first frame without a function: what lies beyond the entry of a thread is no
+/// frame but whatever its stack holds there.
+const FRAMES: &str = "\
+python
+class WithFunctions:
+    def __init__(self):
+        self.name, self.priority, self.enabled = 'singularity', 100, True
+        gdb.frame_filters[self.name] = self
+
+    def filter(self, frames):
+        for level, frame in enumerate(frames):
+            if level and not frame.inferior_frame().name():
+                return
+            yield frame
+
+WithFunctions()
+end
+";
+
+/// Runs the commands of a batch, of which the last may be a `continue` to the machine's end.
+const BATCH: &str = "\
+python
+try:
+    gdb.execute('source ' + batch)
+except gdb.error as error:
+    if 'Remote connection closed' not in str(error):
+        raise
+    print('The machine has ended.')
+end
+";
+
 /// `sing debug`. Gives gdb's exit status.
 ///
 /// # Errors
@@ -76,8 +107,12 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
     let door = folder.path().join("gdb");
     prepared.hardware.more.extend(stub(&door)?);
     let script = folder.path().join("script");
-    std::fs::write(&script, commands(&kernel::with_symbols(repository), &images, &door, &arguments.batch)?)
-        .map_err(cannot_start)?;
+    let batch = folder.path().join("batch");
+    std::fs::write(&batch, arguments.batch.join("\n") + "\n").map_err(cannot_start)?;
+    let files =
+        Files { kernel: &kernel::with_symbols(repository), sources: repository.base(), images: &images, door: &door };
+    let batch = (!arguments.batch.is_empty()).then_some(batch.as_path());
+    std::fs::write(&script, commands(&files, batch)?).map_err(cannot_start)?;
     // Ctrl-C is for gdb, which stops the machine at it.
     let _interrupts = Signals::new([SIGINT]).map_err(cannot_start)?;
     let guest = Guest::start(&prepared.hardware)?;
@@ -120,8 +155,21 @@ fn write_images(repository: &Repository, system: &Path) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
+/// What gdb is to find.
+struct Files<'a> {
+    /// The kernel with its symbols.
+    kernel: &'a Path,
+    /// The sources of the kernel; its lines name them from there on.
+    sources: &'a Path,
+    /// The functions of the images.
+    images: &'a Path,
+    /// The socket at which the machine waits.
+    door: &'a Path,
+}
+
 /// What gdb does when it starts.
-fn commands(kernel: &Path, images: &Path, door: &Path, batch: &[String]) -> Outcome<String> {
+fn commands(files: &Files<'_>, batch: Option<&Path>) -> Outcome<String> {
+    let Files { kernel, sources, images, door } = files;
     let text = |path: &Path| match path.to_str() {
         Some(text) if !text.contains(['\'', '"', '\\', '\n', ' ']) => Ok(text.to_string()),
         _ => Err(Failure::new(format!("gdb cannot be told of the path {}", path.display()))
@@ -129,16 +177,19 @@ fn commands(kernel: &Path, images: &Path, door: &Path, batch: &[String]) -> Outc
     };
     let mut out = String::from(SETTINGS);
     // Writing to a String cannot fail.
+    let _ = writeln!(out, "directory {}", text(sources)?);
     let _ = writeln!(out, "file \"{}\"", text(kernel)?);
     let _ = writeln!(out, "add-symbol-file {}/{KERNEL}", text(images)?);
     let _ = writeln!(out, "target remote {}", text(door)?);
     let _ = writeln!(out, "python folder = '{}'", text(images)?);
     out.push_str(IMAGES);
-    if batch.is_empty() {
-        out.push_str("echo The machine waits before its first instruction; `continue` starts it.\\n\n");
-    }
-    for commands in batch {
-        let _ = writeln!(out, "{commands}");
+    out.push_str(FRAMES);
+    match batch {
+        None => out.push_str("echo The machine waits before its first instruction; `continue` starts it.\\n\n"),
+        Some(batch) => {
+            let _ = writeln!(out, "python batch = '{}'", text(batch)?);
+            out.push_str(BATCH);
+        }
     }
     Ok(out)
 }
@@ -149,14 +200,17 @@ mod tests {
 
     #[test]
     fn gdb_is_told_of_symbols_before_its_commands() {
-        let script =
-            commands(Path::new("/k"), Path::new("/i"), Path::new("/d"), &["break x".into(), "continue".into()])
-                .expect("plain paths");
+        let [kernel, sources, images, door] = ["/k", "/s", "/i", "/d"].map(Path::new);
+        let files = Files { kernel, sources, images, door };
+        let script = commands(&files, Some(Path::new("/b"))).expect("plain paths");
         assert!(
-            script.contains("file \"/k\"\nadd-symbol-file /i/the.kernel\ntarget remote /d\npython folder = '/i'\n"),
+            script.contains(
+                "directory /s\nfile \"/k\"\nadd-symbol-file /i/the.kernel\ntarget remote /d\npython folder = '/i'\n"
+            ),
             "{script}"
         );
-        assert!(script.ends_with("end\nbreak x\ncontinue\n"), "{script}");
-        assert!(commands(Path::new("/it's"), Path::new("/i"), Path::new("/d"), &[]).is_err());
+        assert!(script.ends_with(&format!("end\npython batch = '/b'\n{BATCH}")), "{script}");
+        assert!(commands(&files, None).expect("plain paths").ends_with("starts it.\\n\n"));
+        assert!(commands(&Files { kernel: Path::new("/it's"), ..files }, None).is_err());
     }
 }

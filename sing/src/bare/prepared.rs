@@ -20,6 +20,8 @@ use crate::tap;
 
 /// Memory of a machine for which nothing is said.
 const MEBIBYTES: u32 = 256;
+/// What the kernel takes beside the boot image: its own code, page tables and what it begins with.
+const KERNEL_MEBIBYTES: u32 = 4;
 /// More processors than this a machine gets only when they are asked for.
 const PROCESSORS_MAX: usize = 4;
 
@@ -63,17 +65,20 @@ impl Prepared {
         let system = arguments.system.as_deref().unwrap_or(Path::new(systems::BARE));
         let manifest = repository.system_manifest(system)?;
         let ready = systems::current(repository, &manifest, Platform::Bare, arguments.unsafe_tests())?;
+        let mebibytes = arguments.mem.map_or(MEBIBYTES, |size| size.mebibytes);
         let mut offered = match person {
             Person::AtConsole => terminal::parameters(),
             Person::Elsewhere => vec![("terminal", "none".into())],
         };
         offered.extend(arguments.commands.iter().map(|commands| ("commands", commands.clone())));
         let boot_image = NamedTempFile::new().map_err(cannot_write)?;
-        std::fs::write(&boot_image, boot::image(repository, &ready.image, &given, &offered)?).map_err(cannot_write)?;
+        let boot_bytes = boot::image(repository, &ready.image, &given, &offered)?;
+        refuse_too_little(mebibytes, boot_bytes.len())?;
+        std::fs::write(&boot_image, boot_bytes).map_err(cannot_write)?;
         let hardware = Hardware {
             kind,
             processors: arguments.processors.unwrap_or_else(processors),
-            mebibytes: arguments.mem.map_or(MEBIBYTES, |size| size.mebibytes),
+            mebibytes,
             kvm,
             disks,
             network: network(arguments)?,
@@ -83,6 +88,19 @@ impl Prepared {
         };
         Ok(Prepared { hardware, system: ready.image, _boot_image: boot_image, _disks: locks })
     }
+}
+
+/// Refuses less memory than the boot image and the kernel take before any program runs.
+fn refuse_too_little(mebibytes: u32, boot_image_bytes: usize) -> Outcome<()> {
+    let image_mebibytes = u32::try_from(boot_image_bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
+    let least = image_mebibytes.saturating_add(KERNEL_MEBIBYTES);
+    if mebibytes >= least {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{mebibytes} MiB of memory are too little: the system image alone has {image_mebibytes} MiB"
+    ))
+    .remedy(format!("give at least `--mem {least}M`, and more for programs")))
 }
 
 fn cannot_write(error: std::io::Error) -> Failure {
@@ -107,4 +125,19 @@ fn processors() -> u16 {
 fn more_words(arguments: &RunArguments) -> Vec<OsString> {
     let pages: &[&str] = if arguments.pages == Some(Pages::Small) { &["-append", "pages=4k"] } else { &[] };
     pages.iter().map(OsString::from).chain(arguments.qemu.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_memory_is_refused_with_what_would_do() {
+        let refused = refuse_too_little(4, 12_169_211).expect_err("the image is larger").to_string();
+        assert_eq!(
+            refused,
+            "4 MiB of memory are too little: the system image alone has 12 MiB; give at least `--mem 16M`, and more for programs."
+        );
+        assert_eq!(refuse_too_little(16, 12_169_211), Ok(()));
+    }
 }
