@@ -78,7 +78,7 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
     let _lock = builder::lock(repository)?;
     let doors = Doors::generate(repository, catalogue.programs.all())?;
     let of_doors = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
-    let of_workspace = Metadata::of_workspace(&repository.root().join("Cargo.toml"), "")?;
+    let of_workspace = Metadata::of_workspace(&repository.base().join("Cargo.toml"), "")?;
     let crates = trusted(&of_doors, &of_workspace, &selected)?;
     let compiled = match arguments.compiled {
         true => {

@@ -169,7 +169,7 @@ fn measure_linux(repository: &Repository) -> Outcome<Figures> {
 fn linux_program(repository: &Repository) -> Outcome<PathBuf> {
     let mut command = cargo::command(repository);
     command.args(["build", "--release", "--package", "bench-linux", "--manifest-path"]);
-    command.arg(repository.root().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
+    command.arg(repository.base().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
     let made = cargo::build(command, "the measurements of Linux", 2)?;
     made.get("bench-linux").map(PathBuf::from).ok_or_else(|| Failure::new("cargo made no program bench-linux"))
 }

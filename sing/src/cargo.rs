@@ -28,11 +28,11 @@ pub fn command_for_others() -> Command {
     command
 }
 
-/// A cargo command for the repository's own tools, with the configuration that the repository has: not that of the folder
-/// in which this tool was started, which may be somebody else's.
+/// A cargo command for the system's own crates, with the configuration that its sources have: not that of the folder in
+/// which this tool was started, which may be somebody else's.
 pub fn command(repository: &Repository) -> Command {
     let mut command = plain();
-    command.current_dir(repository.root()).env("CARGO_TARGET_DIR", repository.cargo_target());
+    command.current_dir(repository.base()).env("CARGO_TARGET_DIR", repository.cargo_target());
     command
 }
 

@@ -62,13 +62,24 @@ fn print_findings(findings: &[Finding]) {
     }
     let count = |kind: &str| findings.iter().filter(|finding| finding.kind == kind).count();
     let wrong = findings.iter().filter(|finding| !finding.is_right).count();
+    // What is right and says something is warned of.
+    let warned = findings.iter().filter(|finding| finding.is_right && !finding.text.is_empty()).count();
     println!(
         "checked {}, {}, {}: {}",
         plural(count("contracts"), "unit of contracts", "units of contracts"),
         plural(count("manifest"), "manifest", "manifests"),
         plural(count("system"), "system manifest", "system manifests"),
-        if wrong == 0 { "all right".to_string() } else { format!("{wrong} with errors") }
+        verdict(wrong, warned)
     );
+}
+
+fn verdict(wrong: usize, warned: usize) -> String {
+    match (wrong, warned) {
+        (0, 0) => "all right".into(),
+        (0, warned) => format!("no errors, {warned} with warnings"),
+        (wrong, 0) => format!("{wrong} with errors"),
+        (wrong, warned) => format!("{wrong} with errors, {warned} with warnings"),
+    }
 }
 
 fn plural(count: usize, one: &str, many: &str) -> String {
@@ -96,7 +107,7 @@ fn check_everything(repository: &Repository) -> Outcome<Vec<Finding>> {
     }
     let catalogue = Catalogue::read(repository)?;
     for name in repository.system_names() {
-        let path = repository.root().join("systems").join(name).with_extension("toml");
+        let path = repository.system_manifest(name.as_ref())?;
         findings.push(system_finding(repository, &catalogue, &path));
     }
     Ok(findings)
@@ -181,4 +192,16 @@ fn system_finding(repository: &Repository, catalogue: &Catalogue, path: &Path) -
                 if changes.is_empty() { Ok(()) } else { systems::described(repository, catalogue, path).map(drop) }
             });
     Finding::of("system", repository.shown(path).to_string(), &outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_warned_of_is_not_all_right() {
+        assert_eq!(verdict(0, 0), "all right");
+        assert_eq!(verdict(0, 1), "no errors, 1 with warnings");
+        assert_eq!(verdict(2, 1), "2 with errors, 1 with warnings");
+    }
 }

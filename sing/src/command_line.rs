@@ -65,6 +65,8 @@ pub enum Command {
     Key(KeyArguments),
     /// Print what kernel and system should be measured as
     Measure(MeasureArguments),
+    /// Say where the documentation is, building that of the crates; or print a page of it
+    Docs(DocsArguments),
     /// List what the images depend on, in the form of the audited list
     Dependencies,
     /// Count the trusted computing base: lines and uses of `unsafe`, crate by crate
@@ -505,6 +507,17 @@ pub struct SystemsArguments {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `sing docs`.
+#[derive(Debug, Args)]
+pub struct DocsArguments {
+    /// Print this page, such as `authors`
+    #[arg(value_name = "PAGE")]
+    pub page: Option<String>,
+    /// Open the guide for authors in a browser
+    #[arg(long, conflicts_with = "page")]
+    pub open: bool,
 }
 
 /// `sing measure`.

@@ -7,6 +7,7 @@
 //! Deliberately not here: any other change of what rustc is told.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -17,7 +18,7 @@ use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
 use crate::readings::{self, DepInfo};
 
-/// Set for the runs of this tool that stand for rustc: the root of the repository.
+/// Set for the runs of this tool that stand for rustc: the folders of the system's sources and of one's own workspace, each on a line.
 const MARK: &str = "SING_IS_RUSTC";
 /// A file with the folders of all crates that may be compiled, one a line.
 const JUDGED: &str = "SING_JUDGED";
@@ -30,22 +31,29 @@ const MARK_LENGTH: usize = 16;
 const ENDED: u8 = 101;
 
 /// Lets a cargo command run this tool in the place of rustc, for crates in the folders that the file `judged` lists.
-pub fn stand_in(command: &mut Command, repository: &Path, judged: &Path) {
+pub fn stand_in(command: &mut Command, workspaces: &[PathBuf], judged: &Path) {
     let Ok(tool) = std::env::current_exe() else { return };
     // One that was built anew since it began has no path any more.
     let tool = if tool.exists() { tool } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) };
-    command.env("RUSTC_WRAPPER", tool).env(MARK, repository).env(JUDGED, judged);
+    let mut mark = OsString::new();
+    for workspace in workspaces {
+        mark.push(workspace);
+        mark.push("\n");
+    }
+    command.env("RUSTC_WRAPPER", tool).env(MARK, mark).env(JUDGED, judged);
 }
 
 /// Runs rustc, if this run stands for it, and gives its exit status.
 pub fn run_as_rustc() -> Option<Outcome<u8>> {
-    let repository = PathBuf::from(std::env::var_os(MARK)?);
+    let mark = std::env::var_os(MARK)?;
+    let lines = mark.as_bytes().split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let workspaces: Vec<PathBuf> = lines.map(|line| OsStr::from_bytes(line).into()).collect();
     let mut words = std::env::args_os().skip(1);
     let rustc = words.next()?;
-    Some(compile(&repository, &rustc, &words.collect::<Vec<_>>()))
+    Some(compile(&workspaces, &rustc, &words.collect::<Vec<_>>()))
 }
 
-fn compile(repository: &Path, rustc: &OsStr, words: &[OsString]) -> Outcome<u8> {
+fn compile(workspaces: &[PathBuf], rustc: &OsStr, words: &[OsString]) -> Outcome<u8> {
     // There is none when cargo asks rustc about itself.
     let folder = std::env::var_os(CRATE_FOLDER).map(PathBuf::from);
     if let Some(folder) = &folder {
@@ -53,12 +61,15 @@ fn compile(repository: &Path, rustc: &OsStr, words: &[OsString]) -> Outcome<u8> 
     }
     let about = CRATE.map(|name| std::env::var(name).unwrap_or_default()).join(" ");
     let began = SystemTime::now();
-    let status = Command::new(rustc).args(with_own_mark(words, &about)).status().map_err(|error| {
+    let ours = workspaces.iter().find(|workspace| folder.as_ref().is_some_and(|folder| folder.starts_with(workspace)));
+    // The flags for all crates name the system's sources alone, so that those are compiled once for all workspaces.
+    let own = ours.filter(|workspace| Some(*workspace) != workspaces.first());
+    let shorter = own.map(|workspace| format!("--remap-path-prefix={}/=", workspace.display()));
+    let status = Command::new(rustc).args(with_own_mark(words, &about)).args(shorter).status().map_err(|error| {
         Failure::new(format!("{} cannot be started: {error}", rustc.to_string_lossy()))
             .remedy("install a stable Rust toolchain, for instance with rustup")
     })?;
-    let is_ours = folder.is_some_and(|folder| folder.starts_with(repository));
-    if let Some(dep_info) = dep_info(words).filter(|_| status.success() && is_ours) {
+    if let Some(dep_info) = dep_info(words).filter(|_| status.success() && ours.is_some()) {
         readings::keep(&dep_info, &DepInfo::read(&dep_info)?, began)?;
     }
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ENDED))

@@ -30,10 +30,13 @@ impl ContractUnits {
     /// # Errors
     /// Cargo cannot read the workspace, or a file cannot be read.
     pub fn compile(repository: &Repository) -> Outcome<ContractUnits> {
-        let metadata = Metadata::of_members(&repository.root().join("Cargo.toml"))?;
+        let mut packages = Vec::new();
+        for workspace in repository.workspaces() {
+            packages.extend(Metadata::of_members(&workspace.join("Cargo.toml"))?.packages);
+        }
         let mut units = BTreeMap::new();
         let mut path_dependencies = BTreeMap::new();
-        for package in metadata.packages.iter().filter(|package| may_declare_contracts(package)) {
+        for package in packages.iter().filter(|package| may_declare_contracts(package)) {
             let folder = package.folder().to_path_buf();
             let files = contract_files(&folder);
             if !files.is_empty() {

@@ -64,7 +64,7 @@ impl AllowList {
     /// # Errors
     /// The file is missing or not of this form.
     pub fn read(repository: &Repository) -> Outcome<AllowList> {
-        let path = repository.root().join(LIST);
+        let path = repository.base().join(LIST);
         toml::from_str(&read_text(&path)?)
             .map_err(|error| Failure::new(format!("{LIST} cannot be read")).details(error.to_string()))
     }

@@ -64,7 +64,10 @@ pub struct Doors {
     folder: PathBuf,
     target: PathBuf,
     link_script: PathBuf,
-    repository_root: PathBuf,
+    /// The system's sources.
+    base: PathBuf,
+    /// Where crates come from that are the system's or one's own.
+    workspaces: Vec<PathBuf>,
 }
 
 impl Doors {
@@ -76,8 +79,9 @@ impl Doors {
         let doors = Doors {
             folder: repository.output("doors"),
             target: repository.output("build"),
-            link_script: repository.root().join(LINK_SCRIPT),
-            repository_root: repository.root().to_path_buf(),
+            link_script: repository.base().join(LINK_SCRIPT),
+            base: repository.base().to_path_buf(),
+            workspaces: repository.workspaces().into_iter().map(Path::to_path_buf).collect(),
         };
         let mut members = BTreeSet::new();
         for program in programs {
@@ -131,7 +135,7 @@ impl Doors {
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_profiles(name)) {
             command.env_remove(name);
         }
-        crate::compiler::stand_in(&mut command, &self.repository_root, judged);
+        crate::compiler::stand_in(&mut command, &self.workspaces, judged);
         command
     }
 
@@ -143,7 +147,7 @@ impl Doors {
             "{}\x1f-Clink-arg=-Wl,-T,{}\x1f--remap-path-prefix={}=\x1f--remap-path-prefix={}=",
             FLAGS.join("\x1f"),
             self.link_script.display(),
-            with_slash(&self.repository_root),
+            with_slash(&self.base),
             with_slash(&crate::cargo::home()),
         )
     }
@@ -152,7 +156,7 @@ impl Doors {
         let name = &program.name;
         let door = self.folder.join(name);
         let folder = toml_text(&absolute(folder)?);
-        let sip = toml_text(&repository.root().join("sip"));
+        let sip = toml_text(&repository.base().join("sip"));
         let manifest = format!(
             "[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
              [[bin]]\nname = {name:?}\npath = \"main.rs\"\ntest = false\nbench = false\n\n\
@@ -169,7 +173,7 @@ impl Doors {
     /// Gives the doors the repository's Cargo.lock when that has changed, so that an image holds the
     /// versions that were audited and tested. Cargo then adds the doors themselves to its copy.
     fn copy_lock(&self, repository: &Repository) -> Outcome<()> {
-        let original = repository.root().join("Cargo.lock");
+        let original = repository.base().join("Cargo.lock");
         let content = std::fs::read(&original).map_err(|error| Failure::file("read", &original, &error))?;
         let seen = self.folder.join("Cargo.lock.seen");
         if self.lock().is_file() && std::fs::read(&seen).is_ok_and(|old| old == content) {
@@ -225,8 +229,9 @@ mod tests {
         let doors = Doors {
             folder: repository.output("doors"),
             target: repository.output("build"),
-            link_script: repository.root().join(LINK_SCRIPT),
-            repository_root: repository.root().to_path_buf(),
+            link_script: repository.base().join(LINK_SCRIPT),
+            base: repository.base().to_path_buf(),
+            workspaces: repository.workspaces().into_iter().map(Path::to_path_buf).collect(),
         };
         let command = doors.build_command(std::iter::empty(), Path::new("/judged"));
         let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();

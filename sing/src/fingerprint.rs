@@ -43,9 +43,15 @@ impl Fingerprint {
     pub fn of_sources(repository: &Repository, settings: &str) -> Fingerprint {
         let mut lines = Vec::new();
         for source in SOURCES {
-            add(&repository.root().join(source), &mut lines);
+            add(&repository.base().join(source), &mut lines);
         }
-        add(&repository.root().join(crate::dependencies::LIST), &mut lines);
+        add(&repository.base().join(crate::dependencies::LIST), &mut lines);
+        if repository.is_own() {
+            // The rest of it is what a person keeps beside.
+            for source in ["Cargo.toml", crate::workspace::PROGRAMS, "systems"] {
+                add(&repository.root().join(source), &mut lines);
+            }
+        }
         if let Ok(tool) = std::env::current_exe() {
             add(&tool, &mut lines);
         }

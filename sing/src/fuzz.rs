@@ -119,7 +119,7 @@ fn build(repository: &Repository, chosen: &[&Target]) -> Outcome<PathBuf> {
     let folder = repository.output("fuzz/target");
     let mut command = cargo::command(repository);
     command.args(["build", "--release", "--target", cargo::TARGET, "--manifest-path"]);
-    command.arg(repository.root().join("fuzz/Cargo.toml")).arg("--target-dir").arg(&folder);
+    command.arg(repository.base().join("fuzz/Cargo.toml")).arg("--target-dir").arg(&folder);
     for target in chosen {
         command.args(["--bin", target.name]);
     }
@@ -135,7 +135,7 @@ fn drive(repository: &Repository, program: &Path, target: &Target, time: Duratio
     for folder in [&learned, &findings] {
         std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
     }
-    let inputs = repository.root().join(target.inputs);
+    let inputs = repository.base().join(target.inputs);
     let started = Instant::now();
     let mut runs = 0;
     let output = loop {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn every_target_is_driven() {
         let repository = Repository::find().expect("this is one");
-        let folder = std::fs::read_dir(repository.root().join("fuzz/fuzz_targets")).expect("a folder of targets");
+        let folder = std::fs::read_dir(repository.base().join("fuzz/fuzz_targets")).expect("a folder of targets");
         let mut found: Vec<String> = folder
             .map(|entry| entry.expect("a target").path().file_stem().unwrap_or_default().to_string_lossy().into_owned())
             .collect();
@@ -214,7 +214,7 @@ mod tests {
     fn bodies_are_those_of_unit_tests() {
         let repository = Repository::find().expect("this is one");
         for target in TARGETS {
-            let path = repository.root().join("fuzz/fuzz_targets").join(target.name).with_extension("rs");
+            let path = repository.base().join("fuzz/fuzz_targets").join(target.name).with_extension("rs");
             let text = std::fs::read_to_string(path).expect("a target");
             // Only what a fuzzer needs stands in the target; the rest is in the crate where the inputs are.
             let tests = target.inputs.split_once("/tests/").expect("a folder of tests").0;
@@ -228,7 +228,7 @@ mod tests {
         let repository = Repository::find().expect("this is one");
         for target in TARGETS {
             let inputs = target.inputs;
-            let folder = std::fs::read_dir(repository.root().join(inputs)).expect("a folder of inputs");
+            let folder = std::fs::read_dir(repository.base().join(inputs)).expect("a folder of inputs");
             let lengths: Vec<u64> =
                 folder.map(|entry| entry.and_then(|entry| entry.metadata()).expect("an input").len()).collect();
             assert!(!lengths.is_empty(), "{inputs} is empty");

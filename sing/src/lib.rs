@@ -24,6 +24,7 @@ pub mod contract_view;
 pub mod contracts;
 pub mod demo_disk;
 pub mod dependencies;
+pub mod docs;
 pub mod doors;
 pub mod failure;
 pub mod fingerprint;
@@ -49,6 +50,7 @@ pub mod service;
 pub mod site;
 pub mod source_rules;
 pub mod source_words;
+mod sources;
 pub mod spelling;
 pub mod system_list;
 pub mod systems;
@@ -56,10 +58,51 @@ pub mod tap;
 pub mod terminal;
 pub mod test;
 pub mod test_output;
+pub mod workspace;
 
+use std::ffi::OsString;
+use std::panic::PanicHookInfo;
+use std::process::ExitCode;
+
+use clap::Parser;
 use command_line::{Command, CommandLine};
 use failure::Outcome;
 use repository::Repository;
+
+/// The exit status of a program that SIGPIPE ended, as shells show it.
+const READER_IS_GONE: i32 = 141;
+
+/// The whole tool: parses the words of the command line, does what they ask, and turns a failure into a sentence and an
+/// exit status.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    end_with_the_reader();
+    let failed = |failure: failure::Failure| {
+        eprintln!("{}", failure.told_by("sing"));
+        ExitCode::from(failure.status())
+    };
+    if let Some(outcome) = compiler::run_as_rustc() {
+        return outcome.map_or_else(failed, ExitCode::from);
+    }
+    match CommandLine::try_parse_from(&words) {
+        Ok(command_line) => execute(command_line).map_or_else(failed, ExitCode::from),
+        Err(error) => {
+            let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+            spelling::with_what_was_meant(error, words).exit()
+        }
+    }
+}
+
+/// Ends the tool where whoever reads its output has gone, as `head` has: Rust's `print` panics then.
+fn end_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {
+        let message = panic.payload_as_str().unwrap_or_default();
+        if message.starts_with("failed printing to std") && message.contains("Broken pipe") {
+            std::process::exit(READER_IS_GONE);
+        }
+        usual(panic);
+    }));
+}
 
 /// Does what the command line asks and returns the exit status.
 ///
@@ -92,6 +135,7 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Systems(arguments) => system_list::list(&repository, &arguments),
         Command::Measure(arguments) => measure::print(&repository, &arguments),
         Command::Key(arguments) => keys::commands::execute(&repository, arguments.command.as_ref()),
+        Command::Docs(arguments) => docs::docs(&repository, &arguments),
         Command::Attached(arguments) => attached::become_attached(&arguments),
         Command::Dependencies => builder::print_dependencies(&repository),
         Command::Base(arguments) => base::print(&repository, &arguments),

@@ -13,7 +13,8 @@ use crate::command_line::NewArguments;
 use crate::contracts::ContractUnits;
 use crate::failure::{Failure, Outcome};
 use crate::programs::Programs;
-use crate::repository::{Repository, write_whole};
+use crate::repository::{Repository, read_text, write_whole};
+use crate::workspace;
 
 /// What a new program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -69,9 +70,10 @@ impl Kind {
         }
     }
 
-    /// The folder of the repository in which programs of this kind lie.
-    fn folder(self) -> &'static str {
+    /// The folder in which programs of this kind lie.
+    fn folder(self, place: Place) -> &'static str {
         match self {
+            _ if place == Place::Own => workspace::PROGRAMS,
             Kind::App | Kind::Webapp => "apps",
             Kind::Service => "services",
             Kind::Driver => "drivers",
@@ -113,7 +115,16 @@ impl Kind {
     }
 }
 
-/// The files of a new program, by their paths from the root of the repository.
+/// Where a new program goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Among the programs that come with the system.
+    System,
+    /// Into a workspace of one's own.
+    Own,
+}
+
+/// The files of a new program, by their paths from the root of the repository or workspace.
 #[derive(Debug)]
 pub struct Plan {
     /// The folders that must not be there yet.
@@ -124,10 +135,10 @@ pub struct Plan {
 
 impl Plan {
     /// The files of a program of this kind.
-    pub fn new(kind: Kind, name: &str, publisher: &str) -> Plan {
+    pub fn new(kind: Kind, name: &str, publisher: &str, place: Place) -> Plan {
         let mut plan = Plan { folders: Vec::new(), files: Vec::new() };
         let words = Words::new(kind, name, publisher);
-        let folder = Path::new(kind.folder());
+        let folder = Path::new(kind.folder(place));
         let workspace = |names: &[&str]| -> String {
             names.iter().map(|name| format!("{name} = {{ workspace = true }}\n")).collect()
         };
@@ -142,10 +153,10 @@ impl Plan {
                 "Contract of {{name}} and its clients",
                 &workspace(&["sip"]),
             );
-            let path = format!("{contract} = {{ path = \"../../{}/{contract}\" }}\n", kind.folder());
+            let path = format!("{contract} = {{ path = \"../../{}/{contract}\" }}\n", folder.display());
             let dependencies = workspace(&["contracts", "sip"]) + &path;
             plan.add(
-                &Path::new("apps").join(format!("ask-{name}")),
+                &Path::new(Kind::App.folder(place)).join(format!("ask-{name}")),
                 ASK,
                 &words,
                 "Application SIP: asks {{name}}",
@@ -221,9 +232,11 @@ pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
     if kind.has_contract() {
         check_contract(&Words::new(kind, name, publisher), &ContractUnits::compile(repository)?.names())?;
     }
-    let plan = Plan::new(kind, name, publisher);
+    let own = own_root(repository, name)?;
+    let place = if own.is_some() { Place::Own } else { Place::System };
+    let plan = Plan::new(kind, name, publisher, place);
     let programs = Programs::find(repository);
-    let metadata = Metadata::of_members(&repository.root().join("Cargo.toml"))?;
+    let metadata = Metadata::of_members(&repository.base().join("Cargo.toml"))?;
     for folder in &plan.folders {
         let new = folder.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
         let is_program = programs.all().any(|program| program.name == new);
@@ -234,14 +247,54 @@ pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
             );
         }
     }
-    plan.write(repository.root())?;
+    let root = own.as_ref().map_or(repository.root(), |own| &own.root);
+    begin_workspace(repository, own.as_ref())?;
+    plan.write(root)?;
     for folder in &plan.folders {
         println!("{}", folder.display());
     }
     println!("systems/{name}.toml");
+    if let Some(own) = own.as_ref().filter(|own| own.is_new) {
+        println!("\nThis is a workspace of your own. Go into it:  cd {}", own.root.display());
+    }
     println!("\nTest it:  cargo test --package {name}");
     println!("Run it:   {}", kind.first_run(name));
     Ok(0)
+}
+
+/// A workspace of one's own.
+struct Own {
+    root: PathBuf,
+    is_new: bool,
+}
+
+/// The workspace that a new program goes to: the one around the current folder, or one of the program's name in the
+/// current folder; none inside the sources of the system.
+fn own_root(repository: &Repository, name: &str) -> Outcome<Option<Own>> {
+    if repository.is_own() {
+        return Ok(Some(Own { root: repository.root().to_path_buf(), is_new: false }));
+    }
+    let here =
+        std::env::current_dir().map_err(|error| Failure::new(format!("the current folder cannot be read: {error}")))?;
+    if here.starts_with(repository.root()) {
+        return Ok(None);
+    }
+    let root = PathBuf::from(name);
+    if root.exists() {
+        return Err(
+            Failure::new(format!("there is {name} already")).remedy("give the program another name, or remove that")
+        );
+    }
+    Ok(Some(Own { root, is_new: true }))
+}
+
+/// Writes the files of a workspace that is new.
+fn begin_workspace(repository: &Repository, own: Option<&Own>) -> Outcome<()> {
+    let Some(own) = own.filter(|own| own.is_new) else { return Ok(()) };
+    // The versions that the system was tested with.
+    let lock = read_text(&repository.base().join("Cargo.lock"))?;
+    let files = workspace::files(repository.base(), lock);
+    files.into_iter().try_for_each(|(path, text)| write_whole(&own.root.join(path), text.as_bytes()))
 }
 
 /// Whether a server can have the contract that the templates make for it, beside those that are `known`.
@@ -262,7 +315,7 @@ mod tests {
     #[test]
     fn every_place_is_filled_and_every_manifest_is_right() {
         for kind in KINDS {
-            let plan = Plan::new(kind, "tea-pot2", "acme");
+            let plan = Plan::new(kind, "tea-pot2", "acme", Place::System);
             for (path, text) in &plan.files {
                 let shown = path.display().to_string();
                 assert!(!text.contains("{{") && !shown.contains("{{"), "{shown}:\n{text}");
@@ -288,9 +341,27 @@ mod tests {
     }
 
     #[test]
+    fn crates_of_a_workspace_of_ones_own_find_each_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let plan = Plan::new(Kind::Service, "tea-pot", "acme", Place::Own);
+        plan.write(folder.path()).expect("nothing is there");
+        assert!(plan.folders.iter().all(|folder| folder.starts_with(workspace::PROGRAMS)), "{:?}", plan.folders);
+        let mut followed = 0;
+        for program in &plan.folders {
+            let program = folder.path().join(program);
+            let manifest = std::fs::read_to_string(program.join("Cargo.toml")).expect("a crate");
+            for path in manifest.lines().filter_map(|line| line.split_once("path = \"")?.1.split('"').next()) {
+                assert!(program.join(path).join("Cargo.toml").is_file(), "{path}");
+                followed += 1;
+            }
+        }
+        assert_eq!(followed, 2);
+    }
+
+    #[test]
     fn what_is_there_is_left_alone() {
         let root = tempfile::tempdir().expect("a folder");
-        let plan = Plan::new(Kind::Service, "tea", "acme");
+        let plan = Plan::new(Kind::Service, "tea", "acme", Place::System);
         std::fs::create_dir_all(root.path().join("apps/ask-tea")).expect("a folder");
         let refused = plan.write(root.path()).expect_err("the client's folder is there");
         assert!(refused.to_string().starts_with("there is apps/ask-tea already"), "{refused}");
@@ -340,7 +411,7 @@ mod tests {
             let crate::command_line::Command::Run(run) = told.command else { panic!("{said} runs nothing") };
             assert_eq!(run.system.as_deref(), Some(Path::new("tea-pot2")), "{said}");
             // The system that was made tells the same at its head.
-            let plan = Plan::new(kind, "tea-pot2", "acme");
+            let plan = Plan::new(kind, "tea-pot2", "acme", Place::System);
             let (_, system) = plan.files.iter().find(|(path, _)| path.starts_with("systems")).expect("a system");
             let told = system.split('`').map(words_of).filter(|words| words.starts_with(&["cargo", "sing"]));
             let mut count = 0;

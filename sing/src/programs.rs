@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::repository::{PROGRAM_FOLDERS, Repository, read_text};
+use crate::repository::{OWN_PROGRAM_FOLDERS, PROGRAM_FOLDERS, Repository, read_text};
 use crate::spelling;
 
 /// A program of the repository.
@@ -94,6 +94,8 @@ struct PackageHeading {
 /// The programs of a repository, and the manifests that cannot be read.
 #[derive(Debug, Default)]
 pub struct Programs {
+    /// Whether one's own are among them.
+    is_own: bool,
     found: BTreeMap<String, Program>,
     broken: BTreeMap<PathBuf, Failure>,
 }
@@ -101,7 +103,7 @@ pub struct Programs {
 impl Programs {
     /// Looks through the repository's program folders.
     pub fn find(repository: &Repository) -> Programs {
-        let mut programs = Programs::default();
+        let mut programs = Programs { is_own: repository.is_own(), ..Programs::default() };
         let mut named: BTreeMap<String, Vec<Program>> = BTreeMap::new();
         for folder in manifest_folders(repository) {
             match read_program(repository, &folder) {
@@ -154,7 +156,8 @@ impl Programs {
         if let Some((_, failure)) = broken {
             return Err(failure.clone());
         }
-        let otherwise = format!("name one whose manifest.toml is in {}, or add it there", PROGRAM_FOLDERS.join(", "));
+        let folders = if self.is_own { &OWN_PROGRAM_FOLDERS[..] } else { &PROGRAM_FOLDERS[..] };
+        let otherwise = format!("name one whose manifest.toml is in {}, or add it there", folders.join(", "));
         Err(Failure::new(format!("there is no program `{name}` in the repository")).remedy(spelling::meant(
             name,
             self.found.keys().map(String::as_str),
@@ -165,9 +168,10 @@ impl Programs {
 
 /// Every folder with a manifest where programs are looked for.
 pub fn manifest_folders(repository: &Repository) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = PROGRAM_FOLDERS
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(repository.root().join(folder)).into_iter().flatten().flatten())
+    let mut folders: Vec<PathBuf> = repository
+        .program_folders()
+        .into_iter()
+        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
         .map(|entry| entry.path())
         .filter(|folder| folder.join("manifest.toml").is_file())
         .collect();

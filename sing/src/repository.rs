@@ -1,9 +1,14 @@
-//! Where things are: the root of the repository, and the folders that the tool writes.
+//! Where things are: the programs and systems that a person works on, the sources of the system itself, and the folders
+//! that the tool writes.
+//!
+//! In a clone all of this is one tree. A workspace of one's own, which `sing new` makes elsewhere, has programs and systems
+//! and refers to the sources of the tool's version: those of the clone that the tool was built in, or those that an
+//! installed tool brings along ([`sources`]).
 
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome};
-use crate::spelling;
+use crate::{sources, spelling, workspace};
 
 /// Folders whose sub-folders with a `manifest.toml` are SIP crates.
 pub const PROGRAM_FOLDERS: [&str; 10] = [
@@ -19,37 +24,55 @@ pub const PROGRAM_FOLDERS: [&str; 10] = [
     "benches",
 ];
 
-/// The repository that the tool works on.
+/// Folders of a workspace of one's own in which programs are looked for.
+pub const OWN_PROGRAM_FOLDERS: [&str; 1] = [workspace::PROGRAMS];
+
+/// What the tool works on.
 #[derive(Debug, Clone)]
 pub struct Repository {
     root: PathBuf,
+    base: PathBuf,
     cargo_target: PathBuf,
 }
 
 impl Repository {
-    /// The repository around the current folder, or else the one that the tool was built in.
+    /// The clone or workspace around the current folder, or else the sources that belong to the tool.
     ///
     /// # Errors
-    /// Neither is one.
+    /// There are none.
     pub fn find() -> Outcome<Repository> {
         let here = std::env::current_dir()
             .map_err(|error| Failure::new(format!("the current folder cannot be read: {error}")))?;
-        let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-        let root = here.ancestors().find(|folder| is_root(folder)).or(built_in.filter(|folder| is_root(folder)));
-        let root = root.ok_or_else(|| {
-            Failure::new(format!("{} is not inside a Singularity repository", here.display()))
-                .remedy("run this inside a clone of it")
-        })?;
-        Ok(Repository::at(root, &here))
+        if let Some(root) = here.ancestors().find(|folder| is_root(folder)) {
+            return Ok(Repository::at(root, &here));
+        }
+        let own = here.ancestors().find(|folder| workspace::is_one(folder));
+        let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).parent().filter(|folder| is_root(folder));
+        let (base, target) = match (sources::unpacked()?, built_in) {
+            (Some(unpacked), _) => (unpacked.sources, unpacked.target),
+            (None, Some(clone)) => (clone.to_path_buf(), clone.join("target")),
+            (None, None) => {
+                return Err(Failure::new(format!("{} is not inside a Singularity repository", here.display()))
+                    .remedy("run this inside a clone of it, or `cargo install --path sing` there"));
+            }
+        };
+        if let Some(own) = own {
+            workspace::refer_to(own, &base)?;
+        }
+        let root = own.map_or_else(|| base.clone(), Path::to_path_buf);
+        Ok(Repository { root, base, cargo_target: given_target(&here).unwrap_or(target) })
     }
 
-    /// The repository at `root`; `here` is what a relative CARGO_TARGET_DIR is relative to.
+    /// The clone at `root`; `here` is what a relative CARGO_TARGET_DIR is relative to.
     fn at(root: &Path, here: &Path) -> Repository {
-        let cargo_target = match std::env::var_os("CARGO_TARGET_DIR") {
-            Some(folder) if !folder.is_empty() => here.join(folder),
-            _ => root.join("target"),
-        };
-        Repository { root: root.to_path_buf(), cargo_target }
+        let cargo_target = given_target(here).unwrap_or_else(|| root.join("target"));
+        Repository { root: root.to_path_buf(), base: root.to_path_buf(), cargo_target }
+    }
+
+    /// A workspace of one's own in a test.
+    #[cfg(test)]
+    pub(crate) fn own_of_tests(root: &Path, base: &Path) -> Repository {
+        Repository { root: root.to_path_buf(), base: base.to_path_buf(), cargo_target: base.join("target") }
     }
 
     /// A folder of a test's own as a repository.
@@ -58,9 +81,30 @@ impl Repository {
         Repository::at(root, root)
     }
 
-    /// The folder with the workspace's Cargo.toml.
+    /// The folder with the Cargo.toml of what a person works on.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The folder with the sources of the system: kernel, runtime, contracts and the programs that come with it.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// Whether this is a workspace of one's own beside those sources.
+    pub fn is_own(&self) -> bool {
+        self.root != self.base
+    }
+
+    /// The workspaces that crates come from, once each.
+    pub fn workspaces(&self) -> Vec<&Path> {
+        if self.is_own() { vec![&self.base, &self.root] } else { vec![&self.root] }
+    }
+
+    /// The folders in which programs are looked for.
+    pub fn program_folders(&self) -> Vec<PathBuf> {
+        let own = OWN_PROGRAM_FOLDERS.iter().filter(|_| self.is_own()).map(|folder| self.root.join(folder));
+        PROGRAM_FOLDERS.iter().map(|folder| self.base.join(folder)).chain(own).collect()
     }
 
     /// Cargo's own output folder.
@@ -73,9 +117,9 @@ impl Repository {
         self.cargo_target.join("sing").join(path)
     }
 
-    /// A path as people read it: relative to the root when it lies inside.
+    /// A path as people read it: relative to the root when it lies inside, or to the system's sources.
     pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
-        path.strip_prefix(&self.root).unwrap_or(path).display()
+        path.strip_prefix(&self.root).or_else(|_| path.strip_prefix(&self.base)).unwrap_or(path).display()
     }
 
     /// A system manifest by its path, or by its bare name in `systems/`.
@@ -83,9 +127,10 @@ impl Repository {
     /// # Errors
     /// There is no such file.
     pub fn system_manifest(&self, given: &Path) -> Outcome<PathBuf> {
-        let by_name = self.root.join("systems").join(given).with_extension("toml");
         let is_bare_name = given.components().count() == 1 && given.extension().is_none();
-        if is_bare_name && by_name.is_file() {
+        // One's own goes before one of the same name that comes with the system.
+        let folders = [&self.root, &self.base].map(|folder| folder.join("systems").join(given).with_extension("toml"));
+        if let Some(by_name) = folders.into_iter().find(|path| is_bare_name && path.is_file()) {
             return Ok(by_name);
         }
         if given.is_file() {
@@ -108,7 +153,7 @@ impl Repository {
         let stem = manifest.file_stem().map_or_else(|| "system".into(), |stem| stem.to_string_lossy().into_owned());
         let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let manifest = whole(manifest);
-        if manifest.parent() == Some(whole(&self.root.join("systems")).as_path()) {
+        if manifest.parent() == Some(whole(&self.base.join("systems")).as_path()) {
             return stem;
         }
         let digest = package::sha256(manifest.as_os_str().as_encoded_bytes());
@@ -117,17 +162,22 @@ impl Repository {
 
     /// Names of the system manifests in `systems/`, in alphabetical order.
     pub fn system_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = std::fs::read_dir(self.root.join("systems"))
-            .into_iter()
-            .flatten()
-            .flatten()
+        let folders = self.workspaces().into_iter().map(|folder| folder.join("systems"));
+        let mut names: Vec<String> = folders
+            .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
             .filter_map(|path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))
             .collect();
         names.sort();
+        names.dedup();
         names
     }
+}
+
+/// What the variable says of cargo's output folder.
+fn given_target(here: &Path) -> Option<PathBuf> {
+    std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty()).map(|folder| here.join(folder))
 }
 
 fn is_root(folder: &Path) -> bool {
@@ -197,6 +247,31 @@ mod tests {
             })
             .into();
         assert!(others[0] != others[1] && others.iter().all(|name| name.starts_with("hosted-")), "{others:?}");
+    }
+
+    #[test]
+    fn a_workspace_of_ones_own_has_the_systems_programs_and_its_own() {
+        let system = Repository::find().expect("tests run inside the repository");
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = Repository::own_of_tests(folder.path(), system.root());
+        let script = "[program]\nname = \"tea-pot\"\n[code]\nscript = \"\"\n";
+        write_whole(&folder.path().join("programs/tea-pot/manifest.toml"), script.as_bytes()).expect("a file");
+        write_whole(&folder.path().join("systems/tea-pot.toml"), b"").expect("a file");
+        write_whole(&folder.path().join("systems/hosted.toml"), b"").expect("a file");
+        let programs = crate::programs::Programs::find(&own);
+        assert!(programs.get("tea-pot").is_ok() && programs.get("shell").is_ok());
+        let misspelled = programs.get("zzzzzz").expect_err("there is none").to_string();
+        assert!(misspelled.contains("name one whose manifest.toml is in programs"), "{misspelled}");
+        let names = own.system_names();
+        assert!(names.contains(&"tea-pot".into()) && names.contains(&"bare".into()), "{names:?}");
+        // One's own goes first, and what is made of it is told apart.
+        let mine = own.system_manifest(Path::new("hosted")).expect("there are two");
+        assert_eq!(mine, folder.path().join("systems/hosted.toml"));
+        assert_ne!(own.system_outputs(&mine), "hosted");
+        let theirs = own.system_manifest(Path::new("bare")).expect("it comes with the system");
+        assert_eq!((theirs.starts_with(system.root()), own.system_outputs(&theirs)), (true, "bare".into()));
+        assert_eq!(own.shown(&mine).to_string(), "systems/hosted.toml");
+        assert_eq!(own.shown(&system.root().join("sip")).to_string(), "sip");
     }
 
     #[test]

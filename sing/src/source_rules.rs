@@ -46,14 +46,14 @@ const EDITION: &str = "2024";
 
 /// The trusted crate in a folder.
 pub fn trusted(repository: &Repository, folder: &Path) -> Option<&'static Trusted> {
-    let folder = place(repository, folder)?;
+    let folder = place(repository.base(), folder)?;
     TRUSTED.iter().find(|trusted| Path::new(trusted.folder) == folder)
 }
 
-/// A folder as it lies in the repository, when it lies there and not behind a symbolic link.
-fn place(repository: &Repository, folder: &Path) -> Option<PathBuf> {
-    let root = repository.root().canonicalize().ok()?;
-    let within = folder.strip_prefix(repository.root()).or_else(|_| folder.strip_prefix(&root)).ok()?;
+/// A folder as it lies in a workspace, when it lies there and not behind a symbolic link.
+fn place(workspace: &Path, folder: &Path) -> Option<PathBuf> {
+    let root = workspace.canonicalize().ok()?;
+    let within = folder.strip_prefix(workspace).or_else(|_| folder.strip_prefix(&root)).ok()?;
     let is_real = folder.canonicalize().is_ok_and(|real| real == root.join(within));
     is_real.then(|| within.to_path_buf())
 }
@@ -70,7 +70,7 @@ pub enum Code {
 /// What is wrong with a crate that lies in a folder.
 pub fn complaint(package: &Package, metadata: &Metadata, repository: &Repository, code: Code) -> Option<String> {
     let shown = repository.shown(package.folder());
-    if place(repository, package.folder()).is_none() {
+    if repository.workspaces().iter().all(|workspace| place(workspace, package.folder()).is_none()) {
         return Some(format!("crate {} lies outside the repository, in {shown}", package.name));
     }
     if package.has_target("custom-build") {
@@ -116,7 +116,7 @@ fn is_reserved(name: &str, package: &Package, repository: &Repository) -> bool {
     OF_THE_COMPILER.contains(&name)
         || folders
             .filter(|(_, reserved)| *reserved == name)
-            .any(|(folder, _)| place(repository, package.folder()).as_deref() != Some(Path::new(folder)))
+            .any(|(folder, _)| place(repository.base(), package.folder()).as_deref() != Some(Path::new(folder)))
 }
 
 /// What is wrong with the sources of a crate, as far as that can be seen before it is compiled.
@@ -216,7 +216,7 @@ pub fn edge_complaints(user: &Package, node: &Node, metadata: &Metadata, reposit
         let Some(trusted) = trusted(repository, used.folder()).filter(|trusted| !trusted.used_by.is_empty()) else {
             continue;
         };
-        let place = place(repository, user.folder());
+        let place = place(repository.base(), user.folder());
         if !trusted.used_by.iter().any(|folder| place.as_deref() == Some(Path::new(folder))) {
             complaints.push(format!("{shown} uses {}, which only {} may", trusted.folder, trusted.used_by.join(", ")));
         }
@@ -311,7 +311,7 @@ mod tests {
         }
         let repository = Repository::of_tests(root.path());
         std::os::unix::fs::symlink(other.path(), root.path().join("sip")).expect("a link");
-        assert_eq!(place(&repository, &root.path().join("sip")), None);
-        assert_eq!(place(&repository, &root.path().join("abi")), Some(PathBuf::from("abi")));
+        assert_eq!(place(repository.base(), &root.path().join("sip")), None);
+        assert_eq!(place(repository.base(), &root.path().join("abi")), Some(PathBuf::from("abi")));
     }
 }

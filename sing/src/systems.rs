@@ -102,10 +102,12 @@ impl Catalogue {
         let read = |path: &Path| -> Outcome<SystemFile> {
             Ok(SystemFile { file: repository.shown(path).to_string(), text: read_text(path)? })
         };
-        // A system is based on another of the same folder; one that this tool wrote, on one of the repository's.
-        let is_own = path.starts_with(repository.output(""));
-        let folder = if is_own { repository.root().join("systems") } else { path.with_file_name("") };
-        let base = |name: &str| read(&folder.join(format!("{name}.toml"))).ok();
+        // A system is based on another of the same folder, one that this tool wrote on another of the person's; or on one
+        // that comes with the system.
+        let is_written = path.starts_with(repository.output(""));
+        let folder = if is_written { repository.root().join("systems") } else { path.with_file_name("") };
+        let folders = [folder, repository.base().join("systems")];
+        let base = |name: &str| folders.iter().find_map(|folder| read(&folder.join(format!("{name}.toml"))).ok());
         manifest::system(read(path)?, &base, &manifests).map_err(|diagnostics| {
             let mut details: Vec<String> = self.failures().map(Failure::to_string).collect();
             details.push(diagnostics.render(terminal::manifest_colours(&std::io::stderr())));
@@ -354,7 +356,7 @@ fn add_trust(catalogue: &Catalogue, system: &mut SystemManifest, key: PublicKey)
 fn build_hosted(repository: &Repository) -> Outcome<()> {
     let mut command = cargo::command(repository);
     command.args(["build", "--release", "--package", "boot-hosted", "--manifest-path"]);
-    command.arg(repository.root().join("Cargo.toml"));
+    command.arg(repository.base().join("Cargo.toml"));
     command.arg("--target-dir").arg(repository.cargo_target());
     cargo::build(command, "the hosted machine", 30).map(|_| ())
 }

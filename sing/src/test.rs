@@ -108,13 +108,14 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     if selection.includes(UNIT) {
         total += run_tier(UNIT, unit_tests(repository, &selection));
     }
-    if selection.includes(CONFORMANCE) {
+    // The rest are tests of the system.
+    if selection.includes(CONFORMANCE) && !repository.is_own() {
         total += run_tier(CONFORMANCE, conformance(repository, &selection));
     }
-    if selection.includes(END_TO_END) {
+    if selection.includes(END_TO_END) && !repository.is_own() {
         total += run_tier(END_TO_END, end_to_end(repository, &selection));
     }
-    if tier == Some(FUZZING) || selection.includes(FUZZING) && selection.long {
+    if (tier == Some(FUZZING) || selection.includes(FUZZING) && selection.long) && !repository.is_own() {
         total += run_tier(FUZZING, fuzz::fuzz(repository, selection.name, selection.long));
     }
     print!("{}", total.failures_in_words());

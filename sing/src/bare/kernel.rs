@@ -41,10 +41,10 @@ pub fn build(repository: &Repository) -> Outcome<()> {
     let mut command = cargo::command(repository);
     // The target is named, though it is the host's own: so that the flags leave build scripts alone.
     command.args(["build", "--release", "--features", "image", "--package", PACKAGE, "--bin", PROGRAM]);
-    command.args(["--target", cargo::TARGET, "--manifest-path"]).arg(repository.root().join("Cargo.toml"));
+    command.args(["--target", cargo::TARGET, "--manifest-path"]).arg(repository.base().join("Cargo.toml"));
     command.arg("--target-dir").arg(repository.cargo_target());
     let mut flags: Vec<String> = FLAGS.map(String::from).into();
-    flags.push(format!("--remap-path-prefix={}/=", repository.root().display()));
+    flags.push(format!("--remap-path-prefix={}/=", repository.base().display()));
     flags.push(format!("--remap-path-prefix={}=cargo", cargo::home().display()));
     command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     let made = cargo::build(command, "the bare machine's kernel", 40)?;

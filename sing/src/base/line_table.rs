@@ -47,13 +47,13 @@ impl Compiled {
     pub fn lines_of(&self, repository: &Repository, package: &Package) -> usize {
         let folder = package.folder();
         let own = match package.source {
-            None => folder.strip_prefix(repository.root()).unwrap_or(folder).to_string_lossy().into_owned() + "/",
+            None => folder.strip_prefix(repository.base()).unwrap_or(folder).to_string_lossy().into_owned() + "/",
             Some(_) => format!("/{}-{}/", package.name, package.version),
         };
         let of_crate = |file: &str| match package.source {
             // Paths of ours are relative in images and whole in machines.
             None => {
-                let file = file.strip_prefix(&*repository.root().to_string_lossy()).unwrap_or(file);
+                let file = file.strip_prefix(&*repository.base().to_string_lossy()).unwrap_or(file);
                 file.trim_start_matches('/').starts_with(&own)
             }
             Some(_) => file.contains(&own),

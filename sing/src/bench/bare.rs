@@ -40,7 +40,7 @@ impl Machine<'_> {
         let tool =
             std::env::current_exe().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))?;
         let mut command = Command::new(tool);
-        command.current_dir(repository.root()).args(["run", "--machine", self.word(), "--system", self.system]);
+        command.current_dir(repository.base()).args(["run", "--machine", self.word(), "--system", self.system]);
         command.args(["--accel", "tcg", "--processors", &self.processors.to_string()]);
         command.args(["--mem", &format!("{}M", self.mebibytes)]);
         for parameter in self.parameters {

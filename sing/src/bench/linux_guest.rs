@@ -59,7 +59,7 @@ pub fn program(repository: &Repository) -> Outcome<Vec<u8>> {
     let mut command = cargo::command(repository);
     // The target is named, though it is the host's own: so that the flags leave build scripts alone.
     command.args(["build", "--release", "--package", "bench-linux", "--target", cargo::TARGET, "--manifest-path"]);
-    command.arg(repository.root().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
+    command.arg(repository.base().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
     let flags = ["-Ctarget-feature=+crt-static", "-Cstrip=symbols"];
     command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     let made = cargo::build(command, "the measurements of Linux", 2)?;

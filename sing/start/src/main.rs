@@ -66,7 +66,9 @@ fn build(root: &Path, tool: &Path) -> Result<bool, String> {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_outer_cargo(name)) {
         cargo.env_remove(name);
     }
-    cargo.args(["build", "--release", "--package", TOOL, "--manifest-path"]).arg(root.join("Cargo.toml"));
+    // It works on the repository that it lies in, and needs no copy of the sources.
+    cargo.args(["build", "--release", "--no-default-features", "--package", TOOL, "--bin", TOOL, "--manifest-path"]);
+    cargo.arg(root.join("Cargo.toml"));
     // What the tool prints is its own; cargo's progress goes to standard error.
     let status = cargo.stdin(Stdio::null()).status();
     status

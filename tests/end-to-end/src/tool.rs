@@ -26,7 +26,8 @@ pub fn sing() -> &'static Path {
             return given.into();
         }
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["build", "--quiet", "--release", "--package", "sing", "--manifest-path"]);
+        cargo.args(["build", "--quiet", "--release", "--no-default-features", "--package", "sing", "--bin", "sing"]);
+        cargo.arg("--manifest-path");
         cargo.arg(repository().join("Cargo.toml")).arg("--target-dir").arg(target());
         let status = cargo.stdin(Stdio::null()).status().expect("cargo starts");
         assert!(status.success(), "the tool `sing` does not build");

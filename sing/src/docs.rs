@@ -1,0 +1,136 @@
+//! `sing docs`: where the documentation is: the pages of `docs/`, and that of the crates that programs use, which is built
+//! here with a link to the guide for authors on each page.
+//!
+//! Deliberately not here: the texts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cargo;
+use crate::command_line::DocsArguments;
+use crate::failure::{Failure, Outcome};
+use crate::host_tools;
+use crate::repository::{Repository, read_text, write_if_changed};
+use crate::spelling;
+
+/// What programs use.
+const CRATES: [&str; 5] = ["abi", "contracts", "layout", "sip", "sip-virtio"];
+/// The guide for authors of programs.
+const GUIDE: &str = "authors";
+/// What opens a page for a person.
+const OPENER: &str = "xdg-open";
+
+/// `sing docs`.
+///
+/// # Errors
+/// There is no such page, or the documentation does not build.
+pub fn docs(repository: &Repository, arguments: &DocsArguments) -> Outcome<u8> {
+    if let Some(page) = &arguments.page {
+        print!("{}", read_text(&page_named(repository, page)?)?);
+        return Ok(0);
+    }
+    let folder = build(repository)?;
+    let index = folder.join("sip/index.html");
+    let guide = folder.join(GUIDE).with_extension("html");
+    println!("guide   {}, or `cargo sing docs {GUIDE}`", guide.display());
+    for name in CRATES {
+        println!("crate   {}", folder.join(name.replace('-', "_")).join("index.html").display());
+    }
+    println!("pages   `cargo sing docs NAME` prints one of: {}", pages(repository).join(", "));
+    if arguments.open {
+        open(if guide.is_file() { &guide } else { &index })?;
+    }
+    Ok(0)
+}
+
+/// The names of the pages, in alphabetical order.
+fn pages(repository: &Repository) -> Vec<String> {
+    let files = std::fs::read_dir(repository.base().join("docs")).into_iter().flatten().flatten();
+    let pages = files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let mut names: Vec<String> =
+        pages.filter_map(|path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
+
+fn page_named(repository: &Repository, name: &str) -> Outcome<PathBuf> {
+    let known = pages(repository);
+    let stem = name.strip_suffix(".md").unwrap_or(name);
+    if known.iter().any(|known| known == stem) {
+        return Ok(repository.base().join("docs").join(stem).with_extension("md"));
+    }
+    Err(Failure::new(format!("there is no page `{name}`")).remedy(spelling::meant(
+        stem,
+        known.iter().map(String::as_str),
+        format!("name one of: {}", known.join(", ")),
+    )))
+}
+
+/// Builds the guide and the documentation of the crates; gives the folder.
+fn build(repository: &Repository) -> Outcome<PathBuf> {
+    let folder = repository.cargo_target().join("doc");
+    let header = repository.output("docs/header.html");
+    let link = folder.join(GUIDE).with_extension("html");
+    let text = format!("<p><a href=\"file://{}\">Writing programs: the guide for authors</a></p>\n", link.display());
+    write_if_changed(&header, text.as_bytes())?;
+    let mut command = cargo::command(repository);
+    command.args(["doc", "--no-deps", "--manifest-path"]).arg(repository.base().join("Cargo.toml"));
+    for name in CRATES {
+        command.args(["--package", name]);
+    }
+    command.env_remove("RUSTDOCFLAGS");
+    command.env("CARGO_ENCODED_RUSTDOCFLAGS", format!("--html-before-content\x1f{}", header.display()));
+    run(command, "cargo doc")?;
+    let mut command = Command::new(std::env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()));
+    command.arg(repository.base().join("docs").join(GUIDE).with_extension("md")).arg("-o").arg(&folder);
+    run(command, "rustdoc")?;
+    Ok(folder)
+}
+
+/// Runs a command whose own progress is shown.
+fn run(mut command: Command, what: &str) -> Outcome<()> {
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.map_err(|error| {
+        Failure::new(format!("{what} cannot be started: {error}")).remedy("install a stable Rust toolchain")
+    })?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Failure::new(format!("{what} ended with {status}")).remedy("see what it says above")),
+    }
+}
+
+fn open(page: &Path) -> Outcome<()> {
+    let opener = host_tools::find(OPENER).ok_or_else(|| {
+        Failure::new(format!("this host has no {OPENER} to open pages with"))
+            .remedy(format!("open {} in a browser", page.display()))
+    })?;
+    let mut command = Command::new(opener);
+    command.arg(page);
+    run(command, OPENER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_found_by_name_and_the_guide_is_one() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        assert!(pages(&repository).contains(&GUIDE.to_string()));
+        for name in [GUIDE, "authors.md"] {
+            assert!(page_named(&repository, name).expect("there is one").is_file(), "{name}");
+        }
+        let refused = page_named(&repository, "author").expect_err("there is none").to_string();
+        assert_eq!(refused, "there is no page `author`; did you mean `authors`?");
+        assert!(page_named(&repository, "../README").is_err());
+    }
+
+    #[test]
+    fn what_the_guide_shows_is_code_of_the_templates_or_builds_with_them() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let guide = read_text(&repository.base().join("docs/authors.md")).expect("a page");
+        let service = include_str!("../templates/service/lib.rs.txt");
+        let code = guide.split("```rust\n").nth(2).and_then(|rest| rest.split("```").next()).expect("a server");
+        assert!(service.contains(code), "the guide's server is not the template's:\n{code}");
+    }
+}

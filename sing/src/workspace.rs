@@ -1,0 +1,94 @@
+//! A workspace of one's own, outside the system's sources: programs in `programs/`, systems in `systems/`, and a Cargo.toml
+//! that refers to the crates of the tool's version.
+//!
+//! `sing new` begins one where there is none. Deliberately not here: what lies in it; `new` makes programs, and
+//! `programs` and `repository` find them.
+
+use std::path::Path;
+
+use crate::failure::Outcome;
+use crate::repository::{read_text, write_whole};
+
+/// The folder of programs.
+pub const PROGRAMS: &str = "programs";
+/// The head of the table by which a workspace is known.
+const TABLE: &str = "[workspace.metadata.singularity]";
+/// What the line with the folder of the sources begins with.
+const KEY: &str = "sources = ";
+/// Crates that programs use, by name and folder.
+const CRATES: [(&str, &str); 5] = [
+    ("contracts", "contracts"),
+    ("layout", "lib/layout"),
+    ("sip", "sip"),
+    ("sip-virtio", "sip/virtio"),
+    ("web-application", "apps/web-application"),
+];
+
+/// Whether the folder is the root of one.
+pub fn is_one(folder: &Path) -> bool {
+    std::fs::read_to_string(folder.join("Cargo.toml")).is_ok_and(|text| text.lines().any(|line| line == TABLE))
+}
+
+/// The files of a new one: path and text.
+pub fn files(base: &Path, lock: String) -> Vec<(&'static str, String)> {
+    let dependencies: String =
+        CRATES.iter().map(|(name, folder)| format!("{name} = {{ path = {} }}\n", quoted(&base.join(folder)))).collect();
+    let manifest = include_str!("../templates/workspace/Cargo.toml.txt");
+    let manifest = manifest.replace("{{sources}}", &quoted(base)).replace("{{dependencies}}", &dependencies);
+    vec![("Cargo.toml", manifest), ("Cargo.lock", lock), (".gitignore", "/target\n".into())]
+}
+
+/// Lets the workspace refer to the sources in `base`, which may lie elsewhere than when it was made: on another machine,
+/// or with another version of the tool.
+///
+/// # Errors
+/// Its Cargo.toml cannot be read or written.
+pub fn refer_to(root: &Path, base: &Path) -> Outcome<()> {
+    let path = root.join("Cargo.toml");
+    let text = read_text(&path)?;
+    let Some(changed) = referring_to(&text, base) else { return Ok(()) };
+    eprintln!("sing: {} refers to the sources in {} from now on", path.display(), base.display());
+    write_whole(&path, changed.as_bytes())
+}
+
+/// The text with the folder of the sources replaced wherever it stands; none where it is right.
+fn referring_to(text: &str, base: &Path) -> Option<String> {
+    let (_, table) = text.split_once(TABLE)?;
+    let old = table.lines().find_map(|line| line.strip_prefix(KEY))?.trim().trim_matches('"');
+    let new = quoted(base);
+    let new = new.trim_matches('"');
+    (old != new).then(|| text.replace(&format!("\"{old}"), &format!("\"{new}")))
+}
+
+/// A path as a string of TOML, which escapes like one of JSON.
+fn quoted(path: &Path) -> String {
+    serde_json::Value::from(path.to_string_lossy()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_workspace_is_known_and_follows_the_sources() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(!is_one(folder.path()));
+        for (path, text) in files(Path::new("/home/ada/sources"), "lock".into()) {
+            write_whole(&folder.path().join(path), text.as_bytes()).expect("a file");
+        }
+        assert!(is_one(folder.path()));
+        let text = || std::fs::read_to_string(folder.path().join("Cargo.toml")).expect("a file");
+        let table: toml::Table = toml::from_str(&text()).expect("TOML");
+        assert_eq!(
+            table["workspace"]["dependencies"]["sip"]["path"].as_str(),
+            Some("/home/ada/sources/sip"),
+            "{table:?}"
+        );
+        assert!(!text().contains("{{"));
+        let before = text();
+        refer_to(folder.path(), Path::new("/home/ada/sources")).expect("nothing to do");
+        assert_eq!(text(), before);
+        refer_to(folder.path(), Path::new("/srv/s")).expect("it is written");
+        assert_eq!(text(), before.replace("/home/ada/sources", "/srv/s"));
+    }
+}
