@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::builder::UnsafeTests;
+use crate::docs::DocsArguments;
 use crate::install::ChangeArguments;
+use crate::system_list::SystemsArguments;
 
 /// Builds, checks, signs, runs, tests and measures Singularity in Rust.
 #[derive(Debug, Parser)]
@@ -493,31 +495,6 @@ pub struct ExplainArguments {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// `sing systems`.
-#[derive(Debug, Args)]
-pub struct SystemsArguments {
-    /// Show all of this system: a manifest, or the name of one in systems/
-    #[arg(value_name = "SYSTEM")]
-    pub system: Option<PathBuf>,
-    /// Take back what was installed, upgraded and uninstalled in it
-    #[arg(long, requires = "system")]
-    pub as_built: bool,
-    /// Print it as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `sing docs`.
-#[derive(Debug, Args)]
-pub struct DocsArguments {
-    /// Print this page, such as `authors`
-    #[arg(value_name = "PAGE")]
-    pub page: Option<String>,
-    /// Open the guide for authors in a browser
-    #[arg(long, conflicts_with = "page")]
-    pub open: bool,
 }
 
 /// `sing measure`.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::cargo;
-use crate::command_line::DocsArguments;
 use crate::failure::{Failure, Outcome};
 use crate::host_tools;
 use crate::repository::{Repository, read_text, write_if_changed};
@@ -19,6 +18,17 @@ const CRATES: [&str; 5] = ["abi", "contracts", "layout", "sip", "sip-virtio"];
 const GUIDE: &str = "authors";
 /// What opens a page for a person.
 const OPENER: &str = "xdg-open";
+
+/// What `sing docs` is asked.
+#[derive(Debug, clap::Args)]
+pub struct DocsArguments {
+    /// Print this page, such as `authors`
+    #[arg(value_name = "PAGE")]
+    pub page: Option<String>,
+    /// Open the guide for authors in a browser
+    #[arg(long, conflicts_with = "page")]
+    pub open: bool,
+}
 
 /// `sing docs`.
 ///

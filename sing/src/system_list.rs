@@ -8,11 +8,24 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::builder;
-use crate::command_line::SystemsArguments;
 use crate::failure::{Failure, Outcome};
 use crate::install::changes::Changes;
 use crate::repository::Repository;
 use crate::systems::{self, Catalogue, DEFAULTS};
+
+/// What `sing systems` is asked.
+#[derive(Debug, clap::Args)]
+pub struct SystemsArguments {
+    /// Show all of this system: a manifest, or the name of one in systems/
+    #[arg(value_name = "SYSTEM")]
+    pub system: Option<PathBuf>,
+    /// Take back what was installed, upgraded and uninstalled in it
+    #[arg(long, requires = "system")]
+    pub as_built: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// A system as it is listed.
 struct Row {

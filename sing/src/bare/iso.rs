@@ -17,10 +17,13 @@ use crate::systems::{self, Platform, Ready};
 /// Where GRUB keeps what each kind of firmware boots.
 const FIRMWARE_FOLDERS: [&str; 2] = ["i386-pc", "x86_64-efi"];
 const GRUB_FOLDERS: [&str; 2] = ["/usr/lib/grub", "/usr/share/grub"];
-/// The parts of GRUB that the menu uses; all of them would make the image three times as large.
-const MODULES: &str = "multiboot2 normal iso9660 serial terminal configfile search search_fs_file part_gpt part_msdos";
+/// The parts of GRUB that the menu uses, and those for each kind of partitions, for which GRUB looks whether the disk has
+/// such or not; all of them would make the image three times as large.
+const MODULES: &str = "multiboot2 normal echo iso9660 serial terminal configfile search search_fs_file part_acorn part_amiga \
+                       part_apple part_bsd part_dfly part_dvh part_gpt part_msdos part_plan part_sun part_sunpc";
 
-/// The menu: one entry, which starts at once, shown on the screen and on the first serial line.
+/// The menu: one entry, which starts at once, shown on the screen and on the first serial line. What is shown last stays
+/// on the screen, which the system does not use.
 const MENU: &str = "\
 set timeout=0
 set gfxpayload=text
@@ -28,6 +31,8 @@ serial --unit=0 --speed=115200
 terminal_input console serial
 terminal_output console serial
 menuentry \"Singularity\" {
+    terminal_output console
+    echo \"Singularity starts. Its console is the first serial line (COM1, 115200 baud), not this screen.\"
     multiboot2 /boot/kernel
     module2 /boot/system
 }
@@ -110,6 +115,19 @@ fn make(maker: &Path, ready: &Ready, boot_image: &[u8], output: &Path) -> Outcom
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn grub_finds_each_part_that_it_looks_for() {
+        let has = |part: &str| MODULES.split_whitespace().any(|module| module == part);
+        for folder in GRUB_FOLDERS.iter().flat_map(|folder| FIRMWARE_FOLDERS.map(|kind| Path::new(folder).join(kind))) {
+            // Hosts without GRUB have no list.
+            let list = std::fs::read_to_string(folder.join("partmap.lst")).unwrap_or_default();
+            assert_eq!(list.lines().find(|part| !has(part)), None, "{}", folder.display());
+        }
+        for command in ["echo", "serial", "multiboot2"] {
+            assert!(MENU.contains(command) && has(command), "{command}");
+        }
+    }
 
     #[test]
     fn a_script_gets_a_stream_and_a_person_a_terminal() {
