@@ -16,13 +16,22 @@ use contracts::pipe_io::{Output, PipeBroken};
 use contracts::text::printable;
 use contracts::walk::{Step, Walk, is_folder};
 use contracts::{path, report};
+use tool_kit::command::{MAX_COMMAND_BYTES, RunError, Runner, with_word};
 
 use crate::conditions::Conditions;
 
 sip::startup!();
 
+/// A command to run for each path.
+struct Command {
+    runner: Runner,
+    namespace: Namespace,
+    text: String,
+}
+
 struct Finder {
     conditions: Conditions,
+    command: Option<Command>,
     depth: usize,
     output: Output,
     status: i32,
@@ -48,7 +57,15 @@ pub fn main(mut startup: Startup) -> i32 {
             }
         };
     let depth = startup.depth.map_or(usize::MAX, |depth| usize::try_from(depth).unwrap_or(0));
-    let mut finder = Finder { conditions, depth, output: Output::new(startup.output), status: 0 };
+    let command = match startup.exec.map(|text| Command::new(&mut namespace, &startup.working_folder, text)) {
+        None => None,
+        Some(Ok(command)) => Some(command),
+        Some(Err(message)) => {
+            report::error(format_args!("{message}"));
+            return 1;
+        }
+    };
+    let mut finder = Finder { conditions, command, depth, output: Output::new(startup.output), status: 0 };
     if startup.paths.is_empty() {
         startup.paths.push(String::from("."));
     }
@@ -60,6 +77,25 @@ pub fn main(mut startup: Startup) -> i32 {
         }
     }
     finder.output.finish_with(finder.status)
+}
+
+impl Command {
+    fn new(namespace: &mut Namespace, working_folder: &str, text: String) -> Result<Command, String> {
+        let root = namespace.open_directory("/").map_err(|error| format!("/: {error}"))?;
+        Ok(Command { runner: Runner::new(working_folder)?, namespace: root, text })
+    }
+
+    /// Runs it for a path; gives its exit status.
+    fn run(&mut self, path: &str, output: &mut Output) -> Result<i32, RunError> {
+        let line = with_word(&self.text, path);
+        if line.len() > MAX_COMMAND_BYTES {
+            let limit = MAX_COMMAND_BYTES >> 10;
+            return Err(RunError::Failed(format!("the command for {path} has more than {limit} KiB; shorten it")));
+        }
+        let status = self.runner.run(&mut self.namespace, &line, output)?;
+        output.flush().map_err(RunError::NoReader)?;
+        Ok(status)
+    }
 }
 
 impl Finder {
@@ -123,6 +159,21 @@ impl Finder {
                 }
             }
         }
-        self.output.write(format!("{}\n", printable(shown.as_bytes())).as_bytes())
+        let Some(command) = &mut self.command else {
+            return self.output.write(format!("{}\n", printable(shown.as_bytes())).as_bytes());
+        };
+        match command.run(shown, &mut self.output) {
+            Ok(0) => Ok(()),
+            Ok(_) => {
+                self.status = 1;
+                Ok(())
+            }
+            Err(RunError::Failed(message)) => {
+                report::error(format_args!("{message}"));
+                self.status = 1;
+                Ok(())
+            }
+            Err(RunError::NoReader(broken)) => Err(broken),
+        }
     }
 }

@@ -207,7 +207,7 @@ impl Search {
             (Shown { list: true, .. }, _) => format!("{}\n", place.name),
             (Shown { counts: true, .. }, found) if self.names == Names::Shown => format!("{}:{found}\n", place.name),
             (Shown { counts: true, .. }, found) => format!("{found}\n"),
-            (_, 1..) if place.is_binary => format!("Binary file {} matches\n", place.name),
+            (_, 1..) if place.is_binary => format!("grep: {}: binary file matches\n", place.name),
             _ => return Ok(()),
         };
         Ok(self.output.write(text.as_bytes())?)

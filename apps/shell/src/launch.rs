@@ -237,7 +237,10 @@ impl Shell {
         })?;
         check_sizes(manifest, &call.assigned)?;
         for (index, bytes) in &call.assigned {
-            child = give_parameter(child, manifest, *index, bytes).map_err(failed)?;
+            child = give_parameter(child, manifest, *index, bytes).map_err(|status| match status {
+                sip::Status::TooLarge => too_many_words(manifest, *index, bytes),
+                status => failed(status),
+            })?;
         }
         if let Some(index) = working_folder_index(manifest)
             && !call.assigned.iter().any(|(given, _)| *given == index)
@@ -307,6 +310,20 @@ fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(),
          `for f in ...; do {} $f; end`, or its input by a pipe",
         manifest.name, manifest.name
     )))
+}
+
+/// What the kernel takes as the value of one parameter, and of all parameters of a process.
+const PARAMETER_KIB: usize = 64;
+const PARAMETERS_KIB: usize = 256;
+
+fn too_many_words(manifest: &Manifest, index: usize, bytes: &[u8]) -> Trouble {
+    let Manifest { name, parameters, .. } = manifest;
+    let parameter = parameters.get(index).map_or("parameter", |parameter| &parameter.name);
+    Trouble::new(format!(
+        "{name}: `{parameter}` has {} KiB, but a program is given at most {PARAMETER_KIB} KiB for one parameter and \
+         {PARAMETERS_KIB} KiB for all; give it fewer words at a time, as `find PATH | xargs {name}` does",
+        bytes.len().div_ceil(1024)
+    ))
 }
 
 fn give_parameter(mut child: Child, manifest: &Manifest, index: usize, bytes: &[u8]) -> Result<Child, sip::Status> {

@@ -26,8 +26,8 @@ sip::startup!();
 
 /// Prints the last lines, or bytes, of each file.
 pub fn main(startup: Startup) -> i32 {
-    let part = match Part::of_arguments(startup.lines, startup.bytes.as_deref()) {
-        Ok(part) => part,
+    let wanted = match wanted(&startup.lines, startup.bytes.as_deref()) {
+        Ok(wanted) => wanted,
         Err(status) => return status,
     };
     let mut output = Output::new(startup.output);
@@ -47,6 +47,14 @@ pub fn main(startup: Startup) -> i32 {
     let mut status = 0;
     let outcome = feed.for_each(|name, mut reader| {
         followed.print_heading(name, &mut output)?;
+        let part = match wanted {
+            Wanted::Last(part) => part,
+            Wanted::From(line) => {
+                let printed = print_from(&mut reader, line, &mut output)?;
+                followed.printed_up_to(name, printed);
+                return Ok(());
+            }
+        };
         let Some(file) = reader.file() else {
             let printed = print_end_of_input(&mut reader, part, &mut output)?;
             status = status.max(printed);
@@ -64,6 +72,45 @@ pub fn main(startup: Startup) -> i32 {
         return 1;
     }
     output.finish_with(failed.max(status))
+}
+
+/// What of a file is printed.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    /// Its end.
+    Last(Part),
+    /// Everything from this line on, counted from 1.
+    From(u64),
+}
+
+/// What a person asks for; the exit status where that cannot be.
+fn wanted(lines: &str, bytes: Option<&str>) -> Result<Wanted, i32> {
+    if let (Some(first), None) = (lines.strip_prefix('+').and_then(|first| first.parse().ok()), bytes) {
+        return Ok(Wanted::From(first));
+    }
+    let Ok(lines) = lines.parse::<i64>() else {
+        report::error(format_args!(
+            "`{lines}` is not a number of lines; write 0 or more, or `+5` for all from line 5 on"
+        ));
+        return Err(2);
+    };
+    Part::of_arguments(lines, bytes).map(Wanted::Last)
+}
+
+/// Prints everything from a line on; gives how many bytes there were in all.
+fn print_from(reader: &mut Reader, line: u64, output: &mut Output) -> Result<u64, Trouble> {
+    let mut skipped = 1;
+    let mut bytes = 0;
+    while let Some((block, count)) = reader.block()? {
+        let ends = block[..count].iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index + 1);
+        let missing = usize::try_from(line.saturating_sub(skipped)).unwrap_or(usize::MAX);
+        let start = if missing == 0 { 0 } else { ends.clone().nth(missing - 1).unwrap_or(count) };
+        skipped += ends.take_while(|end| *end <= start).count() as u64;
+        output.write(&block[start..count])?;
+        bytes += count as u64;
+        reader.recycle(block);
+    }
+    Ok(bytes)
 }
 
 /// Where the end of a file begins.

@@ -9,11 +9,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use contracts::namespace::Namespace;
-use contracts::person::Person;
 use contracts::pipe_io::Output;
 use contracts::report;
 use contracts::text::{Align, Table, bytes, count, duration};
+use line_editor::Key;
+use sip::Deadline;
 use sip::diagnostics::{List, ProcessRecord, name};
+use tool_kit::screen::{Event, Screen};
 
 sip::startup!();
 
@@ -23,10 +25,11 @@ const HOME: &str = "\x0c";
 /// Processes shown.
 const ROWS: usize = 20;
 
-/// Prints a table for each interval.
+/// Prints a table for each interval; on a terminal until a person presses `q`.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
-    let terminal = Person::find(&mut Namespace::new(startup.namespace)).is_some();
+    let mut screen = Screen::open(&mut Namespace::new(startup.namespace)).ok().flatten();
+    let terminal = screen.is_some();
     let looks = match startup.count {
         Some(count) => u64::try_from(count).unwrap_or(1),
         None if terminal => u64::MAX,
@@ -34,7 +37,9 @@ pub fn main(startup: Startup) -> i32 {
     };
     let mut before = (sip::debug::cycles(), sip::diagnostics::processes());
     for look in 0..looks {
-        sip::time::sleep_until(sip::Deadline::after_ns(startup.interval.as_nanos() as u64));
+        if wait(&mut screen, Deadline::after_ns(startup.interval.as_nanos() as u64)) == Wish::Quit {
+            break;
+        }
         let now = (sip::debug::cycles(), sip::diagnostics::processes());
         let (Ok(old), Ok(new)) = (&before.1, &now.1) else {
             report::error(format_args!(
@@ -50,6 +55,29 @@ pub fn main(startup: Startup) -> i32 {
         before = now;
     }
     output.finish_with(0)
+}
+
+/// What a person wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    More,
+    Quit,
+}
+
+/// Waits for the deadline, or for a person who has seen enough.
+fn wait(screen: &mut Option<Screen>, deadline: Deadline) -> Wish {
+    while let Some(terminal) = screen {
+        match terminal.wait(deadline) {
+            Event::Keys(keys) if keys.iter().any(|key| matches!(key, Key::Char('q' | 'Q') | Key::Control('C'))) => {
+                return Wish::Quit;
+            }
+            Event::Nothing => return Wish::More,
+            Event::Gone => *screen = None,
+            Event::Keys(_) | Event::Resized => {}
+        }
+    }
+    sip::time::sleep_until(deadline);
+    Wish::More
 }
 
 fn table(old: &List<ProcessRecord>, new: &List<ProcessRecord>, elapsed_cycles: u64) -> String {

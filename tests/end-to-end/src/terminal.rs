@@ -84,6 +84,13 @@ impl Terminal {
         keyboard.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
+    /// Gives the window another size.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        let keyboard = self.keyboard.as_ref().expect("the terminal has not gone away");
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(keyboard, size).expect("a terminal has a size");
+    }
+
     /// Waits until `text` is shown after what was waited for before; control sequences are left out.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {

@@ -44,6 +44,7 @@ mod signals_e2fsprogs;
 mod storms_e2fsprogs;
 mod systems;
 mod terminals;
+mod tools_e2fsprogs;
 mod trust;
 mod unreliable_file_systems;
 mod web_addresses;
