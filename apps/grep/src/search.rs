@@ -5,6 +5,7 @@ use alloc::string::String;
 
 use contracts::feed::{Reader, Trouble};
 use contracts::pipe_io::Output;
+use contracts::report;
 use contracts::text::printable;
 use tool_kit::lines::{LineError, Lines, report_too_long};
 
@@ -207,7 +208,10 @@ impl Search {
             (Shown { list: true, .. }, _) => format!("{}\n", place.name),
             (Shown { counts: true, .. }, found) if self.names == Names::Shown => format!("{}:{found}\n", place.name),
             (Shown { counts: true, .. }, found) => format!("{found}\n"),
-            (_, 1..) if place.is_binary => format!("grep: {}: binary file matches\n", place.name),
+            (_, 1..) if place.is_binary => {
+                report::error(format_args!("{}: binary file matches", place.name));
+                return Ok(());
+            }
             _ => return Ok(()),
         };
         Ok(self.output.write(text.as_bytes())?)

@@ -12,6 +12,7 @@ use contracts::pipe_io::{Output, PipeBroken};
 use contracts::text::printable;
 use contracts::{path, report};
 use sip::Deadline;
+use sip::exheap::ExVec;
 
 /// Interval at which a file's size is asked for.
 const LOOK_MS: u64 = 200;
@@ -83,7 +84,8 @@ impl Followed {
         let mut files = core::mem::take(&mut self.files);
         files.retain(|file| file.printed.is_some());
         while !files.is_empty() {
-            output.flush()?;
+            // An empty block tells whether somebody still reads, also while there is nothing to print.
+            output.write_block(ExVec::from_slice(&[]).map_err(PipeBroken::System)?)?;
             sip::time::sleep_until(Deadline::after_ms(LOOK_MS));
             let mut left = Vec::with_capacity(files.len());
             for mut file in files {
