@@ -122,9 +122,10 @@ pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     let device = DEVICES.get().and_then(|devices| devices.iter().find(|device| device.name == name));
     let device = device.ok_or(Status::NotFound)?;
     let mut inner = device.inner.lock();
-    // A write that the last owner left behind must not reach the disk after what the next one writes. What is
-    // read from a console may never come, and changes nothing.
-    let is_unsettled = matches!(device.kind, DeviceKind::Disk { .. }) && inner.is_at_work();
+    // A write that the last owner left behind must not reach the disk after what the next one writes, nor make a fid
+    // that the next one knows nothing of. What is read from a console may never come, and changes nothing.
+    let keeps_changes = matches!(device.kind, DeviceKind::Disk { .. } | DeviceKind::Folder { .. });
+    let is_unsettled = keeps_changes && inner.is_at_work();
     if inner.owner.is_some() || inner.closing || is_unsettled {
         return Err(Status::Busy);
     }

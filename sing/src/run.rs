@@ -92,10 +92,6 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
         return Err(Failure::new("--unconfined is for the hosted machine, and this is a bare one")
             .remedy("leave it out, or leave --machine out"));
     }
-    if !arguments.folder.is_empty() {
-        return Err(Failure::new("--folder is for the hosted machine, and this is a bare one")
-            .remedy("leave it out, or leave --machine out"));
-    }
     let disks = disks(repository, arguments)?;
     let prepared = Prepared::new(repository, kind, arguments, &disks, Person::AtConsole)?;
     announce(site, None)?;

@@ -1,6 +1,6 @@
 //! `sing run --web`: what is served, as disks of a machine, and how the machine is reached.
 //!
-//! A folder becomes an image (`site::image`); an image is used as it is, once it is known that it can be mounted
+//! A folder is served as it is, by the hosted machine, or becomes an image for a bare one (`site::image`); an image is used as it is, once it is known that it can be mounted
 //! (`site::volume`). The access log lies on a disk of its own.
 //! Deliberately not here: starting the machine (`run`).
 
@@ -9,22 +9,27 @@ mod image;
 mod tree;
 mod volume;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use self::applications::Served;
 use crate::bare::qemu::Network;
 use crate::command_line::{MachineName, RunArguments};
 use crate::failure::{Failure, Outcome, plain_reason};
 use crate::repository::Repository;
+use crate::run;
 use crate::tap;
 
 /// The port where none is asked for.
 const PORT: u16 = 8080;
 /// The port that a machine with an address of its own serves at.
 pub const GUEST_PORT: u16 = 80;
+
+/// What a folder that is served is called inside.
+const FOLDER: &str = "site";
 
 /// A site that a machine can serve.
 #[derive(Debug)]
@@ -70,10 +75,18 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
         (false, Some(_)) => ("web-bare", GUEST_PORT),
         (false, None) => ("web-bare", own_port),
     };
-    let chosen = applications::choose(repository, arguments, system, place.map(|(address, _)| address), given)?;
-    let disk = disk(repository, given)?;
+    // A system of one's own serves what it says itself.
+    let live = live_folder(given).filter(|_| is_hosted && arguments.system.is_none());
+    let root = if live.is_some() { format!("/fs/{FOLDER}") } else { "/fs/disk0".into() };
+    let address = place.map(|(address, _)| address);
+    let chosen = applications::choose(repository, arguments, system, address, &Served { at_host: given, root: &root })?;
+    let disk = if live.is_some() { run::demo_disk(repository)? } else { disk(repository, given)? };
     let log = image::log(repository, port)?;
     let mut arguments = arguments.clone();
+    if let Some(folder) = live {
+        arguments.folder.insert(0, folder);
+        arguments.parameter.push(format!("web-root={root}"));
+    }
     let own_disks = std::mem::take(&mut arguments.disk);
     arguments.disk = [disk, log].into_iter().chain(own_disks).collect();
     arguments.system = Some(chosen.system);
@@ -122,6 +135,21 @@ fn served_at_host(address: IpAddr, port: u16) -> String {
     } else {
         format!("serving http://{}/", SocketAddr::new(address, port))
     }
+}
+
+/// What is given to `--folder` where a folder is to be served.
+fn live_folder(given: &Path) -> Option<OsString> {
+    let followed = given.as_os_str().as_bytes().strip_suffix(b":follow").map(OsStr::from_bytes);
+    let (path, options) = match followed {
+        Some(path) if !given.exists() => (Path::new(path), ":ro:follow"),
+        _ => (given, ":ro"),
+    };
+    path.is_dir().then(|| {
+        let mut text = OsString::from(format!("{FOLDER}="));
+        text.push(path);
+        text.push(options);
+        text
+    })
 }
 
 /// The disk for what is served.

@@ -21,8 +21,10 @@ use sip::exheap::ExVec;
 
 /// Requests under way at most.
 pub const REQUESTS: usize = 16;
-/// Bytes of a block: content, and what stands before it.
+/// Bytes of the longest message: content, and what stands before it.
 pub const MESSAGE_BYTES: usize = (128 << 10) + DATA_HEADER_BYTES;
+/// Bytes of a block: a message, and room behind one that is sent for what its answer has besides content.
+const BLOCK_BYTES: usize = MESSAGE_BYTES + (8 << 10);
 /// Servers that take less than this have no room for the longest path.
 const MIN_MESSAGE_BYTES: u32 = 8192;
 /// Files at most that were written and are kept open until they are synced.
@@ -128,7 +130,7 @@ impl Session {
         let mut blocks = Vec::with_capacity(REQUESTS);
         for tag in 0..REQUESTS {
             // There are few of them.
-            blocks.push((tag as u16, ExVec::new(MESSAGE_BYTES).map_err(|_| Error::Exhausted)?));
+            blocks.push((tag as u16, ExVec::new(BLOCK_BYTES).map_err(|_| Error::Exhausted)?));
         }
         let session = Rc::new(Session {
             transport,
@@ -178,7 +180,7 @@ impl Session {
             Some((tag, reply)) if tag == sent_tag => take(reply).ok_or(Error::Broken),
             _ => Err(Error::Broken),
         };
-        if let Some(block) = block.or_else(|| ExVec::new(MESSAGE_BYTES).ok()) {
+        if let Some(block) = block.or_else(|| ExVec::new(BLOCK_BYTES).ok()) {
             self.give_block(tag, block);
         }
         result

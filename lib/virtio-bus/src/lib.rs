@@ -50,6 +50,7 @@ pub fn kind(device_id: u32) -> Option<&'static str> {
         2 => Some("blk"),
         3 => Some("console"),
         4 => Some("rng"),
+        9 => Some("9p"),
         _ => None,
     }
 }

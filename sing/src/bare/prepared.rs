@@ -13,6 +13,7 @@ use crate::bare::qemu::{self, Hardware, Kind, Network};
 use crate::bare::{acceleration, terminal};
 use crate::command_line::{Acceleration, Pages, RunArguments};
 use crate::failure::{Failure, Outcome};
+use crate::folder;
 use crate::repository::Repository;
 use crate::site;
 use crate::systems::{self, Platform};
@@ -60,6 +61,11 @@ impl Prepared {
         let given = boot::parameters(&arguments.parameter)?;
         let kvm = acceleration::uses_kvm(arguments.accel.unwrap_or(Acceleration::Auto))?;
         qemu::find()?;
+        let folders = folder::read_all(&arguments.folder)?;
+        if let Some(folder) = folders.iter().find(|folder| folder.follows_links) {
+            return Err(Failure::new(format!("QEMU follows no links that lead out of {}", folder.path.display()))
+                .remedy("leave `:follow` out, or leave --machine out"));
+        }
         let disks: Vec<Disk> = disks.iter().map(|disk| Disk::parse(disk)).collect();
         let locks = disks.iter().map(Disk::lock).collect::<Outcome<_>>()?;
         let system = arguments.system.as_deref().unwrap_or(Path::new(systems::BARE));
@@ -81,6 +87,7 @@ impl Prepared {
             mebibytes,
             kvm,
             disks,
+            folders,
             network: network(arguments)?,
             kernel: ready.machine,
             boot_image: boot_image.path().into(),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bare::disk::Disk;
 use crate::failure::{Failure, Outcome};
+use crate::folder::Folder;
 use crate::host_tools::{self, Tool};
 
 /// The kinds of machine.
@@ -70,6 +71,8 @@ pub struct Hardware {
     pub kvm: bool,
     /// Its disks.
     pub disks: Vec<Disk>,
+    /// Folders of the host.
+    pub folders: Vec<Folder>,
     /// Its network card, if it has one.
     pub network: Option<Network>,
     /// The kernel, without symbols.
@@ -134,6 +137,14 @@ impl Hardware {
             words.with_file("-drive", &format!("if=none,id=disk{number},format=raw,file="), &disk.path, access)?;
             words.add(&format!("-device virtio-blk-{bus},drive=disk{number}{modern}"));
         }
+        for (number, folder) in self.folders.iter().enumerate() {
+            let access = if folder.is_read_only { ",readonly=on" } else { "" };
+            // Owners and permissions are the host's; what the user may not give is left out.
+            let after = format!(",security_model=none,multidevs=remap{access}");
+            words.with_file("-fsdev", &format!("local,id=folder{number},path="), &folder.path, &after)?;
+            let name = &folder.name;
+            words.add(&format!("-device virtio-9p-{bus},fsdev=folder{number},mount_tag={name}{modern}"));
+        }
         words.add(&format!("-device virtio-rng-{bus}{modern}"));
         if let Some(network) = &self.network {
             words.add(&format!("-netdev {} -device virtio-net-{bus},netdev=net0{modern}", network.backend()));
@@ -185,6 +196,7 @@ mod tests {
                 Disk { path: "a,b.img".into(), read_only: true },
                 Disk { path: "c.img".into(), read_only: false },
             ],
+            folders: vec![Folder { name: "work".into(), path: "d,e".into(), is_read_only: true, follows_links: false }],
             network,
             kernel: "k".into(),
             boot_image: "b".into(),
@@ -200,6 +212,12 @@ mod tests {
         assert!(line.contains("-drive if=none,id=disk0,format=raw,file=a,,b.img,readonly=on -device virtio-blk-pci,drive=disk0,disable-legacy=on"), "{line}");
         assert!(line.contains("file=c.img -device virtio-blk-pci,drive=disk1"), "{line}");
         assert!(line.contains("-smp 3 -m 64M") && line.ends_with(" -s"), "{line}");
+    }
+
+    #[test]
+    fn folders_are_tagged_with_their_names() {
+        let line = line(Kind::Microvm, None);
+        assert!(line.contains("-fsdev local,id=folder0,path=d,,e,security_model=none,multidevs=remap,readonly=on -device virtio-9p-device,fsdev=folder0,mount_tag=work"), "{line}");
     }
 
     #[test]

@@ -21,8 +21,10 @@ const PORT: &str = "web-port";
 const ADDRESS: &str = "web-address";
 const NETWORK: &str = "/service/tcp";
 const CONTRACT: &str = "WebApplication";
-/// Both are on the machine's disks: the site, and the log's.
-const DEMO: [&str; 2] = ["/hello=web-hello", "/spec=web-spec root=/fs/disk0 log=/fs/disk1/post.log"];
+/// They answer with what is served, and write to the log's disk.
+const DEMO: [&str; 2] = ["/hello=web-hello", "/spec=web-spec root=SERVED log=/fs/disk1/post.log"];
+/// What stands there for the folder that is served.
+const SERVED: &str = "SERVED";
 /// Whoever is on this host may see processes and channels; others see whether the system is well.
 const STATUS: &str = "/status=web-status";
 const HEALTH: &str = "/status=web-status show=health";
@@ -34,6 +36,14 @@ struct Application {
     path: String,
     program: String,
     options: String,
+}
+
+/// What is served beside applications.
+pub struct Served<'a> {
+    /// Where it is on the host.
+    pub at_host: &'a Path,
+    /// Where it is in the system.
+    pub root: &'a str,
 }
 
 /// What a run with its applications needs.
@@ -54,13 +64,13 @@ pub fn choose(
     arguments: &RunArguments,
     usual: &str,
     place: Option<IpAddr>,
-    site: &Path,
+    served: &Served<'_>,
 ) -> Outcome<Chosen> {
     let own: Vec<Application> = arguments.app.iter().map(|text| parse(text)).collect::<Outcome<_>>()?;
     let applications = all(&own, arguments, place);
     refuse_twice(&applications)?;
     for application in &applications {
-        if let Some(hidden) = hidden(application, site) {
+        if let Some(hidden) = hidden(application, served.at_host) {
             eprintln!("sing: {hidden}");
         }
     }
@@ -75,7 +85,10 @@ pub fn choose(
         system = known.with_programs(repository, path, &own)?;
     }
     let told = applications.iter().filter(|_| takes_applications);
-    Ok(Chosen { system, parameters: told.map(|one| format!("{PARAMETER}={}", one.text())).collect() })
+    Ok(Chosen {
+        system,
+        parameters: told.map(|one| format!("{PARAMETER}={}", one.text().replace(SERVED, served.root))).collect(),
+    })
 }
 
 /// Those of this run: a person's own, the demos, and the status page unless another has its path.

@@ -32,6 +32,8 @@ pub enum Kind {
     Console,
     /// A source of random bytes.
     Entropy,
+    /// A folder of the host.
+    Folder,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
             Kind::Block => 2,
             Kind::Console => 3,
             Kind::Entropy => 4,
+            Kind::Folder => 9,
         }
     }
 
@@ -51,6 +54,7 @@ impl Kind {
             Kind::Block => DeviceType::Block,
             Kind::Console => DeviceType::Console,
             Kind::Entropy => DeviceType::EntropySource,
+            Kind::Folder => DeviceType::_9P,
         }
     }
 }

@@ -58,12 +58,16 @@ pub enum Reply {
     BeforeData(usize),
     /// So many bytes, which it writes after the data.
     AfterData(usize),
+    /// So many bytes, which it writes into the data's block, behind the data that it reads there: there may be many, and
+    /// they are not copied.
+    InBlock(usize),
 }
 
 impl Reply {
     fn bytes(self) -> usize {
         match self {
-            Reply::None => 0,
+            // None that lie in the queue's own memory.
+            Reply::None | Reply::InBlock(_) => 0,
             Reply::BeforeData(bytes) | Reply::AfterData(bytes) => bytes,
         }
     }
@@ -117,7 +121,8 @@ impl<M, T> Pending<M, T> {
     /// How many bytes the device may write.
     fn room(&self) -> usize {
         let data = self.data.as_ref().filter(|data| data.direction == Direction::FromDevice);
-        self.reply.bytes() + data.map_or(0, |data| data.bytes)
+        let in_block = if let Reply::InBlock(bytes) = self.reply { bytes } else { 0 };
+        self.reply.bytes() + in_block + data.map_or(0, |data| data.bytes)
     }
 }
 
@@ -209,7 +214,9 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     pub fn add(&mut self, request: Request<'_, M>, tag: T) -> Result<(), Refused<M, T>> {
         let Request { header, data, reply } = request;
         assert!(header.len() <= HEADER_BYTES && reply.bytes() <= REPLY_BYTES, "a header or reply is too long");
-        let pieces = usize::from(!header.is_empty()) + usize::from(data.is_some()) + usize::from(reply.bytes() != 0);
+        let replies = usize::from(reply.bytes() != 0) + usize::from(matches!(reply, Reply::InBlock(_)));
+        let pieces = usize::from(!header.is_empty()) + usize::from(data.is_some()) + replies;
+        assert!(data.is_some() || !matches!(reply, Reply::InBlock(_)), "a reply behind data that is not there");
         assert!(pieces != 0, "a request without a piece");
         if self.broken.is_some() || self.ring.available_desc() < pieces {
             return Err(Refused { data, tag, trouble: self.broken });
@@ -380,6 +387,14 @@ impl Chain {
             assert!(data.bytes != 0 && u32::try_from(data.bytes).is_ok(), "data of {} bytes", data.bytes);
             let address = memory::part(&data.memory, data.offset, data.bytes);
             chain.add(Piece { address, bytes: data.bytes }, data.direction);
+            if let Reply::InBlock(bytes) = pending.reply {
+                assert!(
+                    data.direction == Direction::ToDevice && u32::try_from(bytes).is_ok(),
+                    "a reply of {bytes} bytes"
+                );
+                let address = memory::part(&data.memory, data.offset + data.bytes, bytes);
+                chain.add(Piece { address, bytes }, Direction::FromDevice);
+            }
         }
         if matches!(pending.reply, Reply::AfterData(_)) {
             chain.add(reply, Direction::FromDevice);
@@ -408,7 +423,8 @@ impl Chain {
         // SAFETY: passed on: the parts lie in memory that is valid for reads and writes.
         let readable = self.readable.map(|piece| unsafe { core::slice::from_raw_parts(piece.address, piece.bytes) });
         let mut writable =
-            // SAFETY: as above; the pieces do not overlap, as each request has a slot and a block of its own.
+            // SAFETY: as above; the pieces do not overlap, as each request has a slot and a block of its own, and what is
+            // written behind the data in its block begins where that ends.
             self.writable.map(|piece| unsafe { core::slice::from_raw_parts_mut(piece.address, piece.bytes) });
         call(&readable[..self.readable_count], &mut writable[..self.writable_count])
     }

@@ -86,6 +86,35 @@ fn header_data_and_reply_each_have_their_place() {
 }
 
 #[test]
+fn a_reply_behind_the_data_lies_in_its_block_and_has_its_room_there() {
+    for way in [Way::Mmio, Way::Pci] {
+        let (machine, _device, mut queue) = started(b"answer", way);
+        let asked = |room| Request {
+            header: &[],
+            data: data(&machine, 4, 10, Direction::ToDevice),
+            reply: Reply::InBlock(room),
+        };
+        queue.submit(asked(50), 1).expect("room");
+        machine.run();
+        let answered = queue.complete().expect("the device is right").expect("it has answered");
+        assert_eq!((answered.tag, answered.written), (1, 6));
+        assert_eq!(&answered.data.expect("data").memory.to_vec()[12..21], b"\0\0answer\0");
+        queue.submit(asked(5), 2).expect("room");
+        machine.run();
+        assert_eq!(queue.complete().err(), Some(Trouble::TooMuchWritten { room: 5, written: 6 }));
+        assert_eq!(machine.stray_accesses(), 0);
+    }
+}
+
+#[test]
+#[should_panic(expected = "a part of 51 bytes")]
+fn a_reply_behind_the_data_ends_with_the_block() {
+    let (machine, _device, mut queue) = started(&[], Way::Mmio);
+    let data = data(&machine, 4, 10, Direction::ToDevice);
+    drop(queue.submit(Request { header: &[], data, reply: Reply::InBlock(51) }, 1));
+}
+
+#[test]
 fn a_full_queue_gives_the_data_back() {
     let (machine, _device, mut queue) = started(&[], Way::Pci);
     for tag in 0..8 {

@@ -12,6 +12,7 @@ use crate::tool::{machine_program, repository, sing, system_image};
 pub struct Machine {
     system: Option<PathBuf>,
     disks: Vec<PathBuf>,
+    folders: Vec<String>,
     limit: Duration,
     processors: Option<u32>,
     parameters: Vec<String>,
@@ -26,12 +27,25 @@ impl Default for Machine {
 impl Machine {
     /// The hosted system without disks.
     pub fn new() -> Machine {
-        Machine { system: None, disks: Vec::new(), limit: LIMIT, processors: None, parameters: Vec::new() }
+        Machine {
+            system: None,
+            disks: Vec::new(),
+            folders: Vec::new(),
+            limit: LIMIT,
+            processors: None,
+            parameters: Vec::new(),
+        }
     }
 
     /// With one more disk.
     pub fn disk(mut self, path: impl AsRef<Path>) -> Machine {
         self.disks.push(path.as_ref().into());
+        self
+    }
+
+    /// With a folder of this host, as `NAME=PATH[:ro][:follow]`.
+    pub fn folder(mut self, specification: &str) -> Machine {
+        self.folders.push(specification.into());
         self
     }
 
@@ -75,6 +89,9 @@ impl Machine {
         for disk in &self.disks {
             command.arg("--disk").arg(disk);
         }
+        for folder in &self.folders {
+            command.arg("--folder").arg(folder);
+        }
         finish(command_with(command, commands), commands, self.limit)
     }
 
@@ -84,6 +101,9 @@ impl Machine {
         command.arg("--system").arg(self.system.clone().unwrap_or_else(system_image));
         for disk in &self.disks {
             command.arg("--disk").arg(disk);
+        }
+        for folder in &self.folders {
+            command.arg("--folder").arg(folder);
         }
         if let Some(count) = self.processors {
             command.arg("--processors").arg(count.to_string());

@@ -26,6 +26,8 @@ mod fetch_python;
 mod files_e2fsprogs;
 mod foreign_names_e2fsprogs;
 mod fresh_copies;
+mod host_folders;
+mod host_folders_qemu;
 mod hostile_builds;
 mod installs_e2fsprogs;
 mod jobs;
