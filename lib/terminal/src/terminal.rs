@@ -16,6 +16,8 @@ use crate::secret::SecretLine;
 pub const TYPED_AHEAD_BYTES: usize = 64 * 1024;
 /// Bytes of output that wait for the end of a page; what is written beyond them is dropped.
 const HELD_OUTPUT_BYTES: usize = 64 * 1024;
+/// Unread Ctrl-C after which a full-screen program is interrupted as any other.
+const IGNORED_INTERRUPTS: usize = 3;
 /// The longest line of a byte stream; a longer one is cut into lines of this length.
 const LINE_BYTES: usize = 1 << 20;
 const CONTROL_C: u8 = 0x03;
@@ -151,6 +153,10 @@ impl Terminal {
         let room = if self.interactive { TYPED_AHEAD_BYTES.saturating_sub(self.pending.len()) } else { bytes.len() };
         let kept = &bytes[..bytes.len().min(room)];
         self.pending.extend_from_slice(kept);
+        if self.page.is_some() && self.ignores_interrupts() {
+            self.pending.clear();
+            return Some(Signal::Interrupt);
+        }
         if let Some((_, signal)) = self.last_signal(&bytes[kept.len()..]) {
             self.pending.clear();
             return Some(signal);
@@ -158,6 +164,12 @@ impl Terminal {
         let (at, signal) = self.last_signal(&self.pending)?;
         self.pending.drain(..=at);
         Some(signal)
+    }
+
+    /// Whether the program that shows a page leaves several Ctrl-C unread: then it hangs, and they are meant for it.
+    fn ignores_interrupts(&self) -> bool {
+        let unread = self.pending.iter().filter(|&&byte| byte == CONTROL_C).count();
+        self.reading == Reading::Nothing && unread >= IGNORED_INTERRUPTS
     }
 
     /// The last byte that is a signal at present, and which. Where a line is edited, Ctrl-C is the editor's.

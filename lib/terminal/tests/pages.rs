@@ -1,7 +1,7 @@
 //! Full-screen programs: a page is shown and ends, keys are the program's, other output waits.
 
 use terminal::page::Page;
-use terminal::{Reading, Terminal};
+use terminal::{Reading, Signal, Terminal};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -47,11 +47,23 @@ fn other_output_waits_for_the_end_of_the_page() {
 #[test]
 fn keys_are_the_programs_while_it_shows_a_page() {
     let (mut terminal, _) = with_page();
-    assert!(!terminal.input(b"ab\x03c"), "Ctrl-C is a key");
+    assert_eq!(terminal.input(b"ab\x03\x1ac"), None, "Ctrl-C and Ctrl-Z are keys");
     terminal.begin_bytes();
-    assert_eq!(terminal.bytes(100).as_deref(), Some(&b"ab\x03c"[..]));
+    assert_eq!(terminal.bytes(100).as_deref(), Some(&b"ab\x03\x1ac"[..]));
     terminal.end_page(&mut Vec::new());
-    assert!(terminal.input(b"ab\x03"), "and an interrupt again afterwards");
+    assert_eq!(terminal.input(b"ab\x03"), Some(Signal::Interrupt), "and an interrupt again afterwards");
+}
+
+#[test]
+fn a_program_that_does_not_read_its_keys_can_be_interrupted() {
+    let (mut terminal, _) = with_page();
+    assert_eq!(terminal.input(b"\x03x"), None);
+    assert_eq!(terminal.input(b"\x03"), None);
+    assert_eq!(terminal.input(b"\x03"), Some(Signal::Interrupt), "the third that it leaves unread");
+    assert_eq!(terminal.input(b"\x03"), None, "they are counted anew");
+    terminal.begin_bytes();
+    assert_eq!(terminal.bytes(100).as_deref(), Some(&b"\x03"[..]));
+    assert_eq!(terminal.input(b"\x03\x03"), None);
 }
 
 #[test]
