@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use contracts::text::count;
 use sip::diagnostics::{TraceKind, TraceRecord};
@@ -26,6 +27,22 @@ impl Names {
     }
 }
 
+/// Endpoints by their handles, which tell people nothing: each has a number in the order in which it appears.
+#[derive(Default)]
+struct Endpoints(Vec<u64>);
+
+impl Endpoints {
+    fn number(&mut self, handle: u64) -> usize {
+        match self.0.iter().position(|known| *known == handle) {
+            Some(index) => index + 1,
+            None => {
+                self.0.push(handle);
+                self.0.len()
+            }
+        }
+    }
+}
+
 /// Time since the machine started.
 pub fn seconds(nanoseconds: u64) -> String {
     let milliseconds = nanoseconds / 1_000_000;
@@ -39,10 +56,11 @@ pub fn tell(events: &[TraceRecord], names: &Names) -> String {
         out += &format!("  ({} events before these are not kept)\n", count(first.sequence));
     }
     let mut latest_ns = 0;
+    let mut endpoints = Endpoints::default();
+    let texts: Vec<String> = events.iter().map(|event| words(event, names, &mut endpoints)).collect();
     let mut index = 0;
-    while let Some(event) = events.get(index) {
-        let text = words(event, names);
-        let repeats = events[index..].iter().take_while(|other| words(other, names) == text).count();
+    while let (Some(event), Some(text)) = (events.get(index), texts.get(index)) {
+        let repeats = texts[index..].iter().take_while(|other| *other == text).count();
         // The time of some is that of the processor's last tick, which may be before that of the event before.
         latest_ns = event.time_ns.max(latest_ns);
         let times = if repeats > 1 { format!(", {repeats} times") } else { String::new() };
@@ -52,7 +70,7 @@ pub fn tell(events: &[TraceRecord], names: &Names) -> String {
     out
 }
 
-fn words(event: &TraceRecord, names: &Names) -> String {
+fn words(event: &TraceRecord, names: &Names, endpoints: &mut Endpoints) -> String {
     let TraceRecord { a, b, .. } = *event;
     let Some(kind) = TraceKind::from_number(event.kind) else {
         return format!("did something that this program does not know ({})", event.kind);
@@ -60,10 +78,12 @@ fn words(event: &TraceRecord, names: &Names) -> String {
     match kind {
         TraceKind::Created => format!("was created by {}", names.title(a)),
         TraceKind::Started => String::from("started"),
-        TraceKind::Sent => format!("sent message {b} on endpoint {a:#x}"),
-        TraceKind::Received => format!("received message {b} on endpoint {a:#x}"),
-        TraceKind::ChannelCreated => format!("created a channel, endpoints {a:#x} and {b:#x}"),
-        TraceKind::EndpointClosed => format!("closed endpoint {a:#x}"),
+        TraceKind::Sent => format!("sent message {b} on endpoint {}", endpoints.number(a)),
+        TraceKind::Received => format!("received message {b} on endpoint {}", endpoints.number(a)),
+        TraceKind::ChannelCreated => {
+            format!("created a channel, endpoints {} and {}", endpoints.number(a), endpoints.number(b))
+        }
+        TraceKind::EndpointClosed => format!("closed endpoint {}", endpoints.number(a)),
         TraceKind::ThreadCreated => String::from("created a thread"),
         TraceKind::ThreadEnded => String::from("ended a thread"),
         TraceKind::ChildCreated => format!("created {}", names.title(a)),
@@ -117,13 +137,17 @@ mod tests {
             event(3, 1_500_000_000, TraceKind::Created, 7, 0),
             event(4, 1_501_000_000, TraceKind::Sent, 0x2a, 5),
             event(5, 1_490_000_000, TraceKind::Sent, 0x2a, 5),
+            event(6, 1_501_500_000, TraceKind::Received, 0x2b, 1),
+            event(6, 1_501_500_000, TraceKind::EndpointClosed, 0x2a, 0),
             event(6, 1_502_000_000, TraceKind::ChildStopped, 9, 0),
             event(7, 1_499_000_000, TraceKind::QuotaExceeded, 2, 0),
             event(8, 62_000_000_000, TraceKind::Ended, EpitaphKind::Exited as u64, 3),
         ];
         let expected = "  (3 events before these are not kept)\n\
                         \x20    1.500 s  was created by shell (process 7)\n\
-                        \x20    1.501 s  sent message 5 on endpoint 0x2a, 2 times\n\
+                        \x20    1.501 s  sent message 5 on endpoint 1, 2 times\n\
+                        \x20    1.501 s  received message 1 on endpoint 2\n\
+                        \x20    1.501 s  closed endpoint 1\n\
                         \x20    1.502 s  stopped cat (process 9)\n\
                         \x20    1.502 s  used up its quota of threads\n\
                         \x20   62.000 s  exited with status 3\n";
