@@ -7,6 +7,7 @@
 
 pub mod acceleration;
 pub mod boot;
+pub mod control;
 pub mod debug;
 pub mod debug_queue;
 pub mod disk;

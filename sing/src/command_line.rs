@@ -118,6 +118,9 @@ pub struct RunArguments {
     /// Address of this host that is served at: 0.0.0.0 for all, :: for those of IPv6 as well [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", requires = "web", conflicts_with = "tap")]
     pub listen: Option<IpAddr>,
+    /// Log each answer to this file of the host, in a folder that is there [default: a file on the machine's second disk]
+    #[arg(long, value_name = "FILE", requires = "web")]
+    pub access_log: Option<PathBuf>,
     /// Let the demo applications answer, too: at /hello, and at /spec, where visitors can post
     #[arg(long, requires = "web")]
     pub demo: bool,

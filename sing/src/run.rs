@@ -93,9 +93,15 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
             .remedy("leave it out, or leave --machine out"));
     }
     let disks = disks(repository, arguments)?;
-    let prepared = Prepared::new(repository, kind, arguments, &disks, Person::AtConsole)?;
-    announce(site, None)?;
-    let end = guest::run(&prepared.hardware)?;
+    let system = repository.system_manifest(arguments.system.as_deref().unwrap_or(Path::new(systems::BARE)))?;
+    let ready = systems::current(repository, &system, Platform::Bare, arguments.unsafe_tests())?;
+    let service = service::of(arguments, &ready.image, site)?;
+    let mut arguments = arguments.clone();
+    arguments.parameter.extend(service.iter().filter_map(|service| service.parameter).map(String::from));
+    let person = if service.is_some() { Person::Elsewhere } else { Person::AtConsole };
+    let prepared = Prepared::new(repository, kind, &arguments, &disks, person)?;
+    announce(site, service.as_ref())?;
+    let end = guest::run(&prepared.hardware, service.as_ref())?;
     // Its files and the terminal are as before when this returns or becomes another program.
     drop(prepared);
     match end {

@@ -4,10 +4,14 @@
 //! supervises this one is told when it serves. Neighbours: `run`, which starts it; `bare::guest`, which carries one in
 //! QEMU. Deliberately not here: the form of log lines, which is crate `host-service`'s.
 
-use std::io::stdin;
+use std::io::{Read, Write, stdin};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
-use host_service::log::Format;
+use host_service::log::{self, Format};
+use host_service::notify::{self, State};
 use package::{Category, Manifest, Package, SystemImage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat, major, minor};
@@ -19,6 +23,9 @@ use crate::site::Site;
 /// The first program's parameter that leaves the shell out.
 const WITHOUT_PRIMARY: &str = "without-primary=true";
 const CONSOLE: &str = "Console";
+/// How often it is looked whether a site is served, and how long an answer may take.
+const LOOK: Duration = Duration::from_millis(100);
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// A system that runs as a service.
 #[derive(Debug, Clone)]
@@ -29,9 +36,34 @@ pub struct Service {
     pub announcement: String,
     /// A parameter for its first program, where its primary program is to be left out.
     pub parameter: Option<&'static str>,
+    /// Where this host reaches its web server, if it has one.
+    pub place: Option<SocketAddr>,
+}
+
+/// Tells the supervisor of this process, if it has one.
+pub fn tell(state: State) {
+    if let Err(error) = notify::tell(state) {
+        eprintln!("sing: the supervisor at NOTIFY_SOCKET cannot be told that this is {state:?}: {error}");
+    }
 }
 
 impl Service {
+    /// Says so and tells the supervisor as soon as a machine in QEMU serves. QEMU takes connections from the start, so
+    /// only an answer shows that all services run.
+    pub fn announce_when_it_serves(&self) {
+        let service = self.clone();
+        thread::spawn(move || {
+            while service.place.is_some_and(|place| !is_well(place)) {
+                thread::sleep(LOOK);
+            }
+            let process = std::process::id();
+            let line =
+                format!("sing: {}; SIGTERM or Ctrl-C ends it in order (process {process})\n", service.announcement);
+            eprint!("{}", log::stamp(line.as_bytes(), service.log, log::unix_ms()));
+            tell(State::Ready);
+        });
+    }
+
     /// What the hosted machine is told of it.
     pub fn machine_words(&self) -> Vec<String> {
         let mut words = vec!["--service".into(), self.announcement.clone()];
@@ -58,7 +90,26 @@ pub fn of(arguments: &RunArguments, image: &Path, site: Option<&Site>) -> Outcom
     }
     let parameter = (primary == Primary::Shell).then_some(WITHOUT_PRIMARY);
     let announcement = site.map_or_else(|| "the system serves".into(), |site| site.announcement.clone());
-    Ok(Some(Service { log: arguments.log.map_or(Format::Text, format), announcement, parameter }))
+    Ok(Some(Service {
+        log: arguments.log.map_or(Format::Text, format),
+        announcement,
+        parameter,
+        place: site.and_then(Site::reached_at),
+    }))
+}
+
+/// Whether the site's status page says that all is well.
+fn is_well(place: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect_timeout(&place, ANSWER)?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.write_all(b"GET /status/health HTTP/1.0\r\n\r\n")?;
+        let mut head = [0; 12];
+        stream.read_exact(&mut head)?;
+        // A system of a person's own may have no status page.
+        Ok(head.ends_with(b" 200") || head.ends_with(b" 404"))
+    };
+    ask().unwrap_or(false)
 }
 
 fn refuse_log(arguments: &RunArguments) -> Outcome<()> {

@@ -4,6 +4,7 @@
 //! (`site::volume`). The access log lies on a disk of its own.
 //! Deliberately not here: starting the machine (`run`).
 
+mod access_log;
 mod applications;
 mod image;
 mod tree;
@@ -11,7 +12,7 @@ mod volume;
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -40,9 +41,22 @@ pub struct Site {
     pub announcement: String,
     /// The host's address and port that it is served at, where it is one.
     place: Option<(IpAddr, u16)>,
+    /// The machine's own address and port, where it has one that is known.
+    machine: Option<SocketAddr>,
 }
 
 impl Site {
+    /// Where this host reaches it, if that is known.
+    pub fn reached_at(&self) -> Option<SocketAddr> {
+        let Some((address, port)) = self.place else { return self.machine };
+        let local = match address {
+            IpAddr::V4(address) if address.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(address) if address.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            address => address,
+        };
+        Some(SocketAddr::new(local, port))
+    }
+
     /// Looks whether its port can be had.
     ///
     /// # Errors
@@ -91,6 +105,7 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
     arguments.disk = [disk, log].into_iter().chain(own_disks).collect();
     arguments.system = Some(chosen.system);
     arguments.parameter.extend(chosen.parameters);
+    access_log::place(&mut arguments)?;
     arguments.parameter.push(format!("web-port={served_at}"));
     if let (true, Some((address, _))) = (is_hosted, place) {
         arguments.parameter.push(format!("web-address={address}"));
@@ -102,7 +117,9 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
         (None, Some(address)) if served_at == GUEST_PORT => format!("serving http://{address}/"),
         (None, Some(address)) => format!("serving http://{address}:{served_at}/"),
     };
-    Ok(Site { arguments, announcement, place })
+    let machine = tap::address(&arguments).and_then(|address| address.parse().ok());
+    let machine = machine.map(|address: IpAddr| SocketAddr::new(address, served_at));
+    Ok(Site { arguments, announcement, place, machine })
 }
 
 /// The address of the host that a site is served at: its own programs' alone, unless another is asked for.

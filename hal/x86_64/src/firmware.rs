@@ -12,6 +12,7 @@ use acpi::mcfg::Mcfg;
 use acpi::{AcpiHandler, AcpiTables, PhysicalMapping};
 
 use crate::handover::FirmwareTables;
+use crate::power_button::Button;
 
 /// As many processors as the kernel's set of idle ones has bits.
 pub(crate) const MOST_PROCESSORS: usize = 64;
@@ -50,6 +51,9 @@ pub(crate) struct Slot {
 
 const MOST_SLOTS: usize = 32;
 
+/// From the status of fixed events to their enable bits, in bytes: each is a word (ACPI 6.5, 4.8.3.1).
+const EVENT_ENABLE: u16 = 2;
+
 /// How a register of the firmware's is reached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Register {
@@ -82,6 +86,8 @@ pub(crate) struct Firmware {
     pub off: Option<(Register, u16)>,
     /// What starts it again: where, and the value.
     pub reset: Option<(Register, u8)>,
+    /// Where its power button is.
+    pub button: Option<Button>,
 }
 
 impl Firmware {
@@ -103,6 +109,7 @@ impl Firmware {
             slot_count: 0,
             off: None,
             reset: None,
+            button: None,
         }
     }
 
@@ -189,6 +196,18 @@ impl Firmware {
         self.slots[..self.slot_count].iter().copied()
     }
 
+    /// The button among the fixed events: the status comes first in their block, the enable bits in its second half.
+    fn fixed_button(&self, fadt: &PhysicalMapping<Identity, Fadt>) -> Option<Button> {
+        let flags = fadt.flags;
+        if flags.power_button_is_control_method() {
+            return None;
+        }
+        let Some(Register::Port(status @ 1..)) = fadt.pm1a_event_block().ok().as_ref().and_then(register) else {
+            return None;
+        };
+        Some(Button::Fixed { status, enable: status.checked_add(EVENT_ENABLE)?, line: fadt.sci_interrupt.into() })
+    }
+
     fn read_power(&mut self, fadt: &PhysicalMapping<Identity, Fadt>, code: &[u8]) {
         let flags = fadt.flags;
         if flags.supports_system_reset_via_fadt()
@@ -196,6 +215,7 @@ impl Firmware {
         {
             self.reset = register(&address).map(|register| (register, fadt.reset_value));
         }
+        self.button = if flags.system_is_hw_reduced_acpi() { event_button(code) } else { self.fixed_button(fadt) };
         let Some(sleep_type) = soft_off_type(code) else { return };
         if flags.system_is_hw_reduced_acpi() {
             // Sleep control register: type in bits 2 to 4, enable in bit 5 (ACPI 6.5, 4.8.3.7).
@@ -207,6 +227,25 @@ impl Firmware {
             self.off = address.as_ref().and_then(register).map(|at| (at, u16::from(sleep_type) << 10 | 1 << 13));
         }
     }
+}
+
+/// The power button of an event device (ACPI 6.5, 5.6.9): the device with the identifier `ACPI0013`, its interrupt, and
+/// the register in memory that its AML reads to learn what happened. QEMU's microvm describes it so, in constants.
+fn event_button(code: &[u8]) -> Option<Button> {
+    const IDENTIFIER: &[u8] = b"ACPI0013";
+    const INTERRUPT: &[u8] = &[0x89, 6, 0];
+    const REGION: &[u8] = &[0x5b, 0x80];
+    const IN_MEMORY_AT: &[u8] = &[0, 0x0c];
+    /// The name of a region.
+    const NAME_BYTES: usize = 4;
+    let find = |text: &[u8], words: &[u8]| text.windows(words.len()).position(|window| window == words);
+    let number = |bytes: &[u8]| bytes.get(..4)?.try_into().ok().map(u32::from_le_bytes);
+    let device = code.get(find(code, IDENTIFIER)? + IDENTIFIER.len()..)?;
+    // A byte of flags and one that counts come before the interrupt.
+    let line = number(device.get(find(device, INTERRUPT)? + INTERRUPT.len() + 2..)?)?;
+    let region = device.get(find(device, REGION)? + REGION.len() + NAME_BYTES..)?;
+    let selector = number(region.strip_prefix(IN_MEMORY_AT)?)?;
+    Some(Button::Event { selector: selector.into(), line })
 }
 
 fn register(address: &acpi::address::GenericAddress) -> Option<Register> {
@@ -296,6 +335,19 @@ mod tests {
         assert_eq!(slots, [(0xfeb0_0000, 24), (0xfeb0_0200, 25)]);
         for end in 0..code.len() {
             assert!(virtio_slots(&code[..end]).count() <= 2);
+        }
+    }
+
+    #[test]
+    fn the_button_of_an_event_device_is_found() {
+        let mut code =
+            Vec::from(*b"xGED_\x08_HID\x0dACPI0013\0\x08_UID\x0dGED\0\x08_CRS\x11\x0d\x0a\x0a\x89\x06\x00\x03\x01");
+        code.extend(9u32.to_le_bytes());
+        code.extend(b"\x79\x00\x5b\x80EREG\x00\x0c");
+        code.extend(0xfea0_0000u32.to_le_bytes());
+        assert_eq!(event_button(&code), Some(Button::Event { selector: 0xfea0_0000, line: 9 }));
+        for end in 0..code.len() {
+            assert_eq!(event_button(&code[..end]), None, "{end}");
         }
     }
 

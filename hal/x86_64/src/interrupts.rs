@@ -15,7 +15,7 @@ use x86_64::registers::control::Cr2;
 
 use crate::frames::For;
 use crate::trampoline::{self, RED_ZONE_BYTES};
-use crate::{layout, lines, local, paging, processors, report};
+use crate::{layout, lines, local, paging, power_button, processors, report};
 
 /// First vector of the lines; those below are the processor's own exceptions and what the old interrupt
 /// controllers send by mistake.
@@ -185,8 +185,9 @@ fn external(frame: &mut Frame, vector: u8) {
         LINES..TIMER => {
             let line = u32::from(vector - LINES);
             lines::struck(line);
+            let is_told = power_button::is_told(line);
             local::end_of_interrupt();
-            if let Some(entries) = entries() {
+            if let Some(entries) = entries().filter(|_| is_told) {
                 (entries.fired)(line);
                 processors::keep_awake();
                 tick(frame, false);

@@ -30,6 +30,7 @@ mod marks;
 mod output;
 mod paging;
 mod power;
+mod power_button;
 mod processor_tables;
 mod processors;
 mod regions;

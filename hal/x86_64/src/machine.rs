@@ -24,7 +24,10 @@ use crate::handover::Handover;
 use crate::paging::{self, Access, NoFrame, PageSize};
 use crate::processors::{self, Room};
 use crate::regions::{Region, Regions};
-use crate::{clock, hardware, interrupts, layout, lines, local, marks, output, power, registers, report, trampoline};
+use crate::{
+    clock, hardware, interrupts, layout, lines, local, marks, output, power, power_button, registers, report,
+    trampoline,
+};
 
 const MIB: u64 = 1 << 20;
 /// Memory below is the firmware's and that of starting processors.
@@ -241,7 +244,8 @@ impl Bare {
         // SAFETY: `prepare` wrote it on this same processor, and nobody else looks there.
         let early = unsafe { (*EARLY.0.get()).as_ref() };
         let early = early.expect("the machine is prepared first");
-        let hardware = hardware::find(&early.firmware, early.handover.command_line(), &early.memory);
+        let mut hardware = hardware::find(&early.firmware, early.handover.command_line(), &early.memory);
+        hardware.extend(early.firmware.button.and_then(power_button::start));
         let mut memory = Regions::new();
         early.memory.iter().for_each(|region| memory.add(region));
         let machine = Box::leak(Box::new(Bare {

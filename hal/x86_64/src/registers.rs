@@ -10,6 +10,7 @@ use x86_64::instructions::port::Port;
 use crate::firmware::Firmware;
 use crate::frames::FRAME_BYTES;
 use crate::paging::{self, Access, PageSize};
+use crate::power_button::Button;
 use crate::regions::Regions;
 
 /// Ports that the machine itself drives: the old interrupt controllers, the interval timer, reset and QEMU's
@@ -27,7 +28,10 @@ pub(crate) fn may_claim(range: Range, memory: &Regions, firmware: &Firmware) -> 
         return false;
     }
     match range.kind {
-        RangeKind::Ports => end <= 1 << 16 && OWN_PORTS.iter().all(|&(start, end)| apart(start, end)),
+        RangeKind::Ports => {
+            let button = firmware.button.and_then(Button::ports);
+            end <= 1 << 16 && OWN_PORTS.into_iter().chain(button).all(|(start, end)| apart(start, end))
+        }
         RangeKind::Memory => {
             let page = FRAME_BYTES as u64;
             let controllers = firmware.controllers[..firmware.controller_count].iter().map(|one| one.address);

@@ -1,6 +1,6 @@
 //! Runs a machine in QEMU: carries its console and its debug text, and takes its exit status.
 //!
-//! Console and debug text each have a socket. The last byte on the debug socket is the exit status, if the
+//! Console and debug text each have a socket, and so has the control channel, over which a machine is asked to end. The last byte on the debug socket is the exit status, if the
 //! machine has ended QEMU by the device that is there for it; else it has failed. Deliberately not here: the
 //! machine's parts (`qemu`), and how a stream goes over a serial line (`terminal`).
 
@@ -10,25 +10,35 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use host_service::log::Stamper;
+use host_service::notify::State;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 use terminal::serial;
 
+use crate::bare::control::Control;
 use crate::bare::debug_queue::DebugQueue;
 use crate::bare::qemu::{self, Hardware};
 use crate::bare::terminal::RawTerminal;
 use crate::failure::{Failure, Outcome};
+use crate::service::{self, Service};
 
 /// Added to a signal's number it is the exit status of what the signal ended.
 const ENDED_BY_SIGNAL: i32 = 128;
 
 /// Exit status when nobody reads what the machine writes, as of a program that is ended for that.
 const ENDED_BY_CLOSED_PIPE: u8 = 141;
+/// A machine gets this long to shut down after a signal, as a hosted one does.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(25);
+/// How often it is asked meanwhile.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// A signal that follows the first one within this time is the same request, as from timeout(1).
+const SAME_REQUEST: Duration = Duration::from_millis(200);
 /// How often the start of QEMU is looked at.
 const LOOK: Duration = Duration::from_millis(1);
 /// On the debug channel: the machine takes input from now on.
@@ -61,13 +71,20 @@ enum Event {
 ///
 /// # Errors
 /// It cannot be started, or stops without an exit status.
-pub fn run(hardware: &Hardware) -> Outcome<End> {
+pub fn run(hardware: &Hardware, service: Option<&Service>) -> Outcome<End> {
     let guest = Guest::start(hardware)?;
     let (sender, events) = channel();
     watch_signals(sender.clone())?;
-    let terminal = RawTerminal::enter();
-    let input = if terminal.is_some() { Input::Keys } else { Input::Stream };
-    let outcome = guest.carry(input, sender, &events);
+    let terminal = if service.is_some() { None } else { RawTerminal::enter() };
+    let input = match (service, &terminal) {
+        (Some(_), _) => None,
+        (None, Some(_)) => Some(Input::Keys),
+        (None, None) => Some(Input::Stream),
+    };
+    if let Some(service) = service {
+        service.announce_when_it_serves();
+    }
+    let outcome = guest.carry(input, service, sender, &events);
     drop(terminal);
     outcome
 }
@@ -88,6 +105,7 @@ pub struct Guest {
     folder: TempDir,
     console: UnixStream,
     debug: UnixStream,
+    control: Control,
 }
 
 impl Guest {
@@ -98,14 +116,13 @@ impl Guest {
     pub fn start(hardware: &Hardware) -> Outcome<Guest> {
         let program = qemu::find()?;
         let folder = tempfile::Builder::new().prefix("sing-").tempdir().map_err(cannot_start)?;
-        let [console, debug, errors] = ["console", "debug", "errors"].map(|name| folder.path().join(name));
-        let doors = [&console, &debug].map(UnixListener::bind);
-        let [console_door, debug_door] = doors;
-        let doors = [console_door.map_err(cannot_start)?, debug_door.map_err(cannot_start)?];
+        let paths = ["console", "debug", "control"].map(|name| folder.path().join(name));
+        let errors = folder.path().join("errors");
+        let doors = paths.iter().map(UnixListener::bind).collect::<std::io::Result<Vec<_>>>().map_err(cannot_start)?;
         let mut qemu = Command::new(std::env::current_exe().map_err(cannot_start)?)
             .arg("attached")
             .arg(program)
-            .args(hardware.arguments(&console, &debug)?)
+            .args(hardware.arguments(paths.each_ref().map(AsRef::as_ref))?)
             // Keys that signal are for this program alone, which then ends the machine.
             .process_group(0)
             .stdin(Stdio::null())
@@ -114,7 +131,9 @@ impl Guest {
             .spawn()
             .map_err(cannot_start)?;
         match accept_all(&doors, &mut qemu) {
-            Ok(Some([console, debug])) => Ok(Guest { qemu, folder, console, debug }),
+            Ok(Some([console, debug, control])) => {
+                Ok(Guest { qemu, folder, console, debug, control: Control::of(control)? })
+            }
             Ok(None) => Err(Failure::new(format!("QEMU does not start: {}", last_words(folder.path())))
                 .remedy("see whether the disks are in use by another machine, or give it less memory")),
             Err(error) => {
@@ -146,7 +165,13 @@ impl Guest {
     }
 
     /// Carries bytes between the machine and this program's streams until it ends.
-    fn carry(mut self, kind: Input, sender: Sender<Event>, events: &Receiver<Event>) -> Outcome<End> {
+    fn carry(
+        mut self,
+        input_kind: Option<Input>,
+        service: Option<&Service>,
+        sender: Sender<Event>,
+        events: &Receiver<Event>,
+    ) -> Outcome<End> {
         let (output, input, debug) = (copy(&self.console)?, copy(&self.console)?, copy(&self.debug)?);
         let (ready, takes_input) = channel();
         let of_output = ready.clone();
@@ -157,38 +182,97 @@ impl Guest {
                 let _ = gone.send(Event::OutputGone);
             }
         });
+        let log = service.map(|service| service.log);
         thread::spawn(move || {
-            let mut errors = DebugQueue::new(std::io::stderr());
+            let errors = DebugQueue::new(std::io::stderr());
+            let mut errors: Box<dyn Write> = match log {
+                Some(format) => Box::new(Stamper::new(errors, format)),
+                None => Box::new(errors),
+            };
             let last = show_debug(debug, &mut errors, &ready);
             // All that can be shown is shown before the end is told.
             drop(errors);
             sender.send(Event::Ended(last))
         });
         thread::spawn(move || {
-            if takes_input.recv().is_ok() {
+            if let (Some(kind), Ok(())) = (input_kind, takes_input.recv()) {
                 send_input(&mut std::io::stdin(), input, kind);
             }
         });
-        match events.recv().unwrap_or(Event::Ended(None)) {
-            Event::Ended(last) => {
-                let ended = self.qemu.wait().map_err(cannot_start)?;
-                // All that the machine wrote is shown before its exit status counts.
-                let _ = output.join();
-                if last == Some(STARTS_ANEW) && ended.success() {
-                    return Ok(End::Restart);
+        let mut asked = None;
+        loop {
+            match self.next_event(events, asked) {
+                Event::Ended(last) => {
+                    let end = self.ended(last);
+                    // All that the machine wrote is shown before its exit status counts.
+                    let _ = output.join();
+                    return end.map(|end| with_signal(end, asked, service));
                 }
-                let status = last.filter(|_| is_orderly(ended));
-                status.map(End::Status).ok_or_else(|| died(ended, last, &last_words(self.folder.path())))
-            }
-            Event::OutputGone => {
-                end(&mut self.qemu);
-                Ok(End::Status(ENDED_BY_CLOSED_PIPE))
-            }
-            Event::Signal(signal) => {
-                end(&mut self.qemu);
-                Ok(End::Status(u8::try_from(ENDED_BY_SIGNAL + signal).unwrap_or(u8::MAX)))
+                Event::OutputGone => {
+                    end(&mut self.qemu);
+                    return Ok(End::Status(ENDED_BY_CLOSED_PIPE));
+                }
+                Event::Signal(_) if asked.is_some_and(|asked: Asked| asked.at.elapsed() < SAME_REQUEST) => {}
+                Event::Signal(signal) if asked.is_none() && self.control.press_power_button().is_ok() => {
+                    asked = Some(Asked { signal, at: Instant::now() });
+                    service::tell(State::Stopping);
+                }
+                Event::Signal(signal) => {
+                    end(&mut self.qemu);
+                    return Ok(End::Status(status_of(signal)));
+                }
             }
         }
+    }
+
+    /// What happens next. A machine that was asked to end is asked again, as it may not have been there to hear it; if it
+    /// has not done so in time, the signal comes once more.
+    fn next_event(&mut self, events: &Receiver<Event>, asked: Option<Asked>) -> Event {
+        let Some(asked) = asked else { return events.recv().unwrap_or(Event::Ended(None)) };
+        loop {
+            let left = SHUTDOWN_LIMIT.saturating_sub(asked.at.elapsed());
+            match events.recv_timeout(left.min(ASK_AGAIN)) {
+                Ok(event) => return event,
+                Err(RecvTimeoutError::Disconnected) => return Event::Ended(None),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    eprintln!("sing: the machine did not shut down within {SHUTDOWN_LIMIT:?}; it is ended as it is");
+                    return Event::Signal(asked.signal);
+                }
+                // One that has ended has no button.
+                Err(RecvTimeoutError::Timeout) => drop(self.control.press_power_button()),
+            }
+        }
+    }
+
+    /// The end of a machine that has closed its debug channel.
+    fn ended(&mut self, last: Option<u8>) -> Outcome<End> {
+        let ended = self.qemu.wait().map_err(cannot_start)?;
+        if last == Some(STARTS_ANEW) && ended.success() {
+            return Ok(End::Restart);
+        }
+        let status = last.filter(|_| is_orderly(ended));
+        status.map(End::Status).ok_or_else(|| died(ended, last, &last_words(self.folder.path())))
+    }
+}
+
+/// A machine was asked to end.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    signal: i32,
+    at: Instant,
+}
+
+fn status_of(signal: i32) -> u8 {
+    u8::try_from(ENDED_BY_SIGNAL + signal).unwrap_or(u8::MAX)
+}
+
+/// The end of a machine that may have been asked to end: of a service it is its own.
+fn with_signal(end: End, asked: Option<Asked>, service: Option<&Service>) -> End {
+    match (asked, service) {
+        (Some(asked), None) => End::Status(status_of(asked.signal)),
+        // It ends although it wanted to start anew.
+        (Some(_), Some(_)) if end == End::Restart => End::Status(0),
+        _ => end,
     }
 }
 
@@ -246,7 +330,7 @@ fn died(ended: ExitStatus, last: Option<u8>, words: &str) -> Failure {
 }
 
 /// Waits until QEMU has come to each door; nothing when it ends before.
-fn accept_all(doors: &[UnixListener; 2], qemu: &mut Child) -> std::io::Result<Option<[UnixStream; 2]>> {
+fn accept_all(doors: &[UnixListener], qemu: &mut Child) -> std::io::Result<Option<[UnixStream; 3]>> {
     let mut came = Vec::new();
     for door in doors {
         door.set_nonblocking(true)?;
@@ -264,7 +348,7 @@ fn accept_all(doors: &[UnixListener; 2], qemu: &mut Child) -> std::io::Result<Op
         stream.set_nonblocking(false)?;
         came.push(stream);
     }
-    Ok(<[UnixStream; 2]>::try_from(came).ok())
+    Ok(<[UnixStream; 3]>::try_from(came).ok())
 }
 
 /// Nobody reads what the machine writes.

@@ -92,11 +92,11 @@ pub fn find() -> Outcome<PathBuf> {
 }
 
 impl Hardware {
-    /// QEMU's arguments. Console and debug text go to the two sockets.
+    /// QEMU's arguments. Console and debug text go to the first two sockets, and from the third it takes orders.
     ///
     /// # Errors
     /// A path cannot be written as an argument.
-    pub fn arguments(&self, console: &Path, debug: &Path) -> Outcome<Vec<OsString>> {
+    pub fn arguments(&self, [console, debug, control]: [&Path; 3]) -> Outcome<Vec<OsString>> {
         let mut words = Words::default();
         words.add("-nodefaults -no-user-config -no-reboot -display none");
         match self.kind {
@@ -113,6 +113,8 @@ impl Hardware {
         words.add(&format!("-smp {} -m {}M", self.processors, self.mebibytes));
         words.with_file("-chardev", "socket,id=console,path=", console, "")?;
         words.with_file("-chardev", "socket,id=debug,path=", debug, "")?;
+        words.with_file("-chardev", "socket,id=control,path=", control, "")?;
+        words.add("-mon chardev=control,mode=control");
         words.add("-serial chardev:console -device isa-debugcon,iobase=0xe9,chardev=debug");
         words.add("-device isa-debug-exit,iobase=0x501,iosize=0x04");
         words.0.extend(["-kernel".into(), self.kernel.clone().into()]);
@@ -202,7 +204,7 @@ mod tests {
             boot_image: "b".into(),
             more: vec!["-s".into()],
         };
-        let words = hardware.arguments(Path::new("/t/console"), Path::new("/t/debug")).expect("plain paths");
+        let words = hardware.arguments(["/t/console", "/t/debug", "/t/control"].map(Path::new)).expect("plain paths");
         words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 

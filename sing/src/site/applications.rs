@@ -7,16 +7,17 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use package::{Manifest, Setting, Side, Source, SystemImage, SystemManifest};
+use package::{Manifest, Setting, Side, Source, SystemManifest};
 
 use crate::command_line::RunArguments;
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_if_changed};
-use crate::systems::Catalogue;
+use crate::systems::{self, Catalogue};
 
 /// The first program's parameter for them, once for each.
 const PARAMETER: &str = "web-application";
-/// Its parameters for the port and the address that are served.
+/// Its parameters for the log, and for the port and the address that are served.
+const LOG: &str = "web-log";
 const PORT: &str = "web-port";
 const ADDRESS: &str = "web-address";
 const NETWORK: &str = "/service/tcp";
@@ -153,20 +154,18 @@ fn hidden(application: &Application, site: &Path) -> Option<String> {
 /// A system that is to serve.
 struct Known {
     system: SystemManifest,
-    /// The manifests of all programs that it has or may be given; none where it is an image already.
-    catalogue: Option<Catalogue>,
+    /// The manifests of the programs that it has.
+    programs: Vec<Manifest>,
+    /// Those of the repository, which it may be given.
+    catalogue: Catalogue,
 }
 
 impl Known {
     fn read(repository: &Repository, path: &Path) -> Outcome<Known> {
-        if path.extension().is_some_and(|extension| extension == "system") {
-            let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
-            let image = SystemImage::parse(&bytes)
-                .map_err(|_| Failure::new(format!("{} is not a system image", path.display())))?;
-            return Ok(Known { system: image.manifest, catalogue: None });
-        }
         let catalogue = Catalogue::read(repository)?;
-        Ok(Known { system: catalogue.system(repository, path)?, catalogue: Some(catalogue) })
+        let described = systems::described(repository, &catalogue, path)?;
+        let programs = described.programs.into_iter().map(|program| program.manifest).collect();
+        Ok(Known { system: described.system, programs, catalogue })
     }
 
     /// Whether an instance takes this parameter of the first program's. The network's rules, which name the port, serve
@@ -183,6 +182,7 @@ impl Known {
             let place = match parameter {
                 PARAMETER => "applications",
                 PORT => "port",
+                LOG => "log",
                 _ => "address",
             };
             Err(Failure::new(what).remedy(format!(
@@ -197,6 +197,9 @@ impl Known {
         if arguments.listen.is_some() && arguments.machine.is_none() && !self.takes(ADDRESS) {
             return missing(format!("the system {shown} takes no address from --listen"), ADDRESS);
         }
+        if arguments.access_log.is_some() && !self.takes(LOG) {
+            return missing(format!("the system {shown} takes no file from --access-log"), LOG);
+        }
         if (arguments.demo || !arguments.app.is_empty()) && !self.takes(PARAMETER) {
             return missing(format!("the system {shown} takes no applications from --app or --demo"), PARAMETER);
         }
@@ -205,14 +208,15 @@ impl Known {
 
     /// The system with the programs of these applications: itself, or one that is based on it.
     fn with_programs(&self, repository: &Repository, path: PathBuf, own: &[Application]) -> Outcome<PathBuf> {
-        let there = self.system.programs();
         let mut missing = BTreeSet::new();
         for application in own {
-            if let Some(catalogue) = &self.catalogue {
-                check_program(catalogue.manifest(&application.program)?, application)?;
-            }
-            if !there.contains(&application.program.as_str()) {
-                missing.insert(application.program.as_str());
+            let name = application.program.as_str();
+            match self.programs.iter().find(|manifest| manifest.name == name) {
+                Some(manifest) => check_program(manifest, application)?,
+                None => {
+                    check_program(self.catalogue.manifest(name)?, application)?;
+                    missing.insert(name);
+                }
             }
         }
         if missing.is_empty() {
@@ -221,7 +225,7 @@ impl Known {
         let names: Vec<String> = missing.iter().map(|name| format!("\"{name}\"")).collect();
         let name = repository.system_outputs(&path);
         let base = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        if self.catalogue.is_none() || name != base {
+        if name != base {
             return Err(Failure::new(format!("the system {} does not have {}", path.display(), names.join(" and ")))
                 .remedy(format!("add it to `installed` of its manifest, which is [{}] then", names.join(", "))));
         }
@@ -329,8 +333,7 @@ mod tests {
         let refused = with("/a=cat").expect_err("it is no application").to_string();
         assert!(refused.starts_with("`cat` is no web application: the first endpoint"), "{refused}");
         let derived = with("/a=web-fault").expect("it is installed");
-        let catalogue = known.catalogue.as_ref().expect("it was read");
-        let system = catalogue.system(&repository, &derived).expect("a system");
+        let system = known.catalogue.system(&repository, &derived).expect("a system");
         assert!(system.programs().contains(&"web-fault"), "{:?}", system.programs());
     }
 

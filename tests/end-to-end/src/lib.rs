@@ -3,7 +3,7 @@
 //! Key types: [`Machine`] (one run of the hosted machine with disks and commands), [`Run`] (what
 //! came of it), [`BareMachine`] (a machine in QEMU), [`Image`] (an ext2 disk made of a folder by `mke2fs`), [`Terminal`] (a
 //! machine with a person at it), [`Live`] (a machine that is asked while something else goes on), [`Load`] (clients of its
-//! web server). Every run has a limit in time after which it is ended and the test
+//! web server), [`Supervisor`] (of a site that runs as a service). Every run has a limit in time after which it is ended and the test
 //! fails.
 //!
 //! Deliberately not here: the tests; they are in `tests/people`.
@@ -18,6 +18,7 @@ mod load;
 mod machine;
 mod run;
 mod site;
+mod supervisor;
 mod terminal;
 mod tool;
 mod web;
@@ -31,6 +32,7 @@ pub use load::{Answer, Load, Question, Server, ask_on, connect};
 pub use machine::Machine;
 pub use run::{LIMIT, Run, finish};
 pub use site::{Site, client, slack};
+pub use supervisor::{Running, Supervisor};
 pub use terminal::Terminal;
 pub use tool::{built_system, machine_process, machine_program, repository, sing, system_image, target};
 pub use web::{WebAnswer, WebClient, WebTrial, gunzip};

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
-use end_to_end::{BareMachine, KINDS};
+use end_to_end::{BareMachine, KINDS, Supervisor};
 
 /// What the machine may take until it serves, on a busy host.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -148,5 +148,20 @@ fn a_bare_machine_serves_a_folder() {
         files_arrive(&serving);
         many_ask_at_once(&serving);
         serving.end();
+    }
+}
+
+/// The tool passes a signal on as a press of the power button, on a machine with its registers and on one without.
+#[test]
+fn a_service_on_a_bare_machine_ends_in_order_when_it_is_asked_to() {
+    for kind in KINDS {
+        let supervisor = Supervisor::of_small_site();
+        let running = supervisor.start(&["--machine", kind, "--demo"]);
+        let mut client = supervisor.client();
+        assert_eq!(client.get("/dir00001/class2_3", "").status, 200, "{kind}");
+        assert_eq!(client.get("/status/health", "").text(), "ok\n", "{kind}");
+        supervisor.stop(running);
+        let errors = supervisor.errors();
+        assert!(errors.contains(" sing: serving http://localhost:"), "{kind}: {errors}");
     }
 }

@@ -222,6 +222,28 @@ fn an_application_with_much_to_do_is_not_ended() {
     site.end();
 }
 
+/// Who finds the queue of an application full is told so at once, and when to try again; it is counted.
+#[test]
+fn a_full_queue_is_answered_with_503_and_when_to_try_again() {
+    let mut site = site();
+    is_back(&site, "the start");
+    let port = site.port;
+    let ask = || thread::spawn(move || WebClient::connect(port).get("/fault/slow?ms=900", "Connection: close\r\n"));
+    // 64 are under way, and 128 wait.
+    let asked: Vec<_> = (0..300).map(|_| ask()).collect();
+    let answers: Vec<_> = asked.into_iter().map(|client| client.join().expect("an answer")).collect();
+    let refused: Vec<_> = answers.iter().filter(|answer| answer.status == 503).collect();
+    assert!(refused.len() >= 100 && refused.len() < 300, "{} of 300 were refused", refused.len());
+    let untold = refused.iter().find(|answer| answer.field("retry-after") != Some("1"));
+    assert!(untold.is_none(), "{untold:?}");
+    let status = site.live.ask("cat /status/web");
+    let line = status.lines().find(|line| line.starts_with("application /fault ")).expect("a line");
+    let counted = line.rsplit_once(" refused ").and_then(|(_, count)| count.parse::<usize>().ok());
+    assert!(counted.is_some_and(|counted| (1..=refused.len()).contains(&counted)), "{line}");
+    is_back(&site, "a full queue");
+    site.end();
+}
+
 /// Requests that are with an application when it fails have one answer each, and the others go on.
 #[test]
 fn requests_under_way_fail_with_the_application() {

@@ -2,153 +2,45 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::unix::net::UnixDatagram;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use end_to_end::{WebClient, built_system, free_port, repository, sing, target};
-use tempfile::TempDir;
+use end_to_end::{Supervisor, repository, sing};
 
-/// How long a start or an end may take on a busy host.
-const MOST: Duration = Duration::from_secs(60);
-/// A process that is killed gives its port back a moment later.
-const MOST_FOR_PORT: Duration = Duration::from_secs(5);
 const FORM: &[u8] = b"urlroot=/spec/static&dir=1&class=2&num=3&client=77";
+/// A process that is killed is gone a moment later.
+const MOST_FOR_END: Duration = Duration::from_secs(5);
 
-/// A supervisor as systemd is one: it gives no input, listens to what it is told, and sends signals.
-struct Supervisor {
-    folder: TempDir,
-    socket: UnixDatagram,
-    port: u16,
+/// The server writes its log several times a second.
+const MOST_FOR_LOG: Duration = Duration::from_secs(20);
+
+/// The numbers of what was posted.
+fn posted(supervisor: &Supervisor) -> BTreeSet<u64> {
+    let log = supervisor.client().get("/spec/command/fetch", "").text();
+    log.lines().filter_map(|line| line.split_ascii_whitespace().next()?.parse().ok()).collect()
 }
 
-/// A service that it has started.
-struct Running {
-    tool: Child,
-}
-
-impl Supervisor {
-    fn new() -> Supervisor {
-        built_system("web");
-        let folder = tempfile::tempdir().expect("a folder");
-        let site = folder.path().join("site");
-        fs::create_dir_all(site.join("dir00001")).expect("a folder");
-        fs::write(site.join("dir00001/class2_3"), "a line of the file itself\n").expect("a file can be written");
-        let socket = UnixDatagram::bind(folder.path().join("notify")).expect("a socket");
-        socket.set_read_timeout(Some(MOST)).expect("a limit");
-        Supervisor { folder, socket, port: free_port() }
-    }
-
-    fn errors(&self) -> String {
-        fs::read_to_string(self.folder.path().join("errors")).unwrap_or_default()
-    }
-
-    /// Starts the service; it serves when this returns.
-    #[track_caller]
-    fn start(&self, words: &[&str]) -> Running {
-        let errors = fs::File::create(self.folder.path().join("errors")).expect("a file");
-        let mut command = Command::new(sing());
-        command.args(["run", "--web"]).arg(self.folder.path().join("site")).args(["--port", &self.port.to_string()]);
-        command.args(words).current_dir(repository()).env("NOTIFY_SOCKET", self.folder.path().join("notify"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
-        let running = Running { tool: command.spawn().expect("the tool starts") };
-        self.is_told("READY=1");
-        // No second try: who is told so can connect.
-        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("the port is open");
-        running
-    }
-
-    #[track_caller]
-    fn is_told(&self, expected: &str) {
-        let mut bytes = [0; 64];
-        let count = self.socket.recv(&mut bytes);
-        let count = count.unwrap_or_else(|error| panic!("`{expected}` is not told ({error}):\n{}", self.errors()));
-        assert_eq!(String::from_utf8_lossy(&bytes[..count]), expected, "{}", self.errors());
-    }
-
-    /// Asks the service to end, which it must do in order.
-    #[track_caller]
-    fn stop(&self, mut running: Running) {
-        running.signal("TERM");
-        self.is_told("STOPPING=1");
-        assert_eq!(running.tool.wait().expect("it ends").code(), Some(0), "{}", self.errors());
-        self.port_is_free();
-    }
-
-    /// Kills the whole machine.
-    #[track_caller]
-    fn kill(&self, mut running: Running) {
-        running.signal("KILL");
-        assert_eq!(running.tool.wait().expect("it ends").code(), None);
-        self.port_is_free();
-    }
-
-    #[track_caller]
-    fn port_is_free(&self) {
-        let begin = Instant::now();
-        while let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)) {
-            assert!(begin.elapsed() < MOST_FOR_PORT, "port {} is in use still: {error}", self.port);
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn client(&self) -> WebClient {
-        WebClient::connect(self.port)
-    }
-
-    /// The numbers of what was posted.
-    fn posted(&self) -> BTreeSet<u64> {
-        let log = self.client().get("/spec/command/fetch", "").text();
-        log.lines().filter_map(|line| line.split_ascii_whitespace().next()?.parse().ok()).collect()
-    }
-
-    fn post(&self) {
-        let fields = format!("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n", FORM.len());
-        let fields = format!("Cookie: my_cookie=42\r\n{fields}");
-        let answer = self.client().ask("POST", "/spec/post", &fields, FORM);
-        assert_eq!(answer.status, 200, "{}", answer.text());
-    }
-}
-
-impl Drop for Supervisor {
-    fn drop(&mut self) {
-        // What is left takes room and does no harm.
-        let _ = fs::remove_file(target().join(format!("sing/web/log-{}.img", self.port)));
-    }
-}
-
-impl Running {
-    #[track_caller]
-    fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([&format!("-{name}"), &self.tool.id().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()), "kill -{name}");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // One that has ended needs no end.
-        let _ = self.tool.kill();
-        let _ = self.tool.wait();
-    }
+fn post(supervisor: &Supervisor) {
+    let fields = format!("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n", FORM.len());
+    let fields = format!("Cookie: my_cookie=42\r\n{fields}");
+    let answer = supervisor.client().ask("POST", "/spec/post", &fields, FORM);
+    assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
 #[test]
 fn without_an_input_a_site_serves_until_it_is_asked_to_end() {
-    let supervisor = Supervisor::new();
+    let supervisor = Supervisor::of_small_site();
     let running = supervisor.start(&[]);
     let mut client = supervisor.client();
     assert_eq!(client.get("/dir00001/class2_3", "").status, 200);
     let health = client.get("/status/health", "");
     assert_eq!((health.status, health.text().as_str()), (200, "ok\n"));
     let errors = supervisor.errors();
-    let announced = format!("singularity: serving http://localhost:{}/; SIGTERM or Ctrl-C ends it", supervisor.port);
+    let announced = format!("singularity: serving http://localhost:{}/; SIGTERM or Ctrl-C ends it", supervisor.port());
     let line = errors.lines().find(|line| line.contains(&announced)).unwrap_or_else(|| panic!("{errors}"));
-    assert!(line.contains(&format!("(process {})", running.tool.id())), "{line}");
+    assert!(line.contains(&format!("(process {})", running.process())), "{line}");
     let is_time = |text: &str| text.len() == 24 && text.starts_with("20") && text.ends_with('Z');
     assert!(line.split_once(' ').is_some_and(|(time, _)| is_time(time)), "{line}");
     // A connection that is open holds up nobody.
@@ -158,8 +50,8 @@ fn without_an_input_a_site_serves_until_it_is_asked_to_end() {
 
 #[test]
 fn nothing_but_the_folder_and_the_status_is_served_and_nobody_can_write() {
-    let supervisor = Supervisor::new();
-    fs::create_dir(supervisor.folder.path().join("site/status")).expect("a folder");
+    let supervisor = Supervisor::of_small_site();
+    fs::create_dir(supervisor.site().join("status")).expect("a folder");
     let running = supervisor.start(&["--log", "json"]);
     let mut client = supervisor.client();
     for path in ["/hello", "/spec/", "/spec/command/fetch", "/fault/echo"] {
@@ -179,7 +71,7 @@ fn nothing_but_the_folder_and_the_status_is_served_and_nobody_can_write() {
 
 #[test]
 fn who_serves_others_shows_them_no_processes_and_an_application_of_ones_own_has_its_path() {
-    let supervisor = Supervisor::new();
+    let supervisor = Supervisor::of_small_site();
     let running = supervisor.start(&["--listen", "0.0.0.0", "--app", "/greet=web-hello greeting=Servus"]);
     let mut client = supervisor.client();
     assert_eq!(client.get("/status/health", "").status, 200);
@@ -190,16 +82,40 @@ fn who_serves_others_shows_them_no_processes_and_an_application_of_ones_own_has_
     supervisor.stop(running);
 }
 
+/// A system of one's own whose primary program is a server needs no word to be a service.
+#[test]
+fn a_system_whose_primary_program_serves_is_a_service() {
+    let supervisor = Supervisor::of_small_site();
+    let trial = fs::read_to_string(repository().join("systems/web-trial.toml")).expect("the system for tests");
+    let (before, shell) = trial.split_once("[[program]]\nname = \"shell\"").expect("it has a shell");
+    let (_, rules) = shell.split_once("[[bind]]").expect("it has rules");
+    let own = format!("{before}[[bind]]{rules}").replace("primary = \"shell\"", "primary = \"web-ordinary\"");
+    let own = own.replacen("port = 0", &format!("port = {}", supervisor.port()), 1);
+    let manifest = supervisor.folder().join("mine.toml");
+    fs::write(&manifest, own).expect("a file can be written");
+    let mut build = Command::new(sing());
+    build.args(["build", "--system"]).arg(&manifest).current_dir(repository());
+    assert!(build.output().is_ok_and(|built| built.status.success()), "it does not build");
+    let mut command = Command::new(sing());
+    command.args(["run", "--system"]).arg(&manifest);
+    let running = supervisor.start_command(command);
+    // Its disk is the demo disk.
+    assert_eq!(supervisor.client().get("/", "").status, 200);
+    let errors = supervisor.errors();
+    assert!(errors.contains("Z singularity: the system serves; SIGTERM or Ctrl-C ends it"), "{errors}");
+    supervisor.stop(running);
+}
+
 /// Starts, stops and kills it so often: what was synced is there.
 fn again_and_again(turns: u64) {
-    let supervisor = Supervisor::new();
+    let supervisor = Supervisor::of_small_site();
     let mut synced = BTreeSet::new();
     for turn in 0..turns {
         let running = supervisor.start(&["--demo"]);
-        let there = supervisor.posted();
+        let there = posted(&supervisor);
         assert!(there.is_superset(&synced), "turn {turn}: of {synced:?} there are {there:?}");
-        supervisor.post();
-        let posted = supervisor.posted();
+        post(&supervisor);
+        let posted = posted(&supervisor);
         assert!(posted.len() > there.len(), "turn {turn}: {posted:?}");
         if turn % 2 == 0 {
             supervisor.stop(running);
@@ -215,20 +131,19 @@ fn again_and_again(turns: u64) {
 /// No process has the log's disk open still.
 #[track_caller]
 fn is_left_by_all(supervisor: &Supervisor) {
-    let disk = format!("log-{}.img", supervisor.port);
-    let has_it = |process: &Path| {
-        let mut words = String::new();
-        let read = fs::File::open(process.join("cmdline")).and_then(|mut file| file.read_to_string(&mut words));
-        read.is_ok() && words.contains(&disk)
+    let disk = supervisor.log().into_os_string().into_string().expect("a path of this test's");
+    let has_it = |process: &PathBuf| {
+        let words = fs::read(process.join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(&disk)
     };
     let begin = Instant::now();
     loop {
         let processes = fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
-        let left: Vec<_> = processes.filter(|process| has_it(process)).collect();
+        let left: Vec<_> = processes.filter(has_it).collect();
         if left.is_empty() {
             return;
         }
-        assert!(begin.elapsed() < MOST_FOR_PORT, "{left:?} still run");
+        assert!(begin.elapsed() < MOST_FOR_END, "{left:?} still run");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -242,4 +157,53 @@ fn what_was_synced_is_there_after_each_start() {
 #[ignore = "takes minutes"]
 fn what_was_synced_is_there_after_a_hundred_starts() {
     again_and_again(100);
+}
+
+#[test]
+fn the_log_may_be_a_file_of_the_host() {
+    let supervisor = Supervisor::of_small_site();
+    let log = supervisor.folder().join("logs/access.log");
+    fs::create_dir(supervisor.folder().join("logs")).expect("a folder");
+    let running = supervisor.start(&["--access-log", log.to_str().expect("a path of this test's")]);
+    assert_eq!(supervisor.client().get("/dir00001/class2_3", "").status, 200);
+    let begin = Instant::now();
+    loop {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        if text.contains("\"GET /dir00001/class2_3 HTTP/1.1\" 200 ") {
+            break;
+        }
+        assert!(begin.elapsed() < MOST_FOR_LOG, "{text}\n{}", supervisor.errors());
+        thread::sleep(Duration::from_millis(50));
+    }
+    supervisor.stop(running);
+}
+
+/// The unit of docs/service.md.
+fn unit() -> String {
+    let page = fs::read_to_string(repository().join("docs/service.md")).expect("the page");
+    let unit = page.split_once("```ini\n").and_then(|(_, rest)| rest.split_once("```")).expect("a unit");
+    unit.0.to_string()
+}
+
+#[test]
+fn systemd_takes_the_unit_of_the_documentation() {
+    let unit = unit();
+    for line in ["Type=notify", "KillMode=mixed", "Restart=on-failure"] {
+        assert!(unit.lines().any(|one| one == line), "{line}:\n{unit}");
+    }
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
+    assert!(start.contains("cargo sing run --web ") && start.ends_with("--service"), "{start}");
+    // What it starts must be there for the check.
+    let cargo = "/home/singularity/.cargo/bin/cargo";
+    assert!(start.starts_with(cargo), "{start}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("singularity-site.service");
+    fs::write(&file, unit.replace(&format!("ExecStart={cargo}"), "ExecStart=/bin/true")).expect("a file");
+    let mut verify = Command::new("systemd-analyze");
+    verify.args(["verify", "--man=no"]).arg(&file).stdin(Stdio::null());
+    // A host without systemd has nothing to ask.
+    let Ok(verified) = verify.output() else { return };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    let own: Vec<&str> = said.lines().filter(|line| line.contains("singularity-site")).collect();
+    assert!(own.is_empty(), "{said}");
 }

@@ -1,0 +1,69 @@
+//! Where the access log of a site goes: to a disk of its own, or to a file of the host.
+//!
+//! The server renames a log that has grown long, so it is given the folder that the file is in. Deliberately not here: the
+//! log's form and bound, which are the web server's.
+
+use std::path::{Path, PathBuf};
+
+use crate::command_line::{MachineName, RunArguments};
+use crate::failure::{Failure, Outcome};
+
+/// The first program's parameter for it.
+const PARAMETER: &str = "web-log";
+/// The file on the second disk.
+const ON_DISK: &str = "/fs/disk1/access.log";
+/// What the folder of the host is called below `/fs`.
+const FOLDER: &str = "access-log";
+
+/// Adds what a run needs for its log. The system for bare machines has it on its disk always.
+///
+/// # Errors
+/// The file cannot be one of the machine's.
+pub fn place(arguments: &mut RunArguments) -> Outcome<()> {
+    let is_hosted = matches!(arguments.machine, None | Some(MachineName::Hosted));
+    let Some(file) = arguments.access_log.clone() else {
+        arguments.parameter.extend(is_hosted.then(|| format!("{PARAMETER}={ON_DISK}")));
+        return Ok(());
+    };
+    if !is_hosted {
+        return Err(Failure::new("--access-log is for the hosted machine, and this is a bare one")
+            .remedy("leave it out: the log is the file access.log of the second disk"));
+    }
+    let (folder, name) = take_apart(&file)?;
+    let mut specification = std::ffi::OsString::from(format!("{FOLDER}="));
+    specification.push(&folder);
+    arguments.folder.push(specification);
+    arguments.parameter.push(format!("{PARAMETER}=/fs/{FOLDER}/{name}"));
+    Ok(())
+}
+
+/// The folder, which is there, and the name of the file in it.
+fn take_apart(file: &Path) -> Outcome<(PathBuf, String)> {
+    let shown = file.display();
+    let name = file.file_name().and_then(|name| name.to_str()).filter(|_| !file.is_dir());
+    let Some(name) = name else {
+        return Err(Failure::new(format!("--access-log {shown} does not name a file"))
+            .remedy("give a file, as in --access-log logs/access.log"));
+    };
+    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().map_err(|error| Failure::file("log to the folder", folder, &error))?;
+    Ok((folder, name.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_a_file_in_a_folder_that_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let whole = folder.path().canonicalize().expect("it is there");
+        assert_eq!(take_apart(&folder.path().join("log")), Ok((whole, "log".into())));
+        for bad in [folder.path().to_path_buf(), "..".into(), "/".into()] {
+            let refused = take_apart(&bad).expect_err("it is no file").to_string();
+            assert!(refused.contains("does not name a file"), "{refused}");
+        }
+        let refused = take_apart(&folder.path().join("no/log")).expect_err("there is none").to_string();
+        assert!(refused.starts_with("cannot log to the folder "), "{refused}");
+    }
+}

@@ -1,0 +1,161 @@
+//! A supervisor of services, as systemd is one: a stand-in that starts a site without an input, listens to what it is
+//! told, sends signals and looks what is left.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::live::free_port;
+use crate::tool::{built_system, repository, sing, target};
+use crate::web::WebClient;
+
+/// How long a start or an end may take on a busy host.
+const MOST: Duration = Duration::from_secs(180);
+/// A process that is killed gives its port back a moment later.
+const MOST_FOR_PORT: Duration = Duration::from_secs(5);
+
+/// A supervisor of a site, as systemd is one: it gives no input, listens to what it is told, and sends signals.
+pub struct Supervisor {
+    folder: TempDir,
+    socket: UnixDatagram,
+    port: u16,
+}
+
+/// A service that it has started.
+pub struct Running {
+    tool: Child,
+}
+
+impl Supervisor {
+    /// One with a small site, which it has not started.
+    pub fn of_small_site() -> Supervisor {
+        built_system("web");
+        let folder = tempfile::tempdir().expect("a folder");
+        let site = folder.path().join("site");
+        fs::create_dir_all(site.join("dir00001")).expect("a folder");
+        fs::write(site.join("dir00001/class2_3"), "a line of the file itself\n").expect("a file can be written");
+        let socket = UnixDatagram::bind(folder.path().join("notify")).expect("a socket");
+        socket.set_read_timeout(Some(MOST)).expect("a limit");
+        Supervisor { folder, socket, port: free_port() }
+    }
+
+    /// The folder of all that is its own.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder that is served.
+    pub fn site(&self) -> PathBuf {
+        self.folder.path().join("site")
+    }
+
+    /// The disk of the access log.
+    pub fn log(&self) -> PathBuf {
+        target().join(format!("sing/web/log-{}.img", self.port))
+    }
+
+    /// The port of this host.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What the service has said on standard error.
+    pub fn errors(&self) -> String {
+        fs::read_to_string(self.folder.path().join("errors")).unwrap_or_default()
+    }
+
+    /// Serves the site; it is served when this returns.
+    #[track_caller]
+    pub fn start(&self, words: &[&str]) -> Running {
+        let mut command = Command::new(sing());
+        command.args(["run", "--web"]).arg(self.site()).args(["--port", &self.port.to_string()]).args(words);
+        self.start_command(command)
+    }
+
+    /// Starts a command that serves at the port; it does so when this returns.
+    #[track_caller]
+    pub fn start_command(&self, mut command: Command) -> Running {
+        let errors = fs::File::create(self.folder.path().join("errors")).expect("a file");
+        command.current_dir(repository()).env("NOTIFY_SOCKET", self.folder.path().join("notify"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let running = Running { tool: command.spawn().expect("the tool starts") };
+        self.is_told("READY=1");
+        // No second try: who is told so can connect.
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("the port is open");
+        running
+    }
+
+    #[track_caller]
+    fn is_told(&self, expected: &str) {
+        let mut bytes = [0; 64];
+        let count = self.socket.recv(&mut bytes);
+        let count = count.unwrap_or_else(|error| panic!("`{expected}` is not told ({error}):\n{}", self.errors()));
+        assert_eq!(String::from_utf8_lossy(&bytes[..count]), expected, "{}", self.errors());
+    }
+
+    /// Asks the service to end, which it must do in order.
+    #[track_caller]
+    pub fn stop(&self, mut running: Running) {
+        running.signal("TERM");
+        self.is_told("STOPPING=1");
+        assert_eq!(running.tool.wait().expect("it ends").code(), Some(0), "{}", self.errors());
+        self.port_is_free();
+    }
+
+    /// Kills the whole machine.
+    #[track_caller]
+    pub fn kill(&self, mut running: Running) {
+        running.signal("KILL");
+        assert_eq!(running.tool.wait().expect("it ends").code(), None);
+        self.port_is_free();
+    }
+
+    #[track_caller]
+    fn port_is_free(&self) {
+        let begin = Instant::now();
+        while let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)) {
+            assert!(begin.elapsed() < MOST_FOR_PORT, "port {} is in use still: {error}", self.port);
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A client of it.
+    pub fn client(&self) -> WebClient {
+        WebClient::connect(self.port)
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        // What is left takes room and does no harm.
+        let _ = fs::remove_file(self.log());
+    }
+}
+
+impl Running {
+    /// The number of the process that was started.
+    pub fn process(&self) -> u32 {
+        self.tool.id()
+    }
+
+    /// Sends it a signal.
+    #[track_caller]
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.tool.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill -{name}");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended needs no end.
+        let _ = self.tool.kill();
+        let _ = self.tool.wait();
+    }
+}
