@@ -21,8 +21,9 @@ use crate::tap;
 
 /// Memory of a machine for which nothing is said.
 const MEBIBYTES: u32 = 256;
-/// What the kernel takes beside the boot image: its own code, page tables and what it begins with.
-const KERNEL_MEBIBYTES: u32 = 4;
+/// What a machine has at least beside the boot image and the room in which its programs are mapped: the memory that the
+/// kernel begins with, its own code and its tables. One with many processors takes more, which the kernel says.
+const KERNEL_MEBIBYTES: u32 = 22;
 /// More processors than this a machine gets only when they are asked for.
 const PROCESSORS_MAX: usize = 4;
 
@@ -97,17 +98,17 @@ impl Prepared {
     }
 }
 
-/// Refuses less memory than the boot image and the kernel take before any program runs.
+/// Refuses less memory than a machine with this boot image takes to start.
 fn refuse_too_little(mebibytes: u32, boot_image_bytes: usize) -> Outcome<()> {
     let image_mebibytes = u32::try_from(boot_image_bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
-    let least = image_mebibytes.saturating_add(KERNEL_MEBIBYTES);
+    let least = image_mebibytes.saturating_mul(2).saturating_add(KERNEL_MEBIBYTES);
     if mebibytes >= least {
         return Ok(());
     }
     Err(Failure::new(format!(
         "{mebibytes} MiB of memory are too little: the system image alone has {image_mebibytes} MiB"
     ))
-    .remedy(format!("give at least `--mem {least}M`, and more for programs")))
+    .remedy(format!("give at least `--mem {least}M`")))
 }
 
 fn cannot_write(error: std::io::Error) -> Failure {
@@ -143,8 +144,8 @@ mod tests {
         let refused = refuse_too_little(4, 12_169_211).expect_err("the image is larger").to_string();
         assert_eq!(
             refused,
-            "4 MiB of memory are too little: the system image alone has 12 MiB; give at least `--mem 16M`, and more for programs."
+            "4 MiB of memory are too little: the system image alone has 12 MiB; give at least `--mem 46M`."
         );
-        assert_eq!(refuse_too_little(16, 12_169_211), Ok(()));
+        assert_eq!(refuse_too_little(46, 12_169_211), Ok(()));
     }
 }

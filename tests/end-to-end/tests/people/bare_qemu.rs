@@ -223,8 +223,7 @@ fn a_debugger_stops_in_kernel_and_program_by_name() {
         return;
     }
     bare_system();
-    let commands =
-        "hbreak kernel::start\ncontinue\ninfo symbol $pc\nhbreak echo::main\ncontinue\nbacktrace 1\ninfo symbol $pc";
+    let commands = "hbreak kernel::start\ncontinue\ninfo symbol $pc\ninfo line kernel::start\nhbreak echo::main\ncontinue\nbacktrace 1\ninfo symbol $pc\nbacktrace\ncontinue";
     for kind in KINDS {
         let mut command = Command::new(sing());
         command.args(["debug", "--machine", kind, "-c", "echo done", "--batch", commands]).current_dir(repository());
@@ -232,6 +231,9 @@ fn a_debugger_stops_in_kernel_and_program_by_name() {
         let text = run.text();
         assert!(text.contains("Breakpoint 1,") && text.contains("kernel::start + "), "on {kind}:\n{run}");
         assert!(text.contains("Breakpoint 2,") && text.contains("echo::main in section"), "on {kind}:\n{run}");
+        // Lines of sources, no frames without a name below a program's entry, and an end together with the machine.
+        assert!(text.contains("kernel/src/lib.rs"), "on {kind}:\n{run}");
+        assert!(text.contains("in sip::entry::run") && !text.contains(" in ?? ()\n#"), "on {kind}:\n{run}");
         assert_eq!(run.status, Some(0), "on {kind}:\n{run}");
     }
 }
