@@ -9,7 +9,7 @@ const INITIAL_BYTES: u64 = 14_600;
 /// No window is longer.
 const MAX_WINDOW: u64 = 16 << 20;
 /// Beyond so many milliseconds the cubic function is cut off.
-const MAX_EPOCH_MS: i128 = 1_000_000;
+const MAX_EPOCH_MS: i64 = 1_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Cubic {
@@ -148,9 +148,11 @@ impl Epoch {
 
     /// The window so long after the start (RFC 9438, 4.2).
     fn at(&self, since_ms: u64, mss: u64) -> u64 {
-        let distance = (i128::from(since_ms) - i128::from(self.plateau_ms)).clamp(-MAX_EPOCH_MS, MAX_EPOCH_MS);
-        let grown = distance.pow(3) * 2 * i128::from(mss) / 5 / 1_000_000_000;
-        u64::try_from(i128::from(self.plateau) + grown).unwrap_or(0).min(MAX_WINDOW)
+        let limited = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX).min(MAX_EPOCH_MS);
+        let distance = limited(since_ms) - limited(self.plateau_ms);
+        // Divided in two steps, so that it fits: a cube of 10^18, a segment of 2^16.
+        let grown = distance.pow(3) / 1_000_000 * 2 * (mss as i64) / 5000;
+        u64::try_from(self.plateau as i64 + grown).unwrap_or(0).min(MAX_WINDOW)
     }
 }
 
