@@ -1,15 +1,17 @@
 //! The chunks that buffers are made of, and how many there may be of all connections.
 //!
 //! A buffer holds chunks only for bytes that are in it, so idle connections hold none. Where chunks are scarce a
-//! connection is still given the one without which it would come to a halt: see [`Need`].
+//! connection is still given the one without which it would come to a halt, from a reserve: see [`Need`].
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes of a chunk.
-pub const CHUNK_BYTES: usize = 4096;
+/// Bytes of a chunk: so many are pages of their own, which a program's allocator gives back when they are freed.
+pub const CHUNK_BYTES: usize = 32 << 10;
 /// Chunks that are kept while nobody uses them; more go back to the allocator.
-const MAX_SPARE: usize = 1024;
+const MAX_SPARE: usize = 128;
+/// Beyond the bound so large a part of it is for first chunks.
+const RESERVE: usize = 4;
 
 pub(crate) type Chunk = Box<[u8]>;
 
@@ -51,7 +53,11 @@ impl Memory {
     }
 
     pub(crate) fn take(&mut self, need: Need) -> Option<Chunk> {
-        if self.used >= self.max_used && need == Need::More {
+        let max_used = match need {
+            Need::More => self.max_used,
+            Need::First => self.max_used + (self.max_used / RESERVE).max(1),
+        };
+        if self.used >= max_used {
             return None;
         }
         let chunk = match self.spare.pop() {
@@ -86,6 +92,7 @@ mod tests {
         assert!(memory.take(Need::More).is_none());
         let first = memory.take(Need::First).expect("a chunk");
         assert_eq!((memory.used_bytes(), memory.max_bytes()), (3 * CHUNK_BYTES, 2 * CHUNK_BYTES));
+        assert!(memory.take(Need::First).is_none(), "not for ever");
         chunks.into_iter().chain([first]).for_each(|chunk| memory.give(chunk));
         assert_eq!((memory.used_bytes(), memory.spare_bytes()), (0, 3 * CHUNK_BYTES));
     }
