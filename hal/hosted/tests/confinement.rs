@@ -1,15 +1,18 @@
 //! What code of the host's own may still do once the machine is confined: the calls are made by libraries of the process,
 //! as an enemy would who broke out and found them.
 
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 
 use hal_api::{Fault, KernelEntries, Machine};
-use hal_hosted::{Configuration, Confinement, Hosted};
+use hal_hosted::{Configuration, Confinement, FolderAccess, FolderSpecification, Hosted, LinkPolicy};
 
 /// In the environment of a child: how it is confined.
 const CHILD: &str = "HAL_HOSTED_TEST_CHILD";
@@ -65,6 +68,99 @@ const ATTEMPTS: [(&str, Attempt); 16] = [
     // SAFETY: touches no memory.
     ("ask who else is there", || answer(unsafe { libc::getsid(0) })),
 ];
+
+/// In the environment of a child: a folder with `read` and `write` in it, which it is offered, and files beside them.
+const FOLDERS: &str = "HAL_HOSTED_TEST_FOLDERS";
+
+type FolderAttempt = fn(&Path) -> io::Result<()>;
+
+/// What has to go on where folders are offered.
+const IN_FOLDERS: [(&str, FolderAttempt); 6] = [
+    ("read where nothing may change", |at| open(&at.join("read/file"), libc::O_RDONLY)),
+    ("read where all may change", |at| open(&at.join("write/file"), libc::O_RDONLY)),
+    ("write where all may change", |at| open(&at.join("write/file"), libc::O_RDWR)),
+    ("make a file where all may change", |at| open(&at.join("write/new"), libc::O_CREAT | libc::O_EXCL | libc::O_RDWR)),
+    ("rename where all may change", |at| rename(&at.join("write/new"), &at.join("write/newer"))),
+    ("remove where all may change", |at| unlink(&at.join("write/newer"))),
+];
+
+/// What an enemy would do beside or in them. Landlock refuses these.
+const BESIDE_FOLDERS: [(&str, FolderAttempt); 9] = [
+    ("read another file", |_| open(Path::new("/etc/passwd"), libc::O_RDONLY)),
+    ("read beside the folders", |at| open(&at.join("outside"), libc::O_RDONLY)),
+    ("read by way of a folder", |at| open(&at.join("write/../outside"), libc::O_RDONLY)),
+    ("write where nothing may change", |at| open(&at.join("read/file"), libc::O_RDWR)),
+    ("make a file where nothing may change", |at| open(&at.join("read/new"), libc::O_CREAT | libc::O_RDWR)),
+    ("remove where nothing may change", |at| unlink(&at.join("read/file"))),
+    ("take a file in", |at| rename(&at.join("outside"), &at.join("write/taken"))),
+    ("put a file out", |at| rename(&at.join("write/file"), &at.join("put"))),
+    ("remove beside the folders", |at| unlink(&at.join("beside"))),
+];
+
+/// What the calls that are left do not do, even in them.
+const NEVER: [(&str, FolderAttempt); 4] = [
+    ("make a pipe", |at| {
+        // SAFETY: the path is a C string that lives over the call.
+        answer(unsafe {
+            libc::mknodat(libc::AT_FDCWD, text(&at.join("write/pipe")).as_ptr(), libc::S_IFIFO | 0o600, 0)
+        })
+    }),
+    ("set times by a name", |at| {
+        let path = text(&at.join("write/kept"));
+        // SAFETY: as above; without times, now is meant.
+        answer(unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), std::ptr::null(), 0) })
+    }),
+    ("set permissions by a name", |at| {
+        // SAFETY: as above.
+        answer(unsafe { libc::fchmodat(libc::AT_FDCWD, text(&at.join("write/kept")).as_ptr(), 0o600, 0) })
+    }),
+    ("set an owner by a name", |at| {
+        let path = text(&at.join("write/kept"));
+        // SAFETY: as above; nothing is changed.
+        answer(unsafe { libc::fchownat(libc::AT_FDCWD, path.as_ptr(), u32::MAX, u32::MAX, 0) })
+    }),
+];
+
+fn text(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).expect("a path")
+}
+
+fn open(path: &Path, flags: libc::c_int) -> io::Result<()> {
+    let how: [u64; 3] = [flags as u64, if flags & libc::O_CREAT != 0 { 0o600 } else { 0 }, 0];
+    let path = text(path);
+    // SAFETY: the path is a C string and `how` the three numbers of `struct open_how`; both live over the call. The file
+    // that it opens is left open.
+    let opened =
+        unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), how.as_ptr(), size_of_val(&how)) };
+    answer(opened as i32)
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (text(from), text(to));
+    // SAFETY: both are C strings that live over the call.
+    answer(
+        unsafe { libc::syscall(libc::SYS_renameat, libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr()) } as i32
+    )
+}
+
+fn unlink(path: &Path) -> io::Result<()> {
+    // SAFETY: the path is a C string that lives over the call.
+    answer(unsafe { libc::unlinkat(libc::AT_FDCWD, text(path).as_ptr(), 0) })
+}
+
+extern "C" fn attempt_in_folders(_number: usize) {
+    let at = PathBuf::from(std::env::var_os(FOLDERS).expect("set by the parent"));
+    for (name, attempt) in IN_FOLDERS.iter().chain(&BESIDE_FOLDERS).chain(&NEVER) {
+        let outcome = attempt(&at);
+        let refused = outcome
+            .as_ref()
+            .is_err_and(|error| matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EXDEV)));
+        println!("{name}: {}", if refused { "refused".to_owned() } else { format!("{outcome:?}") });
+    }
+    let machine = MACHINE.get().expect("set before the processors run");
+    println!("{:?}", machine.counters());
+    machine.power_off(9)
+}
 
 fn answer(answer: i32) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -139,7 +235,17 @@ extern "C" fn nothing_completes(_: u64, _: u64, _: bool) {}
 fn child() {
     let Some(how) = std::env::var_os(CHILD) else { return };
     let confinement = if how == "confined" { Confinement::Confined } else { Confinement::Unconfined };
-    let configuration = Configuration { processors: Some(1), confinement, ..Configuration::default() };
+    let folder = |at: &OsStr, name: &str, access| FolderSpecification {
+        name: name.to_owned(),
+        path: Path::new(at).join(name),
+        access,
+        links: LinkPolicy::StayInside,
+    };
+    let folders = std::env::var_os(FOLDERS).map_or_else(Vec::new, |at| {
+        vec![folder(&at, "read", FolderAccess::ReadOnly), folder(&at, "write", FolderAccess::Write)]
+    });
+    let attempts = if folders.is_empty() { attempt_all } else { attempt_in_folders };
+    let configuration = Configuration { processors: Some(1), confinement, folders, ..Configuration::default() };
     let machine = Hosted::start(&configuration).expect("a machine").machine;
     assert!(MACHINE.set(machine).is_ok());
     let entries = KernelEntries {
@@ -153,14 +259,22 @@ fn child() {
         running: || None,
         device_complete: nothing_completes,
     };
-    machine.run_processors(&[&raw const MACHINE as usize], attempt_all, entries);
+    machine.run_processors(&[&raw const MACHINE as usize], attempts, entries);
 }
 
 /// What a child says on both streams.
 fn child_says(how: &str) -> (String, String) {
+    child_with(how, None)
+}
+
+/// The same of one that is offered folders of this one.
+fn child_with(how: &str, folders: Option<&Path>) -> (String, String) {
     let program = std::env::current_exe().expect("the test's own program");
     let mut command = Command::new(program);
     command.args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"]).env(CHILD, how);
+    if let Some(folders) = folders {
+        command.env(FOLDERS, folders);
+    }
     let output = command.output().expect("the child runs");
     let [said, errors] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert_eq!(output.status.code(), Some(9), "{said}\n{errors}");
@@ -188,4 +302,44 @@ fn an_unconfined_machine_could_do_all_of_it() {
         assert!(said.contains(&format!("{name}: Ok(())\n")), "`{name}`:\n{said}\n{errors}");
     }
     assert!(said.contains("(\"host calls allowed\", 0), (\"host Landlock version\", 0)"), "{said}");
+}
+
+/// Folders for a child, and what it says of them.
+fn in_folders(how: &str) -> (String, String) {
+    let at = std::env::temp_dir().join(format!("hal-hosted-folders-{how}-{}", std::process::id()));
+    for name in ["read", "write"] {
+        std::fs::create_dir_all(at.join(name)).expect("a folder");
+        std::fs::write(at.join(name).join("file"), "text").expect("a file");
+    }
+    for name in ["outside", "beside", "write/kept"] {
+        std::fs::write(at.join(name), "text").expect("a file");
+    }
+    let said = child_with(how, Some(&at));
+    std::fs::remove_dir_all(&at).expect("removed");
+    said
+}
+
+#[test]
+fn a_machine_with_folders_reaches_these_as_they_were_offered_and_nothing_else() {
+    let (said, errors) = in_folders("confined");
+    for (name, _) in IN_FOLDERS {
+        assert!(said.contains(&format!("{name}: Ok(())\n")), "`{name}`:\n{said}\n{errors}");
+    }
+    for (name, _) in NEVER {
+        assert!(said.contains(&format!("{name}: refused\n")), "`{name}`:\n{said}\n{errors}");
+    }
+    println!("on this host: {}", said.lines().rfind(|line| line.contains("Landlock")).unwrap_or_default());
+    let has_landlock = !said.contains("(\"host Landlock version\", 0)");
+    for (name, _) in BESIDE_FOLDERS.iter().filter(|_| has_landlock) {
+        assert!(said.contains(&format!("{name}: refused\n")), "`{name}`:\n{said}\n{errors}");
+    }
+}
+
+/// So the test above can fail.
+#[test]
+fn an_unconfined_machine_with_folders_could_do_more() {
+    let (said, errors) = in_folders("unconfined");
+    for (name, _) in IN_FOLDERS.iter().chain(&BESIDE_FOLDERS).chain(&NEVER) {
+        assert!(said.contains(&format!("{name}: Ok(())\n")), "`{name}`:\n{said}\n{errors}");
+    }
 }
