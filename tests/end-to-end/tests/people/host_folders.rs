@@ -60,7 +60,7 @@ fn copies_replace_files_and_nothing_is_copied_onto_itself() {
         &folder,
         "cp numbers copy; cp a copy; cat copy; cp link linked; stat linked | head -n 2; cp a folder; ls folder",
     );
-    assert_eq!(text, "one\ntwo\nthree\n     name  /fs/work/linked\n     kind  file\na\nhard\nbelow/\n");
+    assert_eq!(text, "one\ntwo\nthree\n     name  /fs/work/linked\n     kind  file\na\nbelow/\nhard\n");
     for (commands, parts) in [
         ("cp a a", ["cp: a", "onto itself"]),
         ("cp a folder/hard", ["cp: a", "onto itself"]),
@@ -82,7 +82,7 @@ fn folders_and_files_are_made_moved_and_removed() {
         "mkdir -p m/n/o; mkdir -p m/n; rmdir m/n/o; rm link; mv a b; mv folder moved; rm -r moved/below; rm -f none; \
          touch new; touch --time '2020-02-03 04:05:06' numbers; ls; ls moved",
     );
-    assert_eq!(text, "b\nnew\nnumbers\nm/\nmoved/\nhard\n");
+    assert_eq!(text, "b\nm/\nmoved/\nnew\nnumbers\nhard\n");
     assert_eq!(fs::metadata(folder.path().join("numbers")).expect("there").mtime(), 1_580_702_706);
     for (commands, parts) in [
         ("mkdir m", ["mkdir: m", "taken"]),
@@ -121,7 +121,7 @@ fn text_and_output_go_into_files() {
 fn names_are_made_for_files_and_none_that_leads_out() {
     let folder = small();
     let text =
-        on(&folder, "ln a b; ln -s folder/below way; cat b way/x.txt; write b changed; cat a; stat a | grep names");
+        on(&folder, "ln a b; ln -s folder/below way; cat b way/x.txt; write b changed; cat a; stat a | grep links");
     assert!(text.starts_with("one\ntwo\nthree\nx\nchanged\n"), "{text}");
     assert_eq!(fs::read_link(folder.path().join("way")).expect("a link").to_str(), Some("folder/below"));
     for target in ["/etc/passwd", "../x", "folder/../../x"] {
@@ -163,10 +163,10 @@ fn what_is_no_file_is_listed_and_refused_without_waiting() {
     let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status().expect("mkfifo of coreutils");
     assert!(made.success());
     let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).expect("a socket");
-    assert_eq!(on(&folder, "ls -l | grep -c ^?"), "2\n");
+    assert_eq!(on(&folder, "ls -l | grep -c '^[?]'"), "2\n");
     for name in ["pipe", "socket"] {
         run(folder.path(), &format!("cat {name}")).refused(&[name, "neither a file nor a folder"]);
-        run(folder.path(), &format!("echo x > {name}")).refused(&[name, "neither a file nor a folder"]);
+        run(folder.path(), &format!("echo x > {name}")).refused(&[name, "cannot do this"]);
         assert_eq!(on(&folder, &format!("rm {name}")), "");
         assert!(!folder.path().join(name).exists());
     }
@@ -186,7 +186,7 @@ fn names_that_are_no_text_are_shown_escaped_and_keep_their_bytes() {
     assert_eq!(text, "latin\ntext\n7\n");
     assert_eq!(fs::read(name(b"na\xefve")).expect("renamed"), b"latin\n");
     assert!(name(b"d\xff").is_dir() && !name(b"caf\xc3\xa9").exists());
-    run(folder.path(), "cat 'a\\x5c'").refused(&["no name", "path"]);
+    run(folder.path(), "cat 'a\\x5c'").refused(&["no path", "UTF-8"]);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn what_the_host_changes_is_seen_at_the_next_look() {
     assert_eq!(live.ask("cat /fs/work/b /fs/work/new"), "changed by the host\nnew\n");
     assert_eq!(live.ask("wc -c /fs/work/new").split_whitespace().next(), Some("4"));
     fs::remove_file(folder.path().join("new")).expect("removed");
-    assert_eq!(live.ask("ls /fs/work"), "b\nlink@\nnumbers\nfolder/\n".replace("link@", "link"));
+    assert_eq!(live.ask("ls /fs/work"), "b\nfolder/\nlink@\nnumbers\n");
     assert_eq!(live.end(), Some(0));
 }
 
