@@ -217,7 +217,6 @@ pub struct TraceRecord {
     pub a: u64,
     /// See the kind.
     pub b: u64,
-    /// When, in nanoseconds of `time_monotonic`. Of messages, channels and threads it is the time of the processor's
-    /// last tick, which is at most a quantum earlier.
+    /// When, in nanoseconds of `time_monotonic`: the time of the processor's last tick, which is at most a quantum earlier.
     pub time_ns: u64,
 }

@@ -6,7 +6,6 @@ use abi::{TraceKind, TraceRecord};
 use alloc::vec::Vec;
 
 use crate::cpu;
-use crate::machine::machine;
 
 /// Events that a ring keeps.
 pub const EVENTS: usize = 32;
@@ -28,27 +27,17 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Adds an event that happens now.
+    /// Adds an event, with the time of this processor's last tick: reading the clock would cost a message more than all
+    /// the rest of its trace.
+    #[inline(always)]
     pub fn add(&self, kind: TraceKind, a: u64, b: u64) {
-        self.add_at(machine().monotonic_ns(), kind, a, b);
-    }
-
-    /// Adds an event of this processor's running thread with the time of its last tick: reading the clock would cost a
-    /// message more than all the rest of its trace.
-    #[inline(always)]
-    pub fn add_coarse(&self, kind: TraceKind, a: u64, b: u64) {
-        self.add_at(cpu::this().tick_ns.load(Ordering::Relaxed), kind, a, b);
-    }
-
-    #[inline(always)]
-    fn add_at(&self, time_ns: u64, kind: TraceKind, a: u64, b: u64) {
         let number = self.count.load(Ordering::Relaxed);
         self.count.store(number + 1, Ordering::Relaxed);
         let event = &self.events[number as usize % EVENTS];
         event.kind.store(kind as u64, Ordering::Relaxed);
         event.a.store(a, Ordering::Relaxed);
         event.b.store(b, Ordering::Relaxed);
-        event.time_ns.store(time_ns, Ordering::Relaxed);
+        event.time_ns.store(cpu::this().tick_ns.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Empties it.

@@ -16,7 +16,7 @@ pub fn channel_create(contract: u64) -> Result<u64, Status> {
     let loaded = caller.process.loaded.get().ok_or(Status::WrongState)?;
     let contract = loaded.contract(contract).ok_or(Status::NotFound)?;
     let (importer, exporter) = channel::create(caller.process, contract)?;
-    caller.process.trace.add_coarse(TraceKind::ChannelCreated, importer.handle(), exporter.handle());
+    caller.process.trace.add(TraceKind::ChannelCreated, importer.handle(), exporter.handle());
     caller.buffer.set(0, exporter.handle());
     Ok(importer.handle())
 }
@@ -28,7 +28,7 @@ pub fn channel_send(endpoint: u64, message: u64) -> Result<u64, Status> {
     match channel::send(caller.process, target, message, caller.buffer) {
         Ok(()) => {
             let process = caller.process;
-            process.trace.add_coarse(TraceKind::Sent, endpoint, message & 0xffff);
+            process.trace.add(TraceKind::Sent, endpoint, message & 0xffff);
             process.sent.store(process.sent.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             Ok(0)
         }
@@ -69,7 +69,7 @@ fn answer(caller: Caller, endpoint: u64, received: Received) -> Result<u64, Stat
     match received {
         Received::Message(word) => {
             let process = caller.process;
-            process.trace.add_coarse(TraceKind::Received, endpoint, word & 0xffff);
+            process.trace.add(TraceKind::Received, endpoint, word & 0xffff);
             process.received.store(process.received.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             Ok(word)
         }
@@ -81,7 +81,7 @@ fn answer(caller: Caller, endpoint: u64, received: Received) -> Result<u64, Stat
 pub fn channel_close(endpoint: u64) -> Result<u64, Status> {
     let caller = caller()?;
     channel::close(caller.process, claims::endpoint(endpoint)?)?;
-    caller.process.trace.add_coarse(TraceKind::EndpointClosed, endpoint, 0);
+    caller.process.trace.add(TraceKind::EndpointClosed, endpoint, 0);
     Ok(0)
 }
 

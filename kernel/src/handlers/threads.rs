@@ -32,7 +32,7 @@ pub fn thread_create(entry: u64, argument: u64) -> Result<u64, Status> {
     process::may_create_thread(caller.process)?;
     let thread = thread::create(caller.process, entry as usize, Argument::Word(argument))?;
     let handle = thread.handle();
-    caller.process.trace.add_coarse(TraceKind::ThreadCreated, handle, 0);
+    caller.process.trace.add(TraceKind::ThreadCreated, handle, 0);
     sched::make_runnable(thread);
     Ok(handle)
 }

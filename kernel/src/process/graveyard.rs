@@ -11,8 +11,8 @@ use core::sync::atomic::Ordering;
 use abi::{EpitaphKind, TraceRecord};
 
 use super::{PROCESSES, ProcessRef};
+use crate::cpu;
 use crate::lock::SpinLock;
-use crate::machine::machine;
 use crate::sched;
 
 /// How a SIP ended.
@@ -42,7 +42,7 @@ impl Epitaph {
 /// The epitaph of a SIP that has ended.
 struct Grave {
     id: u64,
-    /// When it ended, in nanoseconds of the monotonic clock.
+    /// The last tick of its processor before it ended, in nanoseconds of the monotonic clock.
     time_ns: u64,
     /// Name of the program.
     name: &'static str,
@@ -62,7 +62,12 @@ const TRACES_KEPT: usize = 64;
 /// Keeps the epitaph and trace of a SIP that has just ended.
 pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
     let id = process.id.load(Ordering::Relaxed);
-    let grave = Grave { id, time_ns: machine().monotonic_ns(), name: process.name(), text: epitaph.text.clone() };
+    let grave = Grave {
+        id,
+        time_ns: cpu::this().tick_ns.load(Ordering::Relaxed),
+        name: process.name(),
+        text: epitaph.text.clone(),
+    };
     let mut graveyard = GRAVEYARD.lock();
     if graveyard.epitaphs.len() == EPITAPHS_KEPT {
         graveyard.epitaphs.pop_front();
