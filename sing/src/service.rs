@@ -131,7 +131,7 @@ fn format(form: LogForm) -> Format {
 enum Primary {
     /// A program that reads from the console.
     Shell,
-    /// A program that serves, or none.
+    /// A program that serves.
     Server,
     /// A program that does its work and ends.
     Job,
@@ -140,11 +140,12 @@ enum Primary {
 impl Primary {
     fn of(image: &[u8]) -> Primary {
         let Ok(system) = SystemImage::parse(image) else { return Primary::Job };
-        let Some(name) = &system.manifest.primary else { return Primary::Server };
-        let instance = system.manifest.instances.iter().find(|instance| &instance.name == name);
-        let program = instance.map(|instance| instance.program.as_str()).unwrap_or_default();
+        let instance =
+            system.manifest.instances.iter().find(|instance| Some(&instance.name) == system.manifest.primary.as_ref());
+        // Without a primary instance the system ends with its first program.
+        let program = instance.map_or(&system.manifest.root, |instance| &instance.program);
         let packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
-        packages.map(|package| package.manifest).find(|manifest| manifest.name == program).map_or(Primary::Job, kind)
+        packages.map(|package| package.manifest).find(|manifest| manifest.name == *program).map_or(Primary::Job, kind)
     }
 }
 

@@ -4,7 +4,7 @@
 
 extern crate alloc;
 
-mod myers;
+mod changes;
 mod render;
 mod text;
 
@@ -115,7 +115,7 @@ impl Differ {
         let (mut shown, mut out) = (Vec::new(), Vec::new());
         if !is_binary {
             let [from, to] = number_lines(&left, &right, self.style.ignored);
-            let changes = myers::changes(&from, &to);
+            let changes = changes::of(&from, &to);
             if changes.is_empty() {
                 return Ok(());
             }

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::myers::Change;
+use crate::changes::Change;
 use crate::text::Text;
 
 const NO_END: &[u8] = b"\\ No newline at end of file\n";
@@ -83,7 +83,7 @@ fn lines(text: &Text, range: Range<usize>, sign: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::myers::changes;
+    use crate::changes;
     use crate::text::{Ignored, number_lines};
 
     fn shown(old: &str, new: &str, context: Option<usize>) -> String {
@@ -91,8 +91,8 @@ mod tests {
         let [left, right] = number_lines(&old, &new, Ignored::default());
         let mut out = Vec::new();
         match context {
-            None => usual(&old, &new, &changes(&left, &right), &mut out),
-            Some(context) => unified(&old, &new, &changes(&left, &right), context, &mut out),
+            None => usual(&old, &new, &changes::of(&left, &right), &mut out),
+            Some(context) => unified(&old, &new, &changes::of(&left, &right), context, &mut out),
         }
         String::from_utf8_lossy(&out).into_owned()
     }

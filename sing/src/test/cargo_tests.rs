@@ -74,7 +74,7 @@ impl CargoTests<'_> {
         command.args([subcommand, "--color", "never", "--manifest-path"]);
         command.arg(self.repository.root().join("Cargo.toml"));
         for tested in &self.crates {
-            command.args(["--package", &tested.name]);
+            command.args(["--package", specification(self.metadata, &tested.name)]);
         }
         if let Some(tool) = self.tool {
             command.env("SING", tool);
@@ -151,6 +151,11 @@ impl CargoTests<'_> {
         self.crates.retain(|tested| !reasons.contains_key(&tested.name));
         Ok(counts)
     }
+}
+
+/// What cargo calls the workspace's crate of this name: a crate from elsewhere may have the name, too.
+fn specification<'a>(metadata: &'a Metadata, name: &'a str) -> &'a str {
+    metadata.packages.iter().find(|package| package.name == name).map_or(name, |package| &package.id)
 }
 
 fn did_not_build(output: &str) -> Failure {
@@ -239,6 +244,15 @@ impl Broken {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crate_of_the_workspace_is_not_taken_for_one_of_its_name_from_elsewhere() {
+        let package = r#"{"id":"path+file:///r/apps/log#0.1.0","name":"log","version":"0.1.0","license":null,"source":null,
+            "manifest_path":"/r/apps/log/Cargo.toml","edition":"2024","targets":[],"dependencies":[]}"#;
+        let metadata = format!(r#"{{"packages":[{package}],"resolve":null,"workspace_members":[]}}"#);
+        let metadata: Metadata = serde_json::from_str(&metadata).expect("metadata");
+        assert_eq!(specification(&metadata, "log"), "path+file:///r/apps/log#0.1.0");
+    }
 
     #[test]
     fn what_does_not_build_is_read_from_cargos_messages() {
