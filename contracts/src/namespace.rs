@@ -459,8 +459,9 @@ impl Namespace {
 
     /// Whether the directory service itself serves all folders of the path.
     fn is_outside_volumes(&mut self, path: &str) -> bool {
-        let mut folders = path.match_indices('/').map(|(slash, _)| &path[..slash]).filter(|folder| !folder.is_empty());
-        folders.all(|folder| matches!(self.attributes(folder), Ok((NodeKind::Directory, _))))
+        // The root is a volume's folder for a program that was given no more.
+        let below = path.match_indices('/').map(|(slash, _)| &path[..slash]).filter(|folder| !folder.is_empty());
+        ["/"].into_iter().chain(below).all(|folder| matches!(self.attributes(folder), Ok((NodeKind::Directory, _))))
     }
 
     /// Takes a name out.

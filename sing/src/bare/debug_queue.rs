@@ -10,8 +10,8 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Pieces of text that wait, each of some KiB at most.
-const PIECES: usize = 64;
+/// Pieces of text that wait, each of some KiB at most; a busy machine may give them byte by byte.
+const PIECES: usize = 4096;
 /// How long the end waits for a reader that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the end looks.

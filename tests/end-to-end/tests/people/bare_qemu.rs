@@ -176,7 +176,7 @@ fn kernel_and_system_are_measured_as_their_files() {
 #[test]
 fn too_little_memory_is_one_sentence() {
     // With less, QEMU cannot put kernel and system where the kernel could say so.
-    for mebibytes in [16, 20, 24] {
+    for mebibytes in [20, 24, 28] {
         cannot_start(&boot_image(&system(), "true"), mebibytes, &["too little memory"]);
     }
 }
@@ -268,7 +268,7 @@ fn memory_at_the_prompt_is_within_bounds_and_pages_may_be_small() {
         run.orderly();
         run.counters()[0]["memory bytes in use"]
     });
-    assert!(largest <= 24 << 20, "{largest} bytes of memory are in use at the prompt");
+    assert!(largest <= 28 << 20, "{largest} bytes of memory are in use at the prompt");
     // Small pages want a table entry of 8 bytes for each 4 KiB of 256 MiB.
     assert!(small > largest + (256 << 20) / 4096 * 8 / 2, "{small} bytes with small pages, {largest} with the largest");
 }

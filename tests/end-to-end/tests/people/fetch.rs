@@ -311,7 +311,7 @@ fn the_systems_own_web_server_is_asked() {
     assert_eq!(site.live.ask(&format!("fetch {url}/page")), "a page\n");
     assert!(site.live.ask(&format!("fetch {url}/sub")).contains("<title>"));
     assert!(site.live.ask(&format!("fetch {url}/page --head")).to_lowercase().contains("\ncontent-length: 7\n"));
-    let same = site.live.ask(&format!("fetch {url}/large | hash; cat /fs/disk0/large | hash"));
+    let same = site.live.ask(&format!("fetch {url}/large | hash; cat /fs/site/large | hash"));
     let lines: Vec<&str> = same.lines().collect();
     assert!(lines.len() == 2 && lines[0] == lines[1], "{same}");
     assert!(site.live.ask(&format!("fetch {url}/hello")).contains("world"));

@@ -23,7 +23,7 @@ fn a_folder_is_read_and_changed_on_both_machines() {
         let run = BareMachine::new(kind).with(&["--folder", &option]).run(commands);
         let text = run.text();
         let expected =
-            "one\ntwo\none\ntwo\n300000  large\ncopy\nlarge\nout\npipe\nsub/\nx/\nfull\nrefused\nrefused\ngone\n";
+            "one\ntwo\none\ntwo\n300000  large\ncopy\nlarge\nout@\npipe\nsub/\nx/\nfull\nrefused\nrefused\ngone\n";
         assert_eq!(text, expected, "{run}");
         assert_eq!(fs::read_to_string(at("x/y/b")).expect("moved"), "one\ntwo\nmore\n");
         assert_eq!((fs::read(at("copy")).expect("copied").len(), at("large").exists()), (300_000, false));

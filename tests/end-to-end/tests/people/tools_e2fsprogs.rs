@@ -235,7 +235,7 @@ fn find_runs_a_command_for_each_path() {
 #[test]
 fn too_many_words_say_what_the_limit_is_and_what_to_do() {
     let run = Machine::new().run("words=$(seq 20000); cat $words");
-    run.refused(&["cat: `paths` has", "at most 64 KiB", "xargs cat"]);
+    run.refused(&["cat: it cannot be started", "PATHS would be 108894 bytes", "may be 65536", "by a pipe"]);
 }
 
 #[test]

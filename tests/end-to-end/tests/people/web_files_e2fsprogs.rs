@@ -425,7 +425,7 @@ fn the_server_tells_what_it_did() {
         "answers-4xx 1",
         "answers-5xx 1",
         "answers-cut 0",
-        "application /fault web-fault running starts 1 failures 0",
+        "application /fault web-fault running starts 1 failures 0 waiting 0 refused 0",
     ] {
         assert!(text.lines().any(|found| found.trim() == line), "no line `{line}`:\n{text}");
     }

@@ -58,6 +58,8 @@ fn complaint(expected: &[Expected], answers: &[WebAnswer]) -> Option<String> {
         let is_right = match (expected, answer) {
             (_, None) => false,
             (Expected::Refused(status), Some(answer)) => answer.status == *status && answer.closes(),
+            // Whatever the request asks for.
+            (Expected::ContentBad(_), Some(answer)) => answer.status >= 400 && answer.closes(),
             (_, Some(answer)) => UNDERSTOOD.contains(&answer.status) && answer.is_whole,
         };
         if !is_right {
