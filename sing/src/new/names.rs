@@ -22,13 +22,13 @@ const TAKEN: [(&str, &str); 5] = [
     ("a folder that cargo makes", "build deps examples incremental target"),
     (
         "a word of the shell",
-        "break cd continue do elif else end exit false for function help if in jobs not pwd read return run set test \
-         then true unset wait while",
+        "bg break cd continue do elif else end exit false fg for function help history if in jobs not pwd read return \
+         run set test then time true unset wait which while",
     ),
 ];
 
 /// Modules beside which the client of a new contract uses the contract's.
-const MODULES: ["bg", "fg", "history", "which", "time", &str; 1] = ["report"];
+const MODULES: [&str; 1] = ["report"];
 
 /// Whether a program can have this name.
 ///
