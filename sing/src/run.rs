@@ -1,7 +1,7 @@
 //! `sing run`: prepares a system and runs it, hosted or on a bare machine.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -179,24 +179,33 @@ fn check_disk(disk: &Path) -> Outcome<()> {
             .remedy("give a disk image; `mke2fs -d FOLDER IMAGE 64M` makes one of a folder"));
     }
     let file = std::fs::File::open(path).map_err(|error| Failure::file("open the disk", path, &error))?;
-    if path == disk && is_something_else(&file) {
-        eprintln!(
-            "sing: {path} holds no file system or partitions that are known here, and may be written to; give {path}:ro to have it read only",
-            path = path.display()
-        );
+    if let Some(what) = foreign_content(&file).filter(|_| path == disk) {
+        let path = path.display();
+        eprintln!("sing: {path} holds {what}, and may be written to; give {path}:ro to have it read only");
     }
     Ok(())
 }
 
-/// Whether a disk holds something, and that is none of ext2, FAT and partitions. One that is empty is there to be
-/// formatted; a damaged one may seem to hold something else.
-fn is_something_else(file: &std::fs::File) -> bool {
+/// What a disk holds, if that is neither ext2 nor FAT nor partitions. One that is empty is there to be formatted.
+fn foreign_content(mut disk: &std::fs::File) -> Option<&'static str> {
+    // The length of a disk of the host's is not in its metadata.
+    let bytes = disk.seek(SeekFrom::End(0)).ok()?;
     let mut start = [0; 4096];
-    let Ok(count) = file.read_at(&mut start, 0) else { return false };
-    let at = |place: usize, mark: &[u8]| start[place..place + mark.len()] == *mark;
-    // The superblock's mark of ext2, and what ends the first sector of FAT and of both kinds of partition tables.
-    let is_known = at(1024 + 56, &[0x53, 0xef]) || at(510, &[0x55, 0xaa]);
-    !is_known && start[..count].iter().any(|byte| *byte != 0)
+    let count = disk.read_at(&mut start, 0).ok()?;
+    if volume_kind::may_hold("ext2", &start) {
+        return None;
+    }
+    let mut sector = [0; volume_kind::SECTOR_BYTES];
+    let mut foreign = None;
+    for probe in volume_kind::probes(bytes) {
+        let found = disk.read_exact_at(&mut sector, probe.offset).ok().and_then(|()| probe.finds(&sector));
+        match found {
+            Some(volume_kind::FAT | volume_kind::MBR | volume_kind::GPT) => return None,
+            other => foreign = foreign.or(other),
+        }
+    }
+    let is_empty = start[..count].iter().all(|byte| *byte == 0);
+    foreign.or((!is_empty).then_some("something that is not known here"))
 }
 
 #[cfg(test)]
@@ -205,20 +214,30 @@ mod tests {
 
     #[test]
     fn a_disk_with_something_else_on_it_is_told_from_an_empty_and_a_known_one() {
-        let holding = |place: usize, bytes: &[u8]| {
+        let holding = |parts: &[(usize, &[u8])]| {
             let mut content = vec![0; 8192];
-            content[place..place + bytes.len()].copy_from_slice(bytes);
+            for (place, bytes) in parts {
+                content[*place..place + bytes.len()].copy_from_slice(bytes);
+            }
             let file = tempfile::tempfile().expect("a file");
             file.write_all_at(&content, 0).expect("a disk");
-            is_something_else(&file)
+            foreign_content(&file)
         };
-        assert!(holding(0, b"# A letter\n") && holding(100, &[1]));
-        for (place, mark) in [(0, &[0][..]), (1080, &[0x53, 0xef]), (510, &[0x55, 0xaa]), (8000, &[1])] {
-            assert!(!holding(place, mark), "{place}");
+        assert_eq!(holding(&[(0, b"# A letter\n")]), Some("something that is not known here"));
+        assert_eq!(holding(&[(0, b"XFSB")]), Some("an XFS file system"));
+        let partition = [0, 0, 0, 0, 0x83, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0];
+        let known: [&[(usize, &[u8])]; 4] = [
+            &[],
+            &[(1080, &[0x53, 0xef])],
+            &[(11, &[0, 2]), (13, &[8]), (510, &[0x55, 0xaa])],
+            &[(0, &[0xeb]), (446, &partition), (510, &[0x55, 0xaa])],
+        ];
+        for parts in known {
+            assert_eq!(holding(parts), None, "{parts:?}");
         }
         let short = tempfile::tempfile().expect("a file");
         short.write_all_at(b"x", 0).expect("a disk");
-        assert!(is_something_else(&short));
+        assert!(foreign_content(&short).is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 mod signatures;
 
-pub use signatures::{FAT, MBR, Probe, SECTOR_BYTES, probes};
+pub use signatures::{FAT, GPT, MBR, Probe, SECTOR_BYTES, probes};
 
 /// How many of a disk's first bytes are looked at.
 pub const BYTES: usize = 2048;

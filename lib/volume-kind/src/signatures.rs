@@ -12,6 +12,8 @@ pub const SECTOR_BYTES: usize = 512;
 pub const FAT: &str = "a FAT file system";
 /// The name of a partition table in the first sector.
 pub const MBR: &str = "a partition table (MBR)";
+/// The name of a partition table of the kind that has copies at both ends.
+pub const GPT: &str = "a partition table (GPT)";
 
 /// Where a signature is.
 #[derive(Clone, Copy)]
@@ -49,7 +51,6 @@ const fn bytes(name: &'static str, at: u64, bytes: &'static [u8]) -> Signature {
 
 const LVM: &str = "an LVM physical volume";
 const RAID: &str = "a member of a RAID array";
-const GPT: &str = "a partition table (GPT)";
 const SWAP: &str = "swap space";
 const LUKS: &str = "an encrypted volume (LUKS)";
 const RAID_MAGIC: &[u8] = &0xa92b_4efc_u32.to_le_bytes();

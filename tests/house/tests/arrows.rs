@@ -35,6 +35,7 @@ const LEGAL: &[(&str, &[&str])] = &[
             "lib/fat",
             "lib/host-service",
             "lib/terminal",
+            "lib/volume-kind",
         ],
     ),
     ("sing/start", &[]),
