@@ -27,8 +27,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Adds an event, with the time of this processor's last tick: reading the clock would cost a message more than all
-    /// the rest of its trace.
+    /// Adds an event, with the time of this processor's last tick.
     #[inline(always)]
     pub fn add(&self, kind: TraceKind, a: u64, b: u64) {
         let number = self.count.load(Ordering::Relaxed);
@@ -37,7 +36,7 @@ impl Ring {
         event.kind.store(kind as u64, Ordering::Relaxed);
         event.a.store(a, Ordering::Relaxed);
         event.b.store(b, Ordering::Relaxed);
-        event.time_ns.store(cpu::this().tick_ns.load(Ordering::Relaxed), Ordering::Relaxed);
+        event.time_ns.store(cpu::tick_ns(), Ordering::Relaxed);
     }
 
     /// Empties it.

@@ -62,12 +62,7 @@ const TRACES_KEPT: usize = 64;
 /// Keeps the epitaph and trace of a SIP that has just ended.
 pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
     let id = process.id.load(Ordering::Relaxed);
-    let grave = Grave {
-        id,
-        time_ns: cpu::this().tick_ns.load(Ordering::Relaxed),
-        name: process.name(),
-        text: epitaph.text.clone(),
-    };
+    let grave = Grave { id, time_ns: cpu::tick_ns(), name: process.name(), text: epitaph.text.clone() };
     let mut graveyard = GRAVEYARD.lock();
     if graveyard.epitaphs.len() == EPITAPHS_KEPT {
         graveyard.epitaphs.pop_front();
