@@ -46,6 +46,13 @@ impl Rate {
         self.has_full_sample |= !sample.is_limited;
     }
 
+    /// So much of what was taken for lost was not.
+    pub(crate) fn note_spurious(&mut self, bytes: u64) {
+        for lost in &mut self.lost {
+            *lost = lost.saturating_sub(bytes);
+        }
+    }
+
     fn greatest(&self) -> u64 {
         self.rounds.iter().copied().max().unwrap_or(0)
     }

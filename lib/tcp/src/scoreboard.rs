@@ -16,6 +16,11 @@ const MAX_SPLIT_ENTRIES: usize = 2 * MAX_ENTRIES;
 const DUPLICATE_THRESHOLD: u64 = 3;
 /// Most quarters of the least round trip time that are waited for segments that come late.
 const MAX_REORDER_STEPS: u64 = 64;
+/// A way counts as so long at least once segments were sent again in vain: queues and schedulers of hosts disorder
+/// segments by more than a short way takes.
+const SHORT_WAY_NS: u64 = 1_000_000;
+/// On short ways so much is waited at most, though RFC 8985 would have the smoothed round trip time.
+const MAX_SHORT_REORDER_NS: u64 = 5_000_000;
 /// Recoveries for which a longer wait is kept (RFC 8985, 6.2).
 const REORDER_PERSIST: u8 = 16;
 
@@ -393,7 +398,10 @@ impl Scoreboard {
         if !self.is_reordering_seen && (is_recovering || is_enough) {
             return 0;
         }
-        ((self.reorder_steps + 1) * min_rtt_ns / 4).min(smoothed_rtt_ns)
+        if self.reorder_steps == 0 {
+            return (min_rtt_ns / 4).min(smoothed_rtt_ns);
+        }
+        ((self.reorder_steps + 1) * min_rtt_ns.max(SHORT_WAY_NS) / 4).min(smoothed_rtt_ns.max(MAX_SHORT_REORDER_NS))
     }
 
     /// The other end told that it got something twice: what was waited for late segments was too little.

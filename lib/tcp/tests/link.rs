@@ -277,6 +277,14 @@ fn another_order_costs_little() {
     assert!(took_ms < 2000, "{took_ms} ms for 3 MiB of which a quarter comes late");
 }
 
+/// Segments that come later than a short way takes are not taken for lost for long.
+#[test]
+fn another_order_on_a_short_way_does_not_close_the_window() {
+    let link = Link { delay_us: 60, late: 250, late_us: 5000, ..Link::default() };
+    let took_ms = median_ms(link);
+    assert!(took_ms < 80, "{took_ms} ms for 3 MiB of which a quarter comes late");
+}
+
 #[test]
 fn everything_together_costs_a_few_times_what_the_way_does() {
     let link = Link { delay_us: 50_000, lost: 50, late: 250, late_us: 5_000, ..Link::default() };

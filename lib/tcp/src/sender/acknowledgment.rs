@@ -41,6 +41,7 @@ impl Sender {
         }
         if duplicated > 0 {
             self.board.widen_reorder_window();
+            self.rate.note_spurious(duplicated);
             self.undo_if_in_vain(duplicated);
         }
         let sample = self.board.rate(&progress, self.rtt.min_ns().unwrap_or(0));
