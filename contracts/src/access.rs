@@ -18,6 +18,13 @@ pub enum AccessError {
     NoFileSystem,
     /// The server ended before it answered.
     ServerEnded,
+    /// The server runs but did not answer within the request's limit; its channel was closed.
+    NoAnswer {
+        /// The contract of the request.
+        contract: &'static str,
+        /// The limit that passed, in seconds.
+        limit_s: u64,
+    },
     /// The kernel did not give what is needed to ask.
     System(Status),
 }
@@ -40,6 +47,7 @@ impl AccessError {
             AccessError::Name(NameError::ReadOnly | NameError::NoSpace | NameError::Unavailable)
                 | AccessError::File(FileError::ReadOnly | FileError::NoSpace | FileError::Unavailable)
                 | AccessError::ServerEnded
+                | AccessError::NoAnswer { .. }
                 | AccessError::System(_)
         )
     }
@@ -72,6 +80,11 @@ impl fmt::Display for AccessError {
             AccessError::ServerEnded => {
                 formatter.write_str("the process that serves it ended in the middle; try again, it is being restarted")
             }
+            AccessError::NoAnswer { contract, limit_s } => write!(
+                formatter,
+                "the process that serves it has not answered a {contract} request for {limit_s} s; `ps` and `log` show \
+                 what it waits for, and `stop` and `start`, or `umount` and `mount`, start it again"
+            ),
             AccessError::System(status) => write!(formatter, "the kernel refused: {}", status.text()),
         }
     }

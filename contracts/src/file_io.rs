@@ -4,10 +4,15 @@
 //! file system and comes back with each answer, also when the file system dies in the middle. Deliberately not here:
 //! buffering; callers of [`OpenFile::read_at`] pick the size of their block.
 
+use core::mem;
+use core::time::Duration;
+
 use sip::Status;
+use sip::channel::Receiver;
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 use crate::file;
 
 /// Bytes of a block that is large enough to make the cost of a message small.
@@ -15,21 +20,31 @@ pub const BLOCK_BYTES: usize = 64 * 1024;
 
 /// An open file.
 pub struct OpenFile {
-    endpoint: Option<file::Imp<file::states::Ready>>,
+    /// Between requests; else why it is there no more.
+    endpoint: Result<file::Imp<file::states::Ready>, AccessError>,
 }
 
 impl OpenFile {
     /// The file behind an endpoint whose server said `Success`.
     pub fn new(endpoint: file::Imp<file::states::Ready>) -> OpenFile {
-        OpenFile { endpoint: Some(endpoint) }
+        OpenFile { endpoint: Ok(endpoint) }
+    }
+
+    /// Sends a request and waits for its answer, which gives the endpoint back.
+    fn ask<R: Receiver>(
+        &mut self,
+        limit: Duration,
+        request: impl FnOnce(file::Imp<file::states::Ready>) -> R,
+    ) -> Result<R::Event, AccessError> {
+        let ready = mem::replace(&mut self.endpoint, Err(AccessError::ServerEnded))?;
+        wait(request(ready), limit).inspect_err(|error| self.endpoint = Err(*error))
     }
 
     /// What is known of the file.
     pub fn attributes(&mut self) -> Result<file::FileAttributes, AccessError> {
-        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
-        match endpoint.get_attributes().receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.get_attributes())? {
             file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(attributes)
             }
             file::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -39,16 +54,15 @@ impl OpenFile {
     /// Reads from the byte `offset` on into `block`, as much as fits or there is. Gives the block back with
     /// the number of bytes read, which is 0 at the end of the file.
     pub fn read_at(&mut self, block: ExVec<u8>, offset: u64) -> Result<(ExVec<u8>, usize), AccessError> {
-        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
         let wanted = u32::try_from(block.len()).unwrap_or(u32::MAX);
-        match endpoint.read(block, offset, wanted).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.read(block, offset, wanted))? {
             file::ImpReadyAfterRead::ReadDone { data, count, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 let count = (count as usize).min(data.len());
                 Ok((data, count))
             }
             file::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Err(error.into())
             }
             file::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -64,14 +78,13 @@ impl OpenFile {
     /// them are in the file and, where that is not all, why.
     pub fn write_at(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<Written, AccessError> {
         let count = count_of(&block, bytes);
-        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
-        match endpoint.write(block, offset, count).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.write(block, offset, count))? {
             file::ImpReadyAfterWrite::WriteDone { data, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(Written { block: data, bytes: count as usize, failed: None })
             }
             file::ImpReadyAfterWrite::WriteFailed { data, error, written, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(Written { block: data, bytes: written.min(count) as usize, failed: Some(error) })
             }
             file::ImpReadyAfterWrite::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -82,14 +95,13 @@ impl OpenFile {
     /// how many of them are in the file and, where that is not all, why.
     pub fn append(&mut self, block: ExVec<u8>, bytes: usize) -> Result<Written, AccessError> {
         let count = count_of(&block, bytes);
-        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
-        match endpoint.append(block, count).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.append(block, count))? {
             file::ImpReadyAfterAppend::Appended { data, next, .. } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(Written { block: data, bytes: count as usize, failed: None })
             }
             file::ImpReadyAfterAppend::WriteFailed { data, error, written, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(Written { block: data, bytes: written.min(count) as usize, failed: Some(error) })
             }
             file::ImpReadyAfterAppend::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -98,14 +110,13 @@ impl OpenFile {
 
     /// Cuts the file to `size_bytes`, or makes it longer with zeros that take no room.
     pub fn set_size(&mut self, size_bytes: u64) -> Result<(), AccessError> {
-        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
-        match endpoint.set_size(size_bytes).receive() {
+        match self.ask(BULK_LIMIT, |ready| ready.set_size(size_bytes))? {
             file::ImpReadyAfterSetSize::Done { next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(())
             }
             file::ImpReadyAfterSetSize::Failed { error, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Err(error.into())
             }
             file::ImpReadyAfterSetSize::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -114,14 +125,13 @@ impl OpenFile {
 
     /// Waits until what was written is on the medium.
     pub fn sync(&mut self) -> Result<(), AccessError> {
-        let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
-        match endpoint.sync().receive() {
+        match self.ask(BULK_LIMIT, |ready| ready.sync())? {
             file::ImpReadyAfterSync::Done { next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(())
             }
             file::ImpReadyAfterSync::Failed { error, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Err(error.into())
             }
             file::ImpReadyAfterSync::ChannelClosed(_) => Err(AccessError::ServerEnded),

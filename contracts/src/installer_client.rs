@@ -8,6 +8,7 @@ use core::fmt::{self, Write as _};
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 use crate::directory::NameError;
 use crate::installer::{self, InstallOutcome, InstallerError, states};
 use crate::namespace::{Namespace, block};
@@ -87,7 +88,7 @@ pub fn ask(
         }
         _ => None,
     };
-    let endpoint = namespace.open(PATH, installer::new_channel, |importer| match importer.receive() {
+    let endpoint = namespace.open(PATH, installer::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         installer::ImpStart::Success { next } => Ok(next),
         installer::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
         installer::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -143,7 +144,7 @@ macro_rules! answered {
         }
         $(impl Asked for installer::Imp<states::$state> {
             fn answer(self) -> Result<(InstallOutcome, String), InstallerTrouble> {
-                match self.receive() {
+                match wait(self, BULK_LIMIT)? {
                     installer::$event::Reported { outcome, report, .. } => Ok((outcome, report.to_text())),
                     installer::$event::Failed { error, .. } => Err(InstallerTrouble::Installer(error)),
                     installer::$event::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),

@@ -8,6 +8,7 @@ use core::net::IpAddr;
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
+use crate::answer::{REQUEST_LIMIT, limit_beyond, wait};
 use crate::ip_configuration::{self, states};
 use crate::namespace::Namespace;
 use crate::net::{IP, NetError};
@@ -62,7 +63,7 @@ macro_rules! questions {
                 /// # Errors
                 /// The stack ended, or cannot tell.
                 pub fn $name(&mut self) -> Result<Vec<$record>, NetError> {
-                    match self.take()?.$message().receive() {
+                    match wait(self.take()?.$message(), REQUEST_LIMIT)? {
                         ip_configuration::$after::$answer { $list, next } => {
                             self.endpoint = Some(next);
                             Ok($list.as_slice().to_vec())
@@ -102,7 +103,7 @@ macro_rules! changes {
                 /// # Errors
                 /// It was not done, or the stack ended.
                 pub fn $name(&mut self, $($argument: $type),*) -> Result<(), NetError> {
-                    match self.take()?.$message($($given),*).receive() {
+                    match wait(self.take()?.$message($($given),*), REQUEST_LIMIT)? {
                         ip_configuration::$after::Done { next } => {
                             self.endpoint = Some(next);
                             Ok(())
@@ -140,10 +141,11 @@ impl IpStack {
     /// # Errors
     /// There is no stack, or this program may not ask it.
     pub fn open(namespace: &mut Namespace) -> Result<IpStack, NetError> {
-        let endpoint = namespace.open(IP, ip_configuration::new_channel, |importer| match importer.receive() {
-            ip_configuration::ImpStart::Success { next } => Ok(next),
-            ip_configuration::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
-        })?;
+        let endpoint =
+            namespace.open(IP, ip_configuration::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
+                ip_configuration::ImpStart::Success { next } => Ok(next),
+                ip_configuration::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            })?;
         Ok(IpStack { endpoint: Some(endpoint) })
     }
 
@@ -156,7 +158,7 @@ impl IpStack {
     /// # Errors
     /// The stack ended, or cannot tell.
     pub fn counters(&mut self) -> Result<NetCounters, NetError> {
-        match self.take()?.get_counters().receive() {
+        match wait(self.take()?.get_counters(), REQUEST_LIMIT)? {
             ip_configuration::ImpReadyAfterGetCounters::Counters { counters, next } => {
                 self.endpoint = Some(next);
                 Ok(*counters)
@@ -174,7 +176,7 @@ impl IpStack {
     /// # Errors
     /// None came, or nothing can be sent there.
     pub fn ping(&mut self, address: IpAddr, bytes: u32, sequence: u16, timeout_ms: u32) -> Result<Pong, NetError> {
-        match self.take()?.ping(to_bytes(address), bytes, sequence, timeout_ms).receive() {
+        match wait(self.take()?.ping(to_bytes(address), bytes, sequence, timeout_ms), limit_beyond(timeout_ms))? {
             ip_configuration::ImpReadyAfterPing::Pong { address, round_trip_ns, bytes, hops_left, next } => {
                 self.endpoint = Some(next);
                 Ok(Pong { address: from_bytes(address), round_trip_ns, bytes, hops_left })

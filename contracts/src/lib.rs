@@ -3,7 +3,7 @@
 //!
 //! Hand-written modules: [`namespace`] (find and open), [`file_io`], [`pipe_io`] (standard input and output),
 //! [`directory_page`] (pages of names), [`path`], [`text`] (numbers and tables for people), [`report`] (errors),
-//! [`access`], [`programs`], [`random`]; for programs that work on files: [`feed`] (files or standard input, block by
+//! [`access`], [`answer`] (how long an answer is waited for), [`programs`], [`random`]; for programs that work on files: [`feed`] (files or standard input, block by
 //! block), [`file_writer`], [`trail`] and [`walk`] (through trees), [`copying`], [`removing`], [`volume`] (which
 //! volume), [`volume_managers`], [`amount`]; for networks: [`net_address`] (addresses as text), [`net`] (connections and names), [`ip_client`]
 //! (configuration), [`waiting`] for who serves them, [`packets`] for drivers. Deliberately not here: anything that only one program does.
@@ -47,6 +47,7 @@ sip::contracts!(
 
 pub mod access;
 pub mod amount;
+pub mod answer;
 pub mod copying;
 pub mod directory_page;
 pub mod feed;

@@ -2,16 +2,20 @@
 //!
 //! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for what is opened here. A server's death in the
 //! middle of a question is an [`AccessError::ServerEnded`]; the object is of no more use then, and the
-//! program binds again by path. Deliberately not here: caching.
+//! program binds again by path; so it is after an [`AccessError::NoAnswer`] ([`crate::answer`]). Deliberately not here:
+//! caching.
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::mem;
+use core::time::Duration;
 
-use sip::channel::TypedEndpoint;
+use sip::channel::{Receiver, TypedEndpoint};
 use sip::exheap::ExVec;
 use sip::{Deadline, Status};
 
 use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 use crate::directory::{self, CreateMode, NameError, NodeAttributes, NodeChanges, NodeKind, ProviderScope};
 use crate::file_io::OpenFile;
 use crate::{directory_page, file, namespace_events, path, service_provider};
@@ -23,7 +27,8 @@ const RETRY_MS: u64 = 5;
 
 /// An open folder.
 pub struct Namespace {
-    endpoint: Option<directory::Imp<directory::states::Ready>>,
+    /// Between requests; else why it is there no more.
+    endpoint: Result<directory::Imp<directory::states::Ready>, AccessError>,
 }
 
 /// A name in a folder.
@@ -61,30 +66,36 @@ impl Name {
 impl Namespace {
     /// The view through an endpoint that a program was given.
     pub fn new(endpoint: directory::Imp<directory::states::Ready>) -> Namespace {
-        Namespace { endpoint: Some(endpoint) }
+        Namespace { endpoint: Ok(endpoint) }
     }
 
     /// The endpoint, to give to another program.
     pub fn into_endpoint(self) -> Option<directory::Imp<directory::states::Ready>> {
-        self.endpoint
+        self.endpoint.ok()
     }
 
-    fn take(&mut self) -> Result<directory::Imp<directory::states::Ready>, AccessError> {
-        self.endpoint.take().ok_or(AccessError::ServerEnded)
+    /// Sends a request and waits for its answer, which gives the endpoint back.
+    fn ask<R: Receiver>(
+        &mut self,
+        limit: Duration,
+        request: impl FnOnce(directory::Imp<directory::states::Ready>) -> R,
+    ) -> Result<R::Event, AccessError> {
+        let ready = mem::replace(&mut self.endpoint, Err(AccessError::ServerEnded))?;
+        wait(request(ready), limit).inspect_err(|error| self.endpoint = Err(*error))
     }
 
     /// Connects the exporting end of a new channel to what has that name. What the server then says
     /// first on the importing end tells whether the object could be opened.
     pub fn bind<E: TypedEndpoint>(&mut self, path: &str, exporter: E) -> Result<(), AccessError> {
         let path = block(path)?;
-        match self.take()?.bind(path, exporter).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.bind(path, exporter))? {
             directory::ImpReadyAfterBind::Bound { next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(())
             }
             directory::ImpReadyAfterBind::NotBound { error, next, .. }
             | directory::ImpReadyAfterBind::Failed { error, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Err(error.into())
             }
             directory::ImpReadyAfterBind::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -105,7 +116,7 @@ impl Namespace {
             let (importer, exporter) = create()?;
             let result = self.bind(path, exporter).and_then(|()| opened(importer));
             match result {
-                Err(error) if error.may_pass() && self.endpoint.is_some() && !deadline.has_passed() => {
+                Err(error) if error.may_pass() && self.endpoint.is_ok() && !deadline.has_passed() => {
                     sip::time::sleep_until(Deadline::after_ms(RETRY_MS));
                 }
                 other => return other,
@@ -115,7 +126,7 @@ impl Namespace {
 
     /// Opens a folder below.
     pub fn open_directory(&mut self, path: &str) -> Result<Namespace, AccessError> {
-        self.open(path, directory::new_channel, |importer| match importer.receive() {
+        self.open(path, directory::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
             directory::ImpStart::Success { next } => Ok(Namespace::new(next)),
             directory::ImpStart::Refused { error, .. } => Err(error.into()),
             directory::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -124,7 +135,7 @@ impl Namespace {
 
     /// Opens a file below.
     pub fn open_file(&mut self, path: &str) -> Result<OpenFile, AccessError> {
-        self.open(path, file::new_channel, |importer| match importer.receive() {
+        self.open(path, file::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
             file::ImpStart::Success { next } => Ok(OpenFile::new(next)),
             file::ImpStart::Refused { error, .. } => Err(error.into()),
             file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -150,13 +161,13 @@ impl Namespace {
     /// What a name in this very folder stands for; the empty name is the folder.
     pub fn own_attributes(&mut self, name: &str) -> Result<(NodeKind, NodeAttributes), AccessError> {
         let name = block(name)?;
-        match self.take()?.get_attributes(name).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.get_attributes(name))? {
             directory::ImpReadyAfterGetAttributes::Attributes { kind, attributes, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok((kind, attributes))
             }
             directory::ImpReadyAfterGetAttributes::Failed { error, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Err(error.into())
             }
             directory::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -173,13 +184,13 @@ impl Namespace {
 
     fn own_link(&mut self, name: &str) -> Result<String, AccessError> {
         let name = block(name)?;
-        match self.take()?.read_link(name).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.read_link(name))? {
             directory::ImpReadyAfterReadLink::Target { target, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(String::from_utf8_lossy(&target).into_owned())
             }
             directory::ImpReadyAfterReadLink::Failed { error, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Err(error.into())
             }
             directory::ImpReadyAfterReadLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -192,9 +203,9 @@ impl Namespace {
         let mut from = 0;
         loop {
             let empty = block("")?;
-            match self.take()?.enumerate(empty, from, page).receive() {
+            match self.ask(REQUEST_LIMIT, |ready| ready.enumerate(empty, from, page))? {
                 directory::ImpReadyAfterEnumerate::Page { page: filled, bytes, cursor, more, next } => {
-                    self.endpoint = Some(next);
+                    self.endpoint = Ok(next);
                     let used = (bytes as usize).min(filled.len());
                     let is_name = |entry: &directory_page::Entry<'_>| !matches!(entry.name, b"." | b"..");
                     for entry in directory_page::entries(&filled[..used]).filter(is_name) {
@@ -208,7 +219,7 @@ impl Namespace {
                     from = cursor;
                 }
                 directory::ImpReadyAfterEnumerate::NotEnumerated { error, next, .. } => {
-                    self.endpoint = Some(next);
+                    self.endpoint = Ok(next);
                     return Err(error.into());
                 }
                 directory::ImpReadyAfterEnumerate::ChannelClosed(_) => return Err(AccessError::ServerEnded),
@@ -232,8 +243,7 @@ impl Namespace {
         provider: service_provider::Imp<service_provider::states::Ready>,
     ) -> Result<(), AccessError> {
         let path = block(path)?;
-        let asked = self.take()?.register(path, scope, provider);
-        match asked.receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.register(path, scope, provider))? {
             directory::ImpReadyAfterRegister::Done { next } => self.done(next),
             directory::ImpReadyAfterRegister::Failed { error, next } => self.failed(error, next),
             directory::ImpReadyAfterRegister::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -244,15 +254,15 @@ impl Namespace {
     pub fn create_own_file(&mut self, name: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile, AccessError> {
         let (importer, exporter) = file::new_channel()?;
         let name = block(name)?;
-        match self.take()?.create_file(name, permissions, mode, exporter).receive() {
-            directory::ImpReadyAfterCreateFile::Done { next } => self.endpoint = Some(next),
+        match self.ask(REQUEST_LIMIT, |ready| ready.create_file(name, permissions, mode, exporter))? {
+            directory::ImpReadyAfterCreateFile::Done { next } => self.endpoint = Ok(next),
             directory::ImpReadyAfterCreateFile::Failed { error, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 return Err(error.into());
             }
             directory::ImpReadyAfterCreateFile::ChannelClosed(_) => return Err(AccessError::ServerEnded),
         }
-        match importer.receive() {
+        match wait(importer, REQUEST_LIMIT)? {
             file::ImpStart::Success { next } => Ok(OpenFile::new(next)),
             file::ImpStart::Refused { error, .. } => Err(error.into()),
             file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -269,7 +279,7 @@ impl Namespace {
     pub fn make_directory(&mut self, path: &str) -> Result<(), AccessError> {
         let made = self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
-            match folder.take()?.create_directory(name).receive() {
+            match folder.ask(REQUEST_LIMIT, |ready| ready.create_directory(name))? {
                 directory::ImpReadyAfterCreateDirectory::Done { next } => folder.done(next),
                 directory::ImpReadyAfterCreateDirectory::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterCreateDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -282,7 +292,7 @@ impl Namespace {
     pub fn make_link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
         let made = self.in_folder_of(path, |folder, name| {
             let (name, target) = (block(name)?, block(target)?);
-            match folder.take()?.link(name, target).receive() {
+            match folder.ask(REQUEST_LIMIT, |ready| ready.link(name, target))? {
                 directory::ImpReadyAfterLink::Done { next } => folder.done(next),
                 directory::ImpReadyAfterLink::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -295,7 +305,7 @@ impl Namespace {
     pub fn hard_link(&mut self, existing: &str, path: &str) -> Result<(), AccessError> {
         self.in_common_folder(existing, path, |folder, existing, path| {
             let (existing, path) = (block(existing)?, block(path)?);
-            match folder.take()?.hard_link(existing, path).receive() {
+            match folder.ask(REQUEST_LIMIT, |ready| ready.hard_link(existing, path))? {
                 directory::ImpReadyAfterHardLink::Done { next } => folder.done(next),
                 directory::ImpReadyAfterHardLink::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterHardLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -308,7 +318,7 @@ impl Namespace {
     pub fn rename(&mut self, from: &str, to: &str) -> Result<(), AccessError> {
         self.in_common_folder(from, to, |folder, from, to| {
             let (from, to) = (block(from)?, block(to)?);
-            match folder.take()?.rename(from, to).receive() {
+            match folder.ask(BULK_LIMIT, |ready| ready.rename(from, to))? {
                 directory::ImpReadyAfterRename::Done { next } => folder.done(next),
                 directory::ImpReadyAfterRename::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterRename::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -320,7 +330,7 @@ impl Namespace {
     pub fn remove_file(&mut self, path: &str) -> Result<(), AccessError> {
         self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
-            match folder.take()?.remove_file(name).receive() {
+            match folder.ask(BULK_LIMIT, |ready| ready.remove_file(name))? {
                 directory::ImpReadyAfterRemoveFile::Done { next } => folder.done(next),
                 directory::ImpReadyAfterRemoveFile::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterRemoveFile::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -332,7 +342,7 @@ impl Namespace {
     pub fn remove_directory(&mut self, path: &str) -> Result<(), AccessError> {
         self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
-            match folder.take()?.remove_directory(name).receive() {
+            match folder.ask(BULK_LIMIT, |ready| ready.remove_directory(name))? {
                 directory::ImpReadyAfterRemoveDirectory::Done { next } => folder.done(next),
                 directory::ImpReadyAfterRemoveDirectory::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterRemoveDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -344,7 +354,7 @@ impl Namespace {
     pub fn set_attributes(&mut self, path: &str, changes: NodeChanges) -> Result<(), AccessError> {
         self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
-            match folder.take()?.set_attributes(name, changes).receive() {
+            match folder.ask(REQUEST_LIMIT, |ready| ready.set_attributes(name, changes))? {
                 directory::ImpReadyAfterSetAttributes::Done { next } => folder.done(next),
                 directory::ImpReadyAfterSetAttributes::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterSetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -357,7 +367,7 @@ impl Namespace {
     pub fn set_acl(&mut self, path: &str, acl: &str) -> Result<(), AccessError> {
         self.in_folder_of(path, |folder, name| {
             let (name, acl) = (block(name)?, block(acl)?);
-            match folder.take()?.set_acl(name, acl).receive() {
+            match folder.ask(REQUEST_LIMIT, |ready| ready.set_acl(name, acl))? {
                 directory::ImpReadyAfterSetAcl::Done { next } => folder.done(next),
                 directory::ImpReadyAfterSetAcl::Failed { error, next } => folder.failed(error, next),
                 directory::ImpReadyAfterSetAcl::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -370,15 +380,15 @@ impl Namespace {
     pub fn acl(&mut self, path: &str) -> Result<Option<NameAcl>, AccessError> {
         let found = self.in_folder_of(path, |folder, name| {
             let asked = block(name)?;
-            match folder.take()?.get_acl(asked).receive() {
+            match folder.ask(REQUEST_LIMIT, |ready| ready.get_acl(asked))? {
                 directory::ImpReadyAfterGetAcl::Acl { acl, from, next } => {
-                    folder.endpoint = Some(next);
+                    folder.endpoint = Ok(next);
                     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                     let inherited_from = (&*from != name.as_bytes()).then(|| text(&from));
                     Ok(NameAcl { text: text(&acl), inherited_from })
                 }
                 directory::ImpReadyAfterGetAcl::Failed { error, next } => {
-                    folder.endpoint = Some(next);
+                    folder.endpoint = Ok(next);
                     Err(error.into())
                 }
                 directory::ImpReadyAfterGetAcl::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -406,7 +416,7 @@ impl Namespace {
 
     /// Waits until all that the volume of this folder was told is on its medium.
     pub fn sync(&mut self) -> Result<(), AccessError> {
-        match self.take()?.sync().receive() {
+        match self.ask(BULK_LIMIT, |ready| ready.sync())? {
             directory::ImpReadyAfterSync::Done { next } => self.done(next),
             directory::ImpReadyAfterSync::Failed { error, next } => self.failed(error, next),
             directory::ImpReadyAfterSync::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -467,7 +477,7 @@ impl Namespace {
     /// Takes a name out.
     pub fn deregister(&mut self, path: &str) -> Result<(), AccessError> {
         let path = block(path)?;
-        match self.take()?.deregister(path).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.deregister(path))? {
             directory::ImpReadyAfterDeregister::Done { next } => self.done(next),
             directory::ImpReadyAfterDeregister::Failed { error, next } => self.failed(error, next),
             directory::ImpReadyAfterDeregister::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -477,7 +487,7 @@ impl Namespace {
     /// Makes a symbolic link; the server of this very folder resolves the whole path.
     pub fn link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
         let (path, target) = (block(path)?, block(target)?);
-        match self.take()?.link(path, target).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.link(path, target))? {
             directory::ImpReadyAfterLink::Done { next } => self.done(next),
             directory::ImpReadyAfterLink::Failed { error, next } => self.failed(error, next),
             directory::ImpReadyAfterLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -487,7 +497,7 @@ impl Namespace {
     /// Makes a folder and those on the way; the server of this very folder resolves the whole path.
     pub fn create_directory(&mut self, path: &str) -> Result<(), AccessError> {
         let path = block(path)?;
-        match self.take()?.create_directory(path).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.create_directory(path))? {
             directory::ImpReadyAfterCreateDirectory::Done { next } => self.done(next),
             directory::ImpReadyAfterCreateDirectory::Failed { error, next } => self.failed(error, next),
             directory::ImpReadyAfterCreateDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -501,7 +511,7 @@ impl Namespace {
     ) -> Result<namespace_events::Imp<namespace_events::states::Ready>, AccessError> {
         let path = block(path)?;
         let (importer, exporter) = namespace_events::new_channel()?;
-        match self.take()?.notify(path, exporter).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.notify(path, exporter))? {
             directory::ImpReadyAfterNotify::Done { next } => self.done(next).map(|()| importer),
             directory::ImpReadyAfterNotify::Failed { error, next } => self.failed(error, next).map(|()| importer),
             directory::ImpReadyAfterNotify::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -509,12 +519,12 @@ impl Namespace {
     }
 
     fn done(&mut self, next: directory::Imp<directory::states::Ready>) -> Result<(), AccessError> {
-        self.endpoint = Some(next);
+        self.endpoint = Ok(next);
         Ok(())
     }
 
     fn failed(&mut self, error: NameError, next: directory::Imp<directory::states::Ready>) -> Result<(), AccessError> {
-        self.endpoint = Some(next);
+        self.endpoint = Ok(next);
         Err(error.into())
     }
 }

@@ -15,6 +15,7 @@ use sip::exheap::ExVec;
 use sip::{Deadline, Status};
 
 use crate::access::AccessError;
+use crate::answer::{REQUEST_LIMIT, limit_beyond, wait};
 use crate::directory::NameError;
 use crate::dns::{self, AddressFamily, DnsError};
 use crate::ip_configuration::IpError;
@@ -174,11 +175,11 @@ pub fn resolve(namespace: &mut Namespace, name: &str, family: AddressFamily) -> 
     if name.is_empty() || name.len() > net_address::NAME_BYTES {
         return Err(DnsError::BadName.into());
     }
-    let stack = namespace.open(DNS, dns::new_channel, |importer| match importer.receive() {
+    let stack = namespace.open(DNS, dns::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         dns::ImpStart::Success { next } => Ok(next),
         dns::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
     })?;
-    match stack.resolve(block(name)?, family).receive() {
+    match wait(stack.resolve(block(name)?, family), REQUEST_LIMIT)? {
         dns::ImpReadyAfterResolve::Resolved { addresses, .. } if !addresses.is_empty() => {
             Ok(addresses.iter().map(|address| address.ip()).collect())
         }
@@ -193,7 +194,7 @@ pub fn resolve(namespace: &mut Namespace, name: &str, family: AddressFamily) -> 
 /// # Errors
 /// There is no stack, or it is not for this program.
 pub fn open_tcp(namespace: &mut Namespace) -> Result<tcp::Imp<tcp::states::Ready>, NetError> {
-    let opened = namespace.open(TCP, tcp::new_channel, |importer| match importer.receive() {
+    let opened = namespace.open(TCP, tcp::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         tcp::ImpStart::Success { next } => Ok(Ok(next)),
         tcp::ImpStart::Refused { error, .. } => Ok(Err(error)),
         tcp::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -215,7 +216,7 @@ pub fn connect(
     let mut last = NetError::Dns(DnsError::NotFound);
     for address in addresses {
         let remote = SocketAddress::new(*address, port);
-        match stack.connect(remote, timeout_ms).receive() {
+        match wait(stack.connect(remote, timeout_ms), limit_beyond(timeout_ms))? {
             tcp::ImpReadyAfterConnect::Connected { connection, local, .. } => {
                 return Ok(Connection { endpoint: Some(connection), local, remote });
             }
@@ -234,7 +235,7 @@ pub fn connect(
 /// # Errors
 /// It cannot be listened there.
 pub fn listen(namespace: &mut Namespace, local: SocketAddress, backlog: u32) -> Result<Listener, NetError> {
-    match open_tcp(namespace)?.listen(local, backlog).receive() {
+    match wait(open_tcp(namespace)?.listen(local, backlog), REQUEST_LIMIT)? {
         tcp::ImpReadyAfterListen::Listening { listener, local, .. } => Ok(Listener { endpoint: Some(listener), local }),
         tcp::ImpReadyAfterListen::Failed { error, .. } => Err(error.into()),
         tcp::ImpReadyAfterListen::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
@@ -302,7 +303,7 @@ impl Connection {
     /// # Errors
     /// [`NetError::Silent`] when nothing came in that time; the connection is as before then.
     pub fn read(&mut self, most: u32, timeout_ms: u32) -> Result<Option<Piece>, NetError> {
-        match self.take()?.read(most, timeout_ms).receive() {
+        match wait(self.take()?.read(most, timeout_ms), limit_beyond(timeout_ms))? {
             tcp_connection::ImpReadyAfterRead::Data { data, count, next } => {
                 self.endpoint = Some(next);
                 let count = (count as usize).min(data.len());
@@ -330,7 +331,7 @@ impl Connection {
     /// Not all of them were sent; `timeout_ms` passed without progress, or the connection is broken.
     pub fn write_block(&mut self, data: ExVec<u8>, count: usize, timeout_ms: u32) -> Result<ExVec<u8>, NetError> {
         let count = u32::try_from(count.min(data.len())).unwrap_or(u32::MAX);
-        match self.take()?.write(data, 0, count, timeout_ms).receive() {
+        match wait(self.take()?.write(data, 0, count, timeout_ms), limit_beyond(timeout_ms))? {
             tcp_connection::ImpReadyAfterWrite::Written { data, next } => {
                 self.endpoint = Some(next);
                 Ok(data)
@@ -359,7 +360,7 @@ impl Connection {
     /// # Errors
     /// The connection is broken.
     pub fn finish(&mut self) -> Result<(), NetError> {
-        match self.take()?.finish().receive() {
+        match wait(self.take()?.finish(), REQUEST_LIMIT)? {
             tcp_connection::ImpReadyAfterFinish::Done { next } => {
                 self.endpoint = Some(next);
                 Ok(())

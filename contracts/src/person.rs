@@ -6,6 +6,7 @@
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
+use crate::answer::{REQUEST_LIMIT, wait};
 use crate::console;
 use crate::directory::NameError;
 use crate::namespace::Namespace;
@@ -23,12 +24,12 @@ pub struct Person {
 impl Person {
     /// The person at the console; none where it is a file or a pipe, or may not be used.
     pub fn find(namespace: &mut Namespace) -> Option<Person> {
-        let opened = namespace.open(CONSOLE, console::new_channel, |importer| match importer.receive() {
+        let opened = namespace.open(CONSOLE, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
             console::ImpStart::Success { next } => Ok(next),
             console::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::NotPermitted)),
             console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
         });
-        match opened.ok()?.get_info().receive() {
+        match wait(opened.ok()?.get_info(), REQUEST_LIMIT).ok()? {
             console::ImpReadyAfterGetInfo::Info { terminal: true, columns, next, .. } => {
                 Some(Person { console: Some(next), columns })
             }

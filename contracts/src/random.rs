@@ -7,6 +7,7 @@ use core::fmt;
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
+use crate::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
 use crate::entropy::{self, EntropyError, states};
 use crate::namespace::Namespace;
 
@@ -53,7 +54,7 @@ impl Source {
     /// # Errors
     /// There is none, or the program may not use it.
     pub fn open(namespace: &mut Namespace) -> Result<Source, RandomError> {
-        let opened = namespace.open(SOURCE, entropy::new_channel, |importer| match importer.receive() {
+        let opened = namespace.open(SOURCE, entropy::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
             entropy::ImpStart::Success { next } => Ok(Ok(next)),
             entropy::ImpStart::Refused { error, .. } => Ok(Err(error)),
             entropy::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -66,7 +67,7 @@ impl Source {
     /// # Errors
     /// The device failed, or its driver ended; open the source again.
     pub fn fill(self, data: ExVec<u8>) -> Result<(Source, ExVec<u8>), RandomError> {
-        match self.endpoint.fill(data).receive() {
+        match wait(self.endpoint.fill(data), DEVICE_LIMIT)? {
             entropy::ImpReadyAfterFill::Filled { data, next } => Ok((Source { endpoint: next }, data)),
             entropy::ImpReadyAfterFill::NotFilled { error, .. } => Err(RandomError::Source(error)),
             entropy::ImpReadyAfterFill::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),

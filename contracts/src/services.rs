@@ -8,6 +8,7 @@ use sip::Deadline;
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 use crate::directory::NameError;
 use crate::namespace::{Namespace, block};
 use crate::service_manager::{self, ServiceError, ServiceRecord, states};
@@ -53,7 +54,7 @@ impl<E: Into<AccessError>> From<E> for ServiceTrouble {
 type Endpoint = service_manager::Imp<states::Ready>;
 
 fn open(namespace: &mut Namespace) -> Result<Endpoint, AccessError> {
-    namespace.open(PATH, service_manager::new_channel, |importer| match importer.receive() {
+    namespace.open(PATH, service_manager::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         service_manager::ImpStart::Success { next } => Ok(next),
         service_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
         service_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -66,7 +67,7 @@ pub fn list(namespace: &mut Namespace) -> Result<Vec<ServiceRecord>, ServiceTrou
     let mut room = 64;
     loop {
         let records = ExVec::<ServiceRecord>::new(room)?;
-        match endpoint.list(records).receive() {
+        match wait(endpoint.list(records), REQUEST_LIMIT)? {
             service_manager::ImpReadyAfterList::Listed { records, count, next } => {
                 let count = count as usize;
                 if count <= records.len() {
@@ -98,7 +99,7 @@ pub fn await_start(namespace: &mut Namespace, mut is_given_up: impl FnMut() -> b
 
 /// Starts a service that was stopped or failed.
 pub fn start(namespace: &mut Namespace, name: &str) -> Result<(), ServiceTrouble> {
-    match open(namespace)?.start(block(name)?).receive() {
+    match wait(open(namespace)?.start(block(name)?), BULK_LIMIT)? {
         service_manager::ImpReadyAfterStart::Done { .. } => Ok(()),
         service_manager::ImpReadyAfterStart::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
         service_manager::ImpReadyAfterStart::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
@@ -107,7 +108,7 @@ pub fn start(namespace: &mut Namespace, name: &str) -> Result<(), ServiceTrouble
 
 /// Stops a service until it is started again.
 pub fn stop(namespace: &mut Namespace, name: &str) -> Result<(), ServiceTrouble> {
-    match open(namespace)?.stop(block(name)?).receive() {
+    match wait(open(namespace)?.stop(block(name)?), BULK_LIMIT)? {
         service_manager::ImpReadyAfterStop::Done { .. } => Ok(()),
         service_manager::ImpReadyAfterStop::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
         service_manager::ImpReadyAfterStop::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
@@ -116,7 +117,7 @@ pub fn stop(namespace: &mut Namespace, name: &str) -> Result<(), ServiceTrouble>
 
 /// Whether this program may end others' programs, for whoever invoked it.
 pub fn ask_control(namespace: &mut Namespace) -> Result<(), ServiceTrouble> {
-    match open(namespace)?.ask_control().receive() {
+    match wait(open(namespace)?.ask_control(), REQUEST_LIMIT)? {
         service_manager::ImpReadyAfterAskControl::Done { .. } => Ok(()),
         service_manager::ImpReadyAfterAskControl::Failed { error, .. } => Err(ServiceTrouble::Service(error)),
         service_manager::ImpReadyAfterAskControl::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
@@ -125,7 +126,7 @@ pub fn ask_control(namespace: &mut Namespace) -> Result<(), ServiceTrouble> {
 
 /// Starts the machine anew.
 pub fn restart(namespace: &mut Namespace) -> Result<(), ServiceTrouble> {
-    match open(namespace)?.restart().receive() {
+    match wait(open(namespace)?.restart(), BULK_LIMIT)? {
         // As for `power_off`.
         service_manager::ImpReadyAfterRestart::Done { .. }
         | service_manager::ImpReadyAfterRestart::ChannelClosed(_) => Ok(()),
@@ -135,7 +136,7 @@ pub fn restart(namespace: &mut Namespace) -> Result<(), ServiceTrouble> {
 
 /// Ends the machine with an exit status.
 pub fn power_off(namespace: &mut Namespace, exit_status: u32) -> Result<(), ServiceTrouble> {
-    match open(namespace)?.power_off(exit_status).receive() {
+    match wait(open(namespace)?.power_off(exit_status), BULK_LIMIT)? {
         // The machine may be gone before the answer, and then so is this program.
         service_manager::ImpReadyAfterPowerOff::Done { .. }
         | service_manager::ImpReadyAfterPowerOff::ChannelClosed(_) => Ok(()),

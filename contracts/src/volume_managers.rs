@@ -6,11 +6,14 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
+use core::time::Duration;
+use core::{fmt, mem};
 
+use sip::channel::Receiver;
 use sip::exheap::ExVec;
 
 use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, VOLUME_LIMIT, wait};
 use crate::directory::NameError;
 use crate::file_system::VolumeStatistics;
 use crate::namespace::{Namespace, block};
@@ -70,20 +73,22 @@ type Endpoint = volume_manager::Imp<states::Ready>;
 /// An open volume manager.
 pub struct VolumeManager {
     kind: String,
-    endpoint: Option<Endpoint>,
+    /// Between requests; else why it is there no more.
+    endpoint: Result<Endpoint, AccessError>,
 }
 
 impl VolumeManager {
     /// The manager of one kind of file system.
     pub fn open(namespace: &mut Namespace, kind: &str) -> Result<VolumeManager, VolumeTrouble> {
-        let opened =
-            namespace.open(&format!("/dev/{kind}"), volume_manager::new_channel, |importer| match importer.receive() {
+        let opened = namespace.open(&format!("/dev/{kind}"), volume_manager::new_channel, |importer| {
+            match wait(importer, REQUEST_LIMIT)? {
                 volume_manager::ImpStart::Success { next } => Ok(next),
                 volume_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
                 volume_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
-            });
+            }
+        });
         match opened {
-            Ok(endpoint) => Ok(VolumeManager { kind: kind.into(), endpoint: Some(endpoint) }),
+            Ok(endpoint) => Ok(VolumeManager { kind: kind.into(), endpoint: Ok(endpoint) }),
             Err(error) => Err(VolumeTrouble::Access { kind: kind.into(), error }),
         }
     }
@@ -109,9 +114,9 @@ impl VolumeManager {
     /// Mounts a disk. Gives why it can only be read, if that is so.
     pub fn mount(&mut self, disk: &str, point: &str, access: MountAccess) -> Result<Option<String>, VolumeTrouble> {
         let (disk, point) = (self.block(disk)?, self.block(point)?);
-        match self.take()?.mount(disk, point, access).receive() {
+        match self.ask(BULK_LIMIT, |ready| ready.mount(disk, point, access))? {
             volume_manager::ImpReadyAfterMount::Mounted { read_only, explanation, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(read_only.then(|| explanation.to_text()))
             }
             volume_manager::ImpReadyAfterMount::Failed { error, explanation, next } => {
@@ -124,9 +129,9 @@ impl VolumeManager {
     /// Unmounts what is mounted at a path.
     pub fn unmount(&mut self, point: &str) -> Result<(), VolumeTrouble> {
         let point = self.block(point)?;
-        match self.take()?.unmount(point).receive() {
+        match self.ask(BULK_LIMIT, |ready| ready.unmount(point))? {
             volume_manager::ImpReadyAfterUnmount::Done { next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(())
             }
             volume_manager::ImpReadyAfterUnmount::Failed { error, explanation, next } => {
@@ -139,9 +144,9 @@ impl VolumeManager {
     /// Puts an empty file system on a disk. Gives the report.
     pub fn format(&mut self, disk: &str, options: FormatOptions) -> Result<String, VolumeTrouble> {
         let disk = self.block(disk)?;
-        match self.take()?.format(disk, options).receive() {
+        match self.ask(VOLUME_LIMIT, |ready| ready.format(disk, options))? {
             volume_manager::ImpReadyAfterFormat::Formatted { report, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(report.to_text())
             }
             volume_manager::ImpReadyAfterFormat::Failed { error, explanation, next } => {
@@ -154,9 +159,9 @@ impl VolumeManager {
     /// Checks the file system of a disk. Gives the outcome and the report.
     pub fn check(&mut self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), VolumeTrouble> {
         let disk = self.block(disk)?;
-        match self.take()?.check(disk, mode).receive() {
+        match self.ask(VOLUME_LIMIT, |ready| ready.check(disk, mode))? {
             volume_manager::ImpReadyAfterCheck::Checked { outcome, report, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok((outcome, report.to_text()))
             }
             volume_manager::ImpReadyAfterCheck::Failed { error, explanation, next } => {
@@ -171,9 +176,9 @@ impl VolumeManager {
         let mut room = 32;
         loop {
             let records = ExVec::<MountRecord>::new(room).map_err(|status| self.trouble(status.into()))?;
-            match self.take()?.list(records).receive() {
+            match self.ask(REQUEST_LIMIT, |ready| ready.list(records))? {
                 volume_manager::ImpReadyAfterList::Listed { mounts, count, next } => {
-                    self.endpoint = Some(next);
+                    self.endpoint = Ok(next);
                     let count = count as usize;
                     if count <= mounts.len() {
                         return Ok(mounts[..count].to_vec());
@@ -188,9 +193,9 @@ impl VolumeManager {
     /// The numbers of what is mounted at a path.
     pub fn statistics(&mut self, point: &str) -> Result<VolumeStatistics, VolumeTrouble> {
         let point = self.block(point)?;
-        match self.take()?.get_statistics(point).receive() {
+        match self.ask(REQUEST_LIMIT, |ready| ready.get_statistics(point))? {
             volume_manager::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(statistics)
             }
             volume_manager::ImpReadyAfterGetStatistics::Failed { error, explanation, next } => {
@@ -202,9 +207,9 @@ impl VolumeManager {
 
     /// Waits until all that was written to its volumes is on their media.
     pub fn sync(&mut self) -> Result<(), VolumeTrouble> {
-        match self.take()?.sync().receive() {
+        match self.ask(BULK_LIMIT, |ready| ready.sync())? {
             volume_manager::ImpReadyAfterSync::Done { next } => {
-                self.endpoint = Some(next);
+                self.endpoint = Ok(next);
                 Ok(())
             }
             volume_manager::ImpReadyAfterSync::Failed { error, explanation, next } => {
@@ -214,8 +219,18 @@ impl VolumeManager {
         }
     }
 
-    fn take(&mut self) -> Result<Endpoint, VolumeTrouble> {
-        self.endpoint.take().ok_or_else(|| self.ended())
+    /// Sends a request and waits for its answer, which gives the endpoint back.
+    fn ask<R: Receiver>(
+        &mut self,
+        limit: Duration,
+        request: impl FnOnce(Endpoint) -> R,
+    ) -> Result<R::Event, VolumeTrouble> {
+        let ready = mem::replace(&mut self.endpoint, Err(AccessError::ServerEnded));
+        let answer = ready.and_then(|ready| wait(request(ready), limit));
+        answer.map_err(|error| {
+            self.endpoint = Err(error);
+            self.trouble(error)
+        })
     }
 
     fn block(&self, text: &str) -> Result<ExVec<u8>, VolumeTrouble> {
@@ -223,7 +238,7 @@ impl VolumeManager {
     }
 
     fn failed(&mut self, error: VolumeError, explanation: &ExVec<u8>, next: Endpoint) -> VolumeTrouble {
-        self.endpoint = Some(next);
+        self.endpoint = Ok(next);
         VolumeTrouble::Manager { error, explanation: explanation.to_text() }
     }
 

@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 
 use contracts::access::AccessError;
+use contracts::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
 use contracts::directory::{self, NameError};
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
@@ -51,7 +52,7 @@ type Root = Option<directory::Imp<directory::states::Ready>>;
 fn set(root: Root, text: &str) -> Result<i64, String> {
     let seconds = Moment::parse(text).and_then(|moment| moment.to_unix());
     let seconds = seconds.ok_or_else(|| format!("`{text}` is no time; write it like `2026-11-21 03:06:38`"))?;
-    match open(root)?.set_time(seconds).receive() {
+    match wait(open(root)?.set_time(seconds), DEVICE_LIMIT).map_err(path_text)? {
         real_time_clock::ImpReadyAfterSetTime::Done { .. } => Ok(seconds),
         real_time_clock::ImpReadyAfterSetTime::Failed { error, .. } => Err(clock_text(error).into()),
         real_time_clock::ImpReadyAfterSetTime::ChannelClosed(_) => Err(path_text(AccessError::ServerEnded)),
@@ -59,7 +60,7 @@ fn set(root: Root, text: &str) -> Result<i64, String> {
 }
 
 fn ask(root: Root) -> Result<i64, String> {
-    match open(root)?.get_time().receive() {
+    match wait(open(root)?.get_time(), DEVICE_LIMIT).map_err(path_text)? {
         real_time_clock::ImpReadyAfterGetTime::Time { seconds, .. } => Ok(seconds),
         real_time_clock::ImpReadyAfterGetTime::Failed { error, .. } => Err(clock_text(error).into()),
         real_time_clock::ImpReadyAfterGetTime::ChannelClosed(_) => Err(path_text(AccessError::ServerEnded)),
@@ -68,10 +69,12 @@ fn ask(root: Root) -> Result<i64, String> {
 
 fn open(root: Root) -> Result<real_time_clock::Imp<states::Ready>, String> {
     let root = root.ok_or_else(|| path_text(NameError::NotFound.into()))?;
-    let opened = Namespace::new(root).open(CLOCK, real_time_clock::new_channel, |importer| match importer.receive() {
-        real_time_clock::ImpStart::Success { next } => Ok(next),
-        real_time_clock::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
-        real_time_clock::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    let opened = Namespace::new(root).open(CLOCK, real_time_clock::new_channel, |importer| {
+        match wait(importer, REQUEST_LIMIT)? {
+            real_time_clock::ImpStart::Success { next } => Ok(next),
+            real_time_clock::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+            real_time_clock::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
     });
     opened.map_err(path_text)
 }

@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use contracts::access::AccessError;
+use contracts::answer::{DISK_LIMIT, wait};
 use contracts::directory::NameError;
 use contracts::disk::{self, DiskError, states};
 use contracts::file::FileError;
@@ -25,12 +26,12 @@ pub struct RawDisk {
 impl RawDisk {
     /// Opens the disk at a path, if it is one.
     pub fn open(namespace: &mut Namespace, path: &str) -> Result<RawDisk, AccessError> {
-        let endpoint = namespace.open(path, disk::new_channel, |importer| match importer.receive() {
+        let endpoint = namespace.open(path, disk::new_channel, |importer| match wait(importer, DISK_LIMIT)? {
             disk::ImpStart::Success { next } => Ok(next),
             disk::ImpStart::Refused { error, .. } => Err(access_error(error)),
             disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
         })?;
-        match endpoint.get_info().receive() {
+        match wait(endpoint.get_info(), DISK_LIMIT)? {
             disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, next, .. } => {
                 let sector_bytes = sector_bytes.max(1);
                 Ok(RawDisk {
@@ -79,7 +80,7 @@ impl RawDisk {
 
     /// Waits until all is on the medium.
     pub fn flush(&mut self) -> Result<(), Trouble> {
-        match self.take()?.flush().receive() {
+        match wait(self.take()?.flush(), DISK_LIMIT).map_err(|error| self.trouble(error))? {
             disk::ImpReadyAfterFlush::Flushed { .. } => Ok(()),
             disk::ImpReadyAfterFlush::FlushFailed { error, .. } => Err(self.trouble(access_error(error))),
             disk::ImpReadyAfterFlush::ChannelClosed(_) => Err(self.trouble(AccessError::ServerEnded)),
@@ -96,15 +97,17 @@ impl RawDisk {
         let count = u32::try_from(bytes).map_err(|_| self.trouble(access_error(DiskError::OutOfRange)))?;
         let endpoint = self.take()?;
         let outcome = match way {
-            Way::Read => match endpoint.read(block, offset, count).receive() {
-                disk::ImpReadyAfterRead::ReadDone { data, next } => Ok((data, next)),
-                disk::ImpReadyAfterRead::ReadFailed { error, .. } => Err(access_error(error)),
-                disk::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            Way::Read => match wait(endpoint.read(block, offset, count), DISK_LIMIT) {
+                Ok(disk::ImpReadyAfterRead::ReadDone { data, next }) => Ok((data, next)),
+                Ok(disk::ImpReadyAfterRead::ReadFailed { error, .. }) => Err(access_error(error)),
+                Ok(disk::ImpReadyAfterRead::ChannelClosed(_)) => Err(AccessError::ServerEnded),
+                Err(error) => Err(error),
             },
-            Way::Write => match endpoint.write(block, offset, count).receive() {
-                disk::ImpReadyAfterWrite::WriteDone { data, next } => Ok((data, next)),
-                disk::ImpReadyAfterWrite::WriteFailed { error, .. } => Err(access_error(error)),
-                disk::ImpReadyAfterWrite::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            Way::Write => match wait(endpoint.write(block, offset, count), DISK_LIMIT) {
+                Ok(disk::ImpReadyAfterWrite::WriteDone { data, next }) => Ok((data, next)),
+                Ok(disk::ImpReadyAfterWrite::WriteFailed { error, .. }) => Err(access_error(error)),
+                Ok(disk::ImpReadyAfterWrite::ChannelClosed(_)) => Err(AccessError::ServerEnded),
+                Err(error) => Err(error),
             },
         };
         let (block, next) = outcome.map_err(|error| self.trouble(error))?;

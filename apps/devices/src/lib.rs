@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
+use contracts::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
 use contracts::device_bus::{self, BusDevice, BusRange, RangeKind};
 use contracts::directory::NameError;
 use contracts::namespace::Namespace;
@@ -59,14 +60,15 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 fn list(namespace: &mut Namespace, path: &str) -> Result<Vec<BusDevice>, AccessError> {
-    let mut endpoint = namespace.open(path, device_bus::new_channel, |importer| match importer.receive() {
-        device_bus::ImpStart::Success { next } => Ok(next),
-        device_bus::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
-        device_bus::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
-    })?;
+    let mut endpoint =
+        namespace.open(path, device_bus::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
+            device_bus::ImpStart::Success { next } => Ok(next),
+            device_bus::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+            device_bus::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        })?;
     let mut room = 64;
     loop {
-        match endpoint.list(ExVec::<BusDevice>::new(room)?).receive() {
+        match wait(endpoint.list(ExVec::<BusDevice>::new(room)?), DEVICE_LIMIT)? {
             device_bus::ImpReadyAfterList::Listed { devices, count, next } => {
                 let count = count as usize;
                 if count <= devices.len() {

@@ -7,6 +7,7 @@ extern crate alloc;
 use alloc::string::{String, ToString};
 
 use contracts::access::AccessError;
+use contracts::answer::{REQUEST_LIMIT, wait};
 use contracts::directory::NameError;
 use contracts::namespace::{Namespace, block};
 use contracts::partition_manager::{self, PartitionError, states};
@@ -38,20 +39,21 @@ type Client = partition_manager::Imp<states::Ready>;
 
 fn ask(namespace: &mut Namespace, disk: &str, look_again: bool) -> Result<Result<String, PartitionError>, AccessError> {
     use partition_manager::{ImpReadyAfterDescribe as Described, ImpReadyAfterScan as Scanned};
-    let client: Client = namespace.open(PATH, partition_manager::new_channel, |importer| match importer.receive() {
-        partition_manager::ImpStart::Success { next } => Ok(next),
-        partition_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
-        partition_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
-    })?;
+    let client: Client =
+        namespace.open(PATH, partition_manager::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
+            partition_manager::ImpStart::Success { next } => Ok(next),
+            partition_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+            partition_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        })?;
     let disk = block(disk)?;
     if look_again {
-        match client.scan(disk).receive() {
+        match wait(client.scan(disk), REQUEST_LIMIT)? {
             Scanned::Report { text, .. } => Ok(Ok(text.to_text().to_string())),
             Scanned::Failed { error, .. } => Ok(Err(error)),
             Scanned::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     } else {
-        match client.describe(disk).receive() {
+        match wait(client.describe(disk), REQUEST_LIMIT)? {
             Described::Report { text, .. } => Ok(Ok(text.to_text().to_string())),
             Described::Failed { error, .. } => Ok(Err(error)),
             Described::ChannelClosed(_) => Err(AccessError::ServerEnded),

@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
+use contracts::answer::{REQUEST_LIMIT, wait};
 use contracts::console::{self, LineKind};
 use contracts::directory::NameError;
 use contracts::file::FileError;
@@ -173,7 +174,7 @@ impl Door {
         if self.is_greeted {
             return Ok(());
         }
-        match self.take()?.get_info().receive() {
+        match wait(self.take()?.get_info(), REQUEST_LIMIT)? {
             console::ImpReadyAfterGetInfo::Info { terminal, next, .. } => {
                 self.console = Some(next);
                 self.is_terminal = terminal;
@@ -274,7 +275,7 @@ impl Door {
 
 /// Opens the console anew.
 pub fn open_console(namespace: &mut Namespace) -> Result<Console, AccessError> {
-    namespace.open(CONSOLE, console::new_channel, |importer| match importer.receive() {
+    namespace.open(CONSOLE, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         console::ImpStart::Success { next } => Ok(next),
         console::ImpStart::Refused { .. } => Err(NameError::NotPermitted.into()),
         console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),

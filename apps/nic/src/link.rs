@@ -5,6 +5,7 @@
 use core::fmt;
 
 use contracts::access::AccessError;
+use contracts::answer::{DEVICE_LIMIT, wait};
 use contracts::namespace::Namespace;
 use contracts::nic_device::{self, states};
 use contracts::nic_events;
@@ -63,7 +64,7 @@ pub struct Running {
 impl Interface {
     /// Opens the interface at a path.
     pub fn open(namespace: &mut Namespace, path: &str) -> Result<Interface, LinkError> {
-        Ok(namespace.open(path, nic_device::new_channel, |importer| match importer.receive() {
+        Ok(namespace.open(path, nic_device::new_channel, |importer| match wait(importer, DEVICE_LIMIT)? {
             nic_device::ImpStart::DeviceInfo { mac_address, mtu, link_bits_per_s, features: _, next } => {
                 Ok(Interface { mac: mac_address, mtu, link_bits_per_s, endpoint: next })
             }
@@ -75,7 +76,7 @@ impl Interface {
     pub fn start(self) -> Result<Running, LinkError> {
         let (events, announcer) = nic_events::new_channel()?;
         let asked = self.endpoint.register_for_events(announcer).set_parameters(PACKETS, PACKETS);
-        let configured = match asked.receive() {
+        let configured = match wait(asked, DEVICE_LIMIT)? {
             nic_device::ImpIoConfigureAck::Success { next } => next,
             nic_device::ImpIoConfigureAck::InvalidParameters { .. } => return Err(LinkError::Refused),
             nic_device::ImpIoConfigureAck::ChannelClosed(_) => return Err(AccessError::ServerEnded.into()),
@@ -100,7 +101,7 @@ impl Running {
 
     /// Gives the driver a buffer to receive in.
     fn give(&mut self, buffer: ExVec<u8>) -> Result<(), LinkError> {
-        match self.take()?.packet_for_receive(buffer).receive() {
+        match wait(self.take()?.packet_for_receive(buffer), DEVICE_LIMIT)? {
             nic_device::ImpIoRunningAfterPacketForReceive::Success { next } => {
                 self.endpoint = Some(next);
                 Ok(())
@@ -113,7 +114,7 @@ impl Running {
     /// Sends a packet.
     pub fn send(&mut self, packet: &[u8]) -> Result<(), LinkError> {
         let buffer = ExVec::from_slice(packet)?;
-        match self.take()?.packet_for_transmit(buffer, packet.len() as u32).receive() {
+        match wait(self.take()?.packet_for_transmit(buffer, packet.len() as u32), DEVICE_LIMIT)? {
             nic_device::ImpIoRunningAfterPacketForTransmit::Success { next } => {
                 self.endpoint = Some(next);
                 Ok(())
@@ -144,7 +145,7 @@ impl Running {
 
     /// The next packet that was received, with its length.
     fn received(&mut self) -> Result<Option<(ExVec<u8>, usize)>, LinkError> {
-        match self.take()?.get_received_packet().receive() {
+        match wait(self.take()?.get_received_packet(), DEVICE_LIMIT)? {
             nic_device::ImpIoRunningAfterGetReceivedPacket::ReceivedPacket { mut p, next } => {
                 self.endpoint = Some(next);
                 let buffer = p.detach()?.ok_or(AccessError::System(Status::NotFound))?;

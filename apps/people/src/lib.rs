@@ -12,6 +12,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
+use contracts::answer::{REQUEST_LIMIT, wait};
 use contracts::console::{self, LineKind};
 use contracts::directory::NameError;
 use contracts::namespace::Namespace;
@@ -81,7 +82,7 @@ fn random_salt(namespace: &mut Namespace) -> Result<[u8; SALT_BYTES], RandomErro
 }
 
 fn open(namespace: &mut Namespace) -> Result<Console, AccessError> {
-    namespace.open(CONSOLE, console::new_channel, |importer| match importer.receive() {
+    namespace.open(CONSOLE, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         console::ImpStart::Success { next } => Ok(next),
         console::ImpStart::Refused { .. } => Err(NameError::NotPermitted.into()),
         console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),

@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
+use contracts::answer::{REQUEST_LIMIT, wait};
 use contracts::directory::NameError;
 use contracts::file_writer::{Existing, FileWriter};
 use contracts::namespace::Namespace;
@@ -173,7 +174,7 @@ fn to_console(mut input: Input, mut output: Output, gate: &Gate) {
 }
 
 fn open_console(namespace: &mut Namespace) -> Result<pipe::Imp<pipe::states::Ready>, AccessError> {
-    namespace.open(terminal::PATH, pipe::new_channel, |importer| match importer.receive() {
+    namespace.open(terminal::PATH, pipe::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         pipe::ImpStart::Success { next } => Ok(next),
         pipe::ImpStart::Refused { .. } => Err(NameError::NotPermitted.into()),
         pipe::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
+use contracts::answer::{REQUEST_LIMIT, wait};
 use contracts::console::{self, LineKind};
 use contracts::console_events;
 use contracts::directory::NameError;
@@ -56,7 +57,7 @@ impl Terminal {
 
     /// Whether a person sits there.
     pub fn is_interactive(&mut self, namespace: &mut Namespace) -> Result<bool, AccessError> {
-        match self.take(namespace)?.get_info().receive() {
+        match wait(self.take(namespace)?.get_info(), REQUEST_LIMIT)? {
             console::ImpReadyAfterGetInfo::Info { terminal, next, .. } => {
                 self.endpoint = Some(next);
                 Ok(terminal)
@@ -71,7 +72,7 @@ impl Terminal {
             return Ok(());
         }
         let (importer, exporter) = console_events::new_channel()?;
-        match self.take(namespace)?.subscribe(exporter).receive() {
+        match wait(self.take(namespace)?.subscribe(exporter), REQUEST_LIMIT)? {
             console::ImpReadyAfterSubscribe::Done { next } => self.endpoint = Some(next),
             console::ImpReadyAfterSubscribe::Failed { next, .. } => {
                 self.endpoint = Some(next);
@@ -131,7 +132,7 @@ impl Terminal {
 
 /// Opens the console anew.
 pub fn open(namespace: &mut Namespace) -> Result<Endpoint, AccessError> {
-    namespace.open(PATH, console::new_channel, |importer| match importer.receive() {
+    namespace.open(PATH, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         console::ImpStart::Success { next } => Ok(next),
         console::ImpStart::Refused { .. } => Err(NameError::NotPermitted.into()),
         console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),

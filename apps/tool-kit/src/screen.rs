@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
+use contracts::answer::{REQUEST_LIMIT, wait};
 use contracts::console::{self, states};
 use contracts::directory::NameError;
 use contracts::namespace::Namespace;
@@ -85,15 +86,15 @@ impl Screen {
     /// Asks for the size. Whether a person sits there.
     fn look(&mut self) -> bool {
         let Some(pages) = self.pages.take() else { return false };
-        match pages.get_info().receive() {
-            console::ImpReadyAfterGetInfo::Info { terminal, columns, rows, next } => {
+        match wait(pages.get_info(), REQUEST_LIMIT) {
+            Ok(console::ImpReadyAfterGetInfo::Info { terminal, columns, rows, next }) => {
                 self.pages = Some(next);
                 if columns > 0 && rows > 0 {
                     self.size = Size { columns: columns as usize, rows: rows as usize };
                 }
                 terminal
             }
-            console::ImpReadyAfterGetInfo::ChannelClosed(_) => false,
+            Ok(console::ImpReadyAfterGetInfo::ChannelClosed(_)) | Err(_) => false,
         }
     }
 
@@ -192,7 +193,7 @@ impl Screen {
 }
 
 fn open_console(namespace: &mut Namespace) -> Result<console::Imp<states::Ready>, AccessError> {
-    namespace.open(CONSOLE, console::new_channel, |importer| match importer.receive() {
+    namespace.open(CONSOLE, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         console::ImpStart::Success { next } => Ok(next),
         console::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::NotPermitted)),
         console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use contracts::access::AccessError;
+use contracts::answer::{REQUEST_LIMIT, wait_async};
 use contracts::directory::{self, NameError};
 use contracts::file::{self, FileError};
 use contracts::namespace::{PATIENCE_MS, block};
@@ -162,7 +163,7 @@ impl Files {
         let (importer, exporter) = file::new_channel()?;
         self.bind(path, exporter).await?;
         let channel = opened(importer).await?;
-        match channel.get_attributes().receive_async().await {
+        match wait_async(channel.get_attributes(), REQUEST_LIMIT).await? {
             file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => {
                 Ok(Open { channel: next, bytes: attributes.size_bytes, since_ns: monotonic() })
             }
@@ -174,7 +175,7 @@ impl Files {
     pub async fn open_folder(&self, path: &str) -> Result<Folder, AccessError> {
         let (importer, exporter) = directory::new_channel()?;
         self.bind(path, exporter).await?;
-        match importer.receive_async().await {
+        match wait_async(importer, REQUEST_LIMIT).await? {
             directory::ImpStart::Success { next } => Ok(next),
             directory::ImpStart::Refused { error, .. } => Err(error.into()),
             directory::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -188,12 +189,12 @@ impl Files {
         let (importer, exporter) = file::new_channel()?;
         let permissions = contracts::file_writer::NEW_PERMISSIONS;
         let mode = directory::CreateMode::OpenExisting;
-        match folder.create_file(block(name)?, permissions, mode, exporter).receive_async().await {
+        match wait_async(folder.create_file(block(name)?, permissions, mode, exporter), REQUEST_LIMIT).await? {
             directory::ImpReadyAfterCreateFile::Done { .. } => {}
             directory::ImpReadyAfterCreateFile::Failed { error, .. } => return Err(error.into()),
             directory::ImpReadyAfterCreateFile::ChannelClosed(_) => return Err(AccessError::ServerEnded),
         }
-        match opened(importer).await?.get_attributes().receive_async().await {
+        match wait_async(opened(importer).await?.get_attributes(), REQUEST_LIMIT).await? {
             file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => Ok((next, attributes.size_bytes)),
             file::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
@@ -204,7 +205,7 @@ impl Files {
         let mut turn = self.names.take().await;
         let names = turn.value().ok_or(Status::Closed)?;
         let folder = names.take().ok_or(NameError::NotFound)?;
-        match folder.bind(path, exporter).receive_async().await {
+        match wait_async(folder.bind(path, exporter), REQUEST_LIMIT).await? {
             directory::ImpReadyAfterBind::Bound { next } => {
                 *names = Some(next);
                 Ok(())
@@ -220,7 +221,7 @@ impl Files {
 }
 
 async fn opened(importer: file::Imp<file::states::Start>) -> Result<Channel, AccessError> {
-    match importer.receive_async().await {
+    match wait_async(importer, REQUEST_LIMIT).await? {
         file::ImpStart::Success { next } => Ok(next),
         file::ImpStart::Refused { error, .. } => Err(error.into()),
         file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -239,7 +240,8 @@ impl OpenFile<'_> {
         let deadline = Deadline::after_ms(PATIENCE_MS);
         loop {
             let room = files.block(most)?;
-            match channel.read(room, offset, u32::try_from(most).unwrap_or(u32::MAX)).receive_async().await {
+            match wait_async(channel.read(room, offset, u32::try_from(most).unwrap_or(u32::MAX)), REQUEST_LIMIT).await?
+            {
                 file::ImpReadyAfterRead::ReadDone { data, count, next } => {
                     let count = (count as usize).min(data.len());
                     let open = Open { channel: next, bytes, since_ns };

@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 
 use contracts::access::AccessError;
+use contracts::answer::{REQUEST_LIMIT, wait_async};
 use contracts::file;
 use sip::Status;
 use sip::exheap::ExVec;
@@ -69,7 +70,7 @@ impl Log {
         *state = State::default();
         let Some(path) = &self.path else { return Ok(()) };
         let (file, _) = files.open_to_append(path).await?;
-        match file.set_size(0).receive_async().await {
+        match wait_async(file.set_size(0), REQUEST_LIMIT).await? {
             file::ImpReadyAfterSetSize::Done { .. } => Ok(()),
             file::ImpReadyAfterSetSize::Failed { error, .. } => Err(error.into()),
             file::ImpReadyAfterSetSize::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -99,7 +100,7 @@ impl State {
         let count = count + 1;
         let data = ExVec::from_slice(line(posted, count, cookie).as_bytes())?;
         let bytes = data.len() as u32;
-        match file.append(data, bytes).receive_async().await {
+        match wait_async(file.append(data, bytes), REQUEST_LIMIT).await? {
             file::ImpReadyAfterAppend::Appended { next, .. } => {
                 (self.file, self.count) = (Some(next), Some(count));
                 Ok(count)

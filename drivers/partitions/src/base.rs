@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use contracts::access::AccessError;
+use contracts::answer::{CONNECT_LIMIT, DISK_LIMIT, wait};
 use contracts::directory::{NameError, ProviderScope};
 use contracts::namespace::Namespace;
 use contracts::{provider, report, service_provider};
@@ -86,7 +87,7 @@ impl BaseDisk {
                             return Some(acquired);
                         }
                     }
-                    Err(_) => self.way.lose(opening),
+                    Err(_) => self.lose(opening),
                 },
                 Step::OpenAgain => {
                     let channel = self.open_and_look().await.ok();
@@ -104,7 +105,14 @@ impl BaseDisk {
 
     /// A channel of that opening was closed by the driver.
     pub fn lose(&self, opening: u64) {
-        self.way.lose(opening);
+        let _is_first = self.way.lose(opening);
+    }
+
+    /// A request of that opening was not answered within its limit.
+    pub fn stalls(&self, opening: u64) {
+        if self.way.lose(opening) {
+            report::error(format_args!("{}: the disk has not answered for {} s", self.path, DISK_LIMIT.as_secs()));
+        }
     }
 
     /// Opens a channel and sees to it that the partitions are those of the disk as it is now. Waits for a driver
@@ -171,7 +179,7 @@ impl BaseDisk {
     fn register(&self, path: &str, disk: &Disk<PartitionMedium>) -> Result<(), AccessError> {
         let (importer, exporter) = service_provider::new_channel()?;
         let exporter = exporter.ready();
-        let service_provider::ImpStart::Ready { next } = importer.receive() else {
+        let service_provider::ImpStart::Ready { next } = wait(importer, CONNECT_LIMIT)? else {
             return Err(AccessError::ServerEnded);
         };
         self.namespace.borrow_mut().register(path, ProviderScope::Name, next)?;

@@ -6,6 +6,7 @@
 use alloc::rc::Rc;
 use core::cell::Cell;
 
+use contracts::answer::{DISK_LIMIT, within};
 use contracts::disk::{self, DiskError};
 use disk_server::{Direction, Medium, Shape, Transferred};
 use partition_table::Partition;
@@ -63,15 +64,17 @@ impl PartitionMedium {
         use disk::{ImpReadyAfterRead as Read, ImpReadyAfterWrite as Write};
         let offset = self.first_byte + offset;
         let (data, result, next) = match direction {
-            Direction::Read => match channel.read(data, offset, count).receive_async().await {
-                Read::ReadDone { data, next } => (data, Ok(()), next),
-                Read::ReadFailed { data, error, next } => (data, Err(error), next),
-                Read::ChannelClosed(closed) => return self.came_home(closed, opening),
+            Direction::Read => match within(DISK_LIMIT, channel.read(data, offset, count).receive_async()).await {
+                Some(Read::ReadDone { data, next }) => (data, Ok(()), next),
+                Some(Read::ReadFailed { data, error, next }) => (data, Err(error), next),
+                Some(Read::ChannelClosed(closed)) => return self.came_home(closed, opening),
+                None => return self.unanswered(opening),
             },
-            Direction::Write => match channel.write(data, offset, count).receive_async().await {
-                Write::WriteDone { data, next } => (data, Ok(()), next),
-                Write::WriteFailed { data, error, next } => (data, Err(error), next),
-                Write::ChannelClosed(closed) => return self.came_home(closed, opening),
+            Direction::Write => match within(DISK_LIMIT, channel.write(data, offset, count).receive_async()).await {
+                Some(Write::WriteDone { data, next }) => (data, Ok(()), next),
+                Some(Write::WriteFailed { data, error, next }) => (data, Err(error), next),
+                Some(Write::ChannelClosed(closed)) => return self.came_home(closed, opening),
+                None => return self.unanswered(opening),
             },
         };
         self.base.release(next, opening);
@@ -88,19 +91,29 @@ impl PartitionMedium {
         }
     }
 
+    /// The driver has not answered and keeps the block; it is asked through other channels from here on.
+    fn unanswered(&self, opening: u64) -> Answer {
+        self.base.stalls(opening);
+        Answer::Done(Transferred { data: None, result: Err(DiskError::DeviceError) })
+    }
+
     async fn ask_flush(&self, channel: Channel, opening: u64) -> Option<Result<(), DiskError>> {
-        match channel.flush().receive_async().await {
-            disk::ImpReadyAfterFlush::Flushed { next } => {
+        match within(DISK_LIMIT, channel.flush().receive_async()).await {
+            Some(disk::ImpReadyAfterFlush::Flushed { next }) => {
                 self.base.release(next, opening);
                 Some(Ok(()))
             }
-            disk::ImpReadyAfterFlush::FlushFailed { error, next } => {
+            Some(disk::ImpReadyAfterFlush::FlushFailed { error, next }) => {
                 self.base.release(next, opening);
                 Some(Err(error))
             }
-            disk::ImpReadyAfterFlush::ChannelClosed(_) => {
+            Some(disk::ImpReadyAfterFlush::ChannelClosed(_)) => {
                 self.base.lose(opening);
                 None
+            }
+            None => {
+                self.base.stalls(opening);
+                Some(Err(DiskError::DeviceError))
             }
         }
     }

@@ -11,6 +11,7 @@ use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
 use contracts::access::AccessError;
+use contracts::answer::{DISK_LIMIT, wait_async};
 use contracts::directory::NameError;
 use contracts::disk::{self, states};
 use contracts::namespace::Namespace;
@@ -154,13 +155,15 @@ impl Way {
         }
     }
 
-    /// The driver of that opening has ended. Only the first who notices is heard.
-    pub fn lose(&self, opening: u64) {
-        if self.is_current(opening) {
+    /// The driver of that opening has ended, or does not answer. Whether this is the first notice of it.
+    pub fn lose(&self, opening: u64) -> bool {
+        let is_first = self.is_current(opening);
+        if is_first {
             self.state.set(State::Lost);
             self.idle.borrow_mut().clear();
             self.wake_all();
         }
+        is_first
     }
 
     fn is_current(&self, opening: u64) -> bool {
@@ -177,7 +180,7 @@ impl Way {
 pub async fn open_channel(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
     let (importer, exporter) = disk::new_channel()?;
     namespace.borrow_mut().bind(path, exporter)?;
-    match importer.receive_async().await {
+    match wait_async(importer, DISK_LIMIT).await? {
         disk::ImpStart::Success { next } => Ok(next),
         disk::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::DeviceError)),
         disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
@@ -195,7 +198,7 @@ pub struct TableSource {
 impl TableSource {
     /// Asks for the disk's shape.
     pub async fn new(channel: Channel) -> Result<TableSource, AccessError> {
-        match channel.get_info().receive_async().await {
+        match wait_async(channel.get_info(), DISK_LIMIT).await? {
             disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
                 let info = Info { size_bytes, sector_bytes, read_only };
                 Ok(TableSource { channel: Cell::new(Some(next)), info, trouble: Cell::new(None) })
@@ -237,7 +240,11 @@ impl Source for TableSource {
                 return Err(Unreadable);
             }
         };
-        match channel.read(block, offset, count).receive_async().await {
+        let answer = wait_async(channel.read(block, offset, count), DISK_LIMIT).await.map_err(|error| {
+            self.trouble.set(Some(error));
+            Unreadable
+        })?;
+        match answer {
             disk::ImpReadyAfterRead::ReadDone { data, next } => {
                 self.channel.set(Some(next));
                 Ok(data.to_vec())

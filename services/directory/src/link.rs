@@ -4,7 +4,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
@@ -20,7 +20,10 @@ enum State {
 
 struct Inner {
     state: State,
-    waiting: VecDeque<Waker>,
+    /// Who waits for the endpoint, in order; each is here until it has it or gives up.
+    waiting: VecDeque<(u64, Waker)>,
+    /// Counts those who asked.
+    asked: Cell<u64>,
 }
 
 /// What reaches a provider. Clones reach the same one.
@@ -32,7 +35,8 @@ pub struct ProviderLink {
 impl ProviderLink {
     /// The way through an endpoint that was registered.
     pub fn new(endpoint: Endpoint) -> ProviderLink {
-        ProviderLink { inner: Rc::new(RefCell::new(Inner { state: State::Idle(endpoint), waiting: VecDeque::new() })) }
+        let inner = Inner { state: State::Idle(endpoint), waiting: VecDeque::new(), asked: Cell::new(0) };
+        ProviderLink { inner: Rc::new(RefCell::new(inner)) }
     }
 
     /// Whether the provider is known to have ended.
@@ -41,8 +45,9 @@ impl ProviderLink {
     }
 
     /// The endpoint, when it is this caller's turn; `None` if the provider has ended. Whoever gets it
-    /// calls [`release`](ProviderLink::release) or [`gone`](ProviderLink::gone).
+    /// calls [`release`](ProviderLink::release) or [`gone`](ProviderLink::gone). May be dropped before it is done.
     pub async fn acquire(&self) -> Option<Endpoint> {
+        let place = Place::new(self);
         poll_fn(|context| {
             let mut inner = self.inner.borrow_mut();
             match core::mem::replace(&mut inner.state, State::Busy) {
@@ -52,7 +57,10 @@ impl ProviderLink {
                     Poll::Ready(None)
                 }
                 State::Busy => {
-                    inner.waiting.push_back(context.waker().clone());
+                    match inner.waiting.iter_mut().find(|(number, _)| *number == place.number) {
+                        Some((_, own)) => own.clone_from(context.waker()),
+                        None => inner.waiting.push_back((place.number, context.waker().clone())),
+                    }
                     Poll::Pending
                 }
             }
@@ -62,11 +70,12 @@ impl ProviderLink {
 
     /// The provider has answered and can be given the next client.
     pub fn release(&self, endpoint: Endpoint) {
-        let next = {
-            let mut inner = self.inner.borrow_mut();
-            inner.state = State::Idle(endpoint);
-            inner.waiting.pop_front()
-        };
+        self.inner.borrow_mut().state = State::Idle(endpoint);
+        self.wake_next();
+    }
+
+    fn wake_next(&self) {
+        let next = self.inner.borrow().waiting.front().map(|(_, waker)| waker.clone());
         if let Some(next) = next {
             next.wake();
         }
@@ -79,8 +88,37 @@ impl ProviderLink {
             inner.state = State::Gone;
             core::mem::take(&mut inner.waiting)
         };
-        for waker in waiting {
+        for (_, waker) in waiting {
             waker.wake();
+        }
+    }
+}
+
+/// A place among those who wait. Whoever leaves without the endpoint wakes the next if it is free: it may have been
+/// woken for it.
+struct Place<'a> {
+    link: &'a ProviderLink,
+    number: u64,
+}
+
+impl<'a> Place<'a> {
+    fn new(link: &'a ProviderLink) -> Place<'a> {
+        let inner = link.inner.borrow();
+        let number = inner.asked.get();
+        inner.asked.set(number + 1);
+        Place { link, number }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let is_free = {
+            let mut inner = self.link.inner.borrow_mut();
+            inner.waiting.retain(|(number, _)| *number != self.number);
+            matches!(inner.state, State::Idle(_))
+        };
+        if is_free {
+            self.link.wake_next();
         }
     }
 }

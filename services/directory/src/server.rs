@@ -1,11 +1,15 @@
 //! The message loops: one task for each client.
 
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
+use core::future::Future;
 
+use contracts::answer::{CONNECT_LIMIT, within};
 use contracts::directory::{self, NameError, NodeAttributes, NodeKind, states};
 use contracts::directory_page;
 use contracts::namespace_events::Change;
+use contracts::report;
 use contracts::service_provider::{self, ConnectError};
 use principal::{Right, Rights};
 use sip::Status;
@@ -140,24 +144,57 @@ async fn connect(
     endpoint: AnyEndpoint,
     client: directory::Exp<states::ReadyAfterBind>,
 ) -> Client {
-    let Some(provider) = link.acquire().await else {
+    // While a provider does not answer, those behind the first give up in time as well.
+    let Some(Some(provider)) = within(CONNECT_LIMIT, link.acquire()).await else {
         return client.not_bound(NameError::Unavailable, endpoint);
     };
     let rights = rights.map_or(Rights::UNDECIDED, Rights::bits);
     // A path has at most 4,096 bytes.
-    match provider.connect(path, rest as u32, rights, endpoint).receive_async().await {
+    let mut answer = Box::pin(provider.connect(path, rest as u32, rights, endpoint).receive_async());
+    let Some(answered) = within(CONNECT_LIMIT, &mut answer).await else {
+        let provided = shared.tree().path_of(node);
+        report::error(format_args!("{provided}: its provider has taken no client for {} s", CONNECT_LIMIT.as_secs()));
+        sip::executor::spawn(take_up_again(shared.clone(), link, node, answer));
+        return client.failed(NameError::Unavailable);
+    };
+    match settle(shared, &link, node, answered) {
+        Ok(()) => client.bound(),
+        Err((error, Some(endpoint))) => client.not_bound(error, endpoint),
+        Err((error, None)) => client.failed(error),
+    }
+}
+
+/// Waits for a provider whose client has been told that it did not answer: others may connect when it does.
+async fn take_up_again(
+    shared: Rc<Shared>,
+    link: ProviderLink,
+    node: NodeId,
+    answer: impl Future<Output = service_provider::ImpReadyAfterConnect>,
+) {
+    let answered = answer.await;
+    drop(settle(&shared, &link, node, answered));
+}
+
+/// Passes the link on after the provider's answer. Where the client was not taken, gives why, and its endpoint.
+fn settle(
+    shared: &Rc<Shared>,
+    link: &ProviderLink,
+    node: NodeId,
+    answered: service_provider::ImpReadyAfterConnect,
+) -> Result<(), (NameError, Option<AnyEndpoint>)> {
+    match answered {
         service_provider::ImpReadyAfterConnect::Ack { next } => {
             link.release(next);
-            client.bound()
+            Ok(())
         }
         service_provider::ImpReadyAfterConnect::Nack { error, endpoint, next } => {
             link.release(next);
-            client.not_bound(name_error(error), endpoint)
+            Err((name_error(error), Some(endpoint)))
         }
         service_provider::ImpReadyAfterConnect::ChannelClosed(_) => {
             link.gone();
             shared.tell(Change::Unavailable, node);
-            client.failed(NameError::Unavailable)
+            Err((NameError::Unavailable, None))
         }
     }
 }

@@ -9,11 +9,11 @@ use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
 use contracts::access::AccessError;
+use contracts::answer::{DISK_LIMIT, within};
 use contracts::namespace::Namespace;
 use contracts::{disk_events, report};
 use sip::executor;
 
-use crate::limited::{ANSWER_LIMIT_S, within_limit};
 use crate::opening::{Opened, Shape, open_all};
 use crate::{Channel, Events, Mark};
 
@@ -130,7 +130,7 @@ impl Channels {
         if self.mark.is_none() {
             return false;
         }
-        let again = within_limit(open_all(&self.namespace, &self.path, self.count, self.mark)).await;
+        let again = within(DISK_LIMIT, open_all(&self.namespace, &self.path, self.count, self.mark)).await;
         let Some(Ok(Opened { idle, events, shape })) = again else { return false };
         if shape != self.shape {
             other_disk(&self.path);
@@ -152,7 +152,7 @@ impl Channels {
     /// The driver of that time has not answered a request: it is not asked on the channels of that time any more.
     pub(crate) fn stalls(&self, opened: u64) {
         if opened == self.opened.get() && self.state.get() == State::Open {
-            report::error(format_args!("{}: the disk has not answered for {ANSWER_LIMIT_S} s", self.path));
+            report::error(format_args!("{}: the disk has not answered for {} s", self.path, DISK_LIMIT.as_secs()));
         }
         self.lose(opened);
     }

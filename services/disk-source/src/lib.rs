@@ -10,8 +10,7 @@
 //! channel is given up, and with it the block that was lent, which the kernel frees when the driver gives it back; the
 //! disk is opened again for the next request, which fails as well while the driver takes no new clients.
 //!
-//! Key types: [`DiskSource`], [`Mark`]. [`channels`] hands out the channels, [`opening`] opens them, [`limited`] says
-//! how long they are waited for. Deliberately not
+//! Key types: [`DiskSource`], [`Mark`]. [`channels`] hands out the channels, [`opening`] opens them. Deliberately not
 //! here: what is on the disk.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -19,7 +18,6 @@
 extern crate alloc;
 
 mod channels;
-mod limited;
 mod opening;
 
 use alloc::rc::Rc;
@@ -28,6 +26,7 @@ use core::ops::Range;
 
 use block_source::{BlockSource, DiskError};
 use contracts::access::AccessError;
+use contracts::answer::{DISK_LIMIT, within};
 use contracts::disk::{self, states};
 use contracts::disk_events;
 use contracts::namespace::Namespace;
@@ -36,7 +35,6 @@ use sip::executor;
 use sip::exheap::ExVec;
 
 use channels::Channels;
-use limited::within_limit;
 
 type Channel = disk::Imp<states::Ready>;
 type Events = disk_events::Imp<disk_events::states::Ready>;
@@ -115,7 +113,7 @@ enum Answer {
 }
 
 async fn read(own: &Channels, channel: Channel, opened: u64, block: ExVec<u8>, offset: u64, count: u32) -> Answer {
-    let Some(answer) = within_limit(channel.read(block, offset, count).receive_async()).await else {
+    let Some(answer) = within(DISK_LIMIT, channel.read(block, offset, count).receive_async()).await else {
         own.stalls(opened);
         return Answer::None;
     };
@@ -136,7 +134,7 @@ async fn read(own: &Channels, channel: Channel, opened: u64, block: ExVec<u8>, o
 }
 
 async fn write(own: &Channels, channel: Channel, opened: u64, block: ExVec<u8>, offset: u64, count: u32) -> Answer {
-    let Some(answer) = within_limit(channel.write(block, offset, count).receive_async()).await else {
+    let Some(answer) = within(DISK_LIMIT, channel.write(block, offset, count).receive_async()).await else {
         own.stalls(opened);
         return Answer::None;
     };
@@ -200,7 +198,7 @@ impl BlockSource for DiskSource {
     async fn flush(&self) -> Result<(), DiskError> {
         for _ in 0..ATTEMPTS {
             let Some((channel, opened)) = self.channels.acquire().await else { break };
-            let Some(answer) = within_limit(channel.flush().receive_async()).await else {
+            let Some(answer) = within(DISK_LIMIT, channel.flush().receive_async()).await else {
                 self.channels.stalls(opened);
                 return Err(DiskError::NoAnswer);
             };

@@ -1,9 +1,10 @@
-//! Opening a disk, also one whose driver is just being started again.
+//! Opening a disk, also one whose driver is just being started again. A driver that does not answer is not opened.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use contracts::access::AccessError;
+use contracts::answer::{DISK_LIMIT, wait_async};
 use contracts::directory::NameError;
 use contracts::disk;
 use contracts::disk_events;
@@ -63,7 +64,7 @@ async fn try_open_all(
     mark: Option<Mark>,
 ) -> Result<Opened, AccessError> {
     let first = open_channel(namespace, path).await?;
-    let (first, size_bytes, sector_bytes, is_read_only) = match first.get_info().receive_async().await {
+    let (first, size_bytes, sector_bytes, is_read_only) = match wait_async(first.get_info(), DISK_LIMIT).await? {
         disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
             (next, size_bytes, sector_bytes, read_only)
         }
@@ -73,7 +74,7 @@ async fn try_open_all(
         return Err(AccessError::Name(NameError::DeviceError));
     }
     let (events, exporter) = disk_events::new_channel()?;
-    let first = match first.notify(exporter).receive_async().await {
+    let first = match wait_async(first.notify(exporter), DISK_LIMIT).await? {
         disk::ImpReadyAfterNotify::Notifying { next } => next,
         disk::ImpReadyAfterNotify::ChannelClosed(_) => return Err(AccessError::ServerEnded),
     };
@@ -95,7 +96,7 @@ async fn read_mark(channel: Channel, sector_bytes: u32, mark: Mark) -> Result<(C
     let before = mark.offset % u64::from(sector_bytes);
     let bytes = (before as usize + length).next_multiple_of(sector_bytes as usize);
     let block = ExVec::<u8>::new(bytes)?;
-    match channel.read(block, mark.offset - before, bytes as u32).receive_async().await {
+    match wait_async(channel.read(block, mark.offset - before, bytes as u32), DISK_LIMIT).await? {
         disk::ImpReadyAfterRead::ReadDone { data, next } => {
             let marked = data.get(before as usize..).unwrap_or(&[]);
             let parts = mark.parts.iter().flat_map(|part| marked.get(part.clone()).unwrap_or(&[]));
@@ -110,7 +111,7 @@ async fn read_mark(channel: Channel, sector_bytes: u32, mark: Mark) -> Result<(C
 async fn open_channel(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
     let (importer, exporter) = disk::new_channel()?;
     namespace.borrow_mut().bind(path, exporter)?;
-    match importer.receive_async().await {
+    match wait_async(importer, DISK_LIMIT).await? {
         disk::ImpStart::Success { next } => Ok(next),
         disk::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::DeviceError)),
         disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),

@@ -13,6 +13,8 @@ use core::pin::pin;
 use core::task::{Poll, Waker};
 
 use contracts::access::AccessError;
+use contracts::answer::{DEVICE_LIMIT, wait_async};
+use contracts::directory::NameError;
 use contracts::namespace::{Namespace, PATIENCE_MS};
 use contracts::nic_device::{self, states};
 use contracts::nic_events::{self, NicEventType};
@@ -64,7 +66,7 @@ impl Interface {
     async fn try_open(namespace: &mut Namespace, path: &str) -> Result<Interface, AccessError> {
         let (importer, exporter) = nic_device::new_channel()?;
         namespace.bind(path, exporter)?;
-        match importer.receive_async().await {
+        match wait_async(importer, DEVICE_LIMIT).await? {
             nic_device::ImpStart::DeviceInfo { mac_address, mtu, link_bits_per_s, features, next } => Ok(Interface {
                 link: Link { hardware: mac_address, mtu, bits_per_s: link_bits_per_s },
                 hardware: EthernetAddress(mac_address),
@@ -83,15 +85,18 @@ impl Interface {
         }
     }
 
-    /// Starts to send and receive; nothing where the driver ended.
-    async fn start(self) -> Option<Running> {
+    /// Starts to send and receive.
+    ///
+    /// # Errors
+    /// The driver ended, does not answer, or takes no packets.
+    async fn start(self) -> Result<Running, AccessError> {
         let (mut begin, mut receive, mut transmit) = (self.endpoint, PACKETS, PACKETS);
         loop {
-            let (events, announcer) = nic_events::new_channel().ok()?;
+            let (events, announcer) = nic_events::new_channel()?;
             let asked = begin.register_for_events(announcer).set_parameters(receive, transmit);
-            begin = match asked.receive_async().await {
+            begin = match wait_async(asked, DEVICE_LIMIT).await? {
                 nic_device::ImpIoConfigureAck::Success { next } => {
-                    return Some(Running {
+                    return Ok(Running {
                         endpoint: next.start_io(),
                         events,
                         receive: receive as usize,
@@ -107,12 +112,12 @@ impl Interface {
                 } => {
                     let (before, now) = ((receive, transmit), (most_receive_packets, most_transmit_packets));
                     if now.0 == 0 || now.1 == 0 || before <= now {
-                        return None;
+                        return Err(NameError::DeviceError.into());
                     }
                     (receive, transmit) = (receive.min(now.0), transmit.min(now.1));
                     next
                 }
-                nic_device::ImpIoConfigureAck::ChannelClosed(_) => return None,
+                nic_device::ImpIoConfigureAck::ChannelClosed(_) => return Err(AccessError::ServerEnded),
             };
         }
     }
@@ -141,8 +146,12 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
             stack.renew_link(interface.hardware, interface.mtu, interface.features);
         }
         let link = interface.link;
-        if let Some(running) = interface.start().await {
-            run(&shared, running).await;
+        let ended = match interface.start().await {
+            Ok(running) => run(&shared, running).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error @ AccessError::NoAnswer { .. }) = ended {
+            report::error(format_args!("{path}: {error}"));
         }
         shared.link.set(Link { bits_per_s: 0, ..link });
         interface = loop {
@@ -206,14 +215,15 @@ async fn hear(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<ni
 }
 
 /// Moves packets until the driver ends.
-async fn run(shared: &Rc<Shared>, running: Running) {
+async fn run(shared: &Rc<Shared>, running: Running) -> Result<(), AccessError> {
     let news = Rc::new(News::default());
-    exchange(shared, &news, running).await;
+    let ended = exchange(shared, &news, running).await;
     // The task that hears is to hear that it has ended.
     news.want();
+    ended
 }
 
-async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) {
+async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) -> Result<(), AccessError> {
     let Running { endpoint, events, receive, transmit, frame_bytes, sent_bytes } = running;
     drop(executor::spawn(hear(Rc::clone(shared), Rc::clone(news), events)));
     let mut empty: Vec<Filled> = Vec::new();
@@ -241,19 +251,19 @@ async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) {
         // While readers wait, an exchange lets those who work for the last ones have the processor.
         if given.is_empty() && !news.received.take() && !shared.gate.has_waiting() {
             if news.has_ended.get() {
-                return;
+                return Ok(());
             }
             wait(shared, news).await;
             continue;
         }
-        let Some(batch) = packets::pack(given.into_iter()) else { return };
+        let Some(batch) = packets::pack(given.into_iter()) else { return Ok(()) };
         let most = (receive + transmit) as u32;
-        let taken = match endpoint.exchange(batch, most).receive_async().await {
+        let taken = match wait_async(endpoint.exchange(batch, most), DEVICE_LIMIT).await? {
             nic_device::ImpIoRunningAfterExchange::Exchanged { taken, next } => {
                 endpoint = next;
                 taken
             }
-            nic_device::ImpIoRunningAfterExchange::ChannelClosed(_) => return,
+            nic_device::ImpIoRunningAfterExchange::ChannelClosed(_) => return Ok(()),
         };
         let taken = packets::unpack(taken);
         if taken.len() >= most as usize {

@@ -8,6 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
+use contracts::answer::{CONNECT_LIMIT, wait};
 use contracts::namespace::Namespace;
 use contracts::{console, directory, disk, pipe, service_manager, service_provider};
 use package::{Instance, Manifest, Setting, Side, Source};
@@ -123,7 +124,7 @@ macro_rules! open {
     ($contract:ident, $wired:ident, $slot:ident, $path:ident, $namespace:ident) => {{
         let opened =
             $namespace.open($path, $contract::new_channel, |importer: $contract::Imp<$contract::states::Start>| {
-                match importer.receive() {
+                match wait(importer, CONNECT_LIMIT)? {
                     $contract::ImpStart::Success { next } => Ok(next),
                     $contract::ImpStart::Refused { .. } => Err(AccessError::Name(directory::NameError::NotPermitted)),
                     $contract::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),

@@ -8,14 +8,17 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use core::future::Future;
+use core::time::Duration;
 
+use contracts::answer::{BULK_LIMIT, REQUEST_LIMIT, within};
 use contracts::directory::{NodeKind, ProviderScope};
 use contracts::file_system::{self, VolumeStatistics};
 use contracts::namespace::PATIENCE_MS;
 use contracts::volume_manager::{MountAccess, VolumeError};
 use contracts::{report, service_provider};
 use sip::process::{Epitaph, EpitaphKind};
-use sip::{Deadline, Status};
+use sip::{Deadline, Status, executor};
 use supervision::{Backoff, End, Next};
 
 use crate::Manager;
@@ -28,6 +31,10 @@ use crate::waiting::{Notice, Turn, before, unless};
 const READY_MS: u64 = 60_000;
 /// How long a file system may take to end after it has unmounted, in milliseconds.
 const ENDING_MS: u64 = 10_000;
+/// How long the numbers of a volume are waited for. Shorter than [`REQUEST_LIMIT`], which clients keep.
+const STATISTICS_LIMIT: Duration = Duration::from_secs(REQUEST_LIMIT.as_secs() / 2);
+/// How long writing everything is waited for. Shorter than [`BULK_LIMIT`], which clients keep.
+const WRITING_LIMIT: Duration = Duration::from_secs(BULK_LIMIT.as_secs() / 2);
 
 type Control = file_system::Imp<file_system::states::Ready>;
 type Provider = service_provider::Imp<service_provider::states::Ready>;
@@ -143,7 +150,11 @@ impl Mount {
     }
 
     /// Its numbers.
-    pub(crate) async fn statistics(&self) -> Result<VolumeStatistics, Trouble> {
+    pub(crate) async fn statistics(self: &Rc<Mount>) -> Result<VolumeStatistics, Trouble> {
+        self.in_time(STATISTICS_LIMIT, Rc::clone(self).ask_statistics()).await
+    }
+
+    async fn ask_statistics(self: Rc<Mount>) -> Result<VolumeStatistics, Trouble> {
         match self.control().await?.get_statistics().receive_async().await {
             file_system::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
                 self.control.put(next);
@@ -154,7 +165,11 @@ impl Mount {
     }
 
     /// Waits until all that was written to it is on its medium.
-    pub(crate) async fn sync(&self) -> Result<(), Trouble> {
+    pub(crate) async fn sync(self: &Rc<Mount>) -> Result<(), Trouble> {
+        self.in_time(WRITING_LIMIT, Rc::clone(self).ask_sync()).await
+    }
+
+    async fn ask_sync(self: Rc<Mount>) -> Result<(), Trouble> {
         match self.control().await?.sync().receive_async().await {
             file_system::ImpReadyAfterSync::Done { next } => {
                 self.control.put(next);
@@ -169,7 +184,11 @@ impl Mount {
     }
 
     /// Has the file system write everything and end.
-    async fn leave(&self) -> Result<(), Trouble> {
+    async fn leave(self: &Rc<Mount>) -> Result<(), Trouble> {
+        self.in_time(WRITING_LIMIT, Rc::clone(self).ask_to_leave()).await
+    }
+
+    async fn ask_to_leave(self: Rc<Mount>) -> Result<(), Trouble> {
         let control = loop {
             // What is being started decides first whether there is anything to write.
             self.changed.until(|| *self.state.borrow() != State::Starting).await;
@@ -200,6 +219,23 @@ impl Mount {
         self.leaving.set(false);
         self.changed.tell();
         done
+    }
+
+    /// What becomes of a request to the file system if that takes no longer than the limit. After it the request goes
+    /// on, and what it changes is taken note of: what a slow disk has not written yet is not given up.
+    async fn in_time<T: 'static>(
+        &self,
+        limit: Duration,
+        request: impl Future<Output = Result<T, Trouble>> + 'static,
+    ) -> Result<T, Trouble> {
+        within(limit, executor::spawn(request)).await.unwrap_or_else(|| {
+            let explanation = format!(
+                "{}: its file system has not answered for {} s; `ps` and `log` show what it waits for",
+                self.point,
+                limit.as_secs()
+            );
+            Err(Trouble::new(VolumeError::DeviceError, explanation))
+        })
     }
 
     /// From here on the end of its file system is what was asked for.
@@ -257,7 +293,7 @@ impl Manager {
     }
 
     /// Unmounts a volume.
-    pub(crate) async fn unmount(&self, mount: &Mount) -> Result<(), Trouble> {
+    pub(crate) async fn unmount(&self, mount: &Rc<Mount>) -> Result<(), Trouble> {
         mount.leave().await?;
         mount.changed.until(|| mount.is_gone()).await;
         Ok(())

@@ -110,7 +110,7 @@ async fn check(
 }
 
 /// How a volume that has just been mounted can be used.
-async fn how(mount: &Mount) -> (bool, String) {
+async fn how(mount: &Rc<Mount>) -> (bool, String) {
     if mount.is_read_only() {
         return (true, String::from("as asked for"));
     }
