@@ -90,6 +90,15 @@ pub mod limits {
     pub const AUDIT_TEXT_BYTES: usize = 256;
     /// Refusals that the audit ring keeps.
     pub const AUDIT_LINES: usize = 1024;
+    /// Bytes of text that wait in a debug sink at most; the text of more than [`DEBUG_SINK_PIECES`] changes of the writer does
+    /// not fit either.
+    pub const DEBUG_SINK_BYTES: usize = 16 * 1024;
+    /// See [`DEBUG_SINK_BYTES`].
+    pub const DEBUG_SINK_PIECES: usize = 128;
+    /// Word of the message buffer where `debug_sink_read` puts the name of the program.
+    pub const DEBUG_SINK_NAME_WORD: usize = 2;
+    /// Word of the message buffer from which on `debug_sink_read` puts the text.
+    pub const DEBUG_SINK_TEXT_WORD: usize = 10;
     /// A deadline that never comes.
     pub const NEVER: u64 = u64::MAX;
 }

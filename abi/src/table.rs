@@ -103,7 +103,7 @@ macro_rules! for_each_function {
             group "Debugging and diagnostics" {
                 #[doc = "The processor's cycle counter."]
                 fn cycles() -> "cycles";
-                #[doc = "Writes the first `length` bytes of the buffer to the machine's debug output, after the SIP's name."]
+                #[doc = "Writes the first `length` bytes of the buffer to the SIP's debug sink, or, without one, to the machine's debug output, after the SIP's name. Never waits: a full sink counts what does not fit in."]
                 fn debug_write(length) -> "0";
                 #[doc = "Adds a note with two words to the caller's trace ring."]
                 fn trace_note(a, b) -> "0";
@@ -251,8 +251,19 @@ macro_rules! for_each_function {
                 fn event_wait(event, deadline) -> "0";
                 #[doc = "Closes an event that nobody waits for."]
                 fn event_close(event) -> "0";
-                #[doc = "Waits until `deadline` for any of the `count` (at most 32) objects whose handles are in the buffer: endpoints, wait sets, events, threads, children, devices. An auto event that is chosen is taken; nothing else changes."]
+                #[doc = "Waits until `deadline` for any of the `count` (at most 32) objects whose handles are in the buffer: endpoints, wait sets, events, threads, children, devices, debug sinks. An auto event that is chosen is taken; nothing else changes."]
                 fn wait_any(count, deadline) -> "index of a ready one";
+            }
+            // Later functions stand at the end, whatever their group, so that the others keep their numbers.
+            group "Debugging and diagnostics" {
+                #[doc = "Creates a debug sink: what the SIPs that it is given to write as debug text waits there for the caller, up to `limits::DEBUG_SINK_BYTES`, instead of going to the machine's debug output."]
+                fn debug_sink_create() -> "debug sink";
+                #[doc = "Gives a created child a debug sink of the caller's: what the child, and those that it or its children create, write with debug_write, and the message of a process_panic, goes there. Without it a child has its parent's. Nothing is owed to the sink: when it is closed, or its owner ends, debug text of those that have it goes to the machine's debug output again."]
+                fn debug_sink_give(child, sink) -> "0";
+                #[doc = "Takes the oldest text out of a debug sink, that of one SIP, as its bytes are: word 0 the process id of the writer, word 1 the bytes of its program's name, which stands from word 2 on; the text stands from word 10 on. A value of 0: word 0 counts the bytes that did not fit in after what was read before. WouldBlock if there is nothing; a wait_any for the sink tells when there is."]
+                fn debug_sink_read(sink) -> "bytes";
+                #[doc = "Closes a debug sink that nobody waits for."]
+                fn debug_sink_close(sink) -> "0";
             }
         }
     };
@@ -307,7 +318,7 @@ pub fn render() -> String {
     for (number, function) in FUNCTIONS.iter().enumerate() {
         if function.group != group {
             group = function.group;
-            let count = FUNCTIONS.iter().filter(|other| other.group == group).count();
+            let count = FUNCTIONS[number..].iter().take_while(|other| other.group == group).count();
             let _ = writeln!(out, "\n{group} ({count})");
         }
         let _ = writeln!(

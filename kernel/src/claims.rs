@@ -26,7 +26,7 @@ pub enum Kind {
     Thread = 3,
     /// A child.
     Process = 4,
-    /// A mutex, event or wait set.
+    /// A mutex, event, wait set or debug sink.
     Sync = 5,
     /// An open device.
     Device = 6,

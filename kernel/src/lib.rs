@@ -17,6 +17,7 @@ mod claims;
 pub mod contract;
 mod cpu;
 mod debug_output;
+mod debug_sink;
 mod device;
 mod diagnostics;
 mod entry;

@@ -1,10 +1,13 @@
-//! Mutexes, events and wait sets: objects of one SIP, never seen by another.
+//! Mutexes, events, wait sets and debug sinks: objects of one SIP, never seen by another but for the text of a
+//! [debug sink](crate::debug_sink).
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use abi::Status;
 
 use crate::claims::{self, Kind};
+use crate::debug_sink::{self, Ring};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::process::{Process, ProcessRef};
 use crate::slab::{Links, Listed, Slab, Slot, Slotted};
@@ -79,6 +82,7 @@ enum State {
         members: usize,
         alerted: bool,
     },
+    DebugSink(Box<Ring>),
 }
 
 /// What kind of object to make.
@@ -91,6 +95,8 @@ pub enum Make {
     AutoEvent,
     /// An empty wait set.
     WaitSet,
+    /// A debug sink that has been charged.
+    DebugSink(Box<Ring>),
 }
 
 /// Objects in their SIP's list.
@@ -113,6 +119,7 @@ pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
             Make::ManualEvent => State::Event { manual: true, set: false },
             Make::AutoEvent => State::Event { manual: false, set: false },
             Make::WaitSet => State::WaitSet { ready: VecDeque::new(), members: 0, alerted: false },
+            Make::DebugSink(ring) => State::DebugSink(ring),
         },
         waiters: Waiters::default(),
     };
@@ -130,6 +137,8 @@ pub enum SyncKind {
     Event,
     /// A wait set.
     WaitSet,
+    /// A debug sink.
+    DebugSink,
 }
 
 /// Closes an object of this kind that nobody holds or waits for.
@@ -140,6 +149,7 @@ pub fn close(caller: ProcessRef, sync: SyncRef, kind: SyncKind) -> Result<(), St
         State::Mutex { .. } => SyncKind::Mutex,
         State::Event { .. } => SyncKind::Event,
         State::WaitSet { .. } => SyncKind::WaitSet,
+        State::DebugSink(_) => SyncKind::DebugSink,
     };
     if found != kind {
         return Err(Status::BadHandle);
@@ -148,8 +158,10 @@ pub fn close(caller: ProcessRef, sync: SyncRef, kind: SyncKind) -> Result<(), St
     if held || !inner.waiters.is_empty() {
         return Err(Status::Busy);
     }
-    if let State::WaitSet { ready, .. } = core::mem::take(&mut inner.state) {
-        caller.refund_kernel(ready.capacity() * ENTRY_BYTES);
+    match core::mem::take(&mut inner.state) {
+        State::WaitSet { ready, .. } => caller.refund_kernel(ready.capacity() * ENTRY_BYTES),
+        State::DebugSink(_) => caller.refund_kernel(debug_sink::CHARGED_BYTES),
+        State::Closed | State::Mutex { .. } | State::Event { .. } => {}
     }
     drop(inner);
     caller.syncs.lock().remove(sync.slot.index());
@@ -248,7 +260,7 @@ pub fn reset_event(sync: SyncRef) -> Result<(), Status> {
     }
 }
 
-/// Whether an event is set (an auto event is then taken) or a wait set has something.
+/// Whether an event is set (an auto event is then taken) or a wait set or debug sink has something.
 fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
     match &mut inner.state {
         State::Event { manual, set } => {
@@ -257,6 +269,7 @@ fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
             Ok(was)
         }
         State::WaitSet { ready, alerted, .. } => Ok(*alerted || !ready.is_empty()),
+        State::DebugSink(ring) => Ok(!ring.is_empty()),
         _ => Err(Status::BadHandle),
     }
 }
@@ -280,6 +293,7 @@ pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
     let unused = match &inner.state {
         State::Event { set, .. } => *set,
         State::WaitSet { ready, alerted, .. } => *alerted || !ready.is_empty(),
+        State::DebugSink(ring) => !ring.is_empty(),
         _ => false,
     };
     if unused {
@@ -451,6 +465,26 @@ fn with_set<R>(sync: SyncRef, change: impl FnOnce(&mut VecDeque<(u64, u64)>, &mu
         State::WaitSet { ready, members, .. } => Ok(change(ready, members)),
         _ => Err(Status::BadHandle),
     }
+}
+
+/// Does something with the text of a debug sink.
+pub fn with_debug_sink<R>(sync: SyncRef, act: impl FnOnce(&mut Ring) -> R) -> Result<R, Status> {
+    match &mut sync.lock()?.state {
+        State::DebugSink(ring) => Ok(act(ring)),
+        _ => Err(Status::BadHandle),
+    }
+}
+
+/// Adds to the text of the debug sink with this number, if the slot still holds it.
+pub fn add_to_debug_sink<R>(slot: &Slot<Sync>, number: u64, add: impl FnOnce(&mut Ring) -> R) -> Option<R> {
+    let mut inner = slot.inner.lock();
+    let State::DebugSink(ring) = &mut inner.state else { return None };
+    if ring.number() != number {
+        return None;
+    }
+    let added = add(ring);
+    inner.waiters.wake_one();
+    Some(added)
 }
 
 /// What an endpoint that leaves a wait set was in it.

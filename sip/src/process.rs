@@ -11,6 +11,7 @@ use abi::limits;
 pub use abi::{EpitaphKind, StopReason};
 
 use crate::channel::TypedEndpoint;
+use crate::debug::Sink;
 use crate::{Deadline, Status, raw, thread_block};
 
 /// How a process ended.
@@ -118,6 +119,13 @@ impl Child {
     pub fn device(self, index: usize, machine_name: &str) -> Result<Child, Status> {
         let length = thread_block::put_bytes(machine_name.as_bytes())?;
         raw::value::process_give_device(self.handle, index as u64, length)?;
+        Ok(self)
+    }
+
+    /// Has what it writes as debug text, and those that it starts in turn, go to a sink of this process's. Without it the
+    /// child has the sink of this process, if that has one.
+    pub fn debug_sink(self, sink: &Sink) -> Result<Child, Status> {
+        raw::value::debug_sink_give(self.handle, sink.handle())?;
         Ok(self)
     }
 

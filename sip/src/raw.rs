@@ -84,6 +84,10 @@ value_only! {
     measurement(which);
     cycles();
     debug_write(length);
+    debug_sink_create();
+    debug_sink_give(child, sink);
+    debug_sink_read(sink);
+    debug_sink_close(sink);
     trace_note(a, b);
     audit_note(length);
     heap_describe(block);

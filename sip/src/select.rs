@@ -6,6 +6,7 @@
 use abi::{Status, limits};
 
 use crate::channel::{RawEndpoint, Receiver, receive, try_receive};
+use crate::debug::Sink;
 use crate::device::Device;
 use crate::hardware::Hardware;
 use crate::process::Child;
@@ -103,7 +104,7 @@ mod sealed {
 use sealed::Numbered;
 
 /// Something whose readiness can be waited for beside others: an endpoint, a [`WaitSet`], an [`Event`], a [`Child`], a
-/// [`Device`] or [`Hardware`].
+/// [`Sink`], a [`Device`] or [`Hardware`].
 ///
 /// [`Hardware`] is ready when an interrupt of it has fired that nobody has waited for yet. A wait here lets no line fire:
 /// [`Interrupt::wait`](crate::hardware::Interrupt::wait) with a deadline that has passed does.
@@ -144,6 +145,12 @@ impl Numbered for Event {
 }
 
 impl Numbered for Child {
+    fn wait_handle(&self) -> u64 {
+        self.handle()
+    }
+}
+
+impl Numbered for Sink {
     fn wait_handle(&self) -> u64 {
         self.handle()
     }

@@ -157,18 +157,23 @@ pub(crate) fn put_words(words: &[u64]) {
     }
 }
 
+/// Copies the whole buffer.
+pub(crate) fn copy_bytes() -> [u8; limits::TEXT_BYTES] {
+    let mut copy = [0u8; limits::TEXT_BYTES];
+    // SAFETY: as in `put_bytes`; the whole buffer has `TEXT_BYTES` bytes.
+    unsafe {
+        let buffer = addr_of!((*current()).message).cast::<u8>();
+        copy.as_mut_ptr().copy_from_nonoverlapping(buffer, limits::TEXT_BYTES);
+    }
+    copy
+}
+
 /// Appends the bytes `from..from + length` of the buffer, cut at its end, to `out`.
 pub(crate) fn append_bytes(from: usize, length: u64, out: &mut Vec<u8>) {
     let from = from.min(limits::TEXT_BYTES);
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(limits::TEXT_BYTES - from);
     // By way of the stack, because growing `out` may call the kernel.
-    let mut copy = [0u8; limits::TEXT_BYTES];
-    // SAFETY: as in `put_bytes`; `from + length` is within the buffer.
-    unsafe {
-        let buffer = addr_of!((*current()).message).cast::<u8>();
-        copy.as_mut_ptr().copy_from_nonoverlapping(buffer.add(from), length);
-    }
-    out.extend_from_slice(&copy[..length]);
+    out.extend_from_slice(&copy_bytes()[from..from + length]);
 }
 
 /// The reason that stands in the message buffer after an answer of `Status::Refused`.

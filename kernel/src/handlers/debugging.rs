@@ -1,13 +1,17 @@
 //! Debugging and diagnostics.
 
+use abi::limits::{DEBUG_SINK_NAME_WORD, DEBUG_SINK_TEXT_WORD};
 use abi::{Status, TraceKind};
 use package::Permission;
 
+use super::channels::close_sync;
 use super::exchange::new_block;
 use super::{Caller, caller};
+use crate::debug_sink::{Found, Written};
 use crate::machine::machine;
 use crate::memory::Record;
-use crate::{arch, audit, claims, contract, debug_output, diagnostics, exheap, memory, process, sched};
+use crate::sync::SyncKind;
+use crate::{arch, audit, claims, contract, debug_output, debug_sink, diagnostics, exheap, memory, process, sched};
 
 #[inline(always)]
 pub fn cycles() -> Result<u64, Status> {
@@ -18,8 +22,47 @@ pub fn debug_write(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let length = usize::try_from(length).map_err(|_| Status::TooLarge)?;
     let text = caller.buffer.bytes(length).ok_or(Status::TooLarge)?;
-    debug_output::lines_of(caller.process.name(), &text);
+    let written = debug_sink::write(caller.process, &text);
+    if written == Written::NoSink {
+        debug_output::lines_of(caller.process.name(), &text);
+    }
+    drop(text);
+    if written == Written::NearlyFull {
+        sched::yield_now();
+    }
     Ok(0)
+}
+
+pub fn debug_sink_create() -> Result<u64, Status> {
+    debug_sink::create(caller()?.process)
+}
+
+pub fn debug_sink_give(child: u64, sink: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let sink = debug_sink::reference(claims::sync(sink, caller.process)?)?;
+    claims::child(child)?.give_debug_sink(caller.process, sink).map(|()| 0)
+}
+
+pub fn debug_sink_read(sink: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    let buffer = caller.buffer;
+    let mut room = [0; debug_sink::READ_BYTES];
+    Ok(match debug_sink::read(claims::sync(sink, caller.process)?, &mut room)? {
+        Found::Lost(bytes) => {
+            buffer.set(0, bytes);
+            0
+        }
+        Found::Text { process_id, name, bytes } => {
+            buffer.set(0, process_id);
+            buffer.set(1, name.len() as u64);
+            buffer.put_bytes(DEBUG_SINK_NAME_WORD, name.as_bytes());
+            buffer.put_bytes(DEBUG_SINK_TEXT_WORD, &room[..bytes]) as u64
+        }
+    })
+}
+
+pub fn debug_sink_close(sink: u64) -> Result<u64, Status> {
+    close_sync(sink, SyncKind::DebugSink)
 }
 
 pub fn trace_note(a: u64, b: u64) -> Result<u64, Status> {

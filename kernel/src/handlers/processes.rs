@@ -11,7 +11,7 @@ use package::Permission;
 use super::{Caller, caller};
 use crate::process::{self, CreateError, Epitaph, PROCESSES};
 use crate::wait::{self, Woken};
-use crate::{audit, claims, installed, principal, sched, thread};
+use crate::{audit, claims, debug_sink, installed, principal, sched, thread};
 
 pub fn process_create(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
@@ -166,8 +166,10 @@ pub fn process_exit(code: u64) -> Result<u64, Status> {
 
 pub fn process_panic(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let bytes = caller.buffer.bytes(length.min(TEXT_BYTES as u64) as usize).unwrap_or_default();
+    let mut bytes = caller.buffer.bytes(length.min(TEXT_BYTES as u64) as usize).unwrap_or_default();
     let text = abi::audit::beginning(&Printable(&bytes).to_string(), TEXT_BYTES);
+    bytes.push(b'\n');
+    debug_sink::write(caller.process, &bytes);
     process::end(caller.process, Epitaph::new(EpitaphKind::Panicked, text));
     // The text is freed by `end`'s owner of it; nothing is left on this stack.
     drop(bytes);

@@ -16,7 +16,7 @@ use crate::machine::machine;
 use crate::principal::TooLong;
 use crate::thread::{self, Argument, ThreadRef};
 use crate::wait::Ticket;
-use crate::{channel, sched};
+use crate::{channel, debug_sink, sched};
 
 /// A child, as a handle of its parent names it: perhaps another SIP's by now, or none.
 #[derive(Clone, Copy)]
@@ -100,6 +100,13 @@ impl ChildRef {
     pub fn give_device(self, parent: ProcessRef, index: usize, name: String) -> Result<(), Status> {
         let mut life = self.lock_created(Some(parent))?;
         *life.devices.get_mut(index).ok_or(Status::NotFound)? = Some(name);
+        Ok(())
+    }
+
+    /// Has its debug text go to a sink of the parent's, before it starts.
+    pub fn give_debug_sink(self, parent: ProcessRef, sink: debug_sink::SinkRef) -> Result<(), Status> {
+        let _life = self.lock_created(Some(parent))?;
+        self.process.debug_sink.set(Some(sink));
         Ok(())
     }
 

@@ -33,7 +33,7 @@ use crate::program::{Loaded, Program};
 use crate::slab::{Links, List, Listed, Slab, Slot, Slotted};
 use crate::trace::Ring;
 use crate::wait::Waiters;
-use crate::{channel, exheap, sync, thread};
+use crate::{channel, debug_sink, exheap, sync, thread};
 
 /// All SIPs.
 pub static PROCESSES: Slab<Process> = Slab::new();
@@ -96,7 +96,7 @@ pub struct Process {
     kernel_quota: AtomicUsize,
     /// Bytes that the kernel keeps for it beside those that follow from its lists.
     kernel_bytes: AtomicUsize,
-    /// Its mutexes, events and wait sets.
+    /// Its mutexes, events, wait sets and debug sinks.
     pub syncs: SpinLock<List<sync::OfProcess>>,
     /// Its paged memory.
     pub pages: SpinLock<Pages>,
@@ -104,6 +104,8 @@ pub struct Process {
     /// Children whose handles it has, and those that it gave up and that still run.
     charged_children: AtomicU32,
     open_devices: AtomicU32,
+    /// Where its debug text goes.
+    pub debug_sink: debug_sink::Place,
 }
 
 /// A reference to a SIP.
@@ -319,6 +321,7 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
     for counter in [&process.sent, &process.received, &process.cycles, &process.started_ns] {
         counter.store(0, Ordering::Relaxed);
     }
+    process.debug_sink.inherit(parent);
     process.trace.clear();
     let parent_id = parent.map_or(0, |parent| parent.id.load(Ordering::Relaxed));
     process.trace.add(TraceKind::Created, parent_id, 0);

@@ -133,6 +133,7 @@ fn give_up(function: &Function, answer: Option<u64>, made: &[(Kind, u64)]) {
         "thread" if function.name == "thread_create" => Some(Kind::Thread),
         "mutex" => Some(Kind::Mutex),
         "event" => Some(Kind::Event),
+        "debug sink" => Some(Kind::Sink),
         value if value.starts_with("block") => Some(Kind::Block),
         _ => None,
     };
@@ -147,6 +148,7 @@ fn give_up(function: &Function, answer: Option<u64>, made: &[(Kind, u64)]) {
             Kind::Mutex => abi("mutex_release", &[handle]).and_then(|_| abi("mutex_close", &[handle])),
             Kind::Event => abi("event_close", &[handle]),
             Kind::Device => Ok(0),
+            Kind::Sink => abi("debug_sink_close", &[handle]),
         };
     }
     if function.name == "memory_allocate" {

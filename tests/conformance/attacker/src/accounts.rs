@@ -139,6 +139,10 @@ const ROWS: &[(&str, Calls)] = &[
     ("event_wait", Plain),
     ("event_close", Plain),
     ("wait_any", Own(waiting_threads)),
+    ("debug_sink_create", Own(|| repeat("debug_sink_create", SOME, &[]))),
+    ("debug_sink_give", Own(sinks)),
+    ("debug_sink_read", Plain),
+    ("debug_sink_close", Plain),
 ];
 
 /// Makes the calls of the function with this number between two questions of the suite.
@@ -218,6 +222,13 @@ fn children() -> Vec<u64> {
 fn to_children(act: fn(u64) -> u64) {
     for child in children() {
         act(child);
+    }
+}
+
+fn sinks() {
+    let sink = must("debug_sink_create", &[]);
+    for child in children() {
+        must("debug_sink_give", &[child, sink]);
     }
 }
 

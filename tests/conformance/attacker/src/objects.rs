@@ -16,10 +16,20 @@ pub(crate) enum Kind {
     Mutex,
     Event,
     Device,
+    Sink,
 }
 
-pub(crate) const KINDS: [Kind; 8] =
-    [Kind::Endpoint, Kind::Set, Kind::Block, Kind::Thread, Kind::Child, Kind::Mutex, Kind::Event, Kind::Device];
+pub(crate) const KINDS: [Kind; 9] = [
+    Kind::Endpoint,
+    Kind::Set,
+    Kind::Block,
+    Kind::Thread,
+    Kind::Child,
+    Kind::Mutex,
+    Kind::Event,
+    Kind::Device,
+    Kind::Sink,
+];
 
 /// The kind of object that an argument of a function names, if it names one.
 pub(crate) fn kind_of(function: &Function, argument: &str) -> Option<Kind> {
@@ -33,6 +43,7 @@ pub(crate) fn kind_of(function: &Function, argument: &str) -> Option<Kind> {
         "mutex" => Kind::Mutex,
         "event" => Kind::Event,
         "device" => Kind::Device,
+        "sink" => Kind::Sink,
         _ => return None,
     })
 }
@@ -83,6 +94,7 @@ pub(crate) fn make(kind: Kind) -> Result<u64, Status> {
         Kind::Mutex => abi("mutex_create", &[]),
         Kind::Event => abi("event_create_auto", &[]),
         Kind::Device => Ok(6 << 56 | 1 << 32),
+        Kind::Sink => abi("debug_sink_create", &[]),
     }
 }
 
@@ -101,6 +113,7 @@ pub(crate) fn make_stale(kind: Kind) -> u64 {
         Kind::Mutex => must("mutex_close", &[handle]),
         Kind::Event => must("event_close", &[handle]),
         Kind::Device => 0,
+        Kind::Sink => must("debug_sink_close", &[handle]),
     };
     handle
 }

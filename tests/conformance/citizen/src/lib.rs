@@ -14,6 +14,7 @@ mod principals;
 mod quotas;
 mod scheduling;
 mod shortage;
+mod sinks;
 mod synchronization;
 mod talk;
 mod waiting;
@@ -106,6 +107,10 @@ const ACTS: &[(&str, Act)] = &[
     ("wait-set", waiting::wait_set),
     ("wait-any", waiting::wait_any),
     ("switch-receive", waiting::switch_receive),
+    ("log", sinks::log),
+    ("log-below", sinks::log_below),
+    ("log-when-asked", sinks::log_when_asked),
+    ("debug-sink", sinks::debug_sink),
     ("say-principal", principals::say),
     ("speak-in-role", principals::speak_in_role),
     ("invoke-chain", principals::invoke_chain),

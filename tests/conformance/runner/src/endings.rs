@@ -50,6 +50,7 @@ const ENDINGS: &[Ending] = &[
     citizen("wait set: each endpoint is announced once", "wait-set"),
     citizen("wait any: tells which is ready", "wait-any"),
     citizen("switch-receive: takes from either endpoint", "switch-receive"),
+    citizen("debug sink: has the text of those that were given it", "debug-sink"),
     citizen("closed: shows after what was queued", "closed-after-queue"),
     citizen("quota: memory", "memory-quota"),
     citizen("quota: blocks", "block-quota"),

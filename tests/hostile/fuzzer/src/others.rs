@@ -15,7 +15,7 @@ use crate::blocks::Block;
 use crate::messages::{Channel, State};
 use crate::world::{World, finding};
 
-const OWN_NAME: &str = "hostile-fuzzer";
+pub(crate) const OWN_NAME: &str = "hostile-fuzzer";
 const SEED: usize = 0;
 const STEPS: usize = 1;
 const GENERATIONS: usize = 2;
@@ -86,6 +86,11 @@ fn start_child(world: &Rc<World>) {
     let child = create(OWN_NAME).ok().and_then(|child| {
         let child = child.parameter(SEED, &seed.to_string()).ok()?.parameter(STEPS, &steps.to_string()).ok()?;
         let child = child.parameter(GENERATIONS, &(generations - 1).to_string()).ok()?;
+        let sink = world.sinks.borrow().first().map(Arc::clone);
+        let child = match sink {
+            Some(sink) => child.debug_sink(&sink).ok()?,
+            None => child,
+        };
         child.endpoint(SERVER_SLOT, server).ok()?.endpoint(CLIENT_SLOT, other_client).ok()?.start().ok()
     });
     for (endpoint, is_importer) in ends {

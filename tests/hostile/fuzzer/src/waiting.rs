@@ -1,20 +1,22 @@
-//! Wait sets, events, and waits for several things at once, some of which close meanwhile.
+//! Wait sets, events, debug sinks, and waits for several things at once, some of which close meanwhile.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use sip::Deadline;
+use sip::debug::{Printable, Sink, SinkText};
 use sip::select::{Either, WaitSet, Waitable, either, wait_any};
 use sip::sync::Event;
 
 use crate::hostile::Hostile;
 use crate::messages::{self, Channel};
-use crate::world::World;
+use crate::others::OWN_NAME;
+use crate::world::{World, finding};
 
 /// Does something that waits.
 pub(crate) fn step(world: &Rc<World>) {
-    match world.numbers.below(7) {
+    match world.numbers.below(8) {
         0 => {
             if let Ok(set) = WaitSet::new() {
                 world.add(&world.sets, (set, Vec::new()));
@@ -24,6 +26,7 @@ pub(crate) fn step(world: &Rc<World>) {
         3 => wait(world),
         4 => remove(world),
         5 => wait_for_either(world),
+        6 => read_sink(world),
         _ => wait_for_all(world),
     }
 }
@@ -93,6 +96,28 @@ fn wait_for_either(world: &Rc<World>) {
     }
 }
 
+/// Makes a sink, or takes the text out of one, which is of a child: a fuzzer, too.
+fn read_sink(world: &Rc<World>) {
+    if world.numbers.once_in(2)
+        && let Ok(sink) = Sink::new()
+    {
+        world.add(&world.sinks, Arc::new(sink));
+    }
+    let Some(sink) = world.take(&world.sinks) else { return };
+    while let Some(text) = sink.read() {
+        match text {
+            SinkText::Text { program, bytes, .. } if program != OWN_NAME || bytes.is_empty() => {
+                finding("the text of a sink is another's")
+            }
+            SinkText::Text { bytes, .. } => sip::log!("a child: {}", Printable(&bytes)),
+            SinkText::Lost { .. } => {}
+        }
+    }
+    if !world.numbers.once_in(8) {
+        world.add(&world.sinks, sink);
+    }
+}
+
 /// Waits for things of every kind.
 fn wait_for_all(world: &Rc<World>) {
     let made = if world.numbers.once_in(2) { Event::auto() } else { Event::manual() };
@@ -107,12 +132,17 @@ fn wait_for_all(world: &Rc<World>) {
     let set = world.take(&world.sets);
     let mut things: Vec<&dyn Waitable> = events.iter().map(|event| &**event as &dyn Waitable).collect();
     things.extend(endpoint.as_ref().map(|endpoint| endpoint as &dyn Waitable));
+    let sink = world.take(&world.sinks);
+    things.extend(sink.as_ref().map(|sink| &**sink as &dyn Waitable));
     things.extend(set.as_ref().map(|(set, _)| set as &dyn Waitable));
     if !things.is_empty() {
         let _ = wait_any(&things, soon(world));
     }
     if let Some(endpoint) = endpoint {
         world.add_channel(endpoint.into_channel());
+    }
+    if let Some(sink) = sink {
+        world.add(&world.sinks, sink);
     }
     if let Some(set) = set {
         world.add(&world.sets, set);

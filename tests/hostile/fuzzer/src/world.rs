@@ -10,6 +10,7 @@ use core::cell::{Cell, RefCell};
 use core::task::Waker;
 
 use sip::channel::Outgoing;
+use sip::debug::Sink;
 use sip::process::Child;
 use sip::select::{Key, WaitSet};
 use sip::sync::{Event, Mutex};
@@ -43,6 +44,7 @@ pub(crate) struct World {
     pub(crate) heap: RefCell<Vec<Vec<u64>>>,
     pub(crate) sets: RefCell<Vec<(WaitSet<Hostile>, Vec<Key>)>>,
     pub(crate) events: RefCell<Vec<Arc<Event>>>,
+    pub(crate) sinks: RefCell<Vec<Arc<Sink>>>,
     pub(crate) threads: RefCell<Vec<JoinHandle<Vec<Block>>>>,
     pub(crate) children: RefCell<Vec<Child>>,
     pub(crate) wakers: RefCell<Vec<Waker>>,
@@ -64,6 +66,7 @@ impl World {
             heap: RefCell::default(),
             sets: RefCell::default(),
             events: RefCell::default(),
+            sinks: RefCell::default(),
             threads: RefCell::default(),
             children: RefCell::default(),
             wakers: RefCell::default(),
