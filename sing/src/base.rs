@@ -9,14 +9,15 @@ mod line_table;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::bare::kernel;
 use crate::builder::{self, UnsafeTests};
-use crate::cargo::{self, Metadata, Package};
+use crate::cargo::{Metadata, Package};
 use crate::command_line::BaseArguments;
 use crate::doors::{Doors, door_name};
 use crate::failure::{Failure, Outcome};
+use crate::line_tables;
 use crate::programs::{Body, Program};
 use crate::repository::Repository;
 use crate::systems::{self, Catalogue, Platform};
@@ -82,9 +83,8 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
     let crates = trusted(&of_doors, &of_workspace, &selected)?;
     let compiled = match arguments.compiled {
         true => {
-            let judged = builder::judge(repository, &doors, &of_doors, &selected)?;
-            let images = with_line_tables(&doors, &selected, &judged, &repository.output("base"));
-            Some(compiled(images, &machines, &selected)?)
+            let images = line_tables::images(repository, &doors, &of_doors, &selected)?;
+            Some(compiled(&images, &machines, &selected)?)
         }
         false => None,
     };
@@ -141,45 +141,16 @@ fn row(repository: &Repository, package: &Package, compiled: Option<&Compiled>) 
     Ok(Row { name, is_ours, sources, compiled })
 }
 
-/// Builds the programs with line tables, by this command, and reads these and the machines'.
-fn compiled(images: std::process::Command, machines: &[PathBuf], selected: &[&Program]) -> Outcome<Compiled> {
+/// Reads the line tables of images and machines.
+fn compiled(images: &BTreeMap<String, PathBuf>, machines: &[PathBuf], selected: &[&Program]) -> Outcome<Compiled> {
     let mut compiled = Compiled::default();
     for machine in machines {
         compiled.add_machine(machine)?;
     }
-    let made = cargo::build(images, "programs", 0)?;
-    for image in selected.iter().filter_map(|program| made.get(&program.name)) {
+    for image in selected.iter().filter_map(|program| images.get(&program.name)) {
         compiled.add_image(image)?;
     }
     Ok(compiled)
-}
-
-/// The command that builds the images, but for line tables and another output folder. The code is the same.
-fn with_line_tables(doors: &Doors, selected: &[&Program], judged: &Path, target: &Path) -> std::process::Command {
-    let usual = doors.build_command(selected.iter().copied(), judged);
-    let mut command = std::process::Command::new(usual.get_program());
-    if let Some(folder) = usual.get_current_dir() {
-        command.current_dir(folder);
-    }
-    let mut is_target = false;
-    for argument in usual.get_args() {
-        if is_target {
-            command.arg(target)
-        } else {
-            command.arg(argument)
-        };
-        is_target = argument == "--target-dir";
-    }
-    for setting in ["debug=\"line-tables-only\"", "strip=\"none\""] {
-        command.arg("--config").arg(format!("profile.release.{setting}"));
-    }
-    for (name, value) in usual.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
 }
 
 fn rendered(parts: &BTreeMap<Part, Vec<Row>>, compiled: Option<&Compiled>) -> String {

@@ -260,6 +260,9 @@ pub struct DebugArguments {
     /// The machine and what runs on it.
     #[command(flatten)]
     pub run: RunArguments,
+    /// With the source lines of this program, which is built once more for them; any number of times
+    #[arg(long, value_name = "PROGRAM")]
+    pub lines: Vec<String>,
     /// A command for gdb, or several on lines; gdb then asks nothing and ends after the last one
     #[arg(long, value_name = "COMMANDS")]
     pub batch: Vec<String>,

@@ -36,6 +36,7 @@ pub mod hostile;
 pub mod image_symbols;
 pub mod install;
 pub mod keys;
+pub mod line_tables;
 pub mod long;
 pub mod measure;
 pub mod new;

@@ -4,12 +4,17 @@
 //! the image's symbols at the address that the function is told. The machine waits before its first
 //! instruction. Deliberately not here: the debugger.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use elf::ElfBytes;
+use elf::abi::{PF_X, PT_LOAD};
+use elf::endian::LittleEndian;
 use package::{Package, SystemImage};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
@@ -18,14 +23,22 @@ use crate::bare::guest::Guest;
 use crate::bare::prepared::{Person, Prepared};
 use crate::bare::qemu::{self, Kind};
 use crate::bare::{kernel, symbols};
+use crate::builder;
+use crate::cargo::Metadata;
 use crate::command_line::{DebugArguments, MachineName};
+use crate::doors::Doors;
 use crate::failure::{Failure, Outcome};
 use crate::host_tools::{self, Tool};
+use crate::line_tables;
+use crate::programs::{Program, Programs};
 use crate::repository::{Repository, write_if_changed};
 use crate::run;
 
 /// The file of the kernel's functions among those of the images; no program's name has a dot.
 const KERNEL: &str = "the.kernel";
+
+/// What the names of files with line tables end with.
+const LINES: &str = ".lines";
 
 /// What gdb is told first. It knows a machine's addresses only by its 64-bit registers.
 const SETTINGS: &str = "\
@@ -39,6 +52,7 @@ set architecture i386:x86-64
 /// there before the firmware has loaded the kernel.
 const IMAGES: &str = "\
 python
+import os
 class ImageLoaded(gdb.Breakpoint):
     def __init__(self):
         super().__init__('*&singularity_image_loaded', gdb.BP_HARDWARE_BREAKPOINT, internal=True)
@@ -48,7 +62,9 @@ class ImageLoaded(gdb.Breakpoint):
         register = lambda name: int(gdb.parse_and_eval('$' + name)) & 0xffffffffffffffff
         memory = gdb.selected_inferior().read_memory(register('rdi'), register('rsi'))
         path = folder + '/' + memory.tobytes().decode()
-        gdb.execute('add-symbol-file %s -o %#x' % (path, register('rdx')), to_string=True)
+        for file in [path, path + lines]:
+            if os.path.exists(file):
+                gdb.execute('add-symbol-file %s -o %#x' % (file, register('rdx')), to_string=True)
         return False
 
 ImageLoaded()
@@ -102,7 +118,8 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
     let gdb = host_tools::require(&Tool::GDB)?;
     let disks = run::disks(repository, &arguments.run)?;
     let mut prepared = Prepared::new(repository, kind, &arguments.run, &disks, Person::Elsewhere)?;
-    let images = write_images(repository, &prepared.system)?;
+    let with_lines = images_with_lines(repository, &arguments.lines)?;
+    let images = write_images(repository, &prepared.system, &with_lines)?;
     let folder = tempfile::Builder::new().prefix("sing-debug-").tempdir().map_err(cannot_start)?;
     let door = folder.path().join("gdb");
     prepared.hardware.more.extend(stub(&door)?);
@@ -139,8 +156,49 @@ fn stub(door: &Path) -> Outcome<Vec<OsString>> {
     Ok(words)
 }
 
+/// Builds these programs with line tables: where each image lies, by the program's name.
+fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<BTreeMap<String, PathBuf>> {
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let programs = Programs::find(repository);
+    let selected: Vec<&Program> = names.iter().map(|name| programs.get(name)).collect::<Outcome<_>>()?;
+    let _lock = builder::lock(repository)?;
+    let doors = Doors::generate(repository, programs.all())?;
+    let metadata = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
+    line_tables::images(repository, &doors, &metadata, &selected)
+}
+
+/// The bytes of the code of an image.
+fn code(image: &[u8]) -> Option<Vec<&[u8]>> {
+    let file = ElfBytes::<LittleEndian>::minimal_parse(image).ok()?;
+    let segments = file.segments()?;
+    let code = segments.iter().filter(|segment| segment.p_type == PT_LOAD && segment.p_flags & PF_X != 0);
+    code.map(|segment| file.segment_data(&segment).ok()).collect()
+}
+
+/// Copies an image with line tables beside the functions of the one that runs, which has the same code.
+fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outcome<()> {
+    let Some(source) = with_lines else {
+        // Those of an earlier run are of another image.
+        return match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::file("remove", path, &error)),
+            _ => Ok(()),
+        };
+    };
+    let bytes = std::fs::read(source).map_err(|error| Failure::file("read", source, &error))?;
+    if code(image).is_none_or(|code_that_runs| Some(code_that_runs) != code(&bytes)) {
+        let name = path.file_stem().unwrap_or_default().display();
+        return Err(Failure::new(format!(
+            "the image of `{name}` in the system is not made of the sources that are here"
+        ))
+        .remedy("`cargo sing systems --as-built` takes back what was installed"));
+    }
+    write_if_changed(path, &bytes).map(drop)
+}
+
 /// Writes the functions of a system's images and of the kernel where gdb finds them by the names of the programs.
-fn write_images(repository: &Repository, system: &Path) -> Outcome<PathBuf> {
+fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<String, PathBuf>) -> Outcome<PathBuf> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
     let broken = |error| Failure::new(format!("{}: {error}", system.display())).remedy("build it again");
     let image = SystemImage::parse(&bytes).map_err(broken)?;
@@ -149,7 +207,9 @@ fn write_images(repository: &Repository, system: &Path) -> Outcome<PathBuf> {
         let package = Package::parse(bytes).map_err(broken)?;
         // A script has no functions.
         let functions = symbols::functions(package.image_bytes).unwrap_or_default();
-        write_if_changed(&folder.join(&package.manifest.name), &symbols::file(&functions))?;
+        let name = &package.manifest.name;
+        write_if_changed(&folder.join(name), &symbols::file(&functions))?;
+        write_lines(&folder.join(format!("{name}{LINES}")), package.image_bytes, with_lines.get(name))?;
     }
     write_if_changed(&folder.join(KERNEL), &symbols::file(&kernel::symbols(repository)?))?;
     Ok(folder)
@@ -181,7 +241,7 @@ fn commands(files: &Files<'_>, batch: Option<&Path>) -> Outcome<String> {
     let _ = writeln!(out, "file \"{}\"", text(kernel)?);
     let _ = writeln!(out, "add-symbol-file {}/{KERNEL}", text(images)?);
     let _ = writeln!(out, "target remote {}", text(door)?);
-    let _ = writeln!(out, "python folder = '{}'", text(images)?);
+    let _ = writeln!(out, "python folder, lines = '{}', '{LINES}'", text(images)?);
     out.push_str(IMAGES);
     out.push_str(FRAMES);
     match batch {
@@ -205,12 +265,29 @@ mod tests {
         let script = commands(&files, Some(Path::new("/b"))).expect("plain paths");
         assert!(
             script.contains(
-                "directory /s\nfile \"/k\"\nadd-symbol-file /i/the.kernel\ntarget remote /d\npython folder = '/i'\n"
+                "directory /s\nfile \"/k\"\nadd-symbol-file /i/the.kernel\ntarget remote /d\npython folder, lines = '/i', '.lines'\n"
             ),
             "{script}"
         );
         assert!(script.ends_with(&format!("end\npython batch = '/b'\n{BATCH}")), "{script}");
         assert!(commands(&files, None).expect("plain paths").ends_with("starts it.\\n\n"));
         assert!(commands(&Files { kernel: Path::new("/it's"), ..files }, None).is_err());
+    }
+
+    #[test]
+    fn line_tables_of_other_code_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = std::env::current_exe().expect("this program has a path");
+        let bytes = std::fs::read(&own).expect("and can be read");
+        let lines = folder.path().join("cat.lines");
+        write_lines(&lines, &bytes, Some(&own)).expect("the same code");
+        assert!(lines.is_file());
+        let mut other = bytes.clone();
+        let first = code(&bytes).expect("code")[0].as_ptr();
+        other[first as usize - bytes.as_ptr() as usize] ^= 1;
+        let refused = write_lines(&lines, &other, Some(&own)).expect_err("another program");
+        assert!(refused.to_string().contains("`cat`"), "{refused}");
+        write_lines(&lines, &bytes, None).expect("nothing to show");
+        assert!(!lines.exists());
     }
 }

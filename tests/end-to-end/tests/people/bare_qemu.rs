@@ -238,6 +238,24 @@ fn a_debugger_stops_in_kernel_and_program_by_name() {
     }
 }
 
+/// With `--lines` a program is built once more with line tables; its code is the one that runs.
+#[test]
+#[ignore = "takes minutes"]
+fn a_debugger_shows_the_source_lines_of_a_program() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        println!("skipped: there is no gdb");
+        return;
+    }
+    bare_system();
+    let commands = "hbreak echo::main\ncontinue\nlist\nnext\ncontinue";
+    let mut command = Command::new(sing());
+    command.args(["debug", "--machine", "microvm", "-c", "echo done", "--lines", "echo", "--batch", commands]);
+    let run = finish(command.current_dir(repository()), commands, Duration::from_secs(900));
+    let text = run.text();
+    assert!(text.contains("at src/lib.rs:") && text.contains("pub fn main(startup: Startup)"), "{run}");
+    assert!(text.contains("done\n") && run.status == Some(0), "{run}");
+}
+
 /// The debugger makes the kernel write where nothing is: it says what happened, where, which SIP ran and who called.
 #[test]
 fn a_fault_of_the_kernel_itself_is_reported_and_ends_the_machine() {

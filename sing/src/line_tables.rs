@@ -1,0 +1,61 @@
+//! Images with line tables, for those who read them: the debugger, and the count of what is in the images.
+//!
+//! They have the same code as the images that run, in an output folder of their own, and are never loaded.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::builder;
+use crate::cargo::{self, Metadata};
+use crate::doors::Doors;
+use crate::failure::Outcome;
+use crate::programs::Program;
+use crate::repository::Repository;
+
+/// Settings of the release profile that differ from those of the images that run.
+const SETTINGS: [&str; 2] = ["debug=\"line-tables-only\"", "strip=\"none\""];
+const FOLDER: &str = "base";
+
+/// Builds the images of these programs with line tables; where each lies, by the program's name. The builder's lock is
+/// held by the caller.
+///
+/// # Errors
+/// A program is refused or does not build.
+pub fn images(
+    repository: &Repository,
+    doors: &Doors,
+    metadata: &Metadata,
+    selected: &[&Program],
+) -> Outcome<BTreeMap<String, PathBuf>> {
+    let judged = builder::judge(repository, doors, metadata, selected)?;
+    cargo::build(command(doors, selected, &judged, &repository.output(FOLDER)), "programs", 0)
+}
+
+/// The command that builds the images, but for line tables and another output folder.
+fn command(doors: &Doors, selected: &[&Program], judged: &Path, target: &Path) -> Command {
+    let usual = doors.build_command(selected.iter().copied(), judged);
+    let mut command = Command::new(usual.get_program());
+    if let Some(folder) = usual.get_current_dir() {
+        command.current_dir(folder);
+    }
+    let mut is_target = false;
+    for argument in usual.get_args() {
+        if is_target {
+            command.arg(target)
+        } else {
+            command.arg(argument)
+        };
+        is_target = argument == "--target-dir";
+    }
+    for setting in SETTINGS {
+        command.arg("--config").arg(format!("profile.release.{setting}"));
+    }
+    for (name, value) in usual.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
