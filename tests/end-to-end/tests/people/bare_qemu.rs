@@ -250,7 +250,8 @@ fn a_debugger_shows_the_source_lines_of_a_program() {
     let commands = "hbreak echo::main\ncontinue\nlist\nnext\ncontinue";
     let mut command = Command::new(sing());
     command.args(["debug", "--machine", "microvm", "-c", "echo done", "--lines", "echo", "--batch", commands]);
-    let run = finish(command.current_dir(repository()), commands, Duration::from_secs(900));
+    command.current_dir(repository());
+    let run = finish(command, commands, Duration::from_secs(900));
     let text = run.text();
     assert!(text.contains("at src/lib.rs:") && text.contains("pub fn main(startup: Startup)"), "{run}");
     assert!(text.contains("done\n") && run.status == Some(0), "{run}");
