@@ -10,7 +10,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use hadris_fat::async_::FatFs;
-use hadris_fs::{Attributes, DirCursor, ErrorKind, Name, NodeId, OpenMode, RenameMode, SetAttr};
+use hadris_fat_raw::{Slot, short_name};
+use hadris_fs::{Attributes, DirCursor, ErrorKind, Extent, Name, NodeId, OpenMode, RenameMode, SetAttr};
 
 use crate::device::Device;
 use crate::error::Error;
@@ -72,6 +73,35 @@ impl<S: BlockSource> Mounted<S> {
             return Err(Error::NotFound);
         }
         Ok(node)
+    }
+
+    /// The name under which the node of a listing is found. Half of a surrogate pair in a long name is listed as U+FFFD,
+    /// which finds nothing, or another node; such a node goes by its short name.
+    pub(crate) async fn name_that_finds(
+        &mut self,
+        folder: NodeId,
+        node: NodeId,
+        listed: String,
+    ) -> Result<String, Error> {
+        match self.fs.lookup(folder, Name::new(&listed)).await {
+            Ok(found) => {
+                self.fs.forget(found, 1);
+                if found == node {
+                    return Ok(listed);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut place = [Extent::new(0, 0)];
+        self.fs.records(node, &mut place).await?;
+        let mut bytes = [0; hadris_fat_raw::ENTRY_SIZE];
+        self.fs.read_raw(place[0].offset(), &mut bytes).await?;
+        let Slot::Short(entry) = Slot::parse(&bytes) else { return Ok(listed) };
+        let page = self.fs.code_page();
+        let mut text = [0; short_name::DISPLAY_MAX];
+        let length = short_name::display(&entry.name(), entry.nt_case(), |byte| page.decode(byte), &mut text);
+        Ok(String::from_utf8_lossy(&text[..length]).into_owned())
     }
 
     pub(crate) async fn create(&mut self, folder: NodeId, name: &str, attributes: &SetAttr) -> Result<NodeId, Error> {

@@ -98,7 +98,7 @@ pub struct AttributeChanges {
 /// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The name.
+    /// The name; the short one where the long one has half of a surrogate pair, which UTF-8 cannot express.
     pub name: String,
     /// What it stands for.
     pub kind: Kind,
@@ -568,8 +568,13 @@ async fn list<S: BlockSource>(
         };
         cursor = found.next_cursor();
         if mounted.is_shown(found.node()) {
+            let name = String::from_utf8_lossy(found.name().as_bytes()).into_owned();
+            let name = match name.contains(char::REPLACEMENT_CHARACTER) {
+                true => mounted.name_that_finds(folder, found.node(), name).await?,
+                false => name,
+            };
             entries.push(Entry {
-                name: String::from_utf8_lossy(found.name().as_bytes()).into_owned(),
+                name,
                 kind: if found.file_type().is_dir() { Kind::Directory } else { Kind::File },
                 number: found.node().get(),
                 position: cursor.into_raw(),

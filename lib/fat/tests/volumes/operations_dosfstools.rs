@@ -1,7 +1,7 @@
 //! Every operation on volumes of every width, judged by fsck.fat and mtools.
 
 use crate::support::{MemoryDisk, TEST_TIME_S, expect_clean, made_by_linux, mount, mtools, run};
-use fat::{AttributeChanges, CreateMode, Error, Folder, Kind, Volume};
+use fat::{AttributeChanges, CheckMode, CreateMode, Error, Folder, Kind, Volume, check};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -444,6 +444,55 @@ fn short_names_with_any_byte_are_listed_found_and_removed() {
     let lost: Vec<&String> = names.iter().filter(|name| run(root.attributes(name)).is_err()).collect();
     assert!(lost.is_empty(), "these are listed and not found: {lost:?}");
     for name in &names {
+        run(root.remove_file(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    drop(root);
+    run(volume.unmount()).expect("it unmounts");
+    expect_clean(&disk);
+}
+
+/// Other systems may write half of a surrogate pair into a long name; so it has no text.
+#[test]
+fn long_names_with_half_a_surrogate_pair_are_listed_found_and_removed() {
+    let disk = made_by_linux(1440 * KIB, &["-F", "12"]);
+    let long = ["an X in a name.text", "an Y in a name.text", "an \u{FFFD} in a name.text", "a folder with X"];
+    let made = mount(&disk).expect("it mounts");
+    let root = run(made.root()).expect("a root");
+    for (number, name) in (0..).zip(&long[..3]) {
+        write(&root, name, &content(100, number));
+    }
+    run(root.make_folder(long[3])).expect("made");
+    write(&root, "a folder with X/an X below", &content(100, 9));
+    drop(root);
+    run(made.unmount()).expect("it unmounts");
+    // The first and the second half of a pair in place of the letters, in parts of long names only.
+    let mut bytes = disk.bytes();
+    for slot in bytes.chunks_exact_mut(32).filter(|slot| slot[11] == 0x0F && slot[12] == 0) {
+        for at in [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30] {
+            match [slot[at], slot[at + 1]] {
+                [b'X', 0] => slot[at..at + 2].copy_from_slice(&0xD83D_u16.to_le_bytes()),
+                [b'Y', 0] => slot[at..at + 2].copy_from_slice(&0xDE00_u16.to_le_bytes()),
+                _ => {}
+            }
+        }
+    }
+    let disk = MemoryDisk::new(bytes);
+    expect_clean(&disk);
+    assert!(run(check(disk.clone(), CheckMode::Look)).expect("it is checked").is_clean());
+    let volume = mount(&disk).expect("it mounts");
+    let root = run(volume.root()).expect("a root");
+    let names = names(&root, "");
+    assert_eq!(names, ["AFOLDE~1", "ANXINA~1.TEX", "ANYINA~1.TEX", "an \u{FFFD} in a name.text"]);
+    let mut contents: Vec<Vec<u8>> = names[1..].iter().map(|name| read(&root, name)).collect();
+    contents.sort();
+    let mut expected: Vec<Vec<u8>> = (0..3).map(|number| content(100, number)).collect();
+    expected.sort();
+    assert_eq!(contents, expected);
+    assert_eq!(run(root.remove_folder("AFOLDE~1")), Err(Error::NotEmpty));
+    run(root.rename("AFOLDE~1/ANXBEL~1", "moved")).expect("it is renamed");
+    assert_eq!(read(&root, "moved"), content(100, 9));
+    run(root.remove_folder("AFOLDE~1")).expect("it is removed");
+    for name in names[1..].iter().map(String::as_str).chain(["moved"]) {
         run(root.remove_file(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     drop(root);
