@@ -170,3 +170,52 @@ fn a_superblock_that_cannot_be_used_is_a_fault() {
     assert_eq!(checked(&disk, Mode::Look).0.unwrap().outcome, Outcome::Faulty);
     assert_eq!(checked(&disk, Mode::Repair).0.unwrap().outcome, Outcome::Mended);
 }
+
+/// A volume that Linux's tools make with these words, after `resize2fs` where a size is given.
+fn made(place: &Path, words: &[&str], size: &str, resized: Option<&str>) -> Image {
+    let path = place.join("made");
+    let path = path.to_str().unwrap();
+    let (text, is_made) = run("mke2fs", &[&["-q", "-F"], words, &[path, size]].concat());
+    assert!(is_made, "{words:?}: {text}");
+    if let Some(size) = resized {
+        let (text, is_resized) = run("resize2fs", &["-f", path, size]);
+        assert!(is_resized, "{words:?}: {text}");
+    }
+    Image::new(fs::read(path).unwrap())
+}
+
+#[test]
+fn volumes_of_other_systems_and_with_small_tables_are_sound() {
+    if !has_tools() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    // Four bytes of an inode of the Hurd mean something else: its translator's block.
+    let mut hurd = made(place, &["-t", "ext2", "-o", "hurd", "-b", "1024"], "8M", None);
+    let root = hurd.inode(2);
+    hurd.bytes[root + 116..root + 128].fill(0);
+    compare("of the Hurd", &hurd, true, place);
+    // As few inodes as a group can have.
+    let words = ["-t", "ext2", "-b", "1024", "-N", "16", "-I", "128"];
+    compare("small tables", &made(place, &words, "12M", None), true, place);
+    compare("small tables, grown", &made(place, &words, "12M", Some("40M")), true, place);
+    compare("small tables, shrunk", &made(place, &words, "40M", Some("12M")), true, place);
+}
+
+/// A count of links goes to 65,000; more subfolders are counted as 1, with the feature `dir_nlink`.
+#[test]
+#[ignore = "takes minutes"]
+fn a_folder_with_more_subfolders_than_a_count_can_tell_is_counted_as_e2fsck_does() {
+    if !has_tools() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let content = place.path().join("content");
+    for number in 0..65_002 {
+        fs::create_dir_all(content.join(format!("many/{number}"))).unwrap();
+    }
+    let words = ["-t", "ext2", "-b", "1024", "-N", "66000", "-d", content.to_str().unwrap()];
+    let image = made(place.path(), &words, "120M", None);
+    compare("many subfolders", &image, false, place.path());
+}
