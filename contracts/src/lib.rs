@@ -6,7 +6,7 @@
 //! [`access`], [`answer`] (how long an answer is waited for), [`programs`], [`random`]; for programs that work on files: [`feed`] (files or standard input, block by
 //! block), [`file_writer`], [`trail`] and [`walk`] (through trees), [`copying`], [`removing`], [`volume`] (which
 //! volume), [`volume_managers`], [`amount`]; for networks: [`net_address`] (addresses as text), [`net`] (connections and names), [`ip_client`]
-//! (configuration), [`waiting`] for who serves them, [`packets`] for drivers. Deliberately not here: anything that only one program does.
+//! (configuration), [`waiting`] for who serves them, [`packets`] and [`bus_range`] for drivers. Deliberately not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -48,6 +48,7 @@ sip::contracts!(
 pub mod access;
 pub mod amount;
 pub mod answer;
+pub mod bus_range;
 pub mod copying;
 pub mod directory_page;
 pub mod feed;

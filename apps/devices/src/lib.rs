@@ -12,7 +12,8 @@ use alloc::vec::Vec;
 
 use contracts::access::AccessError;
 use contracts::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
-use contracts::device_bus::{self, BusDevice, BusRange, RangeKind};
+use contracts::bus_range::RangeKind;
+use contracts::device_bus::{self, BusDevice, BusRange};
 use contracts::directory::NameError;
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;

@@ -14,7 +14,8 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::device_bus::{self, BusDevice, BusRange, ExpReady, RangeKind, states};
+use contracts::bus_range::RangeKind;
+use contracts::device_bus::{self, BusDevice, BusRange, ExpReady, states};
 use contracts::service_provider::{self, StartError};
 use contracts::{provider, report};
 use sip::exheap::ExVec;

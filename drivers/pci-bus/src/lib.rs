@@ -20,7 +20,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bus_server::{Found, Silencer, record};
-use contracts::device_bus::{BusDevice, RangeKind};
+use contracts::bus_range::RangeKind;
+use contracts::device_bus::BusDevice;
 use contracts::report;
 use pci::{Bar, BarKind, Function, Placement, bars, enumerate};
 use sip::Status;

@@ -14,7 +14,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bus_server::{Found, Silencer, not_offered, record};
-use contracts::device_bus::{BusDevice, RangeKind};
+use contracts::bus_range::RangeKind;
+use contracts::device_bus::BusDevice;
 use contracts::report;
 use sip::device::Declared;
 use sip::hardware::bus::{Bus, DeviceNumber};
