@@ -1,4 +1,4 @@
-//! Disks and drivers that fail, in the system that has a disk for that.
+//! Disks, drivers and servers that fail or fall silent, in the system that has some for that.
 
 use std::fs::File;
 use std::path::Path;
@@ -68,4 +68,34 @@ fn requests_to_a_disk_that_does_not_answer_end_with_an_error() {
         assert!(text.contains("failed\n") && text.ends_with("  /fs/faulty0/a\n"), "{system}: {run}");
         assert!(run.errors.contains("/dev/faulty0: the disk has not answered for 30 s"), "{system}: {run}");
     }
+}
+
+/// A folder, a file, a disk and a network interface whose server runs and answers nothing, and a provider that takes no
+/// client.
+#[test]
+fn requests_to_a_server_that_does_not_answer_end_with_an_error() {
+    let image = blank(32);
+    let run = run(
+        &image.path(),
+        "ask-mute &\ndd --from /check/mute-disk --count 1 || echo disk; nic /check/mute-nic || echo interface; \
+         dd --from /check/mute-provider --count 1 || echo provider; ls /check; wait",
+    );
+    run.orderly();
+    let text = run.text();
+    let asked: Vec<&str> = text.lines().filter(|line| line.contains(" after ")).collect();
+    assert_eq!(asked.len(), 10, "{run}");
+    for line in &asked {
+        let of_file = ["read after", "write after", "append after", "ask again after"];
+        let contract = if of_file.iter().any(|words| line.starts_with(words)) { "File" } else { "Directory" };
+        let said = format!("the process that serves it has not answered a {contract} request for 120 s");
+        assert!(line.contains(&said), "{line}\n{run}");
+    }
+    for (word, said) in [
+        ("disk\n", "/check/mute-disk: the process that serves it has not answered a Disk request for 30 s"),
+        ("interface\n", "/check/mute-nic: the process that serves it has not answered a NicDevice request for 10 s"),
+        ("provider\n", "/check/mute-provider: its provider has taken no client for 30 s"),
+    ] {
+        assert!(text.contains(word) && run.errors.contains(said), "{said}\n{run}");
+    }
+    assert!(text.contains("mute-folder"), "the directory service answers on:\n{run}");
 }

@@ -1,0 +1,46 @@
+//! Test SIP: a folder, a file, a disk and a network interface that open and then answer nothing, and a provider that
+//! does not even take its first client. It runs on, so nobody is told of an end.
+//!
+//! Deliberately not here: anything that could be asked for.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use core::future::pending;
+
+use contracts::provider::accept;
+use contracts::{directory, disk, file, nic_device};
+use sip::executor;
+
+sip::startup!();
+
+/// What the interface says of itself.
+const ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const MTU: u32 = 1500;
+
+/// Says that it is ready, and then nothing more.
+pub fn main(startup: Startup) -> i32 {
+    let Startup { folders, files, disks, interfaces, nobody } = startup;
+    let serving = async move {
+        executor::spawn(accept(folders.ready(), |client: directory::Exp<directory::states::Start>| async move {
+            let _asked = client.success().receive_async().await;
+            pending::<()>().await;
+        }));
+        executor::spawn(accept(files.ready(), |client: file::Exp<file::states::Start>| async move {
+            let _asked = client.success().receive_async().await;
+            pending::<()>().await;
+        }));
+        executor::spawn(accept(disks.ready(), |client: disk::Exp<disk::states::Start>| async move {
+            let _asked = client.success().receive_async().await;
+            pending::<()>().await;
+        }));
+        executor::spawn(accept(interfaces.ready(), |client: nic_device::Exp<nic_device::states::Start>| async move {
+            let _asked = client.device_info(ADDRESS, MTU, 0, 0).receive_async().await;
+            pending::<()>().await;
+        }));
+        let _clients = nobody.ready();
+        pending::<i32>().await
+    };
+    executor::block_on(serving).unwrap_or(1)
+}
