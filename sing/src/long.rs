@@ -18,8 +18,10 @@ use crate::test_output::Counts;
 
 /// While a test is at work, a person is told so every so often.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
-/// A test that takes longer has hung.
+/// A test that takes longer has hung, apart from the soak.
 const LIMIT: Duration = Duration::from_secs(5400);
+/// Minutes that the soak takes, where it is not an hour.
+const SOAK_MINUTES: &str = "SING_SOAK_MINUTES";
 /// Lines of a test's own account that are shown.
 const MOST_LINES: usize = 40;
 
@@ -105,16 +107,17 @@ fn watch(mut process: Command, shown: &str) -> Outcome<End> {
     });
     let started = Instant::now();
     let mut told = started;
+    let limit = LIMIT + soak_time(std::env::var(SOAK_MINUTES).ok().as_deref());
     let mut lines = Vec::new();
     loop {
         match receiver.recv_timeout(TOLD_EVERY.saturating_sub(told.elapsed())) {
             Ok(line) => lines.extend(worth_showing(&line).then_some(line)),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Err(mpsc::RecvTimeoutError::Timeout) if started.elapsed() > LIMIT => {
+            Err(mpsc::RecvTimeoutError::Timeout) if started.elapsed() > limit => {
                 // It may have ended by itself in the meantime.
                 let _ = child.kill();
                 let _ = child.wait();
-                let problem = Some(format!("no end after {}", in_words(LIMIT)));
+                let problem = Some(format!("no end after {}", in_words(limit)));
                 return Ok(End { lines: last(lines), problem });
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
@@ -125,6 +128,13 @@ fn watch(mut process: Command, shown: &str) -> Outcome<End> {
     }
     let status = child.wait().map_err(cannot_start)?;
     Ok(End { lines: last(lines), problem: (!status.success()).then(|| format!("it ended with {status}")) })
+}
+
+/// How much more time the tests take for a soak of so many minutes.
+fn soak_time(minutes: Option<&str>) -> Duration {
+    Duration::from_secs(
+        minutes.and_then(|minutes| minutes.parse::<u32>().ok()).map_or(0, |minutes| u64::from(minutes) * 60),
+    )
 }
 
 /// What the harness says of one test beside its outcome is of no use.
@@ -228,6 +238,12 @@ mod tests {
         let end = watch(process, "a test").expect("there is a shell");
         assert_eq!(end.lines, ["12 crashes", "so it is"]);
         assert!(end.problem.is_some_and(|problem| problem.contains('3')));
+    }
+
+    #[test]
+    fn a_soak_of_a_day_is_let_end() {
+        assert_eq!(soak_time(Some("1440")), Duration::from_secs(86_400));
+        assert_eq!([soak_time(None), soak_time(Some("a day"))], [Duration::ZERO; 2]);
     }
 
     #[test]

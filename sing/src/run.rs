@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bare::guest;
-use crate::bare::prepared::{Person, Prepared};
+use crate::bare::prepared::{self, Person, Prepared};
 use crate::bare::qemu::Kind;
 use crate::command_line::{MachineName, RunArguments};
 use crate::demo_disk;
@@ -92,6 +92,7 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
         return Err(Failure::new("--unconfined is for the hosted machine, and this is a bare one")
             .remedy("leave it out, or leave --machine out"));
     }
+    prepared::folders(arguments)?;
     let disks = disks(repository, arguments)?;
     let system = repository.system_manifest(arguments.system.as_deref().unwrap_or(Path::new(systems::BARE)))?;
     let ready = systems::current(repository, &system, Platform::Bare, arguments.unsafe_tests())?;

@@ -7,6 +7,7 @@
 use std::io::{Read, Write, stdin};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ const CONSOLE: &str = "Console";
 /// How often it is looked whether a site is served, and how long an answer may take.
 const LOOK: Duration = Duration::from_millis(100);
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// A system in QEMU serves, and a reload of it is under way.
+static SERVES: AtomicBool = AtomicBool::new(false);
+static RELOADING: AtomicBool = AtomicBool::new(false);
 
 /// A system that runs as a service.
 #[derive(Debug, Clone)]
@@ -47,6 +52,21 @@ pub fn tell(state: State) {
     }
 }
 
+/// Tells the supervisor of a reload, once the system in QEMU serves; it looks at its files and at the name of its log by
+/// itself.
+pub fn reload() {
+    if !SERVES.load(Ordering::SeqCst) || RELOADING.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    thread::spawn(|| {
+        let told = notify::reload();
+        RELOADING.store(false, Ordering::SeqCst);
+        if let Err(error) = told {
+            eprintln!("sing: the supervisor at NOTIFY_SOCKET cannot be told of a reload: {error}");
+        }
+    });
+}
+
 impl Service {
     /// Says so and tells the supervisor as soon as a machine in QEMU serves. QEMU takes connections from the start, so
     /// only an answer shows that all services run.
@@ -60,6 +80,7 @@ impl Service {
             let line =
                 format!("sing: {}; SIGTERM or Ctrl-C ends it in order (process {process})\n", service.announcement);
             eprint!("{}", log::stamp(line.as_bytes(), service.log, log::unix_ms()));
+            SERVES.store(true, Ordering::SeqCst);
             tell(State::Ready);
         });
     }

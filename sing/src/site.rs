@@ -1,7 +1,8 @@
 //! `sing run --web`: what is served, as disks of a machine, and how the machine is reached.
 //!
-//! A folder is served as it is, by the hosted machine, or becomes an image for a bare one (`site::image`); an image is used as it is, once it is known that it can be mounted
-//! (`site::volume`). The access log lies on a disk of its own.
+//! A folder is served live; for a system of one's own, which knows nothing of it, it becomes an image (`site::image`). An
+//! image is used as it is, once it is known that it can be mounted (`site::volume`). The access log lies on a disk of its
+//! own.
 //! Deliberately not here: starting the machine (`run`).
 
 mod access_log;
@@ -90,7 +91,7 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
         (false, None) => ("web-bare", own_port),
     };
     // A system of one's own serves what it says itself.
-    let live = live_folder(given).filter(|_| is_hosted && arguments.system.is_none());
+    let live = live_folder(given).filter(|_| arguments.system.is_none());
     let root = if live.is_some() { format!("/fs/{FOLDER}") } else { "/fs/disk0".into() };
     let address = place.map(|(address, _)| address);
     let chosen = applications::choose(repository, arguments, system, address, &Served { at_host: given, root: &root })?;

@@ -52,7 +52,7 @@ const END_REQUESTS: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHU
 
 /// For a program that is nothing but the machine: a panic restores the terminal and ends the process
 /// with status 101; SIGTERM, SIGINT, SIGHUP (unless ignored, as under nohup) and SIGQUIT shut the system down, and
-/// end the process with status 128 and the signal's number. To be called first in `main`, before there are other
+/// end the process with status 128 and the signal's number. SIGHUP reloads a service instead. To be called first in `main`, before there are other
 /// threads.
 ///
 /// Where the machine is to be confined, this returns in a child of the process: see `keeper`.
@@ -214,9 +214,15 @@ fn wait_for_request(set: &libc::sigset_t, limit: Option<Duration>) -> Option<lib
             // A handler ran in this thread, or the time is up; no signal was lost.
             ..0 if rest == Some(Duration::ZERO) => return None,
             ..0 => {}
+            request if reloads(request) => {}
             request => return Some(request),
         }
     }
+}
+
+/// Whether a signal reloads the service, which the keeper does where there is one.
+fn reloads(signal: libc::c_int) -> bool {
+    signal == libc::SIGHUP && service::is_one() && (keeper::is_there() || service::reload())
 }
 
 /// Says something on standard error.

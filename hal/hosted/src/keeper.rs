@@ -105,6 +105,8 @@ pub(crate) fn start_anew() -> bool {
 pub(crate) fn report_state(state: State) {
     let byte = match state {
         State::Ready => READY,
+        // The keeper itself reloads.
+        State::Reloading => return,
         State::Stopping => STOPPING,
     };
     if let Some(lines) = LINES.get() {
@@ -164,6 +166,7 @@ fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, state: UnixStream, request
         // SAFETY: the set is initialised; nothing is written where the second argument is null.
         match unsafe { libc::sigwaitinfo(&set, ptr::null_mut()) } {
             libc::SIGCHLD | libc::SIGCONT | ..0 => {}
+            signal if signal == libc::SIGHUP && service::reload() => {}
             signal => {
                 // SAFETY: kill touches no memory; the machine has not been waited for. One that has ended needs no signal.
                 let _ = unsafe { libc::kill(machine, signal) };

@@ -7,6 +7,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use hal_api::{Hardware, Range, RangeKind};
 use host_service::log::{self, Format};
@@ -31,6 +32,10 @@ pub struct Service {
 static SERVICE: OnceLock<Service> = OnceLock::new();
 /// That all runs was told.
 static READY: AtomicBool = AtomicBool::new(false);
+/// The supervisor's process told that it serves.
+static SERVES: AtomicBool = AtomicBool::new(false);
+/// A reload is under way.
+static RELOADING: AtomicBool = AtomicBool::new(false);
 /// That it stops was told.
 static STOPPING: AtomicBool = AtomicBool::new(false);
 
@@ -90,10 +95,39 @@ pub(crate) fn stops() {
     }
 }
 
+/// Renews what is kept of files and tells the supervisor, in the process that it started: it is over when they have
+/// been looked at again. One that does not serve yet keeps nothing. False if the process is no service.
+pub(crate) fn reload() -> bool {
+    if !is_one() {
+        return false;
+    }
+    if SERVES.load(Ordering::SeqCst) && !STOPPING.load(Ordering::SeqCst) && !RELOADING.swap(true, Ordering::SeqCst) {
+        let renew = || {
+            let told = notify::reload();
+            RELOADING.store(false, Ordering::SeqCst);
+            match told {
+                Ok(()) => host::say("reloaded: changed files are served, and the access log was opened again"),
+                Err(error) => {
+                    host::say(&format!("the supervisor at NOTIFY_SOCKET cannot be told of a reload ({error})"))
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("reload".into()).stack_size(64 * 1024).spawn(renew);
+        if let Err(error) = thread {
+            RELOADING.store(false, Ordering::SeqCst);
+            host::say(&format!("no thread for a reload ({error}); the supervisor is not told of it"));
+        }
+    }
+    true
+}
+
 /// Tells the supervisor, from the process that it started.
 pub(crate) fn tell(state: State) {
     if state == State::Stopping && STOPPING.swap(true, Ordering::SeqCst) {
         return;
+    }
+    if state == State::Ready {
+        SERVES.store(true, Ordering::SeqCst);
     }
     if let Err(error) = notify::tell(state) {
         host::say(&format!("the supervisor at NOTIFY_SOCKET cannot be told that this is {state:?} ({error})"));

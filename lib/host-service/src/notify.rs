@@ -6,26 +6,52 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::thread;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// The variable that names the socket.
 const VARIABLE: &str = "NOTIFY_SOCKET";
+/// After this time a system has seen what was changed below it: it looks at files and at the name of its log every second.
+const MAX_RENEWAL: Duration = Duration::from_secs(2);
 
 /// What a supervisor is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It serves.
     Ready,
+    /// It renews what it keeps of its files.
+    Reloading,
     /// It is about to end.
     Stopping,
 }
 
 impl State {
-    fn assignment(self) -> &'static str {
+    fn assignments(self) -> String {
         match self {
-            State::Ready => "READY=1",
-            State::Stopping => "STOPPING=1",
+            State::Ready => "READY=1".into(),
+            State::Reloading => format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us()),
+            State::Stopping => "STOPPING=1".into(),
         }
     }
+}
+
+/// As systemd wants it beside `RELOADING=1`, to tell this reload's `READY=1` from one before.
+fn monotonic_us() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // Neither is negative.
+    now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1_000
+}
+
+/// Tells the supervisor of a reload, which is over when this returns: what was changed before it began is in use.
+///
+/// # Errors
+/// As [`tell`].
+pub fn reload() -> io::Result<()> {
+    tell(State::Reloading)?;
+    thread::sleep(MAX_RENEWAL);
+    tell(State::Ready)
 }
 
 /// Tells the supervisor, where there is one that wants to know.
@@ -45,7 +71,7 @@ fn send(socket: &OsStr, state: State) -> io::Result<()> {
         [b'/', ..] => SocketAddr::from_pathname(socket)?,
         _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a path nor an abstract name")),
     };
-    UnixDatagram::unbound()?.send_to_addr(state.assignment().as_bytes(), &address).map(drop)
+    UnixDatagram::unbound()?.send_to_addr(state.assignments().as_bytes(), &address).map(drop)
 }
 
 #[cfg(test)]
@@ -71,6 +97,13 @@ mod tests {
         let abstract_one = UnixDatagram::bind_addr(&address).expect("a socket");
         send(OsStr::new(&format!("@{name}")), State::Stopping).expect("it listens");
         assert_eq!(received(&abstract_one), "STOPPING=1");
+    }
+
+    #[test]
+    fn a_reload_is_told_with_its_time() {
+        let (before, told, after) = (monotonic_us(), State::Reloading.assignments(), monotonic_us());
+        let time = told.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").and_then(|time| time.parse().ok());
+        assert!(time.is_some_and(|time| (before..=after).contains(&time)), "{told}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod boundary;
 mod cache;
 mod coded;
 mod connection;
+mod ending;
 mod exchange;
 mod input;
 mod limited;
@@ -45,6 +46,7 @@ use blocks::Blocks;
 use boundary::Boundaries;
 use cache::Cache;
 use coded::Coded;
+use ending::Ending;
 use log::AccessLog;
 use status::Counters;
 use store::Store;
@@ -77,6 +79,7 @@ struct Server {
     boundaries: Boundaries,
     blocks: Blocks,
     log: AccessLog,
+    ending: Ending,
     applications: Vec<Application>,
     /// The path of the request that is looked at.
     scratch: RefCell<String>,
@@ -92,7 +95,7 @@ struct Server {
     date: Cell<(i64, [u8; http::date::HEADER_BYTES])>,
 }
 
-/// Serves for as long as it is let.
+/// Serves until it is asked to end.
 pub fn main(startup: Startup) -> i32 {
     let port = u16::try_from(startup.port).ok();
     let Some(address) = port.and_then(|port| address::parse(&startup.address, port)) else {
@@ -129,6 +132,7 @@ pub fn main(startup: Startup) -> i32 {
         boundaries: Boundaries::default(),
         blocks: Blocks::default(),
         log: AccessLog::new(&startup.log, u64::try_from(startup.log_bytes).unwrap_or(u64::MAX)),
+        ending: Ending::default(),
         scratch: RefCell::new(String::new()),
         connections: Cell::new(0),
         counters: Counters::default(),
@@ -140,7 +144,7 @@ pub fn main(startup: Startup) -> i32 {
     });
     let served = executor::block_on(async {
         executor::spawn(keep_house(server.clone()));
-        executor::spawn(log::write_regularly(server.clone()));
+        let log = executor::spawn(log::write_regularly(server.clone()));
         for index in 0..server.applications.len() {
             executor::spawn(applications::run(server.clone(), index));
         }
@@ -148,10 +152,15 @@ pub fn main(startup: Startup) -> i32 {
         let shown = server.clone();
         let provider = startup.status;
         let ready = move || {
-            let accept = provider::accept(provider.ready(), move |client| status::serve(shown.clone(), client));
-            executor::spawn(accept);
+            executor::spawn(async move {
+                let server = shown.clone();
+                provider::accept(provider.ready(), move |client| status::serve(shown.clone(), client)).await;
+                server.ending.begin();
+            });
         };
-        listener::run(server, address, ready).await;
+        executor::spawn(listener::run(server, address, ready));
+        // The log is the only thing that outlives the server.
+        log.await;
     });
     match served {
         Ok(()) => 0,

@@ -1,7 +1,8 @@
 //! The access log: a line for each answer, gathered here and written now and then.
 //!
 //! A log that cannot be written, as when its volume is full, stops nobody: lines wait up to [`MOST_WAITING_BYTES`], and
-//! what comes then is counted and not kept. A log that has grown long becomes the one before, and a new one begins.
+//! what comes then is counted and not kept. A log that has grown long becomes the one before, and a new one begins. The
+//! file is opened again every second, so that one that was renamed, as logrotate(8) does, is left alone from then on.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -14,7 +15,7 @@ use contracts::file::ImpReadyAfterAppend;
 use contracts::report;
 use http::access_log::{self, Line};
 use http::date;
-use sip::{Deadline, executor};
+use sip::{Deadline, time};
 
 use crate::Server;
 use crate::address::AddressText;
@@ -25,6 +26,8 @@ use crate::store::{FileChannel, StoreError};
 
 /// How often lines are written.
 const PAUSE_MS: u64 = 250;
+/// The file may have another name after this time.
+const OPEN_MS: u64 = 1000;
 /// How long it is waited before a log that could not be written is tried again.
 const LONG_PAUSE_MS: u64 = 2000;
 const MOST_WAITING_BYTES: usize = 4 << 20;
@@ -103,27 +106,32 @@ impl AccessLog {
     }
 }
 
-/// Writes what waits, as long as the process lives.
+/// Writes what waits until the server ends, and then the rest.
 pub(crate) async fn write_regularly(server: Rc<Server>) {
     let log = &server.log;
     if log.path.is_empty() {
+        server.ending.or(Deadline::NEVER).await;
         return;
     }
     let mut open: Option<FileChannel> = None;
+    let mut reopen = Deadline::PASSED;
     let mut has_told = false;
-    loop {
-        executor::sleep_until(Deadline::after_ms(PAUSE_MS)).await;
+    while !server.ending.has_begun() {
+        server.ending.or(Deadline::after_ms(PAUSE_MS)).await;
         if log.waiting.borrow().is_empty() {
             continue;
         }
-        let written = match open.take() {
+        if reopen.as_ns() <= time::monotonic() {
+            open = None;
+            reopen = Deadline::after_ms(OPEN_MS);
+        }
+        open = match open.take() {
             Some(file) => write(&server, file).await,
             None => match server.store.open_log(&log.path).await {
                 Ok(file) => write(&server, file).await,
                 Err(_) => None,
             },
         };
-        open = written;
         if open.is_some() {
             has_told = false;
             continue;
@@ -132,7 +140,7 @@ pub(crate) async fn write_regularly(server: Rc<Server>) {
             report::error(format_args!("{} cannot be written; it is tried again", log.path));
             has_told = true;
         }
-        executor::sleep_until(Deadline::after_ms(LONG_PAUSE_MS)).await;
+        server.ending.or(Deadline::after_ms(LONG_PAUSE_MS)).await;
     }
 }
 

@@ -213,6 +213,11 @@ impl Guest {
                     return Ok(End::Status(ENDED_BY_CLOSED_PIPE));
                 }
                 Event::Signal(_) if asked.is_some_and(|asked: Asked| asked.at.elapsed() < SAME_REQUEST) => {}
+                Event::Signal(SIGHUP) if service.is_some() => {
+                    if asked.is_none() {
+                        service::reload();
+                    }
+                }
                 Event::Signal(signal) if asked.is_none() && self.control.press_power_button().is_ok() => {
                     asked = Some(Asked { signal, at: Instant::now() });
                     service::tell(State::Stopping);

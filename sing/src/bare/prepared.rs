@@ -13,7 +13,7 @@ use crate::bare::qemu::{self, Hardware, Kind, Network};
 use crate::bare::{acceleration, terminal};
 use crate::command_line::{Acceleration, Pages, RunArguments};
 use crate::failure::{Failure, Outcome};
-use crate::folder;
+use crate::folder::{self, Folder};
 use crate::repository::Repository;
 use crate::site;
 use crate::systems::{self, Platform};
@@ -62,11 +62,7 @@ impl Prepared {
         let given = boot::parameters(&arguments.parameter)?;
         let kvm = acceleration::uses_kvm(arguments.accel.unwrap_or(Acceleration::Auto))?;
         qemu::find()?;
-        let folders = folder::read_all(&arguments.folder)?;
-        if let Some(folder) = folders.iter().find(|folder| folder.follows_links) {
-            return Err(Failure::new(format!("QEMU follows no links that lead out of {}", folder.path.display()))
-                .remedy("leave `:follow` out, or leave --machine out"));
-        }
+        let folders = folders(arguments)?;
         let disks: Vec<Disk> = disks.iter().map(|disk| Disk::parse(disk)).collect();
         let locks = disks.iter().map(Disk::lock).collect::<Outcome<_>>()?;
         let system = arguments.system.as_deref().unwrap_or(Path::new(systems::BARE));
@@ -95,6 +91,19 @@ impl Prepared {
             more: more_words(arguments),
         };
         Ok(Prepared { hardware, system: ready.image, _boot_image: boot_image, _disks: locks })
+    }
+}
+
+/// The folders of the machine.
+///
+/// # Errors
+/// One is none, or QEMU cannot serve it as asked.
+pub fn folders(arguments: &RunArguments) -> Outcome<Vec<Folder>> {
+    let folders = folder::read_all(&arguments.folder)?;
+    match folders.iter().find(|folder| folder.follows_links) {
+        None => Ok(folders),
+        Some(folder) => Err(Failure::new(format!("QEMU follows no links that lead out of {}", folder.path.display()))
+            .remedy("leave `:follow` out, or leave --machine out")),
     }
 }
 

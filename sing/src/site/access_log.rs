@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::command_line::{MachineName, RunArguments};
+use crate::command_line::RunArguments;
 use crate::failure::{Failure, Outcome};
 
 /// The first program's parameter for it.
@@ -15,20 +15,15 @@ const ON_DISK: &str = "/fs/disk1/access.log";
 /// What the folder of the host is called below `/fs`.
 const FOLDER: &str = "access-log";
 
-/// Adds what a run needs for its log. The system for bare machines has it on its disk always.
+/// Adds what a run needs for its log.
 ///
 /// # Errors
 /// The file cannot be one of the machine's.
 pub fn place(arguments: &mut RunArguments) -> Outcome<()> {
-    let is_hosted = matches!(arguments.machine, None | Some(MachineName::Hosted));
     let Some(file) = arguments.access_log.clone() else {
-        arguments.parameter.extend(is_hosted.then(|| format!("{PARAMETER}={ON_DISK}")));
+        arguments.parameter.push(format!("{PARAMETER}={ON_DISK}"));
         return Ok(());
     };
-    if !is_hosted {
-        return Err(Failure::new("--access-log is for the hosted machine, and this is a bare one")
-            .remedy("leave it out: the log is the file access.log of the second disk"));
-    }
     let (folder, name) = take_apart(&file)?;
     let mut specification = std::ffi::OsString::from(format!("{FOLDER}="));
     specification.push(&folder);

@@ -93,10 +93,26 @@ impl Supervisor {
 
     #[track_caller]
     fn is_told(&self, expected: &str) {
+        assert_eq!(self.told(expected), expected, "{}", self.errors());
+    }
+
+    /// The next datagram, which should be `expected`.
+    #[track_caller]
+    fn told(&self, expected: &str) -> String {
         let mut bytes = [0; 64];
         let count = self.socket.recv(&mut bytes);
         let count = count.unwrap_or_else(|error| panic!("`{expected}` is not told ({error}):\n{}", self.errors()));
-        assert_eq!(String::from_utf8_lossy(&bytes[..count]), expected, "{}", self.errors());
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    }
+
+    /// Reloads the service, as systemd's `ExecReload=kill -HUP $MAINPID`; it is over when this returns.
+    #[track_caller]
+    pub fn reload(&self, running: &Running) {
+        running.signal("HUP");
+        let told = self.told("RELOADING=1");
+        let time = told.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").and_then(|time| time.parse::<u64>().ok());
+        assert!(time.is_some(), "{told}");
+        self.is_told("READY=1");
     }
 
     /// Asks the service to end, which it must do in order.

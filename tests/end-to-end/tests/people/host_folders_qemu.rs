@@ -2,8 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use end_to_end::{BareMachine, KINDS};
+use end_to_end::{BareMachine, KINDS, Supervisor};
+
+/// A change of the host's is served after this time at most, on a busy host.
+const MAX_STALE: Duration = Duration::from_secs(15);
 
 #[test]
 fn a_folder_is_read_and_changed_on_both_machines() {
@@ -32,5 +37,42 @@ fn a_folder_is_read_and_changed_on_both_machines() {
             BareMachine::new(kind).with(&["--folder", &reading]).run("cat /fs/work/x/y/b; echo x > /fs/work/x/y/b");
         assert_eq!(run.text(), "one\ntwo\nmore\n", "{run}");
         run.refused(&["/fs/work/x/y/b", "read only"]);
+    }
+}
+
+#[test]
+fn a_bare_machine_serves_the_folder_as_it_is_now_and_logs_to_a_file_of_the_host() {
+    for kind in KINDS {
+        let supervisor = Supervisor::of_small_site();
+        let logs = supervisor.folder().join("logs");
+        fs::create_dir(&logs).expect("a folder");
+        let log = logs.join("access.log");
+        let running =
+            supervisor.start(&["--machine", kind, "--access-log", log.to_str().expect("a path of this test's")]);
+        let mut client = supervisor.client();
+        assert_eq!(client.get("/dir00001/class2_3", "").text(), "a line of the file itself\n", "{kind}");
+        fs::write(supervisor.site().join("dir00001/class2_3"), "changed on the host\n").expect("written");
+        fs::write(supervisor.site().join("new"), "new\n").expect("written");
+        let begin = Instant::now();
+        while client.get("/dir00001/class2_3", "").text() != "changed on the host\n" {
+            assert!(begin.elapsed() < MAX_STALE, "{kind}: the change is not served");
+            thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(client.get("/new", "").text(), "new\n", "{kind}");
+        assert_eq!(client.get("/last", "").status, 404, "{kind}");
+        supervisor.stop(running);
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        assert!(text.contains("\"GET /last HTTP/1.1\" 404 "), "{kind}: what was asked last is missing:\n{text}");
+    }
+}
+
+#[test]
+fn links_that_lead_out_are_not_followed_in_qemu_and_that_is_said_before_the_start() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let option = format!("work={}:follow", folder.path().to_str().expect("a path of text"));
+    for kind in KINDS {
+        let run = BareMachine::new(kind).with(&["--folder", &option]).run("true");
+        run.refused(&["QEMU follows no links that lead out of", "leave `:follow` out"]);
+        assert_eq!(run.errors.lines().count(), 1, "{run}");
     }
 }

@@ -60,6 +60,7 @@ mod web_overload;
 mod web_python_requests;
 mod web_services;
 mod web_sets_e2fsprogs;
+mod web_soak;
 mod web_status_chromium;
 mod web_wget;
 mod web_wrk;

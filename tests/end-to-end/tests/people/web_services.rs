@@ -106,7 +106,7 @@ fn a_system_whose_primary_program_serves_is_a_service() {
     supervisor.stop(running);
 }
 
-/// Starts, stops and kills it so often: what was synced is there.
+/// Starts, reloads, stops and kills it so often: what was synced is there.
 fn again_and_again(turns: u64) {
     let supervisor = Supervisor::of_small_site();
     let mut synced = BTreeSet::new();
@@ -118,6 +118,8 @@ fn again_and_again(turns: u64) {
         let posted = posted(&supervisor);
         assert!(posted.len() > there.len(), "turn {turn}: {posted:?}");
         if turn % 2 == 0 {
+            supervisor.reload(&running);
+            assert_eq!(supervisor.client().get("/dir00001/class2_3", "").status, 200, "turn {turn}");
             supervisor.stop(running);
             synced = posted;
         } else {
@@ -178,6 +180,57 @@ fn the_log_may_be_a_file_of_the_host() {
     supervisor.stop(running);
 }
 
+/// A log that logrotate(8) has renamed gets no line after the reload, and the last line before the end is in the new one.
+#[track_caller]
+fn a_log_is_rotated(words: &[&str]) {
+    let supervisor = Supervisor::of_small_site();
+    let log = supervisor.folder().join("logs/access.log");
+    fs::create_dir(supervisor.folder().join("logs")).expect("a folder");
+    let own = ["--access-log", log.to_str().expect("a path of this test's")];
+    let running = supervisor.start(&[words, &own].concat());
+    assert_eq!(supervisor.client().get("/before", "").status, 404);
+    let begin = Instant::now();
+    while !fs::read_to_string(&log).unwrap_or_default().contains("/before") {
+        assert!(begin.elapsed() < MOST_FOR_LOG, "{}", supervisor.errors());
+        thread::sleep(Duration::from_millis(50));
+    }
+    let rotated = log.with_extension("rotated");
+    fs::rename(&log, &rotated).expect("the log can be renamed");
+    fs::write(supervisor.site().join("page"), "as it was\n").expect("a file can be written");
+    supervisor.reload(&running);
+    let mut client = supervisor.client();
+    assert_eq!(client.get("/page", "").text(), "as it was\n");
+    fs::write(supervisor.site().join("page"), "as it is\n").expect("a file can be written");
+    supervisor.reload(&running);
+    assert_eq!(client.get("/page", "").text(), "as it is\n", "a connection outlives a reload");
+    assert_eq!(client.get("/last", "").status, 404);
+    supervisor.stop(running);
+    let (old, new) = (fs::read_to_string(&rotated).expect("there"), fs::read_to_string(&log).expect("there"));
+    assert!(!old.contains("/page") && new.matches("\"GET /page ").count() == 2, "{old}\nand\n{new}");
+    assert!(new.contains("\"GET /last HTTP/1.1\" 404 "), "the last line is missing: {new}");
+}
+
+#[test]
+fn a_service_reloads_and_loses_no_line_of_its_log() {
+    a_log_is_rotated(&[]);
+}
+
+#[test]
+fn qemu_a_service_on_a_bare_machine_reloads_and_loses_no_line_of_its_log() {
+    a_log_is_rotated(&["--machine", "microvm"]);
+}
+
+#[test]
+fn the_last_lines_of_the_log_are_on_its_disk() {
+    let supervisor = Supervisor::of_small_site();
+    let running = supervisor.start(&[]);
+    assert_eq!(supervisor.client().get("/last", "").status, 404);
+    supervisor.stop(running);
+    let run =
+        end_to_end::Machine::new().disk(format!("{}:ro", supervisor.log().display())).run("cat /fs/disk0/access.log");
+    assert!(run.text().contains("\"GET /last HTTP/1.1\" 404 "), "{run}");
+}
+
 /// The unit of docs/service.md.
 fn unit() -> String {
     let page = fs::read_to_string(repository().join("docs/service.md")).expect("the page");
@@ -188,7 +241,7 @@ fn unit() -> String {
 #[test]
 fn systemd_takes_the_unit_of_the_documentation() {
     let unit = unit();
-    for line in ["Type=notify", "KillMode=mixed", "Restart=on-failure"] {
+    for line in ["Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "KillMode=mixed", "Restart=on-failure"] {
         assert!(unit.lines().any(|one| one == line), "{line}:\n{unit}");
     }
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
