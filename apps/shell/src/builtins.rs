@@ -236,7 +236,7 @@ fn which(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
                 format!("{name}: the program {}, version {}\n", manifest.principal(), manifest.version)
             }
             (None, None, None) => {
-                shell.report(&format!("which: no command is called `{name}`; `help` lists them"));
+                shell.error(&format!("which: no command is called `{name}`; `help` lists them"));
                 status = 1;
                 continue;
             }

@@ -18,7 +18,8 @@ pub fn overview(programs: &Programs) -> String {
     text.push_str("\n`help NAME`, `NAME -?` or `NAME --help` tells more. `a | b` joins programs, `a &` runs one beside the shell.\n");
     text.push_str("Ctrl-C ends what runs, Ctrl-Z takes the console from it: `fg` gives it back, `bg` its output alone. `time a` measures.\n");
     text.push_str(
-        "`a > FILE` puts output into a file, `a >> FILE` behind what is in it, `a < FILE` gives it as input.\n",
+        "`a > FILE` puts output into a file, `a >> FILE` behind what is in it, `a < FILE` gives it as input;\n\
+         `a 2> FILE` puts errors into a file, `a 2>&1` where the output goes.\n",
     );
     text
 }

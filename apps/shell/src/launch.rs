@@ -15,6 +15,7 @@ use sip::process::{self, Child, StopReason};
 use sip::thread::JoinHandle;
 
 use crate::builtins::{self, Builtin};
+use crate::errors::{self, Target, Unread};
 use crate::feed;
 use crate::gate::{Access, Gate};
 use crate::jobs::{Job, Running};
@@ -23,6 +24,7 @@ use crate::programs::{
     writes_output,
 };
 use crate::shell::{STATUS_CANNOT_RUN, STATUS_MISTAKE, STATUS_NOT_FOUND, Shell, Trouble};
+use crate::sink::Sink;
 use crate::terminal;
 
 /// A program with what its command gives it.
@@ -48,7 +50,7 @@ type Writer = pipe::Imp<pipe::states::Ready>;
 /// Children that are created and not yet started, and the threads that move bytes for them.
 #[derive(Default)]
 struct Prepared {
-    children: Vec<(String, Child)>,
+    children: Vec<(String, Child, Option<Unread>)>,
     pumps: Vec<JoinHandle<()>>,
 }
 
@@ -113,14 +115,20 @@ impl Call {
 
 impl Shell {
     /// Runs the stages of a pipeline.
-    pub fn launch(&mut self, commands: &[Command], stages: Vec<Stage<'_>>, ends: Ends) -> Result<Flow, Trouble> {
+    pub fn launch(
+        &mut self,
+        commands: &[Command],
+        stages: Vec<Stage<'_>>,
+        targets: &[Option<Target>],
+        ends: Ends,
+    ) -> Result<Flow, Trouble> {
         check_joints(&stages)?;
         let last = stages.len() - 1;
         let gate = self.new_gate(ends)?;
         let mut prepared = Prepared::default();
-        let mut builtin: Option<(&Builtin, &[String], Writer)> = None;
+        let mut builtin: Option<(&Builtin, &[String], Writer, Option<Target>)> = None;
         let mut input: Option<Reader> = None;
-        for (index, stage) in stages.into_iter().enumerate() {
+        for ((index, stage), target) in stages.into_iter().enumerate().zip(targets) {
             let (writer, next_input) = if index == last {
                 let opened = self.sink().open(&mut self.namespace, gate.as_ref())?;
                 prepared.pumps.extend(opened.pump);
@@ -130,7 +138,7 @@ impl Shell {
                 (writer, Some(reader))
             };
             match stage {
-                Stage::Builtin(one, words) => builtin = Some((one, words, writer)),
+                Stage::Builtin(one, words) => builtin = Some((one, words, writer, target.clone())),
                 Stage::Program(call) => {
                     let reader = match input.take() {
                         Some(reader) => Some(reader),
@@ -139,15 +147,25 @@ impl Shell {
                         }
                         None => None,
                     };
-                    let child = self.create(&call, writer, reader)?;
-                    prepared.children.push((call.manifest.name.clone(), child));
+                    let (unread, writer) = match target {
+                        None => (None, writer),
+                        Some(Target::NextPipe) => {
+                            let (unread, writer) = Unread::to_pipe(writer)?;
+                            (Some(unread), writer)
+                        }
+                        Some(Target::Sink(sink)) => {
+                            (Some(Unread::to_sink(self, sink, gate.as_ref(), &mut prepared.pumps)?), writer)
+                        }
+                    };
+                    let child = self.create(&call, writer, reader, unread.as_ref())?;
+                    prepared.children.push((call.manifest.name.clone(), child, unread));
                 }
             }
             input = next_input;
         }
-        let running = start(prepared.children)?;
-        if let Some((builtin, words, writer)) = builtin {
-            self.feed_from_builtin(builtin, words, writer);
+        let running = start(prepared.children, &mut prepared.pumps)?;
+        if let Some((builtin, words, writer, target)) = builtin {
+            self.feed_from_builtin(builtin, words, writer, target);
         }
         let words =
             |command: &Command| command.words.iter().map(|word| shown(command, word)).collect::<Vec<_>>().join(" ");
@@ -155,7 +173,10 @@ impl Shell {
         let job = Job { number: 0, text, running, status: 0, gate, pumps: prepared.pumps };
         Ok(match ends {
             Ends::Background => self.keep_job(job),
-            Ends::Foreground => self.wait_for(job),
+            Ends::Foreground => match self.wait_for(job) {
+                Flow::Status(status) if !errors::are_whole(targets) => Flow::Status(status.max(1)),
+                flow => flow,
+            },
         })
     }
 
@@ -171,11 +192,22 @@ impl Shell {
         Ok(Some(Gate::new(access)?))
     }
 
-    fn feed_from_builtin(&mut self, builtin: &Builtin, words: &[String], writer: Writer) {
+    fn feed_from_builtin(&mut self, builtin: &Builtin, words: &[String], writer: Writer, target: Option<Target>) {
         let mut out = Vec::new();
-        let outcome = builtins::run(self, builtin, words, &mut out);
-        if let Err(trouble) = outcome {
-            self.report(&trouble.message);
+        let mut run = |shell: &mut Shell| {
+            if let Err(trouble) = builtins::run(shell, builtin, words, &mut out) {
+                shell.error(&trouble.message);
+            }
+        };
+        match target {
+            None => run(self),
+            Some(Target::Sink(sink)) => self.with_errors(sink, run),
+            Some(Target::NextPipe) => {
+                let collected = Sink::collecting();
+                self.with_errors(collected.clone(), run);
+                // What is more than can be collected is in none of the shell's own sentences.
+                out.extend(collected.into_text().unwrap_or_default().into_bytes());
+            }
         }
         let mut output = Output::new(writer);
         // A reader that has ended needs no more.
@@ -221,7 +253,13 @@ impl Shell {
         Ok(reader)
     }
 
-    fn create(&mut self, call: &Call, writer: Writer, reader: Option<Reader>) -> Result<Child, Trouble> {
+    fn create(
+        &mut self,
+        call: &Call,
+        writer: Writer,
+        reader: Option<Reader>,
+        errors: Option<&Unread>,
+    ) -> Result<Child, Trouble> {
         let manifest = &call.manifest;
         let failed =
             |status: sip::Status| Trouble::new(format!("{}: it cannot be started: {}", manifest.name, status.text()));
@@ -235,6 +273,9 @@ impl Shell {
             )),
             status => failed(status),
         })?;
+        if let Some(unread) = errors {
+            child = child.debug_sink(unread.sink()).map_err(failed)?;
+        }
         check_sizes(manifest, &call.assigned)?;
         for (index, bytes) in &call.assigned {
             child = give_parameter(child, manifest, *index, bytes).map_err(|status| match status {
@@ -338,20 +379,26 @@ fn give_parameter(mut child: Child, manifest: &Manifest, index: usize, bytes: &[
     Ok(child)
 }
 
-/// All start, or none goes on.
-fn start(children: Vec<(String, Child)>) -> Result<Vec<Running>, Trouble> {
+/// All start, or none goes on. The threads that read their errors are added to `pumps`.
+fn start(
+    children: Vec<(String, Child, Option<Unread>)>,
+    pumps: &mut Vec<JoinHandle<()>>,
+) -> Result<Vec<Running>, Trouble> {
     let mut running: Vec<Running> = Vec::new();
     let last = children.len().saturating_sub(1);
-    for (index, (name, child)) in children.into_iter().enumerate() {
-        match child.start() {
-            Ok(child) => running.push(Running { name, child: Arc::new(child), is_last: index == last }),
-            Err(status) => {
-                for one in &running {
-                    // One that has ended already is as good as stopped.
-                    let _ = one.child.stop(StopReason::Requested);
-                }
-                return Err(Trouble::new(format!("{name}: it cannot be started: {}", status.text())));
+    for (index, (name, child, unread)) in children.into_iter().enumerate() {
+        let started = child.start().and_then(|child| {
+            let child = Arc::new(child);
+            running.push(Running { name: name.clone(), child: Arc::clone(&child), is_last: index == last });
+            pumps.extend(unread.map(|unread| sip::thread::spawn(move || unread.pump(&child))).transpose()?);
+            Ok(())
+        });
+        if let Err(status) = started {
+            for one in &running {
+                // One that has ended already is as good as stopped.
+                let _ = one.child.stop(StopReason::Requested);
             }
+            return Err(Trouble::new(format!("{name}: it cannot be started: {}", status.text())));
         }
     }
     Ok(running)

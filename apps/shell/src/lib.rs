@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod builtins;
 mod completion;
+mod errors;
 mod feed;
 mod files;
 mod gate;

@@ -5,10 +5,9 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use command_language::{Command, Ends, Flow, Host, Interpreter, OutputMode, Pattern, Scope, parse};
+use command_language::{Command, Ends, Errors, Flow, Host, Interpreter, OutputMode, Pattern, Scope, parse};
 use contracts::access::AccessError;
 use contracts::console::LineKind;
-use contracts::file_writer::Existing;
 use contracts::namespace::Namespace;
 use contracts::path;
 use contracts::pipe_io::Input;
@@ -16,6 +15,7 @@ use contracts::services;
 
 use crate::builtins;
 use crate::completion::{self, Known};
+use crate::errors::Target;
 use crate::files;
 use crate::history::History;
 use crate::jobs::Job;
@@ -23,7 +23,7 @@ use crate::launch::{Stage, stage};
 use crate::names;
 use crate::programs::Programs;
 use crate::signals::Signals;
-use crate::sink::Sink;
+use crate::sink::{Sink, existing};
 use crate::stopwatch::Stopwatch;
 use crate::terminal::{Answer, Terminal};
 
@@ -73,6 +73,8 @@ pub struct Shell {
     pub signals: Arc<Signals>,
     /// What `read` reads; the last one counts. Without any it reads the console.
     pub inputs: Vec<Input>,
+    /// Where errors go; the last one counts. Without any they are shown to a person.
+    pub errors: Vec<Sink>,
     /// What `time` measures.
     pub stopwatches: Vec<Stopwatch>,
     /// The lines that a person gave.
@@ -98,6 +100,7 @@ impl Shell {
             jobs: Vec::new(),
             signals: Arc::default(),
             inputs: Vec::new(),
+            errors: Vec::new(),
             stopwatches: Vec::new(),
             history: History::default(),
             terminal,
@@ -238,6 +241,11 @@ impl Shell {
         self.sinks.last().cloned().unwrap_or(Sink::Console)
     }
 
+    /// Where it would go without the last redirection.
+    pub fn sink_before(&self) -> Sink {
+        self.sinks.iter().rev().nth(1).cloned().unwrap_or(Sink::Console)
+    }
+
     /// Whether the shell's output is the console: then its programs may read from there, too.
     pub fn has_console(&self) -> bool {
         matches!(self.sinks.first(), Some(Sink::Console))
@@ -375,14 +383,23 @@ impl Shell {
         {
             return Ok(flow);
         }
+        let targets = self.error_targets(commands)?;
         let mut stages = Vec::new();
-        for command in commands {
-            stages.push(match stage(self, command)? {
-                Stage::Program(call) => Stage::Program(call.in_own_process(&self.programs)?),
-                builtin => builtin,
+        for (command, target) in commands.iter().zip(&targets) {
+            let found = stage(self, command).and_then(|found| match found {
+                Stage::Program(call) => call.in_own_process(&self.programs).map(Stage::Program),
+                builtin => Ok(builtin),
             });
+            match (found, target) {
+                (Ok(stage), _) => stages.push(stage),
+                (Err(trouble), Some(Target::Sink(sink))) => {
+                    self.with_errors(sink.clone(), |shell| shell.error(&trouble.message));
+                    return Ok(Flow::Status(trouble.status));
+                }
+                (Err(trouble), _) => return Err(trouble),
+            }
         }
-        self.launch(commands, stages, ends)
+        self.launch(commands, stages, &targets, ends)
     }
 }
 
@@ -399,7 +416,7 @@ impl Host for Shell {
         // What the command before has installed can be run by this one.
         self.programs.refresh();
         let flow = self.try_run(scope, commands, ends).unwrap_or_else(|trouble| {
-            self.report(&trouble.message);
+            self.error(&trouble.message);
             Flow::Status(trouble.status)
         });
         if let Flow::Status(status) = flow {
@@ -423,18 +440,28 @@ impl Host for Shell {
     }
 
     fn begin_output(&mut self, mode: OutputMode, path: &str) -> Result<(), String> {
-        let existing = match mode {
-            OutputMode::Replace => Existing::Replace,
-            OutputMode::Append => Existing::Append,
-        };
         let full = self.absolute(path);
-        let sink = Sink::file(&mut self.namespace, path, &full, existing).map_err(|error| error.to_string())?;
+        let sink = Sink::file(&mut self.namespace, path, &full, existing(mode)).map_err(|error| error.to_string())?;
         self.sinks.push(sink);
         Ok(())
     }
 
     fn end_output(&mut self) -> bool {
         let is_whole = self.sinks.pop().is_none_or(|sink| sink.is_whole());
+        if !is_whole {
+            self.status = self.status.max(1);
+        }
+        is_whole
+    }
+
+    fn begin_errors(&mut self, errors: &Errors) -> Result<(), String> {
+        let sink = self.error_sink(errors).map_err(|error| error.to_string())?;
+        self.errors.push(sink);
+        Ok(())
+    }
+
+    fn end_errors(&mut self) -> bool {
+        let is_whole = self.errors.pop().is_none_or(|sink| sink.is_whole());
         if !is_whole {
             self.status = self.status.max(1);
         }
@@ -464,6 +491,6 @@ impl Host for Shell {
     }
 
     fn report(&mut self, text: &str) {
-        Shell::report(self, text.trim_end_matches('\n'));
+        self.error(text.trim_end_matches('\n'));
     }
 }

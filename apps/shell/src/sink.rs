@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use command_language::OutputMode;
 use contracts::access::AccessError;
 use contracts::answer::{REQUEST_LIMIT, wait};
 use contracts::directory::NameError;
@@ -32,7 +33,7 @@ pub enum Sink {
     Pipe(Arc<Mutex<Option<Output>>>),
     /// `$( )`.
     Collect(Arc<Mutex<Collected>>),
-    /// `> path`.
+    /// `> path` or `2> path`.
     File(Arc<Mutex<Written>>),
 }
 
@@ -57,6 +58,14 @@ pub struct Opened {
     pub writer: pipe::Imp<pipe::states::Ready>,
     /// Ends when all was moved on.
     pub pump: Option<JoinHandle<()>>,
+}
+
+/// What becomes of what is in a file.
+pub fn existing(mode: OutputMode) -> Existing {
+    match mode {
+        OutputMode::Replace => Existing::Replace,
+        OutputMode::Append => Existing::Append,
+    }
 }
 
 impl Sink {

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::lexer::{KEYWORDS, Lexer, TokenKind, identifier_prefix};
+use crate::lexer::{KEYWORDS, Lexer, TokenKind, identifier_prefix, takes_path};
 use crate::syntax::{Word, WordPart};
 
 /// What a line wants at its cursor.
@@ -26,7 +26,7 @@ pub enum WordKind {
     Plain,
     /// The name of a variable: it began with `$`, which `word` is without and `start` behind.
     Variable,
-    /// A file's path: it stands behind `<`, `>` or `>>`.
+    /// A file's path: it stands behind `<`, `>`, `2>` or the like.
     File,
 }
 
@@ -50,9 +50,14 @@ pub fn completion_context(text: &str) -> CompletionContext {
         match token.kind {
             TokenKind::End => break,
             // A path comes next, not a command.
-            TokenKind::Sign("<" | ">" | ">>") => {
+            TokenKind::Sign(sign) if takes_path(sign) => {
                 before.extend(last.take().filter(|_| kind == WordKind::Plain).map(|(_, _, text)| text));
                 kind = WordKind::File;
+            }
+            // The command goes on.
+            TokenKind::Sign("2>&1") => {
+                before.extend(last.take().filter(|_| kind == WordKind::Plain).map(|(_, _, text)| text));
+                kind = WordKind::Plain;
             }
             TokenKind::Sign(_) => {
                 before.clear();
@@ -167,7 +172,7 @@ pub fn highlight(line: &str) -> Vec<Highlight> {
         let kind = match &token.kind {
             TokenKind::End => return parts,
             TokenKind::Sign(sign) => {
-                expects_command = !matches!(*sign, "<" | ">" | ">>" | ")");
+                expects_command = !takes_path(sign) && !matches!(*sign, "2>&1" | ")");
                 Some(HighlightKind::Sign)
             }
             TokenKind::Word(_) if expects_command && KEYWORDS.contains(&text) => {

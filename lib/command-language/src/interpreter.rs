@@ -13,7 +13,7 @@ use core::ops::Range;
 use crate::error::ScriptError;
 use crate::parser::parse;
 use crate::pattern::Pattern;
-use crate::syntax::{OutputMode, Script, Statement, StatementKind, When, Word};
+use crate::syntax::{Errors, OutputMode, Script, Statement, StatementKind, When, Word};
 
 use expansion::Unmatched;
 
@@ -31,6 +31,8 @@ pub struct Command {
     pub words: Vec<String>,
     /// Path of the file that its input comes from.
     pub input: Option<String>,
+    /// Where its errors go, of one in a pipeline of several.
+    pub errors: Option<Errors>,
     /// Where it is a block or a function that does not run in this shell: what another shell runs in its place. The
     /// words are for people then.
     pub subshell: Option<Subshell>,
@@ -105,6 +107,11 @@ pub trait Host {
     /// Ends the last `begin_output`; what runs in the background goes on writing. True if all so far is written; what
     /// is not was reported.
     fn end_output(&mut self) -> bool;
+    /// From now on, errors go there; [`Errors::OutputBefore`] is what was there before the last `begin_output`. May be
+    /// nested. An error is one phrase.
+    fn begin_errors(&mut self, errors: &Errors) -> Result<(), String>;
+    /// Ends the last `begin_errors`, as `end_output` does.
+    fn end_errors(&mut self) -> bool;
     /// From now on, `read` takes lines from a file. May be nested. An error is one phrase.
     fn begin_input(&mut self, path: &str) -> Result<(), String>;
     /// Ends the last `begin_input`.

@@ -17,7 +17,12 @@ pub(crate) const KEYWORDS: &[&str] = &[
 ];
 
 /// Signs, longer ones before their beginnings.
-const SIGNS: &[&str] = &["&&", "||", ">>", ";", "&", "|", "<", ">", ")", "\n"];
+const SIGNS: &[&str] = &["&&", "||", "2>&1", "2>>", "2>", "1>>", "1>", ">>", ";", "&", "|", "<", ">", ")", "\n"];
+
+/// Whether the path of a file stands behind a sign.
+pub(crate) fn takes_path(sign: &str) -> bool {
+    matches!(sign, "<" | ">" | ">>" | "1>" | "1>>" | "2>" | "2>>")
+}
 
 /// How deep `$( )`, `${ }` and blocks may lie in each other.
 pub(crate) const DEPTH: usize = 24;

@@ -29,4 +29,4 @@ pub use interpreter::{Command, Ends, Flow, Host, Interpreter, Scope, Subshell};
 pub use parser::parse;
 pub use pattern::{Pattern, PatternPart};
 pub use quote::quote;
-pub use syntax::{OutputMode, Script};
+pub use syntax::{Errors, OutputMode, Script};

@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 
 use crate::error::ScriptError;
 use crate::lexer::{DEPTH, KEYWORDS, Lexer, Token, TokenKind, identifier_prefix};
-use crate::syntax::{OutputMode, Redirects, Script, Stage, Statement, StatementKind, When, Word, WordPart, Work};
+use crate::syntax::{
+    ErrorRedirect, OutputMode, Redirects, Script, Stage, Statement, StatementKind, When, Word, WordPart, Work,
+};
 
 /// What other shells' words are called here.
 const FOREIGN: &[(&str, &str)] = &[("fi", "end"), ("done", "end"), ("esac", "end"), ("!", "not")];
@@ -304,8 +306,8 @@ impl<'a> Parser<'a> {
             }
             let TokenKind::Word(word) = &self.token.kind else { break };
             if self.is_number_of_a_stream() {
-                let remedy = "only what a program writes to its output can go to a file; what it says of \
-                              errors goes to the console. If it is a word, put a blank behind it";
+                let remedy = "`1>` is the output and `2>` are the errors, there are no others; \
+                              if it is a word, put a blank behind it";
                 return Err(self.unexpected(remedy));
             }
             end = word.span.end;
@@ -319,18 +321,28 @@ impl<'a> Parser<'a> {
         Ok(Stage { work: Work::Command(words), redirects, span: start..end })
     }
 
-    /// Reads a `<`, `>` or `>>` with its path; false if there is none.
+    /// Reads a redirection with its path; false if there is none.
     fn redirect(&mut self, redirects: &mut Redirects) -> Result<bool, ScriptError> {
-        match self.sign() {
-            Some("<") if redirects.input.is_none() => redirects.input = Some(self.redirect_path()?),
-            Some(">") if redirects.output.is_none() => {
-                redirects.output = Some((OutputMode::Replace, self.redirect_path()?));
-            }
-            Some(">>") if redirects.output.is_none() => {
-                redirects.output = Some((OutputMode::Append, self.redirect_path()?));
-            }
-            Some("<" | ">" | ">>") => return Err(self.unexpected("one of them is there already; leave one out")),
+        let Some(sign) = self.sign() else { return Ok(false) };
+        let mode = if sign.ends_with(">>") { OutputMode::Append } else { OutputMode::Replace };
+        let is_there = match sign {
+            "<" => redirects.input.is_some(),
+            ">" | ">>" | "1>" | "1>>" => redirects.output.is_some(),
+            "2>" | "2>>" | "2>&1" => redirects.errors.is_some(),
             _ => return Ok(false),
+        };
+        if is_there {
+            return Err(self.unexpected("one of them is there already; leave one out"));
+        }
+        match sign {
+            "<" => redirects.input = Some(self.redirect_path()?),
+            "2>&1" => {
+                let (span, stands_before_output) = (self.token.span.clone(), redirects.output.is_none());
+                self.advance()?;
+                redirects.errors = Some(ErrorRedirect::Output { span, stands_before_output });
+            }
+            "2>" | "2>>" => redirects.errors = Some(ErrorRedirect::File(mode, self.redirect_path()?)),
+            _ => redirects.output = Some((mode, self.redirect_path()?)),
         }
         Ok(true)
     }
@@ -340,6 +352,10 @@ impl<'a> Parser<'a> {
         let (sign, option) = match self.sign() {
             Some("<") => ("<", "-lt"),
             Some(">" | ">>") => (">", "-gt"),
+            // `test 2>1`
+            Some("1>" | "2>") if self.lexer.source[self.token.span.end..].starts_with(|c: char| c.is_ascii_digit()) => {
+                (">", "-gt")
+            }
             _ => return Ok(()),
         };
         let message = format!("`{sign}` does not compare here: outside quotes it is the redirection to or from a file");
@@ -353,11 +369,14 @@ impl<'a> Parser<'a> {
         is_number && self.lexer.source[self.token.span.end..].starts_with(['<', '>'])
     }
 
-    /// The path behind `<`, `>` or `>>`.
+    /// The path behind a sign.
     fn redirect_path(&mut self) -> Result<Word, ScriptError> {
         self.advance()?;
         let TokenKind::Word(path) = &self.token.kind else {
-            return Err(self.unexpected("write the path of a file there"));
+            return Err(self.unexpected(match self.sign() {
+                Some("&") => "write the path of a file there, or `2>&1` to have errors where the output goes",
+                _ => "write the path of a file there",
+            }));
         };
         let path = path.clone();
         self.advance()?;

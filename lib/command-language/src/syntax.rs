@@ -70,21 +70,46 @@ pub(crate) enum Work {
     Block(Box<Statement>),
 }
 
-/// Files in place of input and output.
+/// Files in place of input, output and errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Redirects {
     /// `< path`
     pub input: Option<Word>,
     /// `> path` or `>> path`
     pub output: Option<(OutputMode, Word)>,
+    /// `2> path`, `2>> path` or `2>&1`
+    pub errors: Option<ErrorRedirect>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorRedirect {
+    /// `2> path` or `2>> path`
+    File(OutputMode, Word),
+    /// `2>&1`: where the output goes at this place of the line.
+    Output { span: Range<usize>, stands_before_output: bool },
 }
 
 impl Redirects {
     /// Where the last of them ends.
     pub fn end(&self) -> Option<usize> {
+        let errors = self.errors.as_ref().map(|errors| match errors {
+            ErrorRedirect::File(_, path) => path.span.end,
+            ErrorRedirect::Output { span, .. } => span.end,
+        });
         let paths = self.input.iter().chain(self.output.iter().map(|(_, path)| path));
-        paths.map(|path| path.span.end).max()
+        paths.map(|path| path.span.end).chain(errors).max()
     }
+}
+
+/// Where the errors of a command go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Errors {
+    /// `2> path` or `2>> path`.
+    File(OutputMode, String),
+    /// `2>&1`: where its output goes.
+    Output,
+    /// `2>&1 > path`: where its output would go without the redirection behind it.
+    OutputBefore,
 }
 
 /// What becomes of what is in a file that output goes to.

@@ -1,7 +1,7 @@
 //! Scripts against a host that only notes what it is asked.
 
 use command_language::{
-    Command, Ends, Flow, HighlightKind, Host, Interpreter, OutputMode, PathKind, Pattern, Scope, WordKind,
+    Command, Ends, Errors, Flow, HighlightKind, Host, Interpreter, OutputMode, PathKind, Pattern, Scope, WordKind,
     completion_context, highlight, holds, parse, quote,
 };
 use proptest::prelude::*;
@@ -17,6 +17,9 @@ struct Notes {
     written: Vec<String>,
     /// Modes and paths of the files that output goes to now.
     redirected: Vec<String>,
+    /// Where errors go now, and the places at which they were redirected and ended.
+    errors: Vec<String>,
+    error_places: Vec<String>,
     /// Paths of the files that input comes from now.
     inputs: Vec<String>,
     /// Times that are measured now, and how many were.
@@ -27,9 +30,10 @@ struct Notes {
 impl Host for Notes {
     fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow {
         let input = |command: &Command| command.input.as_ref().map(|path| format!(" < {path}")).unwrap_or_default();
+        let errors = |command: &Command| command.errors.as_ref().map(|to| format!(" 2> {to:?}")).unwrap_or_default();
         let text = commands.iter().map(|command| match &command.subshell {
-            Some(own) => format!("({:?} {:?}){}", own.script, own.positionals, input(command)),
-            None => format!("{:?}{}", command.words, input(command)),
+            Some(own) => format!("({:?} {:?}){}{}", own.script, own.positionals, input(command), errors(command)),
+            None => format!("{:?}{}{}", command.words, input(command), errors(command)),
         });
         let text: Vec<String> = text.collect();
         self.runs.push(format!("{}{}", text.join(" | "), if ends == Ends::Background { " &" } else { "" }));
@@ -98,6 +102,21 @@ impl Host for Notes {
         let text = self.output.pop().expect("something is collected");
         self.written.push(format!("{path}: {text}"));
         !path.ends_with("full")
+    }
+
+    fn begin_errors(&mut self, errors: &Errors) -> Result<(), String> {
+        if matches!(errors, Errors::File(_, path) if path == "refused") {
+            return Err("it is refused".to_string());
+        }
+        self.errors.push(format!("{errors:?} with {:?}", self.redirected));
+        Ok(())
+    }
+
+    fn end_errors(&mut self) -> bool {
+        let ended = self.errors.pop().expect("errors are redirected");
+        let is_whole = !ended.contains("full");
+        self.error_places.push(ended);
+        is_whole
     }
 
     fn begin_input(&mut self, path: &str) -> Result<(), String> {
@@ -294,6 +313,58 @@ fn output_goes_to_files() {
     assert_eq!((host.written.len(), flow), (1, Flow::Exit(3)), "what ends a script closes its files");
 }
 
+/// What the host runs, where it redirects errors with which output, and what it reports.
+fn redirected(source: &str) -> (Vec<String>, Vec<String>, String) {
+    let (_, host, _) = run(source);
+    assert!(settled(&host), "{source}: {:?} {:?}", host.redirected, host.errors);
+    (host.runs, host.error_places, host.reports)
+}
+
+#[test]
+fn errors_go_where_the_line_says() {
+    let place = |source: &str| redirected(source).1.join("; ");
+    assert_eq!(place("a 2> f"), "File(Replace, \"f\") with []");
+    assert_eq!(place("a 2>>f b"), "File(Append, \"f\") with []");
+    assert_eq!(redirected("echo 2>f x").0, ["[\"echo\", \"x\"]"]);
+    assert_eq!(redirected("echo 2 >f").0, ["[\"echo\", \"2\"]"]);
+    assert_eq!(redirected("echo a2>f").0, ["[\"echo\", \"a2\"]"]);
+    assert_eq!(place("a 2>&1"), "Output with []");
+    assert_eq!(place("a > f 2>&1"), "Output with [\"Replace f\"]");
+    assert_eq!(place("a 1>> f 2>&1"), "Output with [\"Append f\"]");
+    assert_eq!(place("a 2>&1 > f"), "OutputBefore with [\"Replace f\"]");
+    assert_eq!(place("a 2> e > f"), "File(Replace, \"e\") with [\"Replace f\"]");
+    assert_eq!(place("e=x; a 2> $e.txt"), "File(Replace, \"x.txt\") with []");
+    // A block and a function that run here, and what is in them.
+    assert_eq!(place("for i in 1; do a 2>&1; end 2> f"), "Output with []; File(Replace, \"f\") with []");
+    assert_eq!(place("function g; a; end; g 2> f"), "File(Replace, \"f\") with []");
+    assert_eq!(place("a 2> f &"), "File(Replace, \"f\") with []");
+}
+
+#[test]
+fn each_command_of_a_pipe_has_errors_of_its_own() {
+    let (runs, places, _) = redirected("a 2>&1 | b 2> f | c");
+    assert_eq!(runs, ["[\"a\"] 2> Output | [\"b\"] 2> File(Replace, \"f\") | [\"c\"]"]);
+    assert!(places.is_empty());
+    assert_eq!(redirected("a | b 2>&1 > f").0, ["[\"a\"] | [\"b\"] 2> OutputBefore"]);
+    let (runs, ..) = redirected("function g; a; end; g 2>&1 | b");
+    assert!(runs[0].contains(") 2> Output | [\"b\"]"), "{runs:?}");
+}
+
+#[test]
+fn errors_that_can_go_nowhere_are_one_sentence() {
+    let (runs, places, reports) = redirected("a > f 2> refused; echo $?");
+    assert_eq!((runs.len(), reports.as_str()), (1, "refused: it is refused\n"));
+    assert!(places.is_empty());
+    assert_eq!(run("a 2> refused; echo $?").0, "1\n");
+    assert_eq!(run("a 2> full; echo $?").0, "1\n");
+    // It ends with the command, however that goes on.
+    for source in
+        ["exit 3 2> f", "stop 2> f", "while status 0; do break; end 2> f", "function g; return 2; end; g 2> f"]
+    {
+        assert_eq!(redirected(source).1.len(), 1, "{source}");
+    }
+}
+
 #[test]
 fn mistakes_say_what_where_and_what_to_do() {
     let cases: &[(&str, &str)] = &[
@@ -322,9 +393,18 @@ fn mistakes_say_what_where_and_what_to_do() {
         ("a > | b", "script:1:5: `|` cannot stand there; write the path of a file there\n"),
         ("> f", "script:1:1: `>` cannot stand there; write a command there\n"),
         (
-            "a 2>&1",
-            "script:1:3: `2` cannot stand there; only what a program writes to its output can go to a file; what it says of errors goes to the console. If it is a word, put a blank behind it\n",
+            "a 3> f",
+            "script:1:3: `3` cannot stand there; `1>` is the output and `2>` are the errors, there are no others; if it is a word, put a blank behind it\n",
         ),
+        ("a 2>", "script:1:5: the script ends too early; write the path of a file there\n"),
+        (
+            "a >&2",
+            "script:1:4: `&` cannot stand there; write the path of a file there, or `2>&1` to have errors where the output goes\n",
+        ),
+        ("a 2> f 2>&1", "script:1:8: `2>&1` cannot stand there; one of them is there already; leave one out\n"),
+        ("a 2> f 2>> g", "script:1:8: `2>>` cannot stand there; one of them is there already; leave one out\n"),
+        ("a > f 1> g", "script:1:7: `1>` cannot stand there; one of them is there already; leave one out\n"),
+        ("test 2>1", "script:1:6: `>` does not compare here"),
         ("a > f >> g", "script:1:7: `>>` cannot stand there; one of them is there already; leave one out\n"),
         ("a > f | b", "script:1:5: its output goes to the `|` behind it; put `>` behind the last command"),
         ("a | b < f", "script:1:9: its input comes from the `|` before it; put `<` behind the first command"),
@@ -427,6 +507,9 @@ fn completion_knows_what_the_cursor_is_in() {
     check("cat a < f 'b", 10, "b", &["cat", "a"], Plain);
     check("cat a > f; l", 11, "l", &[], Plain);
     check("cat \"a b\"c", 4, "a bc", &["cat"], Plain);
+    check("cat a 2> fi", 9, "fi", &["cat", "a"], File);
+    check("cat a 2>&1 b", 11, "b", &["cat", "a"], Plain);
+    check("cat a 2>&1 | le", 13, "le", &[], Plain);
     check("echo $na", 6, "na", &["echo"], Variable);
     check("echo \"x ${na", 10, "na", &["echo"], Variable);
 }
@@ -447,6 +530,7 @@ fn highlighting_names_the_parts() {
         ("# d", Comment),
     ];
     assert_eq!(parts("if cat $x | b 'c' e # d"), expected.map(|(text, kind)| (text.to_string(), kind)));
+    assert_eq!(parts("a 2>&1 b 2> f").len(), 3);
     assert_eq!(parts("a 'b"), [("a".to_string(), Command), (" 'b".to_string(), Wrong)]);
 }
 
@@ -469,7 +553,7 @@ proptest! {
     #[test]
     fn pieces_of_the_language_in_any_order_do_not_panic(pieces in prop::collection::vec(prop::sample::select(vec![
         "if", "then", "elif", "else", "end", "while", "do", "for", "in", "x", "function", "break", "continue", "return",
-        "not", "true", "time", "f", "read", ";", "\n", "|", "&", "&&", "||", "<", ">", ">>", "$(", ")", "$((", "))", "${", "}", ":-", "'", "\"", "x=1", "$x", "*", "a",
+        "not", "true", "time", "f", "read", ";", "\n", "|", "&", "&&", "||", "<", ">", ">>", "2>", "2>&1", "$(", ")", "$((", "))", "${", "}", ":-", "'", "\"", "x=1", "$x", "*", "a",
     ]), 0..25)) {
         let source = pieces.join(" ");
         let _ = completion_context(&source);
@@ -493,7 +577,11 @@ proptest! {
 
 /// However scripts end, what they began has ended.
 fn settled(host: &Notes) -> bool {
-    host.redirected.is_empty() && host.inputs.is_empty() && host.timed.0 == 0 && host.output.len() == 1
+    host.redirected.is_empty()
+        && host.errors.is_empty()
+        && host.inputs.is_empty()
+        && host.timed.0 == 0
+        && host.output.len() == 1
 }
 
 fn run_with(host: &mut Notes, source: &str) -> Flow {
@@ -520,6 +608,12 @@ fn run_with(host: &mut Notes, source: &str) -> Flow {
         }
         fn end_output(&mut self) -> bool {
             self.0.end_output()
+        }
+        fn begin_errors(&mut self, errors: &Errors) -> Result<(), String> {
+            self.0.begin_errors(errors)
+        }
+        fn end_errors(&mut self) -> bool {
+            self.0.end_errors()
         }
         fn begin_input(&mut self, path: &str) -> Result<(), String> {
             self.0.begin_input(path)

@@ -9,12 +9,23 @@ use super::expansion::Unmatched;
 use super::{Command, Ends, Flow, Host, Interpreter, Outcome, Scope, Stop, Subshell};
 use crate::error::ScriptError;
 use crate::quote::quote;
-use crate::syntax::{Stage, Statement, Word, Work};
+use crate::syntax::{ErrorRedirect, Errors, Redirects, Stage, Statement, Word, Work};
 
 /// How many bytes all words of one command may have.
 const COMMAND_BYTES: usize = 1 << 20;
 /// What `$0` is where nobody said.
 const SHELL: &str = "shell";
+
+/// A pipeline after expansion.
+struct Redirected<'a> {
+    stages: &'a [Stage],
+    expanded: Vec<Expanded<'a>>,
+    /// Where the input of the first command comes from.
+    input: Option<String>,
+    /// Where the errors of each command go.
+    errors: Vec<Option<Errors>>,
+    background: bool,
+}
 
 /// Work of a stage after expansion.
 enum Expanded<'a> {
@@ -27,6 +38,7 @@ impl Interpreter {
         self.check_interrupted(host)?;
         let mut expanded = Vec::new();
         let mut input = None;
+        let mut errors = Vec::new();
         for stage in stages {
             expanded.push(match &stage.work {
                 Work::Command(words) => Expanded::Command(self.expand_command(host, words, &stage.span)?),
@@ -35,9 +47,11 @@ impl Interpreter {
             if let Some(path) = &stage.redirects.input {
                 input = Some(self.text_of(host, path)?);
             }
+            errors.push(self.errors_of(host, &stage.redirects)?);
         }
+        let redirected = Redirected { stages, expanded, input, errors, background };
         let Some((mode, word)) = stages.last().and_then(|stage| stage.redirects.output.as_ref()) else {
-            return self.run_stages(host, stages, expanded, input, background);
+            return self.with_errors(host, redirected);
         };
         let path = self.text_of(host, word)?;
         if let Err(reason) = host.begin_output(*mode, &path) {
@@ -45,21 +59,46 @@ impl Interpreter {
             self.status = 1;
             return Ok(());
         }
-        let outcome = self.run_stages(host, stages, expanded, input, background);
+        let outcome = self.with_errors(host, redirected);
         if !host.end_output() {
             self.status = self.status.max(1);
         }
         outcome
     }
 
-    fn run_stages(
-        &mut self,
-        host: &mut dyn Host,
-        stages: &[Stage],
-        expanded: Vec<Expanded<'_>>,
-        input: Option<String>,
-        background: bool,
-    ) -> Outcome {
+    fn errors_of(&mut self, host: &mut dyn Host, redirects: &Redirects) -> Result<Option<Errors>, Stop> {
+        Ok(match &redirects.errors {
+            None => None,
+            Some(ErrorRedirect::File(mode, path)) => Some(Errors::File(*mode, self.text_of(host, path)?)),
+            Some(ErrorRedirect::Output { stands_before_output, .. }) => {
+                let is_before = *stands_before_output && redirects.output.is_some();
+                Some(if is_before { Errors::OutputBefore } else { Errors::Output })
+            }
+        })
+    }
+
+    /// Of a single command the errors are redirected here, as it may be a block or a function that runs in this shell.
+    fn with_errors(&mut self, host: &mut dyn Host, mut redirected: Redirected<'_>) -> Outcome {
+        let errors = match redirected.errors.as_mut_slice() {
+            [only] => only.take(),
+            _ => None,
+        };
+        let Some(errors) = errors else { return self.run_stages(host, redirected) };
+        if let Err(reason) = host.begin_errors(&errors) {
+            let place = if let Errors::File(_, path) = &errors { path.as_str() } else { "2>&1" };
+            host.report(&format!("{place}: {reason}\n"));
+            self.status = 1;
+            return Ok(());
+        }
+        let outcome = self.run_stages(host, redirected);
+        if !host.end_errors() {
+            self.status = self.status.max(1);
+        }
+        outcome
+    }
+
+    fn run_stages(&mut self, host: &mut dyn Host, redirected: Redirected<'_>) -> Outcome {
+        let Redirected { stages, expanded, input, errors, background } = redirected;
         if let ([stage], [one], false) = (stages, expanded.as_slice(), background) {
             match one {
                 Expanded::Block(block) => {
@@ -72,6 +111,9 @@ impl Interpreter {
             }
         }
         let mut commands: Vec<Command> = expanded.into_iter().map(|one| self.command_of(one)).collect();
+        for (command, errors) in commands.iter_mut().zip(errors) {
+            command.errors = errors;
+        }
         if let Some(first) = commands.first_mut() {
             first.input = input;
         }
@@ -119,14 +161,14 @@ impl Interpreter {
             Expanded::Block(block) => {
                 let text = self.source.text.get(block.span.clone()).unwrap_or_default().trim();
                 let subshell = Some(self.subshell(text));
-                Command { words: Vec::from([text.to_string()]), input: None, subshell }
+                Command { words: Vec::from([text.to_string()]), input: None, errors: None, subshell }
             }
             Expanded::Command(words) if self.functions.contains_key(&words[0]) => {
                 let text = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
                 let subshell = Some(self.subshell(&text));
-                Command { words, input: None, subshell }
+                Command { words, input: None, errors: None, subshell }
             }
-            Expanded::Command(words) => Command { words, input: None, subshell: None },
+            Expanded::Command(words) => Command { words, input: None, errors: None, subshell: None },
         }
     }
 

@@ -41,6 +41,8 @@ mod partitions_sfdisk_e2fsprogs;
 mod programs;
 mod promises;
 mod reach_e2fsprogs;
+mod redirected_errors;
+mod redirected_errors_qemu;
 mod roles_e2fsprogs;
 mod signals_e2fsprogs;
 mod storms_e2fsprogs;

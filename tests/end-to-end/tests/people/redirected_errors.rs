@@ -1,0 +1,157 @@
+//! `2>`: errors of programs, of what those start, of the shell itself and of scripts go where the line says.
+
+use std::thread;
+use std::time::Duration;
+
+use end_to_end::{Machine, Terminal};
+
+/// Makes a volume at /fs/ram0.
+const VOLUME: &str = "x=$(format ram0 --yes); mount ram0";
+
+/// Runs commands in a folder that can be written; standard output. Nothing may come on standard error.
+#[track_caller]
+fn printed(commands: &str) -> String {
+    let run = Machine::new().run(&format!("{VOLUME}; cd /fs/ram0; {commands}"));
+    assert_eq!(run.errors, "", "{run}");
+    let text = run.text();
+    let (_, text) = text.split_once('\n').unwrap_or(("", &text));
+    text.to_string()
+}
+
+/// What a command says of an error that nobody redirects.
+#[track_caller]
+fn said(command: &str) -> String {
+    let errors = Machine::new().run(command).errors;
+    assert!(!errors.is_empty(), "`{command}` says nothing");
+    errors
+}
+
+#[test]
+fn errors_go_to_a_file_with_the_name_of_the_program() {
+    let no = said("cat /no");
+    assert!(no.starts_with("cat: /no: "), "{no}");
+    assert_eq!(printed("cat /no 2> e; echo $?; cat e"), format!("1\n{no}"));
+    assert_eq!(printed("cat /no 2> e; cat /no 2>> e; cat e"), format!("{no}{no}"));
+    assert_eq!(printed("cat /no 2> e; cat /no 2> e; cat e"), no);
+    assert_eq!(printed("echo fine 2> e; wc -c e"), "fine\n0 e\n");
+    assert_eq!(printed("echo one > f; cat f /no > o 2> e; cat e; cat o"), format!("{no}one\n"));
+}
+
+#[test]
+fn errors_go_where_the_output_goes() {
+    let no = said("cat /no");
+    assert_eq!(printed("cat /no 2>&1"), no);
+    assert_eq!(printed("cat /no > f 2>&1; cat f"), no);
+    assert_eq!(printed("cat /no 1>> f 2>&1; cat /no >> f 2>&1; cat f"), format!("{no}{no}"));
+    assert_eq!(printed("cat /no 2>&1 > f; wc -c f"), format!("{no}0 f\n"));
+    assert_eq!(printed("x=$(cat /no 2>&1); echo \"<$x>\""), format!("<{}>\n", no.trim_end()));
+    assert_eq!(printed("cat /no 2>&1 | grep -c /no"), "1\n");
+    assert_eq!(printed("echo one > f; cat f /no 2>&1 | sort"), format!("{no}one\n"));
+    assert_eq!(printed("cat /no 2> e | cat 2> o; cat e o"), no);
+    assert_eq!(printed("cat /no 2>&1 | cat 2>&1 | wc -l"), "1\n");
+}
+
+#[test]
+fn blocks_functions_scripts_and_jobs_have_errors_as_programs_do() {
+    let (no, twice) = (said("cat /no"), said("cat /no; cat /no"));
+    assert_eq!(printed("for i in 1 2; do cat /no; end 2> e; cat e"), twice);
+    assert_eq!(printed("function f; cat $1; cat $1 2> inner; end; f /no 2> e; cat e inner"), twice);
+    assert_eq!(printed("function f; cat /no; end; f 2>&1 | grep -c no"), "1\n");
+    assert_eq!(printed("for i in 1 2; do cat /no; end 2>&1 | wc -l"), "2\n");
+    assert_eq!(printed("write s 'cat /no'; run s 2> e; shell s 2>> e; cat e"), twice);
+    assert_eq!(printed("cat /no 2> e & wait; cat e"), no);
+    assert_eq!(printed("function f; cat /no; end; f 2> e & wait; cat e"), no);
+    // What a program starts in turn.
+    assert_eq!(printed("echo /no | xargs cat 2> e; grep -c 'cat: /no' e"), "1\n");
+}
+
+#[test]
+fn the_shell_says_its_own_errors_there_too() {
+    let errors = said("no-such");
+    assert_eq!(printed("no-such 2> e; echo $?; cat e"), format!("127\n{errors}"));
+    assert_eq!(printed("no-such 2>&1 | cat; no-such 2> e | cat; cat e 2>&1 | wc -l").lines().last(), Some("1"));
+    assert_eq!(printed("cd /no 2> e; cat e"), said("cd /no"));
+    assert_eq!(printed("which no-such 2>&1 | grep -c no-such"), "1\n");
+    let mistake = printed("function f; echo $nope; end; f 2> e; cat e");
+    assert!(mistake.starts_with("shell: commands:1:") && mistake.contains("nope"), "{mistake}");
+    let panicked = Machine::new().run(&format!("{VOLUME}; crashing-extension 2> /fs/ram0/e; cat /fs/ram0/e"));
+    assert!(panicked.text().contains("crashing-extension: panicked at "), "{panicked}");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_one_sentence_and_nothing_runs() {
+    for command in ["echo never 2> /no/e", "echo never 2>> /no/e", "echo never | cat 2> /no/e", "cat /no 2> /no/e"] {
+        let run = Machine::new().run(command);
+        run.refused(&["shell: /no/e: "]);
+        assert_eq!((run.text().as_str(), run.errors.lines().count()), ("", 1), "{run}");
+    }
+    Machine::new().run("cat 2>").refused(&["write the path of a file there"]);
+    Machine::new().run("cat 3> f").refused(&["`1>` is the output and `2>` are the errors"]);
+    Machine::new().run("echo a >&2").refused(&["`2>&1`"]);
+}
+
+#[test]
+fn many_errors_come_whole_and_in_order() {
+    let commands = "for i in $(seq 300); do echo /no/$i; end > names; \
+                    cat $(cat names) 2> e; grep -c 'cat: /no/' e; head -n 1 e | cut -c 1-10; tail -n 1 e | cut -c 1-12";
+    assert_eq!(printed(commands), "300\ncat: /no/1\ncat: /no/300\n");
+    assert_eq!(printed("cat $(seq -f /no/%g 3) 2> e; wc -l e").len(), printed("echo '3 e'").len());
+    // A reader that has seen enough stops nobody.
+    assert_eq!(
+        printed("for i in $(seq 100); do cat /no; end 2>&1 | head -n 1; echo $?"),
+        format!("{}0\n", said("cat /no"))
+    );
+}
+
+#[test]
+fn everything_is_given_back() {
+    let one = "cat /no 2> e; cat /no 2>&1 | cat > f; for i in 1 2; do cat /no; end 2> e; cat /no 2> e & wait";
+    let warm_up = format!("{VOLUME}; cd /fs/ram0; for n in 1 2 3; do {one}; end");
+    let run = Machine::new().run(&format!("{warm_up}; sysinfo; for n in $(seq 20); do {one}; end; sysinfo"));
+    let counters = run.counters();
+    let [before, after] = &counters[..] else { panic!("two listings were to be expected:\n{run}") };
+    for name in ["processes", "threads", "channels", "blocks", "synchronization objects"] {
+        assert_eq!(before.get(name), after.get(name), "{name}:\n{run}");
+    }
+}
+
+fn person() -> Terminal {
+    let mut terminal = Terminal::start(Machine::new().command(None));
+    terminal.wait_for("/> ");
+    terminal
+}
+
+#[test]
+fn jobs_with_redirected_errors_are_stopped_and_ended_as_others_are() {
+    let mut terminal = person();
+    let mut enter = |line: &str, wanted: &[&str]| {
+        terminal.press(&format!("{line}\r"));
+        for text in wanted {
+            terminal.wait_for(text);
+        }
+    };
+    enter(&format!("{VOLUME}; cd /fs/ram0"), &["/fs/ram0> "]);
+    enter("cat /no 2>&1", &["cat: /no: ", "[1] /fs/ram0> "]);
+    enter("while true; do cat /no; sleep 0.05; end 2>&1 | cat", &["cat: /no: "]);
+    enter("\x1a", &["[1] stopped: while true"]);
+    let shown = terminal.screen().matches("cat: /no: ").count();
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(terminal.screen().matches("cat: /no: ").count(), shown, "it wrote while it was stopped");
+    let mut enter = |line: &str, wanted: &[&str]| {
+        terminal.press(&format!("{line}\r"));
+        for text in wanted {
+            terminal.wait_for(text);
+        }
+    };
+    enter("bg", &["[1] running: while true", "cat: /no: "]);
+    enter("fg", &["cat: /no: "]);
+    enter("\x03", &["[130] /fs/ram0> "]);
+    enter("sleep 100 2> e", &[]);
+    thread::sleep(Duration::from_millis(200));
+    enter("\x1a", &["[1] stopped: sleep 100"]);
+    enter("fg", &["sleep 100\n"]);
+    thread::sleep(Duration::from_millis(200));
+    enter("\x03", &["[130] /fs/ram0> "]);
+    enter("cat /no 2> e &", &["[1] "]);
+    enter("wait; wc -l e; jobs; echo none", &["1 e\n", "none\n"]);
+}
