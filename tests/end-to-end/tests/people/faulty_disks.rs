@@ -77,7 +77,7 @@ fn requests_to_a_server_that_does_not_answer_end_with_an_error() {
     let image = blank(32);
     let run = run(
         &image.path(),
-        "ask-mute &\ndd --from /check/mute-disk --count 1 || echo disk; nic /check/mute-nic || echo interface; \
+        "ask-mute &\ndd --from /check/mute-disk --count 1 || echo disk; nic /check/mute-nic --arp 10.0.2.2 || echo interface; \
          dd --from /check/mute-provider --count 1 || echo provider; ls /check; wait",
     );
     run.orderly();
