@@ -155,16 +155,22 @@ pub(crate) async fn serve_open(mut file: OpenFile, permit: Permit, client: file:
                 }
             }
             ExpReady::Write { data, offset, count, next } => {
-                let wanted = data.len().min(count as usize);
-                match file.write(offset, &data[..wanted]).await {
+                let Some(bytes) = data.get(..count as usize) else {
+                    client = next.write_failed(data, FileError::TooLarge, 0);
+                    continue;
+                };
+                match file.write(offset, bytes).await {
                     Ok(()) => next.write_done(data),
                     // Likewise.
                     Err((error, written)) => next.write_failed(data, answers::file_error(error), written as u32),
                 }
             }
             ExpReady::Append { data, count, next } => {
-                let wanted = data.len().min(count as usize);
-                match file.append(&data[..wanted]).await {
+                let Some(bytes) = data.get(..count as usize) else {
+                    client = next.write_failed(data, FileError::TooLarge, 0);
+                    continue;
+                };
+                match file.append(bytes).await {
                     Ok(offset) => next.appended(data, offset),
                     Err((error, written)) => next.write_failed(data, answers::file_error(error), written as u32),
                 }

@@ -100,7 +100,9 @@ async fn answer(
             Ok((none, from)) => next.acl(none, from),
             Err(error) => next.failed(answers::name_error(error)),
         },
-        ExpReady::CreateFile { next, .. } if !may_write(here, &next) => next.failed(NameError::NotPermitted),
+        ExpReady::CreateFile { path, mode, next, .. } if !may_create(here, &path, mode, &next).await => {
+            next.failed(NameError::NotPermitted)
+        }
         ExpReady::CreateFile { path, permissions, mode, file, next } => {
             match create_file(here, &path, permissions, mode, file).await {
                 Ok(()) => next.done(),
@@ -160,6 +162,13 @@ fn may_read<E: TypedEndpoint>(here: &Here, client: &E) -> bool {
 
 fn may_write<E: TypedEndpoint>(here: &Here, client: &E) -> bool {
     here.permit.allows(&[Right::Write], client)
+}
+
+/// Whether the client may write, or the file is there and it may read.
+async fn may_create<E: TypedEndpoint>(here: &Here, path: &[u8], mode: CreateMode, client: &E) -> bool {
+    let is_there = mode == CreateMode::OpenExisting && here.find(path, LastLink::Follow).await.is_ok();
+    let rights: &[Right] = if is_there { &[Right::Read, Right::Write] } else { &[Right::Write] };
+    here.permit.allows(rights, client)
 }
 
 async fn attributes(here: &Here, path: &[u8]) -> Result<(NodeKind, NodeAttributes), Error> {

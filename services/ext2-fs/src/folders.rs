@@ -218,6 +218,10 @@ fn path_of_folder(path: &[u8]) -> &[u8] {
 
 /// Makes the folder at the end of the path, and those on the way that are not there.
 async fn make_folders(asker: &Asker<'_>, path: &[u8]) -> Result<(), Trouble> {
+    if path.iter().all(|&byte| byte == b'/') {
+        // The bound folder itself is there.
+        return Err(Error::AlreadyExists.into());
+    }
     let mut missing: Vec<Vec<u8>> = Vec::new();
     let mut rest = path;
     // Up to the first folder that is there.

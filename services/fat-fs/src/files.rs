@@ -75,16 +75,22 @@ pub(crate) async fn serve_open(
                 }
             }
             ExpReady::Write { data, offset, count, next } => {
-                let wanted = data.len().min(count as usize);
-                match file.write(offset, &data[..wanted]).await {
+                let Some(bytes) = data.get(..count as usize) else {
+                    client = next.write_failed(data, FileError::TooLarge, 0);
+                    continue;
+                };
+                match file.write(offset, bytes).await {
                     Ok(()) => next.write_done(data),
                     // Likewise.
                     Err(partial) => next.write_failed(data, refused(partial.error), partial.written as u32),
                 }
             }
             ExpReady::Append { data, count, next } => {
-                let wanted = data.len().min(count as usize);
-                match file.append(&data[..wanted]).await {
+                let Some(bytes) = data.get(..count as usize) else {
+                    client = next.write_failed(data, FileError::TooLarge, 0);
+                    continue;
+                };
+                match file.append(bytes).await {
                     Ok(offset) => next.appended(data, offset),
                     Err(partial) => next.write_failed(data, refused(partial.error), partial.written as u32),
                 }

@@ -61,7 +61,6 @@ async fn answer(
         }
         ExpReady::GetAttributes { next, .. } if !may_read(folder, &next) => next.failed(NameError::NotPermitted),
         ExpReady::CreateDirectory { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
-        ExpReady::CreateFile { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
         ExpReady::Rename { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
         ExpReady::RemoveFile { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
         ExpReady::RemoveDirectory { next, .. } if !may_write(folder, &next) => next.failed(NameError::NotPermitted),
@@ -81,6 +80,9 @@ async fn answer(
             Ok(()) => next.done(),
             Err(error) => next.failed(error),
         },
+        ExpReady::CreateFile { path, mode, next, .. } if !may_create(folder, &path, mode, &next).await => {
+            next.failed(NameError::NotPermitted)
+        }
         ExpReady::CreateFile { path, permissions, mode, file, next } => {
             match create_file(shared, folder, &path, permissions, mode, file).await {
                 Ok(()) => next.done(),
@@ -134,6 +136,16 @@ fn may_write<E: TypedEndpoint>(folder: &Base, client: &E) -> bool {
     folder.permit.allows(&[Right::Write], client)
 }
 
+/// Whether the client may write, or the file is there and it may read.
+async fn may_create<E: TypedEndpoint>(folder: &Base, path: &[u8], mode: CreateMode, client: &E) -> bool {
+    let is_there = match checked(path) {
+        Ok(path) => mode == CreateMode::OpenExisting && folder.folder.attributes(path).await.is_ok(),
+        Err(_) => false,
+    };
+    let rights: &[Right] = if is_there { &[Right::Read, Right::Write] } else { &[Right::Write] };
+    folder.permit.allows(rights, client)
+}
+
 fn checked(path: &[u8]) -> Result<&str, NameError> {
     text(path).ok_or(NameError::BadPath)
 }
@@ -171,6 +183,7 @@ async fn make_folders(shared: &Shared, folder: &Base, path: &[u8]) -> Result<(),
     })
 }
 
+/// Opens a file, which is made first where there is none, for who has the other end of `client`.
 async fn create_file(
     shared: &Rc<Shared>,
     folder: &Base,

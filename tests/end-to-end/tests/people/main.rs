@@ -23,6 +23,7 @@ mod fat_dosfstools;
 mod faulty_disks;
 mod fetch;
 mod fetch_python;
+mod file_servers;
 mod files_e2fsprogs;
 mod foreign_names_e2fsprogs;
 mod fresh_copies;

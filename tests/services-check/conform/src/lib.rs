@@ -1,0 +1,43 @@
+//! Test SIP: what the contracts `Directory` and `File` promise, asked of the server of one folder. Every file server has
+//! to give the same answers, but for what it says it does not support.
+//!
+//! [`folders`] and [`files`] are the checks, [`suite`] counts them. Deliberately not here: links and lists, which not
+//! every file system has, and rights, which depend on who asks.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod files;
+mod folders;
+mod suite;
+
+use alloc::format;
+
+use contracts::namespace::Namespace;
+use contracts::pipe_io::Output;
+use contracts::report;
+
+use suite::Suite;
+
+sip::startup!();
+
+/// Prints a line for each answer that is not what the contracts say, and how many were right.
+pub fn main(startup: Startup) -> i32 {
+    let folder = match Namespace::new(startup.namespace).open_directory(&startup.folder) {
+        Ok(folder) => folder,
+        Err(error) => return report::path_error(&startup.folder, &error),
+    };
+    let mut suite = Suite::new(folder);
+    let ran = folders::check(&mut suite).and_then(|()| files::check(&mut suite));
+    if let Err(error) = ran {
+        return report::path_error(&startup.folder, &error);
+    }
+    for failure in suite.failures() {
+        report::error(format_args!("{}: {failure}", startup.folder));
+    }
+    let text = format!("{} of {} answers are right\n", suite.right(), suite.checks());
+    let mut output = Output::new(startup.output);
+    let status = i32::from(suite.right() != suite.checks());
+    output.write(text.as_bytes()).map_or(1, |()| output.finish_with(status))
+}

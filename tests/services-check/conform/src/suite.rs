@@ -1,0 +1,50 @@
+//! Counting what was asked and what came of it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use contracts::access::AccessError;
+use contracts::namespace::Namespace;
+
+/// The folder under test, and what was found so far.
+pub struct Suite {
+    /// The folder.
+    pub folder: Namespace,
+    checks: usize,
+    failures: Vec<String>,
+}
+
+/// What came of a request that gives nothing but that it was done.
+pub type Done = Result<(), AccessError>;
+
+impl Suite {
+    /// A suite that has asked nothing yet.
+    pub fn new(folder: Namespace) -> Suite {
+        Suite { folder, checks: 0, failures: Vec::new() }
+    }
+
+    /// Notes an answer, and the one that the contract wants.
+    pub fn expect<T: Debug + PartialEq>(&mut self, what: &str, answer: T, wanted: T) {
+        self.checks += 1;
+        if answer != wanted {
+            self.failures.push(format!("{what}: {answer:?} instead of {wanted:?}"));
+        }
+    }
+
+    /// How many answers were looked at.
+    pub fn checks(&self) -> usize {
+        self.checks
+    }
+
+    /// How many of them were right.
+    pub fn right(&self) -> usize {
+        self.checks - self.failures.len()
+    }
+
+    /// The others, with what was wanted.
+    pub fn failures(&self) -> &[String] {
+        &self.failures
+    }
+}
