@@ -92,3 +92,33 @@ fn nothing_is_left_for_later() {
     }
     expect_none("These promise something for later; do it, or write an issue:", &complaints);
 }
+
+/// Waits of the crate `contracts` that may last for ever, because they are for a person, a peer or an event: the file, and
+/// the words before the call.
+const ENDLESS_WAITS: [(&str, &str); 7] = [
+    ("contracts/src/net.rs", "match endpoint.accept()"),
+    ("contracts/src/person.rs", "console.write(block)"),
+    ("contracts/src/pipe_io.rs", "match self.ready()?.end()"),
+    ("contracts/src/pipe_io.rs", "Writer::Waiting(endpoint) => match endpoint"),
+    ("contracts/src/pipe_io.rs", "match endpoint"),
+    // Its own channel, whose other end has spoken.
+    ("contracts/src/pipe_io.rs", "match importer"),
+    ("contracts/src/provider.rs", "provider = match provider"),
+];
+
+#[test]
+fn requests_of_the_client_library_have_limits() {
+    let workspace = Workspace::read();
+    let mut complaints = Vec::new();
+    for file in workspace.files("rs").into_iter().filter(|file| file.starts_with("contracts/src/")) {
+        for (number, line) in (1..).zip(workspace.text(&file).lines()) {
+            let waits = [".receive()", ".receive_async()"].iter().find_map(|call| line.split_once(call));
+            if let Some((before, _)) = waits
+                && !ENDLESS_WAITS.contains(&(file.as_str(), before.trim()))
+            {
+                complaints.push(format!("{file}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    expect_none("Use `answer::wait` with a limit, or say why these may wait for ever:", &complaints);
+}

@@ -22,9 +22,15 @@ fn all_file_servers_keep_to_the_contracts_of_folders_and_files() {
         };
         let conform =
             format!("mkdir /fs/{place}/below; conform /fs/{place}/below && ls /fs/{place}/below && echo conforms");
-        let run = machine.run(&format!("{begin}{conform}{end}"));
+        let list = "'deny write ..conform.singularity' 'allow all **'";
+        let read = format!(
+            "echo text > /fs/{place}/below/there; setacl /fs/{place} {list}; conform /fs/{place}/below --read-only && echo reads"
+        );
+        let run = machine.run(&format!("{begin}{conform}; {read}{end}"));
         run.orderly();
-        // The folder is empty afterwards.
-        assert!(run.text().contains(" answers are right\nconforms\n"), "{place}: {run}");
+        // The folder is empty after the first suite.
+        for part in [" answers are right\nconforms\n", " answers are right\nreads\n"] {
+            assert!(run.text().contains(part), "{place}: {run}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Test SIP: what the contracts `Directory` and `File` promise, asked of the server of one folder. Every file server has
 //! to give the same answers, but for what it says it does not support.
 //!
-//! [`folders`] and [`files`] are the checks, [`suite`] counts them. Deliberately not here: links and lists, which not
-//! every file system has, and rights, which depend on who asks.
+//! [`folders`] and [`files`] are the checks, [`readers`] those for who may only read, [`suite`] counts them. Deliberately
+//! not here: links and lists, which not every file system has.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod files;
 mod folders;
+mod readers;
 mod suite;
 
 use alloc::format;
@@ -29,7 +30,10 @@ pub fn main(startup: Startup) -> i32 {
         Err(error) => return report::path_error(&startup.folder, &error),
     };
     let mut suite = Suite::new(folder);
-    let ran = folders::check(&mut suite).and_then(|()| files::check(&mut suite));
+    let ran = match startup.read_only {
+        true => readers::check(&mut suite),
+        false => folders::check(&mut suite).and_then(|()| files::check(&mut suite)),
+    };
     if let Err(error) = ran {
         return report::path_error(&startup.folder, &error);
     }
