@@ -15,6 +15,7 @@ use crate::answers;
 use crate::files::{self, OpenFile};
 use crate::session::{Error, Fid};
 use crate::walk::{self, Base, Here, LastLink};
+use crate::watch;
 
 /// Bytes of names that are asked for at once.
 const ENTRIES_BYTES: usize = 16 << 10;
@@ -100,6 +101,13 @@ async fn answer(
             Ok((none, from)) => next.acl(none, from),
             Err(error) => next.failed(answers::name_error(error)),
         },
+        ExpReady::Notify { next, .. } if !here.permit.allows(&[Right::Notify], &next) => {
+            next.failed(NameError::NotPermitted)
+        }
+        ExpReady::Notify { path, events, next } => match watch::subscribe(here, &path, events).await {
+            Ok(()) => next.done(),
+            Err(error) => next.failed(answers::name_error(error)),
+        },
         ExpReady::CreateFile { path, mode, next, .. } if !may_create(here, &path, mode, &next).await => {
             next.failed(NameError::NotPermitted)
         }
@@ -151,7 +159,6 @@ async fn answer_change(here: &Base, change: ExpReady) -> Option<directory::Exp<s
         ExpReady::SetAcl { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
-        ExpReady::Notify { next, .. } => next.failed(NameError::NotSupported),
         _ => return None,
     })
 }

@@ -2,8 +2,8 @@
 //!
 //! Key types: [`Transport`] (what a driver implements), [`Mount`] (what it knows of its folder), [`run`]. Nothing of the
 //! folder is kept: each request asks the host, so what is changed there is seen at the next one. [`session`] has the
-//! requests under way and the fids, [`walk`] follows paths and links, [`folders`] and [`files`] serve clients,
-//! [`answers`] turns the host's errors into the contracts'. Every client is a task on one thread. Deliberately not here:
+//! requests under way and the fids, [`walk`] follows paths and links, [`folders`] and [`files`] serve clients, [`watch`]
+//! notifies them, [`answers`] turns the host's errors into the contracts'. Every client is a task on one thread. Deliberately not here:
 //! devices, and access control lists, for which the host has no room that it would keep to.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ mod files;
 mod folders;
 mod session;
 mod walk;
+mod watch;
 
 pub use session::{Exchanged, MESSAGE_BYTES, REQUESTS, Transport};
 

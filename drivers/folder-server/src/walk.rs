@@ -13,6 +13,7 @@ use mount_permit::Permit;
 use nine_p::{MAX_NAMES, Qid, errno};
 
 use crate::session::{Error, Fid, Session};
+use crate::watch::Watches;
 
 /// Links in one path at most, as on Linux.
 const MAX_LINKS: usize = 40;
@@ -28,6 +29,7 @@ pub(crate) struct Here {
     /// The names that lead here from the root, none of which is a link.
     names: Vec<Name>,
     pub(crate) permit: Permit,
+    pub(crate) watches: Rc<Watches>,
 }
 
 /// A folder that requests begin at.
@@ -60,7 +62,7 @@ impl Here {
         let root = Rc::new(root);
         let session = Rc::clone(root.session());
         let permit = Permit::new(&[], principal::Rights::UNDECIDED);
-        Here { session, fid: Rc::clone(&root), root, names: Vec::new(), permit }
+        Here { session, fid: Rc::clone(&root), root, names: Vec::new(), permit, watches: Rc::default() }
     }
 
     /// The same folder for a client.
@@ -71,6 +73,7 @@ impl Here {
             fid: Rc::clone(&self.fid),
             names: self.names.clone(),
             permit,
+            watches: Rc::clone(&self.watches),
         }
     }
 

@@ -242,6 +242,57 @@ fn what_the_host_changes_is_seen_at_the_next_look() {
 }
 
 #[test]
+fn what_the_host_changes_is_announced_to_who_asked_for_it() {
+    let folder = small();
+    let at = |name: &str| folder.path().join(name);
+    let out = tempfile::tempdir().expect("a folder");
+    let machine = machine(folder.path(), "").folder(&format!("out={}", out.path().display()));
+    let mut live = Live::start(machine.command(None));
+    live.ask("changes /fs/work > /fs/out/all &");
+    live.ask("changes /fs/work/a > /fs/out/one &");
+    // Subscribed when both wait for the first change.
+    thread::sleep(Duration::from_secs(1));
+    let told = |file: &str, wanted: &[&str]| {
+        let begin = std::time::Instant::now();
+        loop {
+            let text = fs::read_to_string(out.path().join(file)).unwrap_or_default();
+            let lines: BTreeSet<String> =
+                text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+            if wanted.iter().all(|line| lines.contains(*line)) {
+                return lines.len();
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "{wanted:?} are not all among:\n{text}");
+            thread::sleep(Duration::from_millis(100));
+        }
+    };
+    fs::write(at("a"), "other\n").expect("written");
+    assert_eq!(told("one", &["changed a"]), 1);
+    // The file has another name in the folder.
+    assert_eq!(told("all", &["changed a", "changed folder/hard"]), 2);
+    fs::create_dir(at("made")).expect("a folder");
+    fs::write(at("made/new"), "new\n").expect("written");
+    symlink("a", at("way")).expect("a link");
+    fs::remove_file(at("folder/below/x.txt")).expect("removed");
+    let wanted = ["folder made", "changed made/new", "link way", "removed folder/below/x.txt"];
+    assert_eq!(told("all", &wanted), 6);
+    // More changes than are announced one by one.
+    for number in 0..100 {
+        fs::write(at(&format!("made/{number}")), "").expect("written");
+    }
+    assert!(told("all", &["changed ."]) >= 7);
+    fs::remove_file(at("a")).expect("removed");
+    told("one", &["changed a", "removed a"]);
+    live.ask("kill changes");
+    let large = at("large");
+    fs::create_dir(&large).expect("a folder");
+    for number in 0..1100 {
+        fs::write(large.join(number.to_string()), "").expect("written");
+    }
+    live.ask_what_says("changes /fs/work/large", "too much lies below it");
+    assert_eq!(live.end(), Some(0));
+}
+
+#[test]
 fn a_driver_that_is_killed_comes_back_and_files_are_read_on() {
     let folder = small();
     let round = "kill host-folder; cat a > last || echo lost; i=$((i + 1))";

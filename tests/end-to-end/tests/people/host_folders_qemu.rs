@@ -76,3 +76,21 @@ fn links_that_lead_out_are_not_followed_in_qemu_and_that_is_said_before_the_star
         assert_eq!(run.errors.lines().count(), 1, "{run}");
     }
 }
+
+#[test]
+fn changes_of_a_folder_are_announced_in_qemu_too() {
+    for kind in KINDS {
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        fs::write(folder.path().join("a"), "one\n").expect("written");
+        let option = format!("work={}", folder.path().to_str().expect("a path of text"));
+        let results = tempfile::tempdir().expect("a folder for temporary files");
+        let out = format!("out={}", results.path().to_str().expect("a path of text"));
+        let commands = "changes -n 3 /fs/work > /fs/out/told & sleep 5; write /fs/work/a other; mkdir /fs/work/d; \
+            write /fs/work/d/new x; wait; cat /fs/out/told; exit 0";
+        let run = BareMachine::new(kind).with(&["--folder", &option, "--folder", &out]).run(commands);
+        let mut told: Vec<String> =
+            run.text().lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        told.sort_unstable();
+        assert_eq!(told, ["changed a", "changed d/new", "folder d"], "{kind}: {run}");
+    }
+}

@@ -30,6 +30,27 @@ fn text<'a>(page: &'a str, id: &str) -> &'a str {
     rest.and_then(|(_, rest)| rest.split_once('<')).map_or("", |(text, _)| text)
 }
 
+/// Figures of a service that was started again and again stay in its box.
+#[test]
+fn long_figures_are_squeezed_into_their_box() {
+    const MAX_FREE_CHARACTERS: usize = 24;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut site = Site::serve(folder.path());
+    for _ in 0..12 {
+        site.live.ask("kill host-sockets");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let drawn = page(&site, 3000);
+    let figures = drawn.split("<text class=\"small\"").skip(1).filter_map(|rest| rest.split_once("</text>"));
+    let figures: Vec<(&str, &str)> = figures.filter_map(|(text, _)| text.split_once('>')).collect();
+    let is_long = |text: &str| text.chars().count() > MAX_FREE_CHARACTERS;
+    assert!(figures.iter().any(|(_, text)| is_long(text)), "none is long: {figures:?}");
+    for (attributes, text) in figures {
+        assert_eq!(attributes.contains("textLength=\"130\""), is_long(text), "{text}:{attributes}");
+    }
+    site.end();
+}
+
 #[test]
 fn the_page_draws_the_system_and_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
