@@ -4,8 +4,12 @@
 
 extern crate alloc;
 
+mod volumes;
+
+use alloc::format;
+
 use contracts::access::AccessError;
-use contracts::copying::each_destination;
+use contracts::copying::{Place, each_destination};
 use contracts::directory::NameError;
 use contracts::namespace::Namespace;
 use contracts::report;
@@ -21,23 +25,55 @@ pub fn main(startup: Startup) -> i32 {
         &startup.working_folder,
         &startup.paths,
         "ln TARGET... PATH",
-        |namespace, from, to| {
-            let made = match symbolic {
-                // A symbolic link keeps what was written, to be understood from its own folder.
-                true => namespace.make_link(&to.full, &from.shown),
-                false => namespace.hard_link(&from.full, &to.full),
-            };
-            match made {
-                Ok(()) => return true,
-                Err(AccessError::Name(NameError::NotSupported)) if !symbolic => {
-                    let why = "its file system has no such names, or it lies on another volume; `ln -s` may do";
-                    report::path_error(&to.shown, &why);
-                }
-                Err(error) => {
-                    report::path_error(&to.shown, &error);
-                }
-            }
-            false
+        |namespace, from, to| match symbolic {
+            true => symbolic_link(namespace, from, to),
+            false => hard_link(namespace, from, to),
         },
     )
+}
+
+/// A symbolic link keeps what was written, to be understood from its own folder.
+fn symbolic_link(namespace: &mut Namespace, from: &Place, to: &Place) -> bool {
+    if let Some(why) = volumes::misleads(namespace, &from.shown, &to.full) {
+        report::path_error(&to.shown, &why);
+        return false;
+    }
+    match namespace.make_link(&to.full, &from.shown) {
+        Ok(()) => return true,
+        Err(AccessError::Name(NameError::NotSupported)) => {
+            report::path_error(&to.shown, &"its file system has no links; `cp` makes a copy");
+        }
+        Err(error) => {
+            report::path_error(&to.shown, &error);
+        }
+    }
+    false
+}
+
+fn hard_link(namespace: &mut Namespace, from: &Place, to: &Place) -> bool {
+    match namespace.hard_link(&from.full, &to.full) {
+        Ok(()) => return true,
+        Err(AccessError::Name(NameError::NotSupported)) => why_not_supported(namespace, from, to),
+        Err(error) => {
+            report::path_error(&to.shown, &error);
+        }
+    }
+    false
+}
+
+fn why_not_supported(namespace: &mut Namespace, from: &Place, to: &Place) {
+    if let Err(error) = namespace.attributes(&from.full) {
+        report::path_error(&from.shown, &error);
+        return;
+    }
+    let (from_volume, to_volume) = (volumes::volume_of(namespace, &from.full), volumes::volume_of(namespace, &to.full));
+    match (from_volume, to_volume) {
+        (_, None) => report::path_error(&to.shown, &AccessError::NoFileSystem),
+        (None, _) => report::path_error(&from.shown, &"it is no file of a volume; only those have further names"),
+        (Some(from_volume), Some(to_volume)) if from_volume != to_volume => {
+            let why = format!("{} lies on another volume, {from_volume}; `cp` makes a copy", from.shown);
+            report::path_error(&to.shown, &why)
+        }
+        _ => report::path_error(&to.shown, &"its file system has one name for each file; `cp` makes a copy"),
+    };
 }

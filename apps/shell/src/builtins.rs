@@ -82,7 +82,7 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { name: "set", usage: "set", summary: "lists the variables", action: set },
     Builtin { name: "test", usage: "test CONDITION", summary: "succeeds if the condition holds", action: test },
     Builtin { name: "true", usage: "true", summary: "succeeds", action: |_, _| Ok(Flow::Status(0)) },
-    Builtin { name: "unset", usage: "unset NAME...", summary: "forgets variables", action: unset },
+    Builtin { name: "unset", usage: "unset NAME...", summary: "forgets variables and functions", action: unset },
     Builtin {
         name: "wait",
         usage: "wait [NUMBER]",
@@ -222,6 +222,20 @@ fn history(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     done()
 }
 
+impl Shell {
+    /// Tells a person of what is hidden by a new function. Scripts do so on purpose.
+    pub fn tell_of_hidden(&mut self, name: &str) {
+        let hidden = match (find(name), self.programs().find(name)) {
+            (Some(_), _) => "command of the shell",
+            (None, Some(_)) => "program",
+            (None, None) => return,
+        };
+        if self.is_interactive() {
+            self.report(&format!("the function {name} hides the {hidden} of that name; `unset {name}` forgets it"));
+        }
+    }
+}
+
 fn which(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     if call.words.is_empty() {
         return Err(misused("which"));
@@ -264,7 +278,9 @@ fn set(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
 fn unset(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     let (false, Some(scope)) = (call.words.is_empty(), call.scope) else { return Err(misused("unset")) };
     for name in call.words {
-        scope.variables.remove(name);
+        if scope.variables.remove(name).is_none() {
+            scope.forget_function(name);
+        }
     }
     done()
 }

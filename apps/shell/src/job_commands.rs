@@ -53,6 +53,21 @@ pub fn wait(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     Ok(shell.wait_for_jobs(number))
 }
 
+impl Shell {
+    /// Whether the shell does not end yet: jobs are stopped, which would end with it, and a person was not told so right
+    /// before.
+    pub fn keeps_stopped_jobs(&mut self, is_warned: &mut bool) -> bool {
+        if !self.is_interactive() || last_stopped(self).is_none() || core::mem::replace(is_warned, true) {
+            return false;
+        }
+        self.report(
+            "jobs are stopped, which would end with the shell: `jobs` lists them, `fg` gives the last the console; \
+             the same again ends the shell",
+        );
+        true
+    }
+}
+
 /// The place of the job whose number was given, as it is or behind a `%`.
 fn asked(shell: &Shell, name: &str, call: &Call<'_, '_>) -> Result<Option<usize>, Trouble> {
     let word = match call.words {

@@ -162,6 +162,8 @@ impl Shell {
         }
         let mut text = String::new();
         let mut failures = 0;
+        // Whether the last thing that a person did was to end the shell in spite of stopped jobs.
+        let mut is_warned = false;
         loop {
             self.look_at_jobs();
             // Without it, Ctrl-C does nothing between lines; commands run all the same.
@@ -183,6 +185,7 @@ impl Shell {
                     text.clear();
                     continue;
                 }
+                Answer::EndOfInput if text.is_empty() && self.keeps_stopped_jobs(&mut is_warned) => continue,
                 Answer::EndOfInput if text.is_empty() => {
                     // Services end in order where they have begun.
                     self.await_start();
@@ -204,8 +207,12 @@ impl Shell {
             // Where Ctrl-C gives that up, it ends the script before its first command as well.
             self.await_start();
             match interpreter.run(self, "line", script.trim_end_matches('\n')) {
+                Flow::Exit(_) if self.keeps_stopped_jobs(&mut is_warned) => self.status = 1,
                 Flow::Exit(status) => return status,
-                other => self.status = status_of(other),
+                other => {
+                    is_warned = false;
+                    self.status = status_of(other);
+                }
             }
         }
     }
@@ -306,21 +313,6 @@ impl Shell {
     fn say(&mut self, text: &str) {
         // The console is asked for a line next, which tells if it is gone.
         let _ = Sink::Console.write(&mut self.namespace, text.as_bytes());
-    }
-
-    /// Tells of the jobs that have ended.
-    pub fn look_at_jobs(&mut self) {
-        let mut lines = Vec::new();
-        let interactive = self.interactive;
-        self.jobs.retain_mut(|job| {
-            let ended = job.settle(&mut lines);
-            if ended && interactive {
-                let how = if job.status == 0 { "done".to_string() } else { format!("status {}", job.status) };
-                lines.push(format!("[{}] {how}: {}", job.number, job.text));
-            }
-            !ended
-        });
-        lines.iter().for_each(|line| self.report(line));
     }
 
     /// Asks the console for a line that is no command.
@@ -484,6 +476,10 @@ impl Host for Shell {
 
     fn end_time(&mut self) {
         self.end_stopwatch();
+    }
+
+    fn defined(&mut self, name: &str) {
+        self.tell_of_hidden(name);
     }
 
     fn interrupted(&mut self) -> bool {

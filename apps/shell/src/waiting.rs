@@ -1,6 +1,7 @@
 //! Waiting for jobs: in the foreground, where Ctrl-C ends the job and Ctrl-Z stops it, and by `wait`, which Ctrl-C ends.
 
 use alloc::format;
+use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -22,6 +23,21 @@ enum Outcome {
 }
 
 impl Shell {
+    /// Tells of the jobs that have ended.
+    pub fn look_at_jobs(&mut self) {
+        let mut lines = Vec::new();
+        let interactive = self.is_interactive();
+        self.jobs.retain_mut(|job| {
+            let ended = job.settle(&mut lines);
+            if ended && interactive {
+                let how = if job.status == 0 { "done".to_string() } else { format!("status {}", job.status) };
+                lines.push(format!("[{}] {how}: {}", job.number, job.text));
+            }
+            !ended
+        });
+        lines.iter().for_each(|line| self.report(line));
+    }
+
     /// Waits for a job in the foreground.
     pub fn wait_for(&mut self, mut job: Job) -> Flow {
         let children = job.children();

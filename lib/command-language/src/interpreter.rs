@@ -51,10 +51,15 @@ pub struct Subshell {
 pub struct Scope<'a> {
     /// The variables.
     pub variables: &'a mut BTreeMap<String, String>,
-    functions: &'a BTreeMap<String, Function>,
+    functions: &'a mut BTreeMap<String, Function>,
 }
 
 impl Scope<'_> {
+    /// Forgets a function.
+    pub fn forget_function(&mut self, name: &str) {
+        self.functions.remove(name);
+    }
+
     /// The text that defines a function.
     pub fn function(&self, name: &str) -> Option<&str> {
         self.functions.get(name).map(Function::definition)
@@ -122,6 +127,8 @@ pub trait Host {
     fn end_time(&mut self);
     /// Whether a person wants it to stop. Asked at least once in each turn of a loop.
     fn interrupted(&mut self) -> bool;
+    /// A function of this name was defined, where there was none.
+    fn defined(&mut self, _name: &str) {}
     /// Shows a mistake to a person. The text ends with a line end.
     fn report(&mut self, text: &str);
 }
@@ -292,7 +299,9 @@ impl Interpreter {
             StatementKind::Function { name, body } => {
                 let (source, span) = (self.source.clone(), statement.span.clone());
                 let function = Function { body: body.clone(), source, span };
-                self.functions.insert(name.clone(), function);
+                if self.functions.insert(name.clone(), function).is_none() {
+                    host.defined(name);
+                }
                 self.status = 0;
                 Ok(())
             }

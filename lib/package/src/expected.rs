@@ -46,7 +46,14 @@ pub fn expected<'m>(manifest: &'m Manifest, words: &[&str]) -> Expected<'m> {
     }
 }
 
-/// Whether the word is an option and no value: `-l`, but neither `-` nor `-5`.
+/// Whether the word is an option and no value: `-l`, but neither `-` nor a negative number, such as `-5` and `-0.5`.
 pub(crate) fn is_flag_like(word: &str) -> bool {
-    word.len() > 1 && word.starts_with('-') && word.parse::<i64>().is_err()
+    word.len() > 1 && word.strip_prefix('-').is_some_and(|rest| !is_number(rest))
+}
+
+/// Digits, with a point before the last of them or without.
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && text.matches('.').count() <= 1
+        && text.ends_with(|last: char| last.is_ascii_digit())
 }

@@ -77,6 +77,16 @@ fn flags_of_one_letter_are_joined() {
 }
 
 #[test]
+fn negative_numbers_are_no_flags() {
+    for word in ["-0.5", "-5", "-.5", "-99999999999999999999"] {
+        assert_eq!(given(&["x", word]), [(2, "x".into()), (3, format!("{word}\0"))]);
+    }
+    for word in ["-5x", "-1.2.3", "-5.", "-.", "--5", "-inf", "-1e5"] {
+        assert!(problem(&["x", word]).contains(&format!("there is no option `{word}`")), "{word}");
+    }
+}
+
+#[test]
 fn flags_behind_a_command_are_its_own() {
     let assigned = assign(&each(), &["-r", "rm", "-rf", "-n"]).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(assigned, [(0, b"true".to_vec()), (4, b"rm\0-rf\0-n\0".to_vec())]);

@@ -139,7 +139,7 @@ impl Interpreter {
     }
 
     fn run_beside(&mut self, host: &mut dyn Host, commands: &[Command], ends: Ends, span: &Range<usize>) -> Outcome {
-        let mut scope = Scope { variables: &mut self.variables, functions: &self.functions };
+        let mut scope = Scope { variables: &mut self.variables, functions: &mut self.functions };
         match host.run(&mut scope, commands, ends) {
             Flow::Status(status) => self.status = status,
             Flow::Exit(status) => return Err(Stop::Exit(status)),

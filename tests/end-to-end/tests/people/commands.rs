@@ -117,6 +117,8 @@ fn programs_for_files_say_what_is_wrong_and_go_on() {
         ("mkdir /fs/foo", ["mkdir: /fs/foo", "lies in no file system"]),
         ("rmdir /no/a", ["/no/a", "nothing has that name"]),
         ("ln /no/a /no/b", ["/no/b", ""]),
+        ("ln /status/measurement /b", ["/b", "lies in no file system"]),
+        ("ln -s measurement /b", ["/b", "lies in no file system"]),
         ("touch --time yesterday a", ["`yesterday` is no time", "2026-11-21 03:06:38"]),
         ("touch /no/a", ["/no/a", "nothing has that name"]),
         ("tail -n x a", ["`x` is not a number of lines", "`+5`"]),

@@ -68,8 +68,9 @@ fn what_fat_cannot_do_is_refused() {
         let run = run(&image.path(), commands);
         assert!(run.status != Some(0) && !run.errors.is_empty(), "{commands}: {run}");
     };
-    refused("ln -s target /fs/disk0/link");
-    refused("ln '/fs/disk0/Some folder/A long name.txt' /fs/disk0/other");
+    run(&image.path(), "ln -s target /fs/disk0/link").refused(&["its file system has no links", "`cp`"]);
+    run(&image.path(), "write /fs/disk0/one x; ln /fs/disk0/one /fs/disk0/other").refused(&["one name for each file"]);
+    refused("rm /fs/disk0/one; ln '/fs/disk0/Some folder/A long name.txt' /fs/disk0/other");
     refused("mkdir '/fs/disk0/a:b'");
     refused("mkdir '/fs/disk0/some FOLDER'");
     refused("rmdir '/fs/disk0/Some folder'");

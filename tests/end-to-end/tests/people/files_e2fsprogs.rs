@@ -205,6 +205,14 @@ fn names_are_made_for_files() {
     );
     assert_eq!(text, "one\ntwo\nthree\nx\n4\nchanged\nnone\n");
     machine(&[&image]).run("cd /fs/disk0; ln folder f").refused(&["ln: f"]);
+    let elsewhere = |commands: &str| {
+        machine(&[&image]).run(&format!("x=$(format ram0 --yes); mount ram0; cd /fs/disk0; {commands}"))
+    };
+    elsewhere("ln a /fs/ram0/a").refused(&["ln: /fs/ram0/a: a lies on another volume, /fs/disk0"]);
+    elsewhere("ln /status/measurement m").refused(&["ln: /status/measurement: it is no file of a volume"]);
+    elsewhere("ln -s /fs/disk0/a l").refused(&["it would lead to /fs/disk0/fs/disk0/a, where nothing is"]);
+    elsewhere("write /fs/ram0/x y; ln -s /fs/ram0/x l").refused(&["/fs/ram0/x lies outside of the volume /fs/disk0"]);
+    elsewhere("ln -s ../../../status/measurement folder/l").refused(&["/status/measurement lies outside"]);
     machine(&[&image]).run("cd /fs/disk0; ln a b").refused(&["ln: b", "taken"]);
     image.check();
 }

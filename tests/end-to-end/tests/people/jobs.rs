@@ -133,6 +133,50 @@ fn a_shell_in_a_shell_has_the_signals_alone() {
 }
 
 #[test]
+fn a_shell_with_stopped_jobs_ends_when_it_is_told_twice() {
+    for end in ["exit 3\r", "\x04"] {
+        let mut terminal = person();
+        enter(&mut terminal, "sleep 100");
+        thread::sleep(Duration::from_millis(100));
+        terminal.press("\x1a");
+        terminal.wait_for("[148] /> ");
+        terminal.press(end);
+        terminal.wait_for("jobs are stopped, which would end with the shell");
+        enter(&mut terminal, "echo still here");
+        terminal.wait_for("still here\n");
+        // It was not told right before.
+        terminal.press(end);
+        terminal.wait_for("jobs are stopped, which would end with the shell");
+        terminal.wait_for("/> ");
+        terminal.press(end);
+        assert_eq!(terminal.end(), Some(if end.starts_with("exit") { 3 } else { 0 }));
+    }
+}
+
+#[test]
+fn a_shell_with_jobs_in_the_background_alone_ends_at_once() {
+    let mut terminal = person();
+    enter(&mut terminal, "sleep 100 &");
+    terminal.wait_for("[1] ");
+    terminal.press("exit 3\r");
+    assert_eq!(terminal.end(), Some(3));
+}
+
+#[test]
+fn a_function_that_hides_a_command_is_told_of_once_and_can_be_forgotten() {
+    let mut terminal = person();
+    enter(&mut terminal, "function echo; pwd; end");
+    terminal.wait_for("the function echo hides the program of that name; `unset echo` forgets it\n");
+    enter(&mut terminal, "function cd; pwd; end");
+    terminal.wait_for("the function cd hides the command of the shell of that name");
+    enter(&mut terminal, "function own; pwd; end; function echo; pwd; end; unset echo; echo mine");
+    terminal.wait_for("mine\n");
+    assert_eq!(terminal.screen().matches("hides").count(), 2, "{}", terminal.screen());
+    // Who writes a script knows.
+    assert_eq!(Machine::new().run("function echo; pwd; end; echo a").succeeded(), "/\n");
+}
+
+#[test]
 fn lines_are_recalled_by_number_and_beginning() {
     let mut terminal = person();
     enter(&mut terminal, "echo first");
