@@ -25,7 +25,7 @@ pub const EVENTS: u64 = u64::MAX - 1;
 /// Added to a token in a Write: more comes.
 pub const MORE: u64 = 1 << 62;
 /// What is kept with [`MORE`] at most, in bytes.
-pub const MOST_KEPT_BYTES: usize = 16 << 10;
+pub const MAX_KEPT_BYTES: usize = 16 << 10;
 /// An answer that is not less is this and a [`Failure`].
 pub const FAILURE: u64 = 1 << 32;
 

@@ -21,7 +21,7 @@ use crate::{path, report};
 
 /// Why a program does not go on with what it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Error {
     /// A file cannot be read.
     File(AccessError),
     /// Standard input ended too early.
@@ -30,16 +30,16 @@ pub enum Trouble {
     NoReader,
 }
 
-impl From<AccessError> for Trouble {
-    fn from(error: AccessError) -> Trouble {
-        Trouble::File(error)
+impl From<AccessError> for Error {
+    fn from(error: AccessError) -> Error {
+        Error::File(error)
     }
 }
 
 /// A program's pipe that breaks is its output, but where it says otherwise.
-impl From<PipeBroken> for Trouble {
-    fn from(_: PipeBroken) -> Trouble {
-        Trouble::NoReader
+impl From<PipeBroken> for Error {
+    fn from(_: PipeBroken) -> Error {
+        Error::NoReader
     }
 }
 
@@ -69,7 +69,7 @@ impl Feed {
     pub fn for_each_with_heading(
         self,
         output: &mut Output,
-        mut each: impl FnMut(&mut Output, Reader) -> Result<(), Trouble>,
+        mut each: impl FnMut(&mut Output, Reader) -> Result<(), Error>,
     ) -> Result<i32, NoReader> {
         let several = self.paths.len() > 1;
         let mut before = "";
@@ -85,7 +85,7 @@ impl Feed {
 
     /// Hands each file, by its path as it was given, or standard input to `each`. One that cannot be read is
     /// reported, and the others follow. Gives the exit status.
-    pub fn for_each(mut self, mut each: impl FnMut(&str, Reader) -> Result<(), Trouble>) -> Result<i32, NoReader> {
+    pub fn for_each(mut self, mut each: impl FnMut(&str, Reader) -> Result<(), Error>) -> Result<i32, NoReader> {
         if self.paths.is_empty() {
             let Some(input) = self.input.take() else {
                 let usage = self.usage;
@@ -128,15 +128,15 @@ pub fn for_each_path<E: fmt::Display>(
     status
 }
 
-fn judge(asked: &str, outcome: Result<(), Trouble>) -> Result<i32, NoReader> {
+fn judge(asked: &str, outcome: Result<(), Error>) -> Result<i32, NoReader> {
     match outcome {
         Ok(()) => Ok(0),
-        Err(Trouble::File(error)) => Ok(report::path_error(asked, &error)),
-        Err(Trouble::Input(broken)) => {
+        Err(Error::File(error)) => Ok(report::path_error(asked, &error)),
+        Err(Error::Input(broken)) => {
             report::error(format_args!("standard input was cut off: {broken}"));
             Ok(1)
         }
-        Err(Trouble::NoReader) => Err(NoReader),
+        Err(Error::NoReader) => Err(NoReader),
     }
 }
 
@@ -178,10 +178,10 @@ impl Reader {
     }
 
     /// The next bytes: a block and how many at its start count. `None` at the end.
-    pub fn block(&mut self) -> Result<Option<(ExVec<u8>, usize)>, Trouble> {
+    pub fn block(&mut self) -> Result<Option<(ExVec<u8>, usize)>, Error> {
         match &mut self.source {
             Source::Input(input) => {
-                let block = input.block().map_err(Trouble::Input)?;
+                let block = input.block().map_err(Error::Input)?;
                 Ok(block.map(|block| {
                     let bytes = block.len();
                     (block, bytes)
@@ -211,7 +211,7 @@ impl Reader {
     }
 
     /// Calls `each` for all bytes, in pieces.
-    pub fn for_each(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Trouble> {
+    pub fn for_each(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
         while let Some((block, bytes)) = self.block()? {
             each(&block[..bytes]);
             self.recycle(block);

@@ -23,7 +23,7 @@ pub const PACKAGE_BYTES_MAX: usize = 9 << 20;
 
 /// Why the installer did not look at a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InstallerTrouble {
+pub enum InstallFailure {
     /// It could not be reached.
     Access(AccessError),
     /// The package file could not be read.
@@ -32,19 +32,19 @@ pub enum InstallerTrouble {
     Installer(InstallerError),
 }
 
-impl fmt::Display for InstallerTrouble {
+impl fmt::Display for InstallFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            InstallerTrouble::Access(AccessError::Name(NameError::NotFound)) => {
+            InstallFailure::Access(AccessError::Name(NameError::NotFound)) => {
                 "there is no installer in this system; `cargo sing install` changes its image from the host"
             }
-            InstallerTrouble::Access(error) => return write!(formatter, "the installer: {error}"),
-            InstallerTrouble::Package(error) => return write!(formatter, "the package file: {error}"),
-            InstallerTrouble::Installer(InstallerError::NotPermitted) => {
+            InstallFailure::Access(error) => return write!(formatter, "the installer: {error}"),
+            InstallFailure::Package(error) => return write!(formatter, "the package file: {error}"),
+            InstallFailure::Installer(InstallerError::NotPermitted) => {
                 "whoever you are in this session may not change programs; `whoami` tells who, and the installer's \
                  parameter `changers` who may"
             }
-            InstallerTrouble::Installer(InstallerError::Exhausted) => {
+            InstallFailure::Installer(InstallerError::Exhausted) => {
                 "the installer has no memory left for this; try again later"
             }
         };
@@ -52,9 +52,9 @@ impl fmt::Display for InstallerTrouble {
     }
 }
 
-impl<E: Into<AccessError>> From<E> for InstallerTrouble {
-    fn from(error: E) -> InstallerTrouble {
-        InstallerTrouble::Access(error.into())
+impl<E: Into<AccessError>> From<E> for InstallFailure {
+    fn from(error: E) -> InstallFailure {
+        InstallFailure::Access(error.into())
     }
 }
 
@@ -81,10 +81,10 @@ pub fn ask(
     namespace: &mut Namespace,
     request: Request<'_>,
     dry_run: bool,
-) -> Result<(InstallOutcome, String), InstallerTrouble> {
+) -> Result<(InstallOutcome, String), InstallFailure> {
     let package = match request {
         Request::Install(path) | Request::Upgrade(path, _) => {
-            Some(package_file(namespace, path).map_err(InstallerTrouble::Package)?)
+            Some(package_file(namespace, path).map_err(InstallFailure::Package)?)
         }
         _ => None,
     };
@@ -106,15 +106,15 @@ pub fn ask(
 pub fn finish(namespace: &mut Namespace, request: Request<'_>, dry_run: bool, mut output: Output) -> i32 {
     let (outcome, mut text) = match ask(namespace, request, dry_run) {
         Ok(answer) => answer,
-        Err(InstallerTrouble::Package(error)) => {
+        Err(InstallFailure::Package(error)) => {
             let path = match request {
                 Request::Install(path) | Request::Upgrade(path, _) => path,
                 _ => PATH,
             };
             return report::path_error(path, &error);
         }
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             return 1;
         }
     };
@@ -140,13 +140,13 @@ pub fn finish(namespace: &mut Namespace, request: Request<'_>, dry_run: bool, mu
 macro_rules! answered {
     ($($state:ident $event:ident,)*) => {
         trait Asked {
-            fn answer(self) -> Result<(InstallOutcome, String), InstallerTrouble>;
+            fn answer(self) -> Result<(InstallOutcome, String), InstallFailure>;
         }
         $(impl Asked for installer::Imp<states::$state> {
-            fn answer(self) -> Result<(InstallOutcome, String), InstallerTrouble> {
+            fn answer(self) -> Result<(InstallOutcome, String), InstallFailure> {
                 match wait(self, BULK_LIMIT)? {
                     installer::$event::Reported { outcome, report, .. } => Ok((outcome, report.to_text())),
-                    installer::$event::Failed { error, .. } => Err(InstallerTrouble::Installer(error)),
+                    installer::$event::Failed { error, .. } => Err(InstallFailure::Installer(error)),
                     installer::$event::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
                 }
             }
@@ -162,7 +162,7 @@ answered! {
     ReadyAfterExplain ImpReadyAfterExplain,
 }
 
-fn reported(asked: impl Asked) -> Result<(InstallOutcome, String), InstallerTrouble> {
+fn reported(asked: impl Asked) -> Result<(InstallOutcome, String), InstallFailure> {
     asked.answer()
 }
 

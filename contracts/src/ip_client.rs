@@ -50,7 +50,7 @@ pub struct Pong {
     /// Bytes that came back.
     pub bytes: u32,
     /// Hops that the answer had left; 0 where that is not known.
-    pub hops_left: u16,
+    pub hop_limit: u16,
 }
 
 /// One question of a list: the name of the function, the message, the answer, its list and the list's records.
@@ -177,9 +177,9 @@ impl IpStack {
     /// None came, or nothing can be sent there.
     pub fn ping(&mut self, address: IpAddr, bytes: u32, sequence: u16, timeout_ms: u32) -> Result<Pong, NetError> {
         match wait(self.take()?.ping(to_bytes(address), bytes, sequence, timeout_ms), limit_beyond(timeout_ms))? {
-            ip_configuration::ImpReadyAfterPing::Pong { address, round_trip_ns, bytes, hops_left, next } => {
+            ip_configuration::ImpReadyAfterPing::Pong { address, round_trip_ns, bytes, hop_limit, next } => {
                 self.endpoint = Some(next);
-                Ok(Pong { address: from_bytes(address), round_trip_ns, bytes, hops_left })
+                Ok(Pong { address: from_bytes(address), round_trip_ns, bytes, hop_limit })
             }
             ip_configuration::ImpReadyAfterPing::Failed { error, next } => {
                 self.endpoint = Some(next);

@@ -21,7 +21,7 @@ use crate::file_io::OpenFile;
 use crate::{directory_page, file, namespace_events, path, service_provider};
 
 /// How long opening waits for a provider that is just being started again, in milliseconds.
-pub const PATIENCE_MS: u64 = 2_000;
+pub const TIMEOUT_MS: u64 = 2_000;
 
 const RETRY_MS: u64 = 5;
 
@@ -104,14 +104,14 @@ impl Namespace {
 
     /// Opens what has that name: `create` makes a channel whose exporting end is bound, `opened` hears on the
     /// importing end whether the object is open. Where the provider is just being started again, waits for it
-    /// for up to [`PATIENCE_MS`].
+    /// for up to [`TIMEOUT_MS`].
     pub fn open<I, E: TypedEndpoint, T>(
         &mut self,
         path: &str,
         create: impl Fn() -> Result<(I, E), Status>,
         opened: impl Fn(I) -> Result<T, AccessError>,
     ) -> Result<T, AccessError> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             let (importer, exporter) = create()?;
             let result = self.bind(path, exporter).and_then(|()| opened(importer));

@@ -242,7 +242,7 @@ impl Network {
             Some((address, bits)) => (parse_address(address)?, Some(bits)),
             None => (parse_address(text)?, None),
         };
-        let most = most_bits(address);
+        let most = max_bits(address);
         let prefix_bits = match bits {
             None => most,
             Some(bits) => bits.parse().ok().filter(|bits| *bits <= most).ok_or(AddressError::BadPrefix)?,
@@ -253,7 +253,7 @@ impl Network {
     /// What a contract carried. More bits than the address has are as many as it has.
     pub fn new(address: [u8; 16], prefix_bits: u32) -> Network {
         let address = from_bytes(address);
-        let most = most_bits(address);
+        let most = max_bits(address);
         Network { address, prefix_bits: u8::try_from(prefix_bits).unwrap_or(most).min(most) }
     }
 
@@ -272,7 +272,7 @@ impl Network {
     }
 }
 
-fn most_bits(address: IpAddr) -> u8 {
+fn max_bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 

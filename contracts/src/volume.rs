@@ -11,13 +11,13 @@ use crate::namespace::Namespace;
 use crate::path;
 
 /// How many symbolic links are followed on one way.
-const MOST_LINKS: usize = 16;
+const MAX_LINKS: usize = 16;
 
 /// Where the volume is mounted that holds what has this path, from the root on; `/` for what is on none. A path
 /// that leads nowhere counts to the volume that a name could be made on.
 pub fn volume_of(namespace: &mut Namespace, full: &str) -> Result<String, AccessError> {
     let mut whole = path::absolute("/", full);
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match first_turn(namespace, &whole)? {
             Turn::None => return Ok(String::from("/")),
             Turn::Mount(point) => return Ok(point),
@@ -56,7 +56,7 @@ fn first_turn(namespace: &mut Namespace, whole: &str) -> Result<Turn, AccessErro
 /// The path of what is found where the symbolic links at the end of `full` lead; that may be nothing.
 pub fn end_of_links(namespace: &mut Namespace, full: &str) -> Result<String, AccessError> {
     let mut whole = path::absolute("/", full);
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match namespace.attributes(&whole) {
             Ok((NodeKind::Link, _)) => {}
             _ => return Ok(whole),

@@ -1,6 +1,6 @@
 //! Asking the volume managers, for programs that do so for a person.
 //!
-//! Key types: [`VolumeManager`] (one of them), [`VolumeTrouble`]. Deliberately not here: which volume a path leads to
+//! Key types: [`VolumeManager`] (one of them), [`VolumeManagerError`]. Deliberately not here: which volume a path leads to
 //! ([`crate::volume`]).
 
 use alloc::format;
@@ -26,7 +26,7 @@ pub const KINDS: [&str; 2] = ["ext2", "fat"];
 
 /// Why a volume manager did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VolumeTrouble {
+pub enum VolumeManagerError {
     /// It could not be reached.
     Access {
         /// The kind of file system.
@@ -43,27 +43,27 @@ pub enum VolumeTrouble {
     },
 }
 
-impl VolumeTrouble {
+impl VolumeManagerError {
     /// What the manager says, if it was reached.
     pub fn error(&self) -> Option<VolumeError> {
         match self {
-            VolumeTrouble::Access { .. } => None,
-            VolumeTrouble::Manager { error, .. } => Some(*error),
+            VolumeManagerError::Access { .. } => None,
+            VolumeManagerError::Manager { error, .. } => Some(*error),
         }
     }
 }
 
-impl fmt::Display for VolumeTrouble {
+impl fmt::Display for VolumeManagerError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            VolumeTrouble::Access { kind, error: AccessError::Name(NameError::NotFound) } => {
+            VolumeManagerError::Access { kind, error: AccessError::Name(NameError::NotFound) } => {
                 write!(
                     formatter,
                     "there is no manager of {kind} volumes in this system; `ls /dev` shows which there are"
                 )
             }
-            VolumeTrouble::Access { kind, error } => write!(formatter, "the manager of {kind} volumes: {error}"),
-            VolumeTrouble::Manager { explanation, .. } => formatter.write_str(explanation),
+            VolumeManagerError::Access { kind, error } => write!(formatter, "the manager of {kind} volumes: {error}"),
+            VolumeManagerError::Manager { explanation, .. } => formatter.write_str(explanation),
         }
     }
 }
@@ -79,7 +79,7 @@ pub struct VolumeManager {
 
 impl VolumeManager {
     /// The manager of one kind of file system.
-    pub fn open(namespace: &mut Namespace, kind: &str) -> Result<VolumeManager, VolumeTrouble> {
+    pub fn open(namespace: &mut Namespace, kind: &str) -> Result<VolumeManager, VolumeManagerError> {
         let opened = namespace.open(&format!("/dev/{kind}"), volume_manager::new_channel, |importer| {
             match wait(importer, REQUEST_LIMIT)? {
                 volume_manager::ImpStart::Success { next } => Ok(next),
@@ -89,18 +89,18 @@ impl VolumeManager {
         });
         match opened {
             Ok(endpoint) => Ok(VolumeManager { kind: kind.into(), endpoint: Ok(endpoint) }),
-            Err(error) => Err(VolumeTrouble::Access { kind: kind.into(), error }),
+            Err(error) => Err(VolumeManagerError::Access { kind: kind.into(), error }),
         }
     }
 
     /// All managers that this system has.
-    pub fn open_all(namespace: &mut Namespace) -> Result<Vec<VolumeManager>, VolumeTrouble> {
+    pub fn open_all(namespace: &mut Namespace) -> Result<Vec<VolumeManager>, VolumeManagerError> {
         let mut managers = Vec::new();
         for kind in KINDS {
             match VolumeManager::open(namespace, kind) {
                 Ok(manager) => managers.push(manager),
-                Err(VolumeTrouble::Access { error: AccessError::Name(NameError::NotFound), .. }) => {}
-                Err(trouble) => return Err(trouble),
+                Err(VolumeManagerError::Access { error: AccessError::Name(NameError::NotFound), .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(managers)
@@ -112,7 +112,12 @@ impl VolumeManager {
     }
 
     /// Mounts a disk. Gives why it can only be read, if that is so.
-    pub fn mount(&mut self, disk: &str, point: &str, access: MountAccess) -> Result<Option<String>, VolumeTrouble> {
+    pub fn mount(
+        &mut self,
+        disk: &str,
+        point: &str,
+        access: MountAccess,
+    ) -> Result<Option<String>, VolumeManagerError> {
         let (disk, point) = (self.block(disk)?, self.block(point)?);
         match self.ask(BULK_LIMIT, |ready| ready.mount(disk, point, access))? {
             volume_manager::ImpReadyAfterMount::Mounted { read_only, explanation, next } => {
@@ -127,7 +132,7 @@ impl VolumeManager {
     }
 
     /// Unmounts what is mounted at a path.
-    pub fn unmount(&mut self, point: &str) -> Result<(), VolumeTrouble> {
+    pub fn unmount(&mut self, point: &str) -> Result<(), VolumeManagerError> {
         let point = self.block(point)?;
         match self.ask(BULK_LIMIT, |ready| ready.unmount(point))? {
             volume_manager::ImpReadyAfterUnmount::Done { next } => {
@@ -142,7 +147,7 @@ impl VolumeManager {
     }
 
     /// Puts an empty file system on a disk. Gives the report.
-    pub fn format(&mut self, disk: &str, options: FormatOptions) -> Result<String, VolumeTrouble> {
+    pub fn format(&mut self, disk: &str, options: FormatOptions) -> Result<String, VolumeManagerError> {
         let disk = self.block(disk)?;
         match self.ask(VOLUME_LIMIT, |ready| ready.format(disk, options))? {
             volume_manager::ImpReadyAfterFormat::Formatted { report, next } => {
@@ -157,7 +162,7 @@ impl VolumeManager {
     }
 
     /// Checks the file system of a disk. Gives the outcome and the report.
-    pub fn check(&mut self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), VolumeTrouble> {
+    pub fn check(&mut self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), VolumeManagerError> {
         let disk = self.block(disk)?;
         match self.ask(VOLUME_LIMIT, |ready| ready.check(disk, mode))? {
             volume_manager::ImpReadyAfterCheck::Checked { outcome, report, next } => {
@@ -172,10 +177,10 @@ impl VolumeManager {
     }
 
     /// What is mounted.
-    pub fn list(&mut self) -> Result<Vec<MountRecord>, VolumeTrouble> {
+    pub fn list(&mut self) -> Result<Vec<MountRecord>, VolumeManagerError> {
         let mut room = 32;
         loop {
-            let records = ExVec::<MountRecord>::new(room).map_err(|status| self.trouble(status.into()))?;
+            let records = ExVec::<MountRecord>::new(room).map_err(|status| self.error(status.into()))?;
             match self.ask(REQUEST_LIMIT, |ready| ready.list(records))? {
                 volume_manager::ImpReadyAfterList::Listed { mounts, count, next } => {
                     self.endpoint = Ok(next);
@@ -191,7 +196,7 @@ impl VolumeManager {
     }
 
     /// The numbers of what is mounted at a path.
-    pub fn statistics(&mut self, point: &str) -> Result<VolumeStatistics, VolumeTrouble> {
+    pub fn statistics(&mut self, point: &str) -> Result<VolumeStatistics, VolumeManagerError> {
         let point = self.block(point)?;
         match self.ask(REQUEST_LIMIT, |ready| ready.get_statistics(point))? {
             volume_manager::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
@@ -206,7 +211,7 @@ impl VolumeManager {
     }
 
     /// Waits until all that was written to its volumes is on their media.
-    pub fn sync(&mut self) -> Result<(), VolumeTrouble> {
+    pub fn sync(&mut self) -> Result<(), VolumeManagerError> {
         match self.ask(BULK_LIMIT, |ready| ready.sync())? {
             volume_manager::ImpReadyAfterSync::Done { next } => {
                 self.endpoint = Ok(next);
@@ -224,30 +229,30 @@ impl VolumeManager {
         &mut self,
         limit: Duration,
         request: impl FnOnce(Endpoint) -> R,
-    ) -> Result<R::Event, VolumeTrouble> {
+    ) -> Result<R::Event, VolumeManagerError> {
         let ready = mem::replace(&mut self.endpoint, Err(AccessError::ServerEnded));
         let answer = ready.and_then(|ready| wait(request(ready), limit));
         answer.map_err(|error| {
             self.endpoint = Err(error);
-            self.trouble(error)
+            self.error(error)
         })
     }
 
-    fn block(&self, text: &str) -> Result<ExVec<u8>, VolumeTrouble> {
-        block(text).map_err(|status| self.trouble(status.into()))
+    fn block(&self, text: &str) -> Result<ExVec<u8>, VolumeManagerError> {
+        block(text).map_err(|status| self.error(status.into()))
     }
 
-    fn failed(&mut self, error: VolumeError, explanation: &ExVec<u8>, next: Endpoint) -> VolumeTrouble {
+    fn failed(&mut self, error: VolumeError, explanation: &ExVec<u8>, next: Endpoint) -> VolumeManagerError {
         self.endpoint = Ok(next);
-        VolumeTrouble::Manager { error, explanation: explanation.to_text() }
+        VolumeManagerError::Manager { error, explanation: explanation.to_text() }
     }
 
-    fn ended(&self) -> VolumeTrouble {
-        self.trouble(AccessError::ServerEnded)
+    fn ended(&self) -> VolumeManagerError {
+        self.error(AccessError::ServerEnded)
     }
 
-    fn trouble(&self, error: AccessError) -> VolumeTrouble {
-        VolumeTrouble::Access { kind: self.kind.clone(), error }
+    fn error(&self, error: AccessError) -> VolumeManagerError {
+        VolumeManagerError::Access { kind: self.kind.clone(), error }
     }
 }
 
@@ -256,16 +261,16 @@ impl VolumeManager {
 pub fn ask_each<T>(
     managers: &mut [VolumeManager],
     unknown: VolumeError,
-    mut ask: impl FnMut(&mut VolumeManager) -> Result<T, VolumeTrouble>,
-) -> Result<T, VolumeTrouble> {
+    mut ask: impl FnMut(&mut VolumeManager) -> Result<T, VolumeManagerError>,
+) -> Result<T, VolumeManagerError> {
     let mut last = None;
     for manager in managers {
         match ask(manager) {
-            Err(trouble) if trouble.error() == Some(unknown) => last = Some(trouble),
+            Err(error) if error.error() == Some(unknown) => last = Some(error),
             other => return other,
         }
     }
-    Err(last.unwrap_or_else(|| VolumeTrouble::Access {
+    Err(last.unwrap_or_else(|| VolumeManagerError::Access {
         kind: KINDS.join(" or ").to_string(),
         error: NameError::NotFound.into(),
     }))

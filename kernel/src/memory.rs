@@ -39,7 +39,7 @@ const LOW_FRAMES: usize = 1024;
 const HEAP_PART: usize = 2;
 /// Beside slabs it may take one part of so many of the frames.
 const HEAP_FRAMES_PART: usize = 4;
-const HEAP_LEAST_BYTES: usize = 16 << 20;
+const HEAP_MIN_BYTES: usize = 16 << 20;
 /// What is cleared at once when memory that was never used before is taken.
 const STRETCH_BYTES: usize = 256 * 1024;
 /// The longest run of which some are kept as they are when freed, in pages, and how many of each length.
@@ -92,7 +92,7 @@ static HEAP_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// and stacks need them, too; or of the arena's size, where the machine counts no frames.
 pub fn bound_heap() {
     let room = match machine().spare_frames() {
-        usize::MAX => (machine().layout().memory.bytes / HEAP_PART).max(HEAP_LEAST_BYTES),
+        usize::MAX => (machine().layout().memory.bytes / HEAP_PART).max(HEAP_MIN_BYTES),
         frames => frames * PAGE_BYTES / HEAP_FRAMES_PART,
     };
     HEAP_LIMIT.store(heap_beside_slabs().saturating_add(room), Ordering::Relaxed);

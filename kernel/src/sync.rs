@@ -20,7 +20,7 @@ pub static SYNCS: Slab<Sync> = Slab::new();
 /// Entries of a wait set at most: what it has room for is copied when it grows.
 const MEMBERS: usize = 1 << 16;
 /// Entries that a wait set has room for at first.
-const LEAST_READY: usize = 4;
+const MIN_READY: usize = 4;
 const ENTRY_BYTES: usize = size_of::<(u64, u64)>();
 
 /// What the kernel keeps of each, but for the entries of a wait set.
@@ -399,7 +399,7 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
 #[cold]
 fn grow(ready: &mut VecDeque<(u64, u64)>, caller: ProcessRef) -> Result<(), Status> {
     let before = ready.capacity();
-    let more = before.max(LEAST_READY);
+    let more = before.max(MIN_READY);
     caller.charge_kernel(more * ENTRY_BYTES)?;
     if ready.try_reserve_exact(before + more - ready.len()).is_err() {
         caller.refund_kernel(more * ENTRY_BYTES);

@@ -120,7 +120,7 @@ fn sensible() -> impl Strategy<Value = String> {
 }
 
 /// The most messages that can wait for the importer and for the exporter, by trying everything.
-fn most_waiting(automaton: &Automaton) -> (usize, usize) {
+fn max_waiting(automaton: &Automaton) -> (usize, usize) {
     type Situation = (u16, u16, VecDeque<usize>, VecDeque<usize>);
     let mut seen: HashSet<Situation> = HashSet::new();
     let mut pending = vec![(0, 0, VecDeque::new(), VecDeque::new())];
@@ -192,7 +192,7 @@ proptest! {
         let Some(unit) = compiled.unit else { return Ok(()) };
         let automaton = &unit.contracts[0].automaton;
         let bounds = (automaton.queue_to_importer as usize, automaton.queue_to_exporter as usize);
-        prop_assert_eq!(most_waiting(automaton), bounds);
+        prop_assert_eq!(max_waiting(automaton), bounds);
         prop_assert_eq!(&Automaton::decode(&automaton.encode()).expect("it is canonical"), automaton);
         lang::emit_rust(&unit);
         lang::emit_svg(&unit.contracts[0]);

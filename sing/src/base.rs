@@ -15,11 +15,11 @@ use crate::bare::kernel;
 use crate::builder::{self, UnsafeTests};
 use crate::cargo::{Metadata, Package};
 use crate::command_line::BaseArguments;
-use crate::doors::{Doors, door_name};
 use crate::failure::{Failure, Outcome};
 use crate::line_tables;
 use crate::programs::{Body, Program};
 use crate::repository::Repository;
+use crate::stubs::{EntryStubs, stub_name};
 use crate::systems::{self, Catalogue, Platform};
 
 use line_table::Compiled;
@@ -77,13 +77,13 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
         false => Vec::new(),
     };
     let _lock = builder::lock(repository)?;
-    let doors = Doors::generate(repository, catalogue.programs.all())?;
-    let of_doors = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
+    let stubs = EntryStubs::generate(repository, catalogue.programs.all())?;
+    let of_stubs = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
     let of_workspace = Metadata::of_workspace(&repository.base().join("Cargo.toml"), "")?;
-    let crates = trusted(&of_doors, &of_workspace, &selected)?;
+    let crates = trusted(&of_stubs, &of_workspace, &selected)?;
     let compiled = match arguments.compiled {
         true => {
-            let images = line_tables::images(repository, &doors, &of_doors, &selected)?;
+            let images = line_tables::images(repository, &stubs, &of_stubs, &selected)?;
             Some(compiled(&images, &machines, &selected)?)
         }
         false => None,
@@ -103,7 +103,7 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
 
 /// The crates that may be trusted with something, each once.
 fn trusted<'a>(
-    of_doors: &'a Metadata,
+    of_stubs: &'a Metadata,
     of_workspace: &'a Metadata,
     selected: &[&Program],
 ) -> Outcome<Vec<(&'a Package, Part)>> {
@@ -116,12 +116,12 @@ fn trusted<'a>(
     }
     let mut built = Vec::new();
     for program in selected.iter().filter(|program| matches!(program.body, Body::Crate { .. })) {
-        let door = of_doors.member(&door_name(program)).ok_or_else(|| {
+        let stub = of_stubs.member(&stub_name(program)).ok_or_else(|| {
             Failure::new(format!("there is no entry crate of `{}`", program.name)).remedy("build it first")
         })?;
-        let linked = of_doors.linked(&door.id).into_iter().filter(|package| package.id != door.id);
+        let linked = of_stubs.linked(&stub.id).into_iter().filter(|package| package.id != stub.id);
         found.extend(linked.map(|package| (package, Part::Image)));
-        built.extend(of_doors.closure(&door.id).into_iter().filter(|package| package.id != door.id));
+        built.extend(of_stubs.closure(&stub.id).into_iter().filter(|package| package.id != stub.id));
     }
     found.extend(built.into_iter().map(|package| (package, Part::Builder)));
     found.extend(of_workspace.closure(&member(BUILDER)?.id).into_iter().map(|package| (package, Part::Builder)));

@@ -20,11 +20,11 @@ use serde::Deserialize;
 use crate::cargo::{Metadata, Package, TARGET};
 use crate::command_line::BillArguments;
 use crate::dependencies::Checksums;
-use crate::doors::{door_name, flags_in_words};
 use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
 use crate::programs::{Body, Program};
 use crate::repository::Repository;
+use crate::stubs::{flags_in_words, stub_name};
 
 /// What all bills of a build are written from.
 pub struct Materials<'a> {
@@ -90,7 +90,7 @@ pub struct Bill {
 }
 
 impl<'a> Materials<'a> {
-    /// The materials of the doors' workspace.
+    /// The materials of the stubs' workspace.
     ///
     /// # Errors
     /// The compiler does not say its version.
@@ -111,7 +111,7 @@ impl<'a> Materials<'a> {
                 Ok(rendered(&Bill { source: hexadecimal(&sha256(&text)), compiler: None, crates: Vec::new() }))
             }
             Body::Crate { .. } => {
-                let crates = self.crates(&door_name(program))?;
+                let crates = self.crates(&stub_name(program))?;
                 let lines: String = crates.iter().map(line).collect();
                 let compiler =
                     Compiler { rustc: self.compiler.clone(), target: TARGET.into(), flags: flags_in_words() };
@@ -121,10 +121,10 @@ impl<'a> Materials<'a> {
         }
     }
 
-    fn crates(&self, door: &str) -> Outcome<Vec<Material>> {
-        let Some(door) = self.metadata.member(door) else { return Ok(Vec::new()) };
-        let image: BTreeSet<&str> = self.metadata.linked(&door.id).iter().map(|package| package.id.as_str()).collect();
-        let used = self.metadata.closure(&door.id).into_iter().filter(|package| package.id != door.id);
+    fn crates(&self, stub: &str) -> Outcome<Vec<Material>> {
+        let Some(stub) = self.metadata.member(stub) else { return Ok(Vec::new()) };
+        let image: BTreeSet<&str> = self.metadata.linked(&stub.id).iter().map(|package| package.id.as_str()).collect();
+        let used = self.metadata.closure(&stub.id).into_iter().filter(|package| package.id != stub.id);
         let mut crates: Vec<Material> = used
             .map(|package| {
                 let part = if image.contains(package.id.as_str()) { Part::Image } else { Part::Build };

@@ -1,4 +1,4 @@
-//! The source door: checks SIP crates, builds their images, has them packed and signed.
+//! Checks SIP crates, builds their images, has them packed and signed.
 //!
 //! Order of work: manifests and contracts, source rules, dependencies, one cargo build for all images, what the compiler
 //! read for it, the image check and the signature. Nothing is compiled or run of what others wrote before it was judged,
@@ -13,11 +13,11 @@ use crate::bill::Materials;
 use crate::cargo::{Built, Metadata, Package};
 use crate::compiled_sources::Compiled;
 use crate::dependencies::{AllowList, Checksums, Rules};
-use crate::doors::{Doors, door_name};
 use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program, Programs};
 use crate::repository::{Repository, write_if_changed};
 use crate::source_rules::{self, Code};
+use crate::stubs::{EntryStubs, stub_name};
 use crate::{attributes, cargo, image_symbols};
 
 /// Whether test programs may hold unsafe code.
@@ -36,10 +36,10 @@ pub enum UnsafeTests {
 pub fn print_dependencies(repository: &Repository) -> Outcome<u8> {
     let programs = Programs::find(repository);
     let _lock = lock(repository)?;
-    let doors = Doors::generate(repository, programs.all())?;
-    let metadata = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
+    let stubs = EntryStubs::generate(repository, programs.all())?;
+    let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
     let list = AllowList::read(repository)?;
-    let checksums = Checksums::read(&doors.lock())?;
+    let checksums = Checksums::read(&stubs.lock())?;
     let members = metadata.packages.iter().filter(|package| metadata.workspace_members.contains(&package.id));
     let rules = Rules { metadata: &metadata, list: &list, checksums: &checksums, repository };
     print!("{}", rules.rendered_closure(members));
@@ -80,16 +80,16 @@ pub fn build_programs<'a>(
     unsafe_tests: UnsafeTests,
 ) -> Outcome<Vec<BuiltImage<'a>>> {
     refuse_any(selected.iter().filter_map(|program| manifest_complaint(repository, program, unsafe_tests)).collect())?;
-    let doors = Doors::generate(repository, programs.all())?;
-    let metadata = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
-    let checksums = Checksums::read(&doors.lock())?;
+    let stubs = EntryStubs::generate(repository, programs.all())?;
+    let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
+    let checksums = Checksums::read(&stubs.lock())?;
     let judged = check_dependencies(repository, &metadata, &checksums, selected)?;
     let bills = || -> Outcome<Vec<String>> {
         let materials = Materials::new(repository, &metadata, &checksums)?;
         selected.iter().map(|program| materials.bill(program)).collect()
     };
     let before = bills()?;
-    let made = compile(repository, &doors, &metadata, selected, &judged)?;
+    let made = compile(repository, &stubs, &metadata, selected, &judged)?;
     let bills = bills()?;
     if bills != before {
         return Err(Failure::new("sources changed while programs were built").remedy("build again"));
@@ -105,7 +105,7 @@ pub fn build_programs<'a>(
                     Ok(BuiltImage { program, image: Some(image.clone()), bill })
                 }
                 None => Err(Failure::new(format!("cargo made no image of `{}`", program.name))
-                    .remedy(format!("delete {} and build again", repository.output("doors").display()))),
+                    .remedy(format!("delete {} and build again", repository.output("stubs").display()))),
             },
         })
         .collect()
@@ -114,14 +114,14 @@ pub fn build_programs<'a>(
 /// Has the images made from crates in the folders `judged` and no others, and judges what the compiler read for them.
 fn compile(
     repository: &Repository,
-    doors: &Doors,
+    stubs: &EntryStubs,
     metadata: &Metadata,
     selected: &[&Program],
     judged: &BTreeSet<PathBuf>,
 ) -> Outcome<BTreeMap<String, PathBuf>> {
     let list = keep_judged(repository, judged)?;
     let build = || {
-        let command = doors.build_command(selected.iter().copied(), &list);
+        let command = stubs.build_command(selected.iter().copied(), &list);
         cargo::build_with_artifacts(command, "programs", judged.len())
     };
     let attackers: Vec<PathBuf> = selected
@@ -163,8 +163,13 @@ fn keep_judged(repository: &Repository, judged: &BTreeSet<PathBuf>) -> Outcome<P
 ///
 /// # Errors
 /// Something is refused, or a file cannot be read or written.
-pub fn judge(repository: &Repository, doors: &Doors, metadata: &Metadata, selected: &[&Program]) -> Outcome<PathBuf> {
-    let checksums = Checksums::read(&doors.lock())?;
+pub fn judge(
+    repository: &Repository,
+    stubs: &EntryStubs,
+    metadata: &Metadata,
+    selected: &[&Program],
+) -> Outcome<PathBuf> {
+    let checksums = Checksums::read(&stubs.lock())?;
     keep_judged(repository, &check_dependencies(repository, metadata, &checksums, selected)?)
 }
 
@@ -237,15 +242,15 @@ fn check_dependencies(
 ) -> Outcome<BTreeSet<PathBuf>> {
     let list = AllowList::read(repository)?;
     let rules = Rules { metadata, list: &list, checksums, repository };
-    let doors: Vec<(&Package, &Program)> = selected
+    let stubs: Vec<(&Package, &Program)> = selected
         .iter()
-        .filter_map(|program| metadata.member(&door_name(program)).map(|door| (door, *program)))
+        .filter_map(|program| metadata.member(&stub_name(program)).map(|stub| (stub, *program)))
         .collect();
     let mut compiled = BTreeSet::new();
-    for (door, _) in &doors {
-        compiled.extend(metadata.closure(&door.id).into_iter().map(|package| package.folder().to_path_buf()));
+    for (stub, _) in &stubs {
+        compiled.extend(metadata.closure(&stub.id).into_iter().map(|package| package.folder().to_path_buf()));
     }
-    let mut complaints = rules.complaints(doors.iter().copied());
+    let mut complaints = rules.complaints(stubs.iter().copied());
     complaints.extend(selected.iter().filter_map(|program| library_complaint(repository, metadata, program)));
     complaints.sort();
     complaints.dedup();
@@ -273,9 +278,9 @@ mod tests {
         let repository = Repository::find().expect("tests run inside the repository");
         let programs = Programs::find(&repository);
         let _lock = lock(&repository).expect("it can be locked");
-        let doors = Doors::generate(&repository, programs.all()).expect("there are doors");
-        let metadata = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags()).expect("cargo resolves them");
-        let checksums = Checksums::read(&doors.lock()).expect("there is a lock file");
+        let stubs = EntryStubs::generate(&repository, programs.all()).expect("there are stubs");
+        let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags()).expect("cargo resolves them");
+        let checksums = Checksums::read(&stubs.lock()).expect("there is a lock file");
         let selected: Vec<&Program> = programs.all().collect();
         assert!(selected.len() > 50, "{}", selected.len());
         let compiled = check_dependencies(&repository, &metadata, &checksums, &selected).expect("no complaint");

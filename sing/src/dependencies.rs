@@ -115,7 +115,7 @@ impl Checksums {
 
 /// What the rules are applied to, and with.
 pub struct Rules<'a> {
-    /// The doors' workspace.
+    /// The stubs' workspace.
     pub metadata: &'a Metadata,
     /// The audited list.
     pub list: &'a AllowList,
@@ -126,16 +126,16 @@ pub struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Checks everything that building these doors of programs compiles or runs. Returns the complaints, each one
+    /// Checks everything that building these stubs of programs compiles or runs. Returns the complaints, each one
     /// sentence; none when all is well.
-    pub fn complaints<'p>(&self, doors: impl Iterator<Item = (&'p Package, &'p Program)>) -> Vec<String> {
+    pub fn complaints<'p>(&self, stubs: impl Iterator<Item = (&'p Package, &'p Program)>) -> Vec<String> {
         let mut judged: BTreeMap<(&str, Code), &Package> = BTreeMap::new();
-        for (door, program) in doors {
+        for (stub, program) in stubs {
             let own = match &program.body {
                 Body::Crate { folder, .. } if program.unsafe_for_tests => folder.canonicalize().ok(),
                 _ => None,
             };
-            for package in self.metadata.closure(&door.id).into_iter().filter(|package| package.id != door.id) {
+            for package in self.metadata.closure(&stub.id).into_iter().filter(|package| package.id != stub.id) {
                 let is_own = own.as_deref() == Some(package.folder());
                 let code = if is_own { Code::UnsafeForTests } else { Code::Safe };
                 judged.insert((&package.id, code), package);
@@ -184,13 +184,13 @@ impl Rules<'_> {
     /// The crates from outside that building these programs uses, as entries of the list: those on it with their reasons,
     /// others with an empty reason for the auditor to fill in.
     pub fn rendered_closure<'a>(&self, programs: impl Iterator<Item = &'a Package>) -> String {
-        let doors: BTreeSet<&str> = programs.map(|program| program.id.as_str()).collect();
+        let stubs: BTreeSet<&str> = programs.map(|program| program.id.as_str()).collect();
         let closure: BTreeSet<&str> =
-            doors.iter().flat_map(|door| self.metadata.closure(door)).map(|package| package.id.as_str()).collect();
+            stubs.iter().flat_map(|stub| self.metadata.closure(stub)).map(|package| package.id.as_str()).collect();
         let used = self.metadata.packages.iter().filter(|package| closure.contains(package.id.as_str()));
         let mut packages: Vec<&Package> = used.clone().filter(|package| package.source.is_some()).collect();
         packages.sort_by(|left, right| (&left.name, &left.version).cmp(&(&right.name, &right.version)));
-        let users: Vec<&Package> = used.filter(|package| !doors.contains(package.id.as_str())).collect();
+        let users: Vec<&Package> = used.filter(|package| !stubs.contains(package.id.as_str())).collect();
         packages.into_iter().map(|package| self.rendered(package, &users)).collect()
     }
 

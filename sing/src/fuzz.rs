@@ -21,17 +21,17 @@ struct Target {
     /// The folder of inputs. What a fuzzer found is kept there too, and unit tests replay it.
     inputs: &'static str,
     /// The longest input: longer ones only repeat themselves.
-    most_bytes: u32,
+    max_bytes: u32,
     /// How many inputs a process of the fuzzer is given at most, where what is tried keeps memory on purpose; then
     /// another goes on.
-    most_runs: Option<u32>,
+    max_runs: Option<u32>,
 }
 
 const TARGETS: [Target; 15] = [
     target("automaton", "lib/contract-diagram/tests/fuzzed/inputs"),
     target("boot_image", "lib/package/tests/fuzzed/inputs/boot_image"),
     target("certificates", "lib/package/tests/fuzzed/inputs/certificates"),
-    Target { most_bytes: 2048, ..target("contract", "lang/tests/fuzzed/inputs") },
+    Target { max_bytes: 2048, ..target("contract", "lang/tests/fuzzed/inputs") },
     target("ext2_check", "lib/ext2/tests/fuzzed/inputs/check"),
     target("ext2_volume", "lib/ext2/tests/fuzzed/inputs/volume"),
     target("fat_volume", "lib/fat/tests/volumes/inputs"),
@@ -39,12 +39,12 @@ const TARGETS: [Target; 15] = [
     target("manifest", "lib/manifest/tests/fuzzed/inputs"),
     target("net_stack", "lib/net-stack/tests/fuzzed/inputs"),
     // An image with a head, code, data and a table of relocations takes some.
-    Target { most_bytes: 4096, ..target("package", "lib/install/tests/fuzzed/inputs/package") },
+    Target { max_bytes: 4096, ..target("package", "lib/install/tests/fuzzed/inputs/package") },
     target("principal", "lib/principal/tests/fuzzed/inputs"),
-    Target { most_bytes: 2048, ..target("system_image", "lib/install/tests/fuzzed/inputs/system_image") },
+    Target { max_bytes: 2048, ..target("system_image", "lib/install/tests/fuzzed/inputs/system_image") },
     // What a device may still write to is never freed, as long as the process lives.
-    Target { most_runs: Some(50_000), ..target("virtio_blk", "drivers/virtio-blk/tests/fuzzed/inputs") },
-    Target { most_runs: Some(50_000), ..target("virtio_net", "drivers/virtio-net/tests/fuzzed/inputs") },
+    Target { max_runs: Some(50_000), ..target("virtio_blk", "drivers/virtio-blk/tests/fuzzed/inputs") },
+    Target { max_runs: Some(50_000), ..target("virtio_net", "drivers/virtio-net/tests/fuzzed/inputs") },
 ];
 /// How long each target is driven.
 const SHORT: Duration = Duration::from_secs(10);
@@ -53,9 +53,9 @@ const LONG: Duration = Duration::from_secs(600);
 /// No process of a fuzzer is driven for less: none at all would be without end.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// One input that takes longer is a finding.
-const PATIENCE_S: u32 = 20;
+const TIMEOUT_S: u32 = 20;
 /// The longest input of most targets.
-const MOST_BYTES: u32 = 1024;
+const MAX_BYTES: u32 = 1024;
 /// How long a fuzzer may take to begin and to end, beside its own time.
 const GRACE: Duration = Duration::from_secs(120);
 /// Inputs grow faster than usual, as most targets want some tens of bytes before they do anything.
@@ -77,7 +77,7 @@ const ALLOCATOR: [(&str, &str); 2] =
 
 /// A target that needs no long inputs.
 const fn target(name: &'static str, inputs: &'static str) -> Target {
-    Target { name, inputs, most_bytes: MOST_BYTES, most_runs: None }
+    Target { name, inputs, max_bytes: MAX_BYTES, max_runs: None }
 }
 
 /// The names of all targets.
@@ -142,7 +142,7 @@ fn drive(repository: &Repository, program: &Path, target: &Target, time: Duratio
         let left = time.saturating_sub(started.elapsed()).max(SHORTEST);
         let output = run_machine(command(program, target, left, [&learned, &findings, &inputs]), left + GRACE)?;
         runs += done(&output.text);
-        if output.problem.is_some() || target.most_runs.is_none() || started.elapsed() >= time {
+        if output.problem.is_some() || target.max_runs.is_none() || started.elapsed() >= time {
             break output;
         }
     };
@@ -165,10 +165,10 @@ fn done(text: &str) -> u64 {
 fn command(program: &Path, target: &Target, time: Duration, [learned, findings, inputs]: [&Path; 3]) -> Command {
     let mut command = Command::new(program);
     command.arg(format!("-max_total_time={}", time.as_secs()));
-    command.args(target.most_runs.map(|runs| format!("-runs={runs}")));
+    command.args(target.max_runs.map(|runs| format!("-runs={runs}")));
     command.args([
-        format!("-timeout={PATIENCE_S}"),
-        format!("-max_len={}", target.most_bytes),
+        format!("-timeout={TIMEOUT_S}"),
+        format!("-max_len={}", target.max_bytes),
         format!("-len_control={GROWTH}"),
     ]);
     command.arg(format!("-artifact_prefix={}/", findings.display()));
@@ -232,8 +232,8 @@ mod tests {
             let lengths: Vec<u64> =
                 folder.map(|entry| entry.and_then(|entry| entry.metadata()).expect("an input").len()).collect();
             assert!(!lengths.is_empty(), "{inputs} is empty");
-            let whole = lengths.iter().all(|length| *length <= u64::from(target.most_bytes));
-            assert!(whole, "an input of {} is longer than {} bytes: {lengths:?}", target.name, target.most_bytes);
+            let whole = lengths.iter().all(|length| *length <= u64::from(target.max_bytes));
+            assert!(whole, "an input of {} is longer than {} bytes: {lengths:?}", target.name, target.max_bytes);
         }
     }
 
@@ -247,7 +247,7 @@ mod tests {
         let read: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
         assert_eq!(read, ["learned", "findings", "inputs"]);
         assert!(!words.iter().any(|word| word.starts_with("-runs")), "{words:?}");
-        let limited = Target { most_runs: Some(7), ..target("some", "inputs") };
+        let limited = Target { max_runs: Some(7), ..target("some", "inputs") };
         let limited = super::command(Path::new("target"), &limited, SHORT, folders);
         assert!(limited.get_args().any(|word| word == "-runs=7"));
     }

@@ -8,10 +8,10 @@ use std::process::Command;
 
 use crate::builder;
 use crate::cargo::{self, Metadata};
-use crate::doors::Doors;
 use crate::failure::Outcome;
 use crate::programs::Program;
 use crate::repository::Repository;
+use crate::stubs::EntryStubs;
 
 /// Settings of the release profile that differ from those of the images that run.
 const SETTINGS: [&str; 2] = ["debug=\"line-tables-only\"", "strip=\"none\""];
@@ -24,17 +24,17 @@ const FOLDER: &str = "base";
 /// A program is refused or does not build.
 pub fn images(
     repository: &Repository,
-    doors: &Doors,
+    stubs: &EntryStubs,
     metadata: &Metadata,
     selected: &[&Program],
 ) -> Outcome<BTreeMap<String, PathBuf>> {
-    let judged = builder::judge(repository, doors, metadata, selected)?;
-    cargo::build(command(doors, selected, &judged, &repository.output(FOLDER)), "programs", 0)
+    let judged = builder::judge(repository, stubs, metadata, selected)?;
+    cargo::build(command(stubs, selected, &judged, &repository.output(FOLDER)), "programs", 0)
 }
 
 /// The command that builds the images, but for line tables and another output folder.
-fn command(doors: &Doors, selected: &[&Program], judged: &Path, target: &Path) -> Command {
-    let usual = doors.build_command(selected.iter().copied(), judged);
+fn command(stubs: &EntryStubs, selected: &[&Program], judged: &Path, target: &Path) -> Command {
+    let usual = stubs.build_command(selected.iter().copied(), judged);
     let mut command = Command::new(usual.get_program());
     if let Some(folder) = usual.get_current_dir() {
         command.current_dir(folder);

@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(5400);
 /// Minutes that the soak takes, where it is not an hour.
 const SOAK_MINUTES: &str = "SING_SOAK_MINUTES";
 /// Lines of a test's own account that are shown.
-const MOST_LINES: usize = 40;
+const MAX_LINES: usize = 40;
 
 /// One test that takes minutes.
 #[derive(Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ fn worth_showing(line: &str) -> bool {
 }
 
 fn last(mut lines: Vec<String>) -> Vec<String> {
-    lines.drain(..lines.len().saturating_sub(MOST_LINES));
+    lines.drain(..lines.len().saturating_sub(MAX_LINES));
     lines
 }
 

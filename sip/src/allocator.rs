@@ -297,7 +297,7 @@ mod tests {
             assert_eq!(double::pages_alive(), 2, "a process begins with two pages");
             let mut numbers = Numbers(1);
             let mut pieces = std::vec::Vec::new();
-            let mut most_pages = 0;
+            let mut max_pages = 0;
             for round in 0..20_000 {
                 if pieces.len() > 200 || (round > 19_000 && !pieces.is_empty()) {
                     let index = numbers.below(pieces.len() as u64);
@@ -314,12 +314,12 @@ mod tests {
                     };
                     pieces.push(Piece::new(size, 1 << numbers.below(8), round as u8));
                 }
-                most_pages = most_pages.max(double::pages_alive());
+                max_pages = max_pages.max(double::pages_alive());
             }
             pieces.into_iter().for_each(Piece::free);
             let left = double::pages_alive();
             // What is below LARGE_BYTES stays in the heap for the next time.
-            assert!(left < most_pages, "{left} pages left of {most_pages}");
+            assert!(left < max_pages, "{left} pages left of {max_pages}");
             let piece = Piece::new(LARGE_BYTES * 100, 64, 1);
             assert_eq!(double::pages_alive(), left + LARGE_BYTES as u64 * 100 / 4096);
             piece.free();

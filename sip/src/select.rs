@@ -235,14 +235,14 @@ macro_rules! select {
 ///
 /// If there are more than 32.
 pub fn wait_any(things: &[&dyn Waitable], deadline: Deadline) -> Option<usize> {
-    assert!(things.len() <= MOST_THINGS, "at most {MOST_THINGS} things can be waited for at once");
+    assert!(things.len() <= MAX_THINGS, "at most {MAX_THINGS} things can be waited for at once");
     if things.is_empty() {
         crate::thread::sleep(deadline);
         return None;
     }
     // All handles before the first is put into the buffer: an endpoint type of the program's tells its handle by code of
     // the program's, which may use the buffer.
-    let mut handles = [0; MOST_THINGS];
+    let mut handles = [0; MAX_THINGS];
     for (handle, thing) in handles.iter_mut().zip(things) {
         *handle = thing.wait_handle();
     }
@@ -255,5 +255,5 @@ pub fn wait_any(things: &[&dyn Waitable], deadline: Deadline) -> Option<usize> {
 }
 
 /// Objects that one wait of the kernel's takes.
-pub(crate) const MOST_THINGS: usize = 32;
-const _: () = assert!(MOST_THINGS <= limits::MESSAGE_WORDS);
+pub(crate) const MAX_THINGS: usize = 32;
+const _: () = assert!(MAX_THINGS <= limits::MESSAGE_WORDS);

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 /// What a place's count of uses goes up to before it begins again: never [`u32::MAX`], so that no key is [`u64::MAX`].
-const MOST_USES: u32 = u32::MAX - 1;
+const MAX_USES: u32 = u32::MAX - 1;
 
 /// Values by key. A key is a place and how often the place has been used.
 pub(crate) struct Slots<T> {
@@ -53,7 +53,7 @@ impl<T> Slots<T> {
             return None;
         }
         let value = entry.value.take()?;
-        entry.uses = if entry.uses == MOST_USES { 0 } else { entry.uses + 1 };
+        entry.uses = if entry.uses == MAX_USES { 0 } else { entry.uses + 1 };
         self.free.push(place_of(wanted) as u32);
         Some(value)
     }

@@ -7,7 +7,7 @@ use core::fmt::Write;
 
 use contracts::pipe_io::Output;
 
-use crate::Trouble;
+use crate::Error;
 
 /// Parts of a thousand of all timed requests, and what each is called.
 const PERCENTILES: [(usize, &str); 4] = [(500, "p50"), (900, "p90"), (990, "p99"), (1000, "max")];
@@ -79,7 +79,7 @@ impl Figures {
     }
 
     /// Prints what there is.
-    pub fn print(&mut self, output: &mut Output) -> Result<(), Trouble> {
+    pub fn print(&mut self, output: &mut Output) -> Result<(), Error> {
         output.write(self.text.as_bytes())?;
         self.text.clear();
         Ok(output.flush()?)

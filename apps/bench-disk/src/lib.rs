@@ -23,7 +23,7 @@ use crate::tasks::Bench;
 sip::startup!();
 
 /// Why there is no figure.
-pub enum Trouble {
+pub enum Error {
     /// Something was wrong with this path.
     At(String, AccessError),
     /// There is no such task.
@@ -32,9 +32,9 @@ pub enum Trouble {
     NoReader,
 }
 
-impl From<PipeBroken> for Trouble {
-    fn from(_: PipeBroken) -> Trouble {
-        Trouble::NoReader
+impl From<PipeBroken> for Error {
+    fn from(_: PipeBroken) -> Error {
+        Error::NoReader
     }
 }
 
@@ -62,9 +62,9 @@ pub fn main(startup: Startup) -> i32 {
     }
     match result {
         Ok(()) => output.finish_with(0),
-        Err(Trouble::NoReader) => 1,
-        Err(Trouble::At(path, error)) => output.finish_with(report::path_error(&path, &error)),
-        Err(Trouble::NoTask(task)) => {
+        Err(Error::NoReader) => 1,
+        Err(Error::At(path, error)) => output.finish_with(report::path_error(&path, &error)),
+        Err(Error::NoTask(task)) => {
             report::error(format_args!(
                 "{task} is no task; there are all, read, random, latency, write, files and tree"
             ));

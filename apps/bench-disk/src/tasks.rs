@@ -12,7 +12,7 @@ use contracts::path;
 use sip::exheap::ExVec;
 use sip::time::monotonic;
 
-use crate::Trouble;
+use crate::Error;
 use crate::figures::Figures;
 
 /// Bytes of a random read.
@@ -34,7 +34,7 @@ pub struct Bench {
 
 impl Bench {
     /// Does one round.
-    pub fn run(&mut self, task: &str) -> Result<(), Trouble> {
+    pub fn run(&mut self, task: &str) -> Result<(), Error> {
         let path = self.path.clone();
         let result = match task {
             "all" => self.all(&path),
@@ -44,9 +44,9 @@ impl Bench {
             "write" => self.write(&path),
             "files" => self.files(&path),
             "tree" => self.tree(&path),
-            other => return Err(Trouble::NoTask(other.into())),
+            other => return Err(Error::NoTask(other.into())),
         };
-        result.map_err(|error| Trouble::At(path, error))
+        result.map_err(|error| Error::At(path, error))
     }
 
     /// All tasks, with a file of its own, which is removed in the end.

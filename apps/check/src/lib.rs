@@ -13,7 +13,7 @@ use contracts::pipe_io::Output;
 use contracts::report;
 use contracts::text::printable;
 use contracts::volume_manager::{CheckMode, CheckOutcome, VolumeError};
-use contracts::volume_managers::{VolumeManager, VolumeTrouble, ask_each, disk_path};
+use contracts::volume_managers::{VolumeManager, VolumeManagerError, ask_each, disk_path};
 
 sip::startup!();
 
@@ -43,12 +43,12 @@ pub fn main(startup: Startup) -> i32 {
             let mut output = Output::new(startup.output);
             output.write(text.as_bytes()).map_or(NOT_CHECKED, |()| output.finish_with(status))
         }
-        Err(trouble) if trouble.error() == Some(VolumeError::NotRecognised) && startup.type_.is_none() => {
+        Err(error) if error.error() == Some(VolumeError::NotRecognised) && startup.type_.is_none() => {
             report::path_error(&disk, &"no file system that is known here is on it; `format` puts one on it");
             NOT_CHECKED
         }
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             NOT_CHECKED
         }
     }
@@ -59,7 +59,7 @@ fn check(
     kind: Option<&str>,
     disk: &str,
     mode: CheckMode,
-) -> Result<(CheckOutcome, String), VolumeTrouble> {
+) -> Result<(CheckOutcome, String), VolumeManagerError> {
     let mut managers = match kind {
         Some(kind) => Vec::from([VolumeManager::open(namespace, kind)?]),
         None => VolumeManager::open_all(namespace)?,

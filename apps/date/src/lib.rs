@@ -32,8 +32,8 @@ pub fn main(startup: Startup) -> i32 {
     };
     let seconds = match seconds {
         Ok(seconds) => seconds,
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             return 1;
         }
     };

@@ -10,7 +10,7 @@ use contracts::file::FileError;
 use contracts::namespace::Namespace;
 use sip::exheap::ExVec;
 
-use crate::ends::Trouble;
+use crate::ends::Error;
 
 type Endpoint = disk::Imp<states::Ready>;
 
@@ -46,11 +46,11 @@ impl RawDisk {
     }
 
     /// Reads `wanted` bytes from `offset` on, fewer at the end of the disk.
-    pub fn read(&mut self, offset: u64, wanted: usize) -> Result<(ExVec<u8>, usize), Trouble> {
+    pub fn read(&mut self, offset: u64, wanted: usize) -> Result<(ExVec<u8>, usize), Error> {
         let left = usize::try_from(self.size_bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = wanted.min(left);
         let (start, lead, whole) = self.sectors(offset, wanted);
-        let block = ExVec::new(whole).map_err(|status| self.trouble(status.into()))?;
+        let block = ExVec::new(whole).map_err(|status| self.error(status.into()))?;
         if whole == 0 {
             return Ok((block, 0));
         }
@@ -59,19 +59,19 @@ impl RawDisk {
             return Ok((block, wanted));
         }
         let part = ExVec::from_slice(&block[lead..lead + wanted]);
-        Ok((part.map_err(|status| self.trouble(status.into()))?, wanted))
+        Ok((part.map_err(|status| self.error(status.into()))?, wanted))
     }
 
     /// Writes the first `bytes` bytes of `block` from `offset` on. What else is in the sectors at both ends stays.
-    pub fn write(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<ExVec<u8>, Trouble> {
+    pub fn write(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<ExVec<u8>, Error> {
         if bytes as u64 > self.size_bytes.saturating_sub(offset) {
-            return Err(Trouble::DiskFull { path: self.path.clone(), size_bytes: self.size_bytes });
+            return Err(Error::DiskFull { path: self.path.clone(), size_bytes: self.size_bytes });
         }
         let (start, lead, whole) = self.sectors(offset, bytes);
         if lead == 0 && whole == bytes {
             return self.transfer(block, start, whole, Way::Write);
         }
-        let around = ExVec::new(whole).map_err(|status| self.trouble(status.into()))?;
+        let around = ExVec::new(whole).map_err(|status| self.error(status.into()))?;
         let mut around = self.transfer(around, start, whole, Way::Read)?;
         around[lead..lead + bytes].copy_from_slice(&block[..bytes]);
         self.transfer(around, start, whole, Way::Write)?;
@@ -79,11 +79,11 @@ impl RawDisk {
     }
 
     /// Waits until all is on the medium.
-    pub fn flush(&mut self) -> Result<(), Trouble> {
-        match wait(self.take()?.flush(), DISK_LIMIT).map_err(|error| self.trouble(error))? {
+    pub fn flush(&mut self) -> Result<(), Error> {
+        match wait(self.take()?.flush(), DISK_LIMIT).map_err(|error| self.error(error))? {
             disk::ImpReadyAfterFlush::Flushed { .. } => Ok(()),
-            disk::ImpReadyAfterFlush::FlushFailed { error, .. } => Err(self.trouble(access_error(error))),
-            disk::ImpReadyAfterFlush::ChannelClosed(_) => Err(self.trouble(AccessError::ServerEnded)),
+            disk::ImpReadyAfterFlush::FlushFailed { error, .. } => Err(self.error(access_error(error))),
+            disk::ImpReadyAfterFlush::ChannelClosed(_) => Err(self.error(AccessError::ServerEnded)),
         }
     }
 
@@ -93,8 +93,8 @@ impl RawDisk {
         (offset - lead as u64, lead, (lead + bytes).next_multiple_of(self.sector_bytes))
     }
 
-    fn transfer(&mut self, block: ExVec<u8>, offset: u64, bytes: usize, way: Way) -> Result<ExVec<u8>, Trouble> {
-        let count = u32::try_from(bytes).map_err(|_| self.trouble(access_error(DiskError::OutOfRange)))?;
+    fn transfer(&mut self, block: ExVec<u8>, offset: u64, bytes: usize, way: Way) -> Result<ExVec<u8>, Error> {
+        let count = u32::try_from(bytes).map_err(|_| self.error(access_error(DiskError::OutOfRange)))?;
         let endpoint = self.take()?;
         let outcome = match way {
             Way::Read => match wait(endpoint.read(block, offset, count), DISK_LIMIT) {
@@ -110,17 +110,17 @@ impl RawDisk {
                 Err(error) => Err(error),
             },
         };
-        let (block, next) = outcome.map_err(|error| self.trouble(error))?;
+        let (block, next) = outcome.map_err(|error| self.error(error))?;
         self.endpoint = Some(next);
         Ok(block)
     }
 
-    fn take(&mut self) -> Result<Endpoint, Trouble> {
-        self.endpoint.take().ok_or_else(|| self.trouble(AccessError::ServerEnded))
+    fn take(&mut self) -> Result<Endpoint, Error> {
+        self.endpoint.take().ok_or_else(|| self.error(AccessError::ServerEnded))
     }
 
-    fn trouble(&self, error: AccessError) -> Trouble {
-        Trouble::Access { path: self.path.clone(), error }
+    fn error(&self, error: AccessError) -> Error {
+        Error::Access { path: self.path.clone(), error }
     }
 }
 

@@ -18,7 +18,7 @@ use sip::exheap::ExVec;
 use crate::disk::RawDisk;
 
 /// Why a copy ends early.
-pub enum Trouble {
+pub enum Error {
     /// A file or disk cannot be used.
     Access { path: String, error: AccessError },
     /// What is to be written does not fit onto the disk.
@@ -33,30 +33,30 @@ pub enum Trouble {
     NoReader,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Access { path, error } => write!(formatter, "{path}: {error}"),
-            Trouble::DiskFull { path, size_bytes } => {
+            Error::Access { path, error } => write!(formatter, "{path}: {error}"),
+            Error::DiskFull { path, size_bytes } => {
                 write!(formatter, "{path}: the disk ends after {size_bytes} bytes; what came before is written")
             }
-            Trouble::Mounted { path, point } => {
+            Error::Mounted { path, point } => {
                 write!(
                     formatter,
                     "{path}: it is mounted at {point}; `umount {point}` first, or the volume would be lost"
                 )
             }
-            Trouble::Input(broken) => write!(formatter, "standard input was cut off: {broken}"),
-            Trouble::NoInput => {
+            Error::Input(broken) => write!(formatter, "standard input was cut off: {broken}"),
+            Error::NoInput => {
                 formatter.write_str("nothing feeds the standard input; name a file or disk with --from PATH")
             }
-            Trouble::NoReader => formatter.write_str("the reader of the output has ended"),
+            Error::NoReader => formatter.write_str("the reader of the output has ended"),
         }
     }
 }
 
-fn at(path: &str) -> impl FnOnce(AccessError) -> Trouble + '_ {
-    move |error| Trouble::Access { path: path.to_string(), error }
+fn at(path: &str) -> impl FnOnce(AccessError) -> Error + '_ {
+    move |error| Error::Access { path: path.to_string(), error }
 }
 
 /// What blocks come from.
@@ -76,9 +76,9 @@ impl From {
         working_folder: &str,
         asked: Option<&str>,
         input: Option<Input>,
-    ) -> Result<From, Trouble> {
+    ) -> Result<From, Error> {
         let Some(asked) = asked else {
-            let input = input.ok_or(Trouble::NoInput)?;
+            let input = input.ok_or(Error::NoInput)?;
             return Ok(From::Input { input, rest: None });
         };
         let full = path::absolute(working_folder, asked);
@@ -93,7 +93,7 @@ impl From {
     }
 
     /// Leaves out so many bytes.
-    pub fn skip(&mut self, bytes: u64) -> Result<(), Trouble> {
+    pub fn skip(&mut self, bytes: u64) -> Result<(), Error> {
         match self {
             From::File { offset, .. } | From::Disk { offset, .. } => *offset = bytes,
             From::Input { .. } => {
@@ -109,7 +109,7 @@ impl From {
     }
 
     /// The next block and how many of its bytes count: `wanted`, fewer only at the end. `None` after that.
-    pub fn block(&mut self, wanted: usize) -> Result<Option<(ExVec<u8>, usize)>, Trouble> {
+    pub fn block(&mut self, wanted: usize) -> Result<Option<(ExVec<u8>, usize)>, Error> {
         let (block, bytes) = match self {
             From::File { path, file, offset, spare } => {
                 let block = match spare.take() {
@@ -143,13 +143,13 @@ fn gather(
     input: &mut Input,
     rest: &mut Option<(ExVec<u8>, usize)>,
     wanted: usize,
-) -> Result<(ExVec<u8>, usize), Trouble> {
-    let mut block = ExVec::<u8>::new(wanted).map_err(|status| Trouble::Input(PipeBroken::System(status)))?;
+) -> Result<(ExVec<u8>, usize), Error> {
+    let mut block = ExVec::<u8>::new(wanted).map_err(|status| Error::Input(PipeBroken::System(status)))?;
     let mut filled = 0;
     while filled < wanted {
         let (piece, taken) = match rest.take() {
             Some(rest) => rest,
-            None => match input.block().map_err(Trouble::Input)? {
+            None => match input.block().map_err(Error::Input)? {
                 Some(piece) => (piece, 0),
                 None => break,
             },
@@ -176,7 +176,7 @@ pub enum To {
 
 impl To {
     /// Opens a disk, or opens or makes a file. What is in either and is not written over stays.
-    pub fn open(namespace: &mut Namespace, asked: &str, full: &str) -> Result<To, Trouble> {
+    pub fn open(namespace: &mut Namespace, asked: &str, full: &str) -> Result<To, Error> {
         match namespace.open_file(full) {
             Ok(file) => Ok(To::File { path: asked.to_string(), file }),
             Err(AccessError::Name(NameError::WrongContract)) => {
@@ -193,7 +193,7 @@ impl To {
     }
 
     /// Writes the first `bytes` bytes of a block at an offset; gives the block back, where it is not gone.
-    pub fn write(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<Option<ExVec<u8>>, Trouble> {
+    pub fn write(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<Option<ExVec<u8>>, Error> {
         match self {
             To::File { path, file } => {
                 let written = file.write_at(block, offset, bytes).map_err(at(path))?;
@@ -201,33 +201,33 @@ impl To {
             }
             To::Disk(disk) => disk.write(block, offset, bytes).map(Some),
             To::Output(output) if bytes < block.len() => {
-                output.write(&block[..bytes]).map_err(|_| Trouble::NoReader)?;
+                output.write(&block[..bytes]).map_err(|_| Error::NoReader)?;
                 Ok(Some(block))
             }
             To::Output(output) => {
-                output.write_block(block).map_err(|_| Trouble::NoReader)?;
+                output.write_block(block).map_err(|_| Error::NoReader)?;
                 Ok(None)
             }
         }
     }
 
     /// All is written: makes it last on a disk, and ends standard output.
-    pub fn finish(self) -> Result<(), Trouble> {
+    pub fn finish(self) -> Result<(), Error> {
         match self {
             To::File { .. } => Ok(()),
             To::Disk(mut disk) => disk.flush(),
-            To::Output(output) => output.finish().map_err(|_| Trouble::NoReader),
+            To::Output(output) => output.finish().map_err(|_| Error::NoReader),
         }
     }
 }
 
 /// A disk under a mounted volume is its file system's, and so is one of which a part is mounted.
-fn refuse_mounted(namespace: &mut Namespace, asked: &str, full: &str) -> Result<(), Trouble> {
-    let failed = || Trouble::Access { path: asked.to_string(), error: NameError::Unavailable.into() };
+fn refuse_mounted(namespace: &mut Namespace, asked: &str, full: &str) -> Result<(), Error> {
+    let failed = || Error::Access { path: asked.to_string(), error: NameError::Unavailable.into() };
     for mut manager in VolumeManager::open_all(namespace).map_err(|_| failed())? {
         for mount in manager.list().map_err(|_| failed())? {
             if shares_room(&padded(&mount.disk), full) {
-                return Err(Trouble::Mounted { path: asked.to_string(), point: padded(&mount.point) });
+                return Err(Error::Mounted { path: asked.to_string(), point: padded(&mount.point) });
             }
         }
     }

@@ -16,13 +16,13 @@ use contracts::path;
 use contracts::pipe_io::{Input, Output};
 use contracts::report;
 
-use crate::ends::{From, To, Trouble};
+use crate::ends::{Error, From, To};
 use crate::progress::Progress;
 
 sip::startup!();
 
 /// The largest block: what is lent to a server at once.
-const MOST_BLOCK_BYTES: u64 = 16 << 20;
+const MAX_BLOCK_BYTES: u64 = 16 << 20;
 
 /// What is copied.
 struct Extent {
@@ -50,22 +50,22 @@ pub fn main(startup: Startup) -> i32 {
         let from = From::open(&mut namespace, &folder, startup.from.as_deref(), startup.input.map(Input::new))?;
         Ok((from, startup.to.as_deref().map(|asked| To::open(&mut namespace, asked, &path::absolute(&folder, asked)))))
     };
-    let outcome: Result<(), Trouble> = opened().and_then(|(from, to)| match to {
+    let outcome: Result<(), Error> = opened().and_then(|(from, to)| match to {
         // What is copied to standard output is all that may be written there.
         None => copy(from, To::Output(output), Progress::to_person(), &extent),
         Some(to) => copy(from, to?, Progress::to_output(output), &extent),
     });
     match outcome {
         Ok(()) => 0,
-        Err(Trouble::NoReader) => 1,
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(Error::NoReader) => 1,
+        Err(error) => {
+            report::error(format_args!("{error}"));
             1
         }
     }
 }
 
-fn copy(mut from: From, mut to: To, mut progress: Progress, extent: &Extent) -> Result<(), Trouble> {
+fn copy(mut from: From, mut to: To, mut progress: Progress, extent: &Extent) -> Result<(), Error> {
     from.skip(extent.skip)?;
     let mut offset = extent.seek;
     let mut blocks = 0;
@@ -86,7 +86,7 @@ fn copy(mut from: From, mut to: To, mut progress: Progress, extent: &Extent) -> 
 
 fn extent(block_bytes: &str, count: Option<i64>, skip: i64, seek: i64) -> Result<Extent, String> {
     let bytes = parse_bytes(block_bytes).ok_or_else(|| not_an_amount(block_bytes))?;
-    if bytes == 0 || bytes > MOST_BLOCK_BYTES {
+    if bytes == 0 || bytes > MAX_BLOCK_BYTES {
         return Err(alloc::format!("a block has from 1 byte to 16 MiB, not {bytes}"));
     }
     let blocks = |number: i64, what: &str| {

@@ -88,10 +88,10 @@ fn table(buses: &[Bus], with_ranges: bool) -> String {
     let mut table = Table::new(&headings.map(|heading| (heading, Align::Left)));
     for bus in buses {
         for device in &bus.devices {
-            let (name, trouble) = (padded(&device.name), padded(&device.trouble));
-            let use_of_it = match (&*name, &*trouble) {
+            let (name, error) = (padded(&device.name), padded(&device.error));
+            let use_of_it = match (&*name, &*error) {
                 ("", "") => String::from("-"),
-                ("", trouble) => format!("(not offered: {trouble})"),
+                ("", error) => format!("(not offered: {error})"),
                 (name, _) => String::from(name),
             };
             let id = format!("{:04x}:{:04x}", device.vendor, device.device);
@@ -138,7 +138,7 @@ fn json(buses: &[Bus]) -> String {
                 .collect();
             lines.push(format!(
                 "  {{\"bus\": {}, \"place\": {}, \"vendor\": {}, \"device\": {}, \"subsystem_vendor\": {}, \
-                 \"subsystem\": {}, \"class\": {}, \"revision\": {}, \"name\": {}, \"trouble\": {}, \"ranges\": [{}]}}",
+                 \"subsystem\": {}, \"class\": {}, \"revision\": {}, \"name\": {}, \"error\": {}, \"ranges\": [{}]}}",
                 json_string(&bus.name),
                 json_string(&padded(&device.place)),
                 device.vendor,
@@ -148,7 +148,7 @@ fn json(buses: &[Bus]) -> String {
                 device.class,
                 device.revision,
                 json_string(&padded(&device.name)),
-                json_string(&padded(&device.trouble)),
+                json_string(&padded(&device.error)),
                 ranges.join(", ")
             ));
         }

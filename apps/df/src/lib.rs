@@ -13,7 +13,7 @@ use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
 use contracts::text::{Align, Table, bytes, count, json_string, padded, printable};
 use contracts::volume::volume_of;
-use contracts::volume_managers::{VolumeManager, VolumeTrouble};
+use contracts::volume_managers::{VolumeManager, VolumeManagerError};
 use contracts::{path, report};
 
 sip::startup!();
@@ -47,8 +47,8 @@ pub fn main(startup: Startup) -> i32 {
     let mut status = 0;
     let volumes = match read(&mut namespace, only.as_deref(), &mut status) {
         Ok(volumes) => volumes,
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             return 1;
         }
     };
@@ -66,7 +66,7 @@ pub fn main(startup: Startup) -> i32 {
 
 /// The numbers of all volumes, or of the one that is mounted there. Those of which there are none at present are
 /// told of.
-fn read(namespace: &mut Namespace, only: Option<&str>, status: &mut i32) -> Result<Vec<Volume>, VolumeTrouble> {
+fn read(namespace: &mut Namespace, only: Option<&str>, status: &mut i32) -> Result<Vec<Volume>, VolumeManagerError> {
     let mut volumes = Vec::new();
     for mut manager in VolumeManager::open_all(namespace)? {
         for mount in manager.list()? {
@@ -76,8 +76,8 @@ fn read(namespace: &mut Namespace, only: Option<&str>, status: &mut i32) -> Resu
             }
             match manager.statistics(&point) {
                 Ok(statistics) => volumes.push(Volume { point, disk: padded(&mount.disk), statistics }),
-                Err(trouble) => {
-                    report::error(format_args!("{trouble}"));
+                Err(error) => {
+                    report::error(format_args!("{error}"));
                     *status = 1;
                 }
             }

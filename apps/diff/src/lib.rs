@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use contracts::access::AccessError;
 use contracts::directory::NodeKind;
-use contracts::feed::{INPUT_NAME, Reader, Trouble};
+use contracts::feed::{Error, INPUT_NAME, Reader};
 use contracts::namespace::Namespace;
 use contracts::pipe_io::{Input, Output, PipeBroken};
 use contracts::text::{Moment, printable};
@@ -154,7 +154,7 @@ impl Differ {
             Some(input) => Ok(Reader::of_input(Input::new(input))),
             None => self.namespace.open_file(&path::absolute(&self.working_folder, asked)).map(Reader::of_file),
         };
-        match reader.map_err(Trouble::from).and_then(read_all) {
+        match reader.map_err(Error::from).and_then(read_all) {
             Ok(Some(text)) => Some(text),
             Ok(None) => {
                 let limit = MAX_BYTES >> 20;
@@ -164,15 +164,15 @@ impl Differ {
                 );
                 None
             }
-            Err(Trouble::File(error)) => {
+            Err(Error::File(error)) => {
                 self.fail(asked, &error);
                 None
             }
-            Err(Trouble::Input(broken)) => {
+            Err(Error::Input(broken)) => {
                 self.fail("standard input", &broken);
                 None
             }
-            Err(Trouble::NoReader) => None,
+            Err(Error::NoReader) => None,
         }
     }
 
@@ -250,7 +250,7 @@ fn last_part(path: &str) -> &str {
 }
 
 /// All of a file, or nothing where that is too much.
-fn read_all(mut reader: Reader) -> Result<Option<Text>, Trouble> {
+fn read_all(mut reader: Reader) -> Result<Option<Text>, Error> {
     let mut bytes = Vec::new();
     while let Some((block, count)) = reader.block()? {
         if (bytes.len() + count) as u64 > MAX_BYTES {

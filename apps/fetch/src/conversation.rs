@@ -19,25 +19,25 @@ use sip::exheap::ExVec;
 use crate::failure::Failure;
 
 /// The longest head of an answer, in bytes.
-const MOST_HEAD_BYTES: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Bytes that are asked for at once.
 const READ_BYTES: u32 = 256 * 1024;
 /// Answers of the kind that only say that another will follow.
-const MOST_INTERIM: usize = 8;
+const MAX_INTERIM: usize = 8;
 
 /// So near the end of all time, a step that took too long was cut short by it.
 const SLACK_MS: u32 = 5;
 
 /// How long to wait.
 #[derive(Clone, Copy)]
-pub struct Patience {
+pub struct Timeout {
     /// For each step.
     pub wait: Duration,
     /// For all of it.
     pub limit: Deadline,
 }
 
-impl Patience {
+impl Timeout {
     /// The time limit of the next step.
     pub fn step_ms(&self) -> u32 {
         let wait = u32::try_from(self.wait.as_millis()).unwrap_or(FOR_EVER);
@@ -69,7 +69,7 @@ pub struct Answer {
 /// A connection on which a request was sent.
 pub struct Conversation {
     connection: Connection,
-    patience: Patience,
+    timeout: Timeout,
     /// The last block that came, and which of its bytes were not looked at yet.
     held: Option<(ExVec<u8>, Range<usize>)>,
     content: Content,
@@ -96,15 +96,15 @@ impl Content {
 
 impl Conversation {
     /// Nothing was sent yet.
-    pub fn new(connection: Connection, patience: Patience) -> Conversation {
-        Conversation { connection, patience, held: None, content: Content::UntilEnd, came: 0, announced: None }
+    pub fn new(connection: Connection, timeout: Timeout) -> Conversation {
+        Conversation { connection, timeout, held: None, content: Content::UntilEnd, came: 0, announced: None }
     }
 
     /// Sends the first bytes of a block, and gives it back.
     pub fn send(&mut self, block: ExVec<u8>, count: usize) -> Result<ExVec<u8>, Failure> {
-        let patience = self.patience;
+        let timeout = self.timeout;
         self.in_time()?;
-        self.connection.write_block(block, count, patience.step_ms()).map_err(|error| patience.explain(error))
+        self.connection.write_block(block, count, timeout.step_ms()).map_err(|error| timeout.explain(error))
     }
 
     /// Sends bytes.
@@ -114,7 +114,7 @@ impl Conversation {
     }
 
     fn in_time(&self) -> Result<(), Failure> {
-        if self.patience.limit.has_passed() { Err(Failure::Limit) } else { Ok(()) }
+        if self.timeout.limit.has_passed() { Err(Failure::Limit) } else { Ok(()) }
     }
 
     /// Waits for the head of the answer; `to_head`: content is announced, but does not come.
@@ -131,7 +131,7 @@ impl Conversation {
                     return Ok(answer);
                 }
                 interim += 1;
-                if interim > MOST_INTERIM || answer.status == 101 {
+                if interim > MAX_INTERIM || answer.status == 101 {
                     return Err(Failure::Framing);
                 }
                 bytes.drain(..head_bytes);
@@ -145,7 +145,7 @@ impl Conversation {
 
     fn parsed(&mut self, bytes: &[u8], to_head: bool) -> Result<Option<(Answer, usize)>, Failure> {
         let mut space = header_space();
-        let Some(head) = response::parse(bytes, &mut space, MOST_HEAD_BYTES)? else { return Ok(None) };
+        let Some(head) = response::parse(bytes, &mut space, MAX_HEAD_BYTES)? else { return Ok(None) };
         let announced = match head.extent(to_head)? {
             Extent::UntilEnd => {
                 self.content = Content::UntilEnd;
@@ -219,9 +219,9 @@ impl Conversation {
     }
 
     fn read(&mut self) -> Result<Option<(ExVec<u8>, usize)>, Failure> {
-        let patience = self.patience;
+        let timeout = self.timeout;
         self.in_time()?;
-        self.connection.read(READ_BYTES, patience.step_ms()).map_err(|error| patience.explain(error))
+        self.connection.read(READ_BYTES, timeout.step_ms()).map_err(|error| timeout.explain(error))
     }
 }
 

@@ -28,7 +28,7 @@ use contracts::{path, report};
 use http::url::Url;
 use sip::Deadline;
 
-use conversation::{Answer, Conversation, Patience};
+use conversation::{Answer, Conversation, Timeout};
 use destination::{Destination, Progress};
 use failure::Failure;
 
@@ -81,7 +81,7 @@ struct Plan {
     content_type: String,
     headers: Vec<String>,
     redirects: u64,
-    patience: Patience,
+    timeout: Timeout,
     family: AddressFamily,
     quiet: bool,
 }
@@ -110,7 +110,7 @@ impl Plan {
             content_type: startup.content_type.clone(),
             headers: startup.headers.clone(),
             redirects,
-            patience: Patience { wait: startup.wait, limit: deadline(startup.limit) },
+            timeout: Timeout { wait: startup.wait, limit: deadline(startup.limit) },
             family: match (startup.ipv4, startup.ipv6) {
                 (true, false) => AddressFamily::Version4,
                 (false, true) => AddressFamily::Version6,
@@ -168,10 +168,10 @@ impl Plan {
             Request::Get | Request::Head => None,
         };
         let addresses = net::resolve(namespace, &host, self.family)?;
-        let timeout_ms = self.patience.step_ms();
+        let timeout_ms = self.timeout.step_ms();
         let connected = net::connect(namespace, &addresses, port.unwrap_or(PORT), timeout_ms);
-        let connection = connected.map_err(|error| self.patience.explain(error))?;
-        let mut conversation = Conversation::new(connection, self.patience);
+        let connection = connected.map_err(|error| self.timeout.explain(error))?;
+        let mut conversation = Conversation::new(connection, self.timeout);
         conversation.send_bytes(&self.head(url, request, file.as_ref().map(|(_, size)| *size), named))?;
         let sent = match (&mut file, request) {
             (Some((file, size)), Request::Post(path)) => {

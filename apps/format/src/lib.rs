@@ -43,8 +43,8 @@ pub fn main(startup: Startup) -> i32 {
         if !startup.yes {
             return Err(warning(&mut namespace, &disk));
         }
-        let mut manager = VolumeManager::open(&mut namespace, &startup.type_).map_err(|trouble| trouble.to_string())?;
-        manager.format(&disk, options).map_err(|trouble| trouble.to_string())
+        let mut manager = VolumeManager::open(&mut namespace, &startup.type_).map_err(|error| error.to_string())?;
+        manager.format(&disk, options).map_err(|error| error.to_string())
     });
     match formatted {
         Ok(text) => {
@@ -52,8 +52,8 @@ pub fn main(startup: Startup) -> i32 {
             let mut output = Output::new(startup.output);
             output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
         }
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             1
         }
     }

@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use contracts::directory::NodeKind;
-use contracts::feed::{INPUT_NAME, Reader, Trouble};
+use contracts::feed::{Error, INPUT_NAME, Reader};
 use contracts::namespace::Namespace;
 use contracts::pipe_io::{Input, Output};
 use contracts::walk::{Step, Walk, is_folder};
@@ -132,7 +132,7 @@ struct Grep {
 }
 
 impl Grep {
-    fn search_all(&mut self, paths: &[String]) -> Result<(), Trouble> {
+    fn search_all(&mut self, paths: &[String]) -> Result<(), Error> {
         if paths.is_empty() {
             return self.search_input();
         }
@@ -158,13 +158,13 @@ impl Grep {
         Ok(())
     }
 
-    fn search_input(&mut self) -> Result<(), Trouble> {
+    fn search_input(&mut self) -> Result<(), Error> {
         let Some(input) = self.input.take() else { return Ok(()) };
         let searched = self.search.search("(standard input)", Reader::of_input(Input::new(input)));
         self.settle("standard input", searched)
     }
 
-    fn search_tree(&mut self, asked: &str, walk: Result<Walk, contracts::access::AccessError>) -> Result<(), Trouble> {
+    fn search_tree(&mut self, asked: &str, walk: Result<Walk, contracts::access::AccessError>) -> Result<(), Error> {
         let mut walk = match walk {
             Ok(walk) => walk,
             Err(error) => return self.settle(asked, Err(error.into())),
@@ -186,7 +186,7 @@ impl Grep {
                 }
                 kind if is_folder(kind) => {
                     let entered = name.part().and_then(|part| walk.enter(part, kind));
-                    self.settle(&shown, entered.map_err(Trouble::from))?;
+                    self.settle(&shown, entered.map_err(Error::from))?;
                 }
                 // As `grep -r` elsewhere: links are not followed below what was named, and devices not read.
                 _ => {}
@@ -199,14 +199,14 @@ impl Grep {
     }
 
     /// Reports what went wrong with one file; only the end of the reader ends all.
-    fn settle(&mut self, shown: &str, outcome: Result<(), Trouble>) -> Result<(), Trouble> {
+    fn settle(&mut self, shown: &str, outcome: Result<(), Error>) -> Result<(), Error> {
         match outcome {
             Ok(()) => {}
-            Err(Trouble::NoReader) => return Err(Trouble::NoReader),
-            Err(trouble) => {
+            Err(Error::NoReader) => return Err(Error::NoReader),
+            Err(error) => {
                 self.failed = true;
                 if !self.is_silent {
-                    say(shown, trouble);
+                    say(shown, error);
                 }
             }
         }
@@ -215,13 +215,13 @@ impl Grep {
     }
 }
 
-fn say(shown: &str, trouble: Trouble) {
-    match trouble {
-        Trouble::File(error) => {
+fn say(shown: &str, error: Error) {
+    match error {
+        Error::File(error) => {
             report::path_error(shown, &error);
         }
-        Trouble::Input(broken) => report::error(format_args!("standard input was cut off: {broken}")),
-        Trouble::NoReader => {}
+        Error::Input(broken) => report::error(format_args!("standard input was cut off: {broken}")),
+        Error::NoReader => {}
     }
 }
 

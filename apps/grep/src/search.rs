@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use contracts::feed::{Reader, Trouble};
+use contracts::feed::{Error, Reader};
 use contracts::pipe_io::Output;
 use contracts::report;
 use contracts::text::printable;
@@ -107,7 +107,7 @@ impl Search {
     ///
     /// # Errors
     /// That it cannot be read, or that nobody reads what is printed.
-    pub fn search(&mut self, name: &str, reader: Reader) -> Result<(), Trouble> {
+    pub fn search(&mut self, name: &str, reader: Reader) -> Result<(), Error> {
         let mut place = Place { name: printable(name.as_bytes()), ..Place::default() };
         let mut lines = Lines::new(reader);
         while !self.is_over(&place) {
@@ -117,7 +117,7 @@ impl Search {
             let line = match lines.next() {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
-                Err(LineError::Read(trouble)) => return Err(trouble),
+                Err(LineError::Read(error)) => return Err(error),
                 Err(LineError::TooLong) => {
                     report_too_long(name);
                     self.failed = true;
@@ -138,7 +138,7 @@ impl Search {
         is_known || is_binary || is_enough
     }
 
-    fn look_at(&mut self, place: &mut Place, line: &[u8]) -> Result<(), Trouble> {
+    fn look_at(&mut self, place: &mut Place, line: &[u8]) -> Result<(), Error> {
         let may_be_found = self.shown.most.is_none_or(|most| place.found < most);
         if may_be_found && self.matcher.is_match(line) != self.shown.inverted {
             place.found += 1;
@@ -164,7 +164,7 @@ impl Search {
         Ok(())
     }
 
-    fn print_found(&mut self, place: &mut Place, line: &[u8]) -> Result<(), Trouble> {
+    fn print_found(&mut self, place: &mut Place, line: &[u8]) -> Result<(), Error> {
         let first = place.held.front().map_or(place.line, |(number, _)| *number);
         let is_apart = self.has_printed && (place.printed == 0 || first > place.printed + 1);
         if self.shown.with_context && is_apart {
@@ -185,7 +185,7 @@ impl Search {
         Ok(())
     }
 
-    fn print(&mut self, place: &mut Place, number: u64, sign: char, line: &[u8]) -> Result<(), Trouble> {
+    fn print(&mut self, place: &mut Place, number: u64, sign: char, line: &[u8]) -> Result<(), Error> {
         place.printed = number;
         self.has_printed = true;
         if self.shown.parts && sign == '-' {
@@ -201,7 +201,7 @@ impl Search {
         Ok(self.output.write(b"\n")?)
     }
 
-    fn sum_up(&mut self, place: &Place) -> Result<(), Trouble> {
+    fn sum_up(&mut self, place: &Place) -> Result<(), Error> {
         let text = match (&self.shown, place.found) {
             (Shown { quiet: true, .. }, _) => return Ok(()),
             (Shown { list: true, .. }, 0) => return Ok(()),

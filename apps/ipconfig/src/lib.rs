@@ -48,20 +48,20 @@ pub fn main(startup: Startup) -> i32 {
             let text = text.unwrap_or_default();
             output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
         }
-        Err(Trouble { what, why }) => report::path_error(&what, &why),
+        Err(Error { what, why }) => report::path_error(&what, &why),
     }
 }
 
 /// What could not be done, and why.
-struct Trouble {
+struct Error {
     what: String,
     why: String,
 }
 
-impl Trouble {
-    fn about(what: &str) -> impl Fn(NetError) -> Trouble + use<> {
+impl Error {
+    fn about(what: &str) -> impl Fn(NetError) -> Error + use<> {
         let what = String::from(what);
-        move |error| Trouble { what: what.clone(), why: error.to_string() }
+        move |error| Error { what: what.clone(), why: error.to_string() }
     }
 }
 
@@ -108,25 +108,25 @@ impl Changes {
         self.add.is_none() && self.remove.is_none() && self.dhcp.is_none() && self.servers.is_empty()
     }
 
-    fn make(self, stack: &mut IpStack, interface: Option<&str>) -> Result<(), Trouble> {
+    fn make(self, stack: &mut IpStack, interface: Option<&str>) -> Result<(), Error> {
         if self.add.is_some() || self.remove.is_some() || self.dhcp.is_some() {
             let record = chosen(stack, interface)?;
-            let about = Trouble::about(&padded(&record.name));
+            let about = Error::about(&padded(&record.name));
             if let Some(on) = self.dhcp {
                 stack.set_dhcp(record.number, on).map_err(about)?;
             }
             if let Some(address) = self.remove {
                 let address = as_it_is(stack, record.number, address)?;
                 let text = alloc::format!("{address}");
-                stack.remove_address(record.number, address).map_err(Trouble::about(&text))?;
+                stack.remove_address(record.number, address).map_err(Error::about(&text))?;
             }
             if let Some(address) = self.add {
                 let text = alloc::format!("{address}");
-                stack.add_address(record.number, address).map_err(Trouble::about(&text))?;
+                stack.add_address(record.number, address).map_err(Error::about(&text))?;
             }
         }
         if !self.servers.is_empty() {
-            let about = Trouble::about("the name servers");
+            let about = Error::about("the name servers");
             let servers = ExVec::from_slice(&self.servers).map_err(|status| about(status.into()))?;
             stack.set_name_servers(servers).map_err(about)?;
         }
@@ -135,20 +135,20 @@ impl Changes {
 }
 
 /// An address that is to be taken away, with the bits that it has: a person need not write them.
-fn as_it_is(stack: &mut IpStack, interface: u32, address: Network) -> Result<Network, Trouble> {
-    let addresses = stack.addresses().map_err(Trouble::about("the addresses"))?;
+fn as_it_is(stack: &mut IpStack, interface: u32, address: Network) -> Result<Network, Error> {
+    let addresses = stack.addresses().map_err(Error::about("the addresses"))?;
     let mut of_interface = addresses.iter().filter(|record| record.interface == interface);
     let found = of_interface.find(|record| contracts::net_address::from_bytes(record.address) == address.address);
     Ok(found.map_or(address, |record| Network::new(record.address, record.prefix_bits)))
 }
 
 /// The interface that was named, or the only one there is that can be changed.
-fn chosen(stack: &mut IpStack, name: Option<&str>) -> Result<InterfaceRecord, Trouble> {
-    let interfaces = stack.interfaces().map_err(Trouble::about("the interfaces"))?;
+fn chosen(stack: &mut IpStack, name: Option<&str>) -> Result<InterfaceRecord, Error> {
+    let interfaces = stack.interfaces().map_err(Error::about("the interfaces"))?;
     if let Some(name) = name {
         let why = "there is no interface of that name; `ipconfig` shows those there are";
         let found = interfaces.into_iter().find(|record| padded(&record.name) == name);
-        return found.ok_or_else(|| Trouble { what: name.into(), why: why.into() });
+        return found.ok_or_else(|| Error { what: name.into(), why: why.into() });
     }
     let mut others = interfaces.into_iter().filter(|record| !page::is_loopback(record));
     let (first, second) = (others.next(), others.next());
@@ -157,18 +157,18 @@ fn chosen(stack: &mut IpStack, name: Option<&str>) -> Result<InterfaceRecord, Tr
         (None, _) => "there is none that can be changed",
         (Some(_), Some(_)) => "there are several; say which, as in `ipconfig eth0 --add 192.0.2.5/24`",
     };
-    Err(Trouble { what: "the interface".into(), why: why.into() })
+    Err(Error { what: "the interface".into(), why: why.into() })
 }
 
-fn show(stack: &mut IpStack, name: Option<&str>) -> Result<String, Trouble> {
-    let mut interfaces = stack.interfaces().map_err(Trouble::about("the interfaces"))?;
+fn show(stack: &mut IpStack, name: Option<&str>) -> Result<String, Error> {
+    let mut interfaces = stack.interfaces().map_err(Error::about("the interfaces"))?;
     if let Some(name) = name {
         let record = chosen(stack, Some(name))?;
         interfaces.retain(|other| other.number == record.number);
     }
-    let addresses = stack.addresses().map_err(Trouble::about("the addresses"))?;
+    let addresses = stack.addresses().map_err(Error::about("the addresses"))?;
     let servers = match name {
-        None => stack.name_servers().map_err(Trouble::about("the name servers"))?,
+        None => stack.name_servers().map_err(Error::about("the name servers"))?,
         Some(_) => Vec::new(),
     };
     Ok(page::render(&interfaces, &addresses, &servers))

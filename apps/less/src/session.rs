@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::feed::{INPUT_NAME, Reader, Trouble};
+use contracts::feed::{Error, INPUT_NAME, Reader};
 use contracts::text::printable;
 use line_editor::Key;
 use sip::Deadline;
@@ -181,7 +181,7 @@ impl Session {
         let lines = self.pager.lines();
         let at_end = self.pager.is_at_end();
         status += &match &self.state {
-            State::Failed(Trouble::File(error)) => format!(" {error}"),
+            State::Failed(Error::File(error)) => format!(" {error}"),
             State::Failed(_) => " (cut off: its program ended)".into(),
             State::CutOff if at_end => format!(" (the first {} MiB; there is more)", MAX_BYTES >> 20),
             State::Ended if at_end => " (END)".into(),

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use contracts::feed::{Reader, Trouble};
+use contracts::feed::{Error, Reader};
 use sip::Status;
 use sip::sync::Mutex;
 
@@ -20,7 +20,7 @@ pub enum State {
     /// There is more than can be held.
     CutOff,
     /// The source failed.
-    Failed(Trouble),
+    Failed(Error),
 }
 
 struct Shared {
@@ -72,8 +72,8 @@ fn fill(mut reader: Reader, shared: &Mutex<Shared>) {
                 shared.state = State::Ended;
                 return;
             }
-            Err(trouble) => {
-                shared.state = State::Failed(trouble);
+            Err(error) => {
+                shared.state = State::Failed(error);
                 return;
             }
         }

@@ -1,6 +1,6 @@
 //! Asks who is there, and gives each person a shell in a role of theirs.
 //!
-//! Key types: [`door::Door`] (asking), [`mistakes::Mistakes`] (how long to wait after one), [`visit`] (the shell of one who is in). Neighbours:
+//! Key types: [`prompt::Prompt`] (asking), [`mistakes::Mistakes`] (how long to wait after one), [`visit`] (the shell of one who is in). Neighbours:
 //! `people-list` knows the lines that name people; the kernel writes the role into what the shell and all that it starts
 //! speak for. Deliberately not here: what a role may do.
 #![no_std]
@@ -8,43 +8,43 @@
 
 extern crate alloc;
 
-mod door;
 mod mistakes;
+mod prompt;
 mod visit;
 
 use contracts::namespace::Namespace;
 
-use crate::door::{Door, Sources};
+use crate::prompt::{Prompt, Sources};
 
 sip::startup!();
 
 /// Lets one person in after the other, until the input ends; the status of the last one's shell.
 pub fn main(startup: Startup) -> i32 {
     let sources = Sources { file: startup.people, lines: startup.person };
-    let mut door = Door::new(Namespace::new(startup.namespace), startup.console, sources);
+    let mut prompt = Prompt::new(Namespace::new(startup.namespace), startup.console, sources);
     let mut status = 0;
     loop {
-        let entered = match door.ask() {
-            door::Asked::Entered(entered) => entered,
-            door::Asked::Again => continue,
-            door::Asked::EndOfInput if startup.stay && door.is_terminal() => {
-                door.say("Give a name; whoever is in may type `shutdown`.\n");
+        let entered = match prompt.ask() {
+            prompt::Asked::Entered(entered) => entered,
+            prompt::Asked::Again => continue,
+            prompt::Asked::EndOfInput if startup.stay && prompt.is_terminal() => {
+                prompt.say("Give a name; whoever is in may type `shutdown`.\n");
                 continue;
             }
-            door::Asked::EndOfInput => return status,
-            door::Asked::Hopeless(reason) => {
+            prompt::Asked::EndOfInput => return status,
+            prompt::Asked::Hopeless(reason) => {
                 contracts::report::error(format_args!("{reason}"));
                 return 1;
             }
         };
-        match visit::shell(door.namespace(), &startup.shell, &entered.role, startup.commands.as_deref()) {
+        match visit::shell(prompt.namespace(), &startup.shell, &entered.role, startup.commands.as_deref()) {
             Ok(epitaph) if epitaph.kind == sip::process::EpitaphKind::Exited => status = epitaph.status,
             Ok(epitaph) => {
-                door.say(&alloc::format!("The shell of {} {epitaph}.\n", entered.name));
+                prompt.say(&alloc::format!("The shell of {} {epitaph}.\n", entered.name));
                 status = 1;
             }
             Err(reason) => {
-                door.say(&alloc::format!("{reason}\n"));
+                prompt.say(&alloc::format!("{reason}\n"));
                 status = 1;
             }
         }

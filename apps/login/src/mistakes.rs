@@ -6,7 +6,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use people_list::MOST_PEOPLE;
+use people_list::MAX_PEOPLE;
 
 /// The wait after the first mistake, in milliseconds; each further one doubles it.
 const FIRST_WAIT_MS: u64 = 1000;
@@ -40,7 +40,7 @@ impl Mistakes {
         let index = match self.by_name.iter().position(|(known, _)| known == name) {
             Some(index) => index,
             // Names can come and go with the file of people, so there may have been more than there are.
-            None if self.by_name.len() >= MOST_PEOPLE => return &mut self.with_others,
+            None if self.by_name.len() >= MAX_PEOPLE => return &mut self.with_others,
             None => {
                 self.by_name.push((name.to_string(), 0));
                 self.by_name.len() - 1
@@ -81,10 +81,10 @@ mod tests {
     #[test]
     fn there_is_an_end_to_names() {
         let mut mistakes = Mistakes::default();
-        for number in 0..MOST_PEOPLE {
+        for number in 0..MAX_PEOPLE {
             mistakes.note(Some(&format!("p{number}")));
         }
         assert_eq!((mistakes.note(Some("one-more")), mistakes.note(None)), (1000, 2000));
-        assert_eq!(mistakes.by_name.len(), MOST_PEOPLE);
+        assert_eq!(mistakes.by_name.len(), MAX_PEOPLE);
     }
 }

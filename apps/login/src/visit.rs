@@ -8,7 +8,7 @@ use package::Manifest;
 use sip::Status;
 use sip::process::{self, Epitaph};
 
-use crate::door;
+use crate::prompt;
 
 /// Runs the shell in the role, to its end.
 ///
@@ -29,7 +29,7 @@ pub fn shell(namespace: &mut Namespace, program: &str, role: &str, commands: Opt
     let root = namespace.open_directory("/").map_err(|error| error.to_string())?;
     let root = root.into_endpoint().ok_or_else(|| failed(Status::Closed))?;
     child = child.endpoint(slot("namespace")?, root).map_err(failed)?;
-    let console = door::open_console(namespace).map_err(|error| error.to_string())?;
+    let console = prompt::open_console(namespace).map_err(|error| error.to_string())?;
     child = child.endpoint(slot("console")?, console).map_err(failed)?;
     if let Some(commands) = commands {
         let (index, _) = manifest.parameter("commands").ok_or_else(|| lacks("parameter `commands`"))?;

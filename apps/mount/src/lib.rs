@@ -12,7 +12,7 @@ use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
 use contracts::text::{Align, Table, json_string, padded, printable};
 use contracts::volume_manager::{MountAccess, MountRecord, VolumeError};
-use contracts::volume_managers::{VolumeManager, VolumeTrouble, ask_each, disk_path};
+use contracts::volume_managers::{VolumeManager, VolumeManagerError, ask_each, disk_path};
 use contracts::{path, report};
 
 sip::startup!();
@@ -26,7 +26,7 @@ pub fn main(startup: Startup) -> i32 {
     };
     let mut managers = match managers {
         Ok(managers) => managers,
-        Err(trouble) => return failed(&trouble),
+        Err(error) => return failed(&error),
     };
     let text = match &startup.disk {
         None => list(&mut managers, startup.json),
@@ -45,16 +45,16 @@ pub fn main(startup: Startup) -> i32 {
             let mut output = Output::new(startup.output);
             output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
         }
-        Err(trouble) if trouble.error() == Some(VolumeError::NotRecognised) && startup.type_.is_none() => {
+        Err(error) if error.error() == Some(VolumeError::NotRecognised) && startup.type_.is_none() => {
             let disk = startup.disk.unwrap_or_default();
             report::path_error(&disk, &"no file system that is known here is on it; `format` puts one on it")
         }
-        Err(trouble) => failed(&trouble),
+        Err(error) => failed(&error),
     }
 }
 
-fn failed(trouble: &VolumeTrouble) -> i32 {
-    report::error(format_args!("{trouble}"));
+fn failed(error: &VolumeManagerError) -> i32 {
+    report::error(format_args!("{error}"));
     1
 }
 
@@ -63,7 +63,7 @@ fn mount(
     disk: &str,
     point: &str,
     access: MountAccess,
-) -> Result<String, VolumeTrouble> {
+) -> Result<String, VolumeManagerError> {
     let (kind, read_only) = ask_each(managers, VolumeError::NotRecognised, |manager| {
         let read_only = manager.mount(disk, point, access)?;
         Ok((manager.kind().to_string(), read_only))
@@ -76,7 +76,7 @@ fn mount(
     Ok(format!("{} is at {} ({kind}{limits})\n", printable(disk.as_bytes()), printable(point.as_bytes())))
 }
 
-fn list(managers: &mut [VolumeManager], as_json: bool) -> Result<String, VolumeTrouble> {
+fn list(managers: &mut [VolumeManager], as_json: bool) -> Result<String, VolumeManagerError> {
     let mut all = Vec::new();
     for manager in managers {
         let records = manager.list()?;
@@ -94,7 +94,7 @@ fn table(all: &[(String, MountRecord)]) -> String {
         ("ACCESS", Align::Left),
         ("ID", Align::Right),
         ("RESTARTS", Align::Right),
-        ("TROUBLE", Align::Left),
+        ("ERROR", Align::Left),
     ]);
     for (kind, mount) in all {
         let access = if mount.read_only == 0 { "write" } else { "read" };
@@ -105,7 +105,7 @@ fn table(all: &[(String, MountRecord)]) -> String {
             String::from(access),
             if mount.process == 0 { String::from("-") } else { mount.process.to_string() },
             mount.restarts.to_string(),
-            printable(padded(&mount.trouble).as_bytes()),
+            printable(padded(&mount.error).as_bytes()),
         ]);
     }
     table.render()
@@ -115,14 +115,14 @@ fn json(all: &[(String, MountRecord)]) -> String {
     let line = |(kind, mount): &(String, MountRecord)| {
         format!(
             "  {{\"point\": {}, \"disk\": {}, \"type\": {}, \"read_only\": {}, \"process\": {}, \"restarts\": {}, \
-             \"trouble\": {}}}",
+             \"error\": {}}}",
             json_string(&padded(&mount.point)),
             json_string(&padded(&mount.disk)),
             json_string(kind),
             mount.read_only != 0,
             mount.process,
             mount.restarts,
-            json_string(&padded(&mount.trouble)),
+            json_string(&padded(&mount.error)),
         )
     };
     let lines: Vec<String> = all.iter().map(line).collect();

@@ -29,7 +29,7 @@ use tally::Tally;
 sip::startup!();
 
 /// Most bytes of a request: what fits into one packet of the largest size with the headers of IPv6 and ICMP.
-const MOST_BYTES: i64 = 65_535 - 40 - 8;
+const MAX_BYTES: i64 = 65_535 - 40 - 8;
 
 /// What to do where the stack cannot ask: it is then the host's own.
 const NO_ECHOES: &str =
@@ -118,8 +118,8 @@ struct Plan {
 impl Plan {
     fn new(count: i64, bytes: i64, interval: Duration, wait: Duration) -> Result<Plan, String> {
         let count = u64::try_from(count).map_err(|_| format!("`--count {count}`: write a number from 0 on"))?;
-        let in_range = u32::try_from(bytes).ok().filter(|_| bytes <= MOST_BYTES);
-        let bytes = in_range.ok_or_else(|| format!("`--size {bytes}`: write a number from 0 to {MOST_BYTES}"))?;
+        let in_range = u32::try_from(bytes).ok().filter(|_| bytes <= MAX_BYTES);
+        let bytes = in_range.ok_or_else(|| format!("`--size {bytes}`: write a number from 0 to {MAX_BYTES}"))?;
         let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).clamp(1, u32::MAX - 1);
         Ok(Plan { count: (count > 0).then_some(count), bytes, interval, wait_ms })
     }
@@ -154,7 +154,7 @@ impl Plan {
         match stack.ping(address, self.bytes, sequence, self.wait_ms) {
             Ok(pong) => {
                 tally.note(Some(pong.round_trip_ns));
-                let hops = match pong.hops_left {
+                let hops = match pong.hop_limit {
                     0 => String::new(),
                     hops => format!(", {hops} hops left"),
                 };

@@ -6,15 +6,15 @@ use core::fmt;
 use contracts::text::{count, duration};
 
 /// Round trips that are kept for the median; of a longer series it is that of the last ones.
-const MOST_KEPT: usize = 10_000;
+const MAX_KEPT: usize = 10_000;
 
 /// Requests and answers so far.
 #[derive(Default)]
 pub struct Tally {
     sent: u64,
     answered: u64,
-    least_ns: Option<u64>,
-    most_ns: u64,
+    min_ns: Option<u64>,
+    max_ns: u64,
     /// The last round trips, in a ring.
     kept_ns: Vec<u64>,
 }
@@ -24,14 +24,14 @@ impl Tally {
     pub fn note(&mut self, round_trip_ns: Option<u64>) {
         self.sent += 1;
         let Some(taken) = round_trip_ns else { return };
-        let place = usize::try_from(self.answered).unwrap_or(0) % MOST_KEPT;
+        let place = usize::try_from(self.answered).unwrap_or(0) % MAX_KEPT;
         match self.kept_ns.get_mut(place) {
             Some(kept) => *kept = taken,
             None => self.kept_ns.push(taken),
         }
         self.answered += 1;
-        self.least_ns = Some(self.least_ns.map_or(taken, |least| least.min(taken)));
-        self.most_ns = self.most_ns.max(taken);
+        self.min_ns = Some(self.min_ns.map_or(taken, |least| least.min(taken)));
+        self.max_ns = self.max_ns.max(taken);
     }
 
     /// How many answers came.
@@ -58,14 +58,14 @@ impl fmt::Display for Tally {
             count(self.answered),
             count(lost)
         )?;
-        match self.least_ns {
+        match self.min_ns {
             None => Ok(()),
             Some(least) => write!(
                 formatter,
                 "; least {}, median {}, most {}",
                 duration(least),
                 duration(self.median_ns()),
-                duration(self.most_ns)
+                duration(self.max_ns)
             ),
         }
     }
@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn a_long_series_takes_no_more_room() {
         let mut tally = Tally::default();
-        for taken in 0..3 * MOST_KEPT as u64 {
+        for taken in 0..3 * MAX_KEPT as u64 {
             tally.note(Some(taken));
         }
-        assert_eq!((tally.kept_ns.len(), tally.answered()), (MOST_KEPT, 3 * MOST_KEPT as u64));
-        assert_eq!(tally.least_ns, Some(0));
+        assert_eq!((tally.kept_ns.len(), tally.answered()), (MAX_KEPT, 3 * MAX_KEPT as u64));
+        assert_eq!(tally.min_ns, Some(0));
     }
 }

@@ -15,15 +15,15 @@ use sip::exheap::ExVec;
 
 sip::startup!();
 
-const MOST_BYTES: usize = 65_536;
+const MAX_BYTES: usize = 65_536;
 const LINE_BYTES: usize = 32;
 
 /// Prints the bytes.
 pub fn main(startup: Startup) -> i32 {
     let count = match usize::try_from(startup.count) {
-        Ok(count) if count <= MOST_BYTES => count,
+        Ok(count) if count <= MAX_BYTES => count,
         _ => {
-            report::error(format_args!("{}: give a number of bytes from 0 to {MOST_BYTES}", startup.count));
+            report::error(format_args!("{}: give a number of bytes from 0 to {MAX_BYTES}", startup.count));
             return 2;
         }
     };

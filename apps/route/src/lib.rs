@@ -67,10 +67,10 @@ impl<'a> Action<'a> {
 }
 
 /// What could not be done, and why.
-type Trouble = (String, String);
+type Error = (String, String);
 
 /// Says of which thing an error speaks.
-fn about<E: ToString>(what: &str) -> impl Fn(E) -> Trouble + use<'_, E> {
+fn about<E: ToString>(what: &str) -> impl Fn(E) -> Error + use<'_, E> {
     move |error| (what.into(), error.to_string())
 }
 
@@ -82,7 +82,7 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn add(&self, stack: &mut IpStack, network: &str) -> Result<(), Trouble> {
+    fn add(&self, stack: &mut IpStack, network: &str) -> Result<(), Error> {
         let network_text = network;
         let network = parse_network(network)?;
         let gateway = self.gateway.map(parse_gateway).transpose()?;
@@ -112,7 +112,7 @@ impl Wanted<'_> {
         })
     }
 
-    fn remove(&self, stack: &mut IpStack, network: &str) -> Result<(), Trouble> {
+    fn remove(&self, stack: &mut IpStack, network: &str) -> Result<(), Error> {
         let wanted = parse_network(network)?;
         let gateway = self.gateway.map(parse_gateway).transpose()?;
         let number = self.interface.map(|_| self.interface_number(stack)).transpose()?;
@@ -127,7 +127,7 @@ impl Wanted<'_> {
     }
 
     /// The number of the interface that was named; 0 where none was.
-    fn interface_number(&self, stack: &mut IpStack) -> Result<u32, Trouble> {
+    fn interface_number(&self, stack: &mut IpStack) -> Result<u32, Error> {
         let Some(name) = self.interface else { return Ok(0) };
         let interfaces = stack.interfaces().map_err(about(name))?;
         let found = interfaces.iter().find(|record| padded(&record.name) == name);
@@ -135,11 +135,11 @@ impl Wanted<'_> {
     }
 }
 
-fn parse_network(text: &str) -> Result<Network, Trouble> {
+fn parse_network(text: &str) -> Result<Network, Error> {
     Network::parse(text).map(Network::masked).map_err(about(text))
 }
 
-fn parse_gateway(text: &str) -> Result<core::net::IpAddr, Trouble> {
+fn parse_gateway(text: &str) -> Result<core::net::IpAddr, Error> {
     parse_address(text).map_err(about(text))
 }
 
@@ -153,7 +153,7 @@ fn network_of(route: &RouteRecord) -> Network {
     Network::new(network, route.prefix_bits)
 }
 
-fn list(stack: &mut IpStack) -> Result<String, Trouble> {
+fn list(stack: &mut IpStack) -> Result<String, Error> {
     let routes = stack.routes().map_err(about("the routes"))?;
     let interfaces = stack.interfaces().map_err(about("the interfaces"))?;
     Ok(render(&routes, &interfaces))

@@ -21,8 +21,8 @@ sip::startup!();
 pub fn main(startup: Startup) -> i32 {
     let services = match list(&mut Namespace::new(startup.namespace)) {
         Ok(services) => services,
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             return 1;
         }
     };

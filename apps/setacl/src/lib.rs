@@ -32,8 +32,8 @@ pub fn main(startup: Startup) -> i32 {
     let chosen = choose(&startup.entries, startup.add, startup.remove, startup.none);
     let change = match chosen {
         Ok(change) => change,
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             return MISUSE;
         }
     };
@@ -55,7 +55,7 @@ pub fn main(startup: Startup) -> i32 {
     };
     let list = match changed(current.as_ref(), &change) {
         Ok(list) => list,
-        Err(trouble) => return report::path_error(&startup.path, &trouble),
+        Err(error) => return report::path_error(&startup.path, &error),
     };
     let own = sip::principal::own();
     if let Some(list) = &list

@@ -12,7 +12,7 @@ use contracts::path;
 use crate::help;
 use crate::job_commands;
 use crate::jobs::STATUS_INTERRUPTED;
-use crate::shell::{STATUS_NOT_FOUND, Shell, Trouble};
+use crate::shell::{Error, STATUS_NOT_FOUND, Shell};
 use crate::terminal::Answer;
 
 /// What a builtin is given.
@@ -34,7 +34,7 @@ pub struct Builtin {
     pub usage: &'static str,
     /// One line for people.
     pub summary: &'static str,
-    action: fn(&mut Shell, Call<'_, '_>) -> Result<Flow, Trouble>,
+    action: fn(&mut Shell, Call<'_, '_>) -> Result<Flow, Error>,
 }
 
 /// The one that tells of others.
@@ -98,12 +98,12 @@ pub fn find(name: &str) -> Option<&'static Builtin> {
 }
 
 /// Runs one whose variables cannot be changed: it stands in a pipe.
-pub fn run(shell: &mut Shell, builtin: &Builtin, words: &[String], out: &mut Vec<u8>) -> Result<Flow, Trouble> {
+pub fn run(shell: &mut Shell, builtin: &Builtin, words: &[String], out: &mut Vec<u8>) -> Result<Flow, Error> {
     call(shell, builtin, Call { words, out, scope: None })
 }
 
 /// Runs one.
-pub fn call(shell: &mut Shell, builtin: &Builtin, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+pub fn call(shell: &mut Shell, builtin: &Builtin, call: Call<'_, '_>) -> Result<Flow, Error> {
     if matches!(call.words, [word] if ["-?", "-h", "--help"].contains(&word.as_str())) {
         call.out.extend_from_slice(describe(builtin).as_bytes());
         return Ok(Flow::Status(0));
@@ -124,24 +124,24 @@ fn describe(builtin: &Builtin) -> String {
 }
 
 /// How a command that was not called as it has to be is called.
-pub fn misused(name: &str) -> Trouble {
+pub fn misused(name: &str) -> Error {
     let usage = find(name).map_or("", |builtin| builtin.usage);
-    Trouble {
+    Error {
         status: crate::shell::STATUS_MISTAKE,
         message: format!("{name}: that is not how it is called; usage: {usage}"),
     }
 }
 
-fn done() -> Result<Flow, Trouble> {
+fn done() -> Result<Flow, Error> {
     Ok(Flow::Status(0))
 }
 
-fn cd(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn cd(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let asked = match call.words {
         [] => "/",
         [word] if word == "-" => {
             let before = shell.previous_folder().map(String::from);
-            let before = before.ok_or_else(|| Trouble::new("cd: there was no folder before this one".into()))?;
+            let before = before.ok_or_else(|| Error::new("cd: there was no folder before this one".into()))?;
             call.out.extend_from_slice(format!("{before}\n").as_bytes());
             &before.clone()
         }
@@ -149,28 +149,28 @@ fn cd(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
         _ => return Err(misused("cd")),
     };
     let full = shell.absolute(asked);
-    shell.namespace.open_directory(&full).map_err(|error| Trouble::new(format!("cd: {asked}: {error}")))?;
+    shell.namespace.open_directory(&full).map_err(|error| Error::new(format!("cd: {asked}: {error}")))?;
     shell.set_folder(full);
     done()
 }
 
-fn pwd(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn pwd(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     call.out.extend_from_slice(format!("{}\n", shell.folder()).as_bytes());
     done()
 }
 
-fn exit(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn exit(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     match call.words {
         [] => Ok(Flow::Exit(shell.last_status())),
         [status] => match status.parse::<u8>() {
             Ok(status) => Ok(Flow::Exit(i32::from(status))),
-            Err(_) => Err(Trouble::new(format!("exit: `{status}` is no status; write a number from 0 to 255"))),
+            Err(_) => Err(Error::new(format!("exit: `{status}` is no status; write a number from 0 to 255"))),
         },
         _ => Err(misused("exit")),
     }
 }
 
-fn help(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn help(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let text = match call.words {
         [] => help::overview(shell.programs()),
         [name] => match (find(name), shell.programs().find(name)) {
@@ -178,7 +178,7 @@ fn help(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
             (None, Some(manifest)) => help::program(&manifest),
             (None, None) => {
                 let message = format!("help: no command is called `{name}`; `help` alone lists them");
-                return Err(Trouble { status: STATUS_NOT_FOUND, message });
+                return Err(Error { status: STATUS_NOT_FOUND, message });
             }
         },
         _ => return Err(misused("help")),
@@ -187,7 +187,7 @@ fn help(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     done()
 }
 
-fn read(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn read(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let ([name], Some(scope)) = (call.words, call.scope) else { return Err(misused("read")) };
     if let Some(input) = shell.inputs.last_mut() {
         return match input.line() {
@@ -196,7 +196,7 @@ fn read(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
                 done()
             }
             Ok(None) => Ok(Flow::Status(1)),
-            Err(error) => Err(Trouble::new(format!("read: {error}"))),
+            Err(error) => Err(Error::new(format!("read: {error}"))),
         };
     }
     match shell.read_line(LineKind::Text, "") {
@@ -206,11 +206,11 @@ fn read(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
         }
         Answer::Interrupted => Ok(Flow::GivenUp(STATUS_INTERRUPTED)),
         Answer::EndOfInput => Ok(Flow::Status(1)),
-        Answer::Unreachable(error) => Err(Trouble::new(format!("read: the console: {error}"))),
+        Answer::Unreachable(error) => Err(Error::new(format!("read: the console: {error}"))),
     }
 }
 
-fn history(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn history(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let count = match call.words {
         [] => usize::MAX,
         [count] => count.parse().map_err(|_| misused("history"))?,
@@ -236,7 +236,7 @@ impl Shell {
     }
 }
 
-fn which(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn which(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     if call.words.is_empty() {
         return Err(misused("which"));
     }
@@ -260,12 +260,12 @@ fn which(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     Ok(Flow::Status(status))
 }
 
-fn run_script(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn run_script(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let [file, arguments @ ..] = call.words else { return Err(misused("run")) };
     shell.script_flow(file, arguments)
 }
 
-fn set(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn set(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     if !call.words.is_empty() {
         return Err(misused("set"));
     }
@@ -275,7 +275,7 @@ fn set(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     done()
 }
 
-fn unset(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn unset(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let (false, Some(scope)) = (call.words.is_empty(), call.scope) else { return Err(misused("unset")) };
     for name in call.words {
         if scope.variables.remove(name).is_none() {
@@ -285,7 +285,7 @@ fn unset(_: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     done()
 }
 
-fn test(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+fn test(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let holds = command_language::holds(call.words, &mut |asked| {
         let full = path::absolute(shell.folder(), asked);
         match shell.namespace.attributes(&full) {
@@ -297,6 +297,6 @@ fn test(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
     });
     match holds {
         Ok(holds) => Ok(Flow::Status(i32::from(!holds))),
-        Err(message) => Err(Trouble { status: crate::shell::STATUS_MISTAKE, message: format!("test: {message}") }),
+        Err(message) => Err(Error { status: crate::shell::STATUS_MISTAKE, message: format!("test: {message}") }),
     }
 }

@@ -15,7 +15,7 @@ use crate::programs::Programs;
 use crate::terminal::Candidates;
 
 /// More candidates than these help nobody.
-const MOST_CANDIDATES: usize = 500;
+const MAX_CANDIDATES: usize = 500;
 
 /// What the shell knows that lines can contain.
 pub struct Known<'a> {
@@ -50,7 +50,7 @@ pub fn candidates(known: &Known<'_>, namespace: &mut Namespace, line: &str, curs
     };
     found.sort();
     found.dedup();
-    found.truncate(MOST_CANDIDATES);
+    found.truncate(MAX_CANDIDATES);
     (context.start, found)
 }
 

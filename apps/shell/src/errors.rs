@@ -22,7 +22,7 @@ use sip::thread::JoinHandle;
 use sip::{Deadline, Status};
 
 use crate::gate::Gate;
-use crate::shell::{Shell, Trouble};
+use crate::shell::{Error, Shell};
 use crate::sink::{Sink, existing};
 
 /// What the shell's own errors begin with.
@@ -195,14 +195,14 @@ impl Shell {
     }
 
     /// Where the errors of each command of a pipeline go, if they are redirected.
-    pub fn error_targets(&mut self, commands: &[Command]) -> Result<Vec<Option<Target>>, Trouble> {
+    pub fn error_targets(&mut self, commands: &[Command]) -> Result<Vec<Option<Target>>, Error> {
         let mut targets = Vec::new();
         for (index, command) in commands.iter().enumerate() {
             targets.push(match &command.errors {
                 None => self.errors.last().cloned().map(Target::Sink),
                 Some(Errors::Output) if index + 1 < commands.len() => Some(Target::NextPipe),
                 Some(errors) => Some(Target::Sink(self.error_sink(errors).map_err(|error| match errors {
-                    Errors::File(_, path) => Trouble::new(format!("{path}: {error}")),
+                    Errors::File(_, path) => Error::new(format!("{path}: {error}")),
                     Errors::Output | Errors::OutputBefore => error.into(),
                 })?)),
             });

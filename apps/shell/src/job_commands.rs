@@ -6,10 +6,10 @@ use command_language::Flow;
 
 use crate::builtins::{Call, misused};
 use crate::gate::Access;
-use crate::shell::{Shell, Trouble};
+use crate::shell::{Error, Shell};
 
 /// Lists the jobs.
-pub fn jobs(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+pub fn jobs(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     shell.look_at_jobs();
     for job in &shell.jobs {
         call.out.extend_from_slice(format!("{}\n", job.line()).as_bytes());
@@ -18,27 +18,27 @@ pub fn jobs(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
 }
 
 /// Gives a job the console and waits for it: of none in particular the last that was stopped, or else the last.
-pub fn fg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+pub fn fg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let position = match asked(shell, "fg", &call)? {
         Some(position) => position,
         None => last_stopped(shell)
             .or(shell.jobs.len().checked_sub(1))
-            .ok_or_else(|| Trouble::new("fg: nothing runs beside the shell; `a &` or Ctrl-Z makes a job".into()))?,
+            .ok_or_else(|| Error::new("fg: nothing runs beside the shell; `a &` or Ctrl-Z makes a job".into()))?,
     };
     let job = shell.jobs.remove(position);
     Ok(shell.bring_to_foreground(job))
 }
 
 /// Gives a stopped job the output on the console back.
-pub fn bg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+pub fn bg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let position = match asked(shell, "bg", &call)? {
         Some(position) => position,
         None => last_stopped(shell)
-            .ok_or_else(|| Trouble::new("bg: no job is stopped; Ctrl-Z stops the one in the foreground".into()))?,
+            .ok_or_else(|| Error::new("bg: no job is stopped; Ctrl-Z stops the one in the foreground".into()))?,
     };
     let job = &shell.jobs[position];
     if !job.is_stopped() {
-        return Err(Trouble::new(format!("bg: job {} is not stopped; it runs already", job.number)));
+        return Err(Error::new(format!("bg: job {} is not stopped; it runs already", job.number)));
     }
     job.set_access(Access::Output);
     let line = job.line();
@@ -47,7 +47,7 @@ pub fn bg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
 }
 
 /// Waits for jobs.
-pub fn wait(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Trouble> {
+pub fn wait(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let position = asked(shell, "wait", &call)?;
     let number = position.map(|position| shell.jobs[position].number);
     Ok(shell.wait_for_jobs(number))
@@ -69,7 +69,7 @@ impl Shell {
 }
 
 /// The place of the job whose number was given, as it is or behind a `%`.
-fn asked(shell: &Shell, name: &str, call: &Call<'_, '_>) -> Result<Option<usize>, Trouble> {
+fn asked(shell: &Shell, name: &str, call: &Call<'_, '_>) -> Result<Option<usize>, Error> {
     let word = match call.words {
         [] => return Ok(None),
         [word] => word,
@@ -79,7 +79,7 @@ fn asked(shell: &Shell, name: &str, call: &Call<'_, '_>) -> Result<Option<usize>
     let position = number.and_then(|number| shell.jobs.iter().position(|job| job.number == number));
     position
         .map(Some)
-        .ok_or_else(|| Trouble::new(format!("{name}: nothing with the number `{word}` runs; `jobs` lists what does")))
+        .ok_or_else(|| Error::new(format!("{name}: nothing with the number `{word}` runs; `jobs` lists what does")))
 }
 
 fn last_stopped(shell: &Shell) -> Option<usize> {

@@ -23,7 +23,7 @@ use crate::programs::{
     Programs, has_last_position, reads_input, script_arguments, script_of, script_variables, working_folder_index,
     writes_output,
 };
-use crate::shell::{STATUS_CANNOT_RUN, STATUS_MISTAKE, STATUS_NOT_FOUND, Shell, Trouble};
+use crate::shell::{Error, STATUS_CANNOT_RUN, STATUS_MISTAKE, STATUS_NOT_FOUND, Shell};
 use crate::sink::Sink;
 use crate::terminal;
 
@@ -56,10 +56,10 @@ struct Prepared {
 
 impl Call {
     /// The call that the words after the program's name make.
-    pub fn new(manifest: Rc<Manifest>, words: &[String]) -> Result<Call, Trouble> {
+    pub fn new(manifest: Rc<Manifest>, words: &[String]) -> Result<Call, Error> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let assigned = arguments::assign(&manifest, &words)
-            .map_err(|error| Trouble { status: STATUS_MISTAKE, message: error.to_string() })?;
+            .map_err(|error| Error { status: STATUS_MISTAKE, message: error.to_string() })?;
         Ok(Call { manifest, assigned })
     }
 
@@ -74,11 +74,11 @@ impl Call {
     }
 
     /// A script cannot be a process of its own, so in a pipe or beside the shell another shell runs it.
-    pub fn in_own_process(self, programs: &Programs) -> Result<Call, Trouble> {
+    pub fn in_own_process(self, programs: &Programs) -> Result<Call, Error> {
         let Some(script) = script_of(&self.manifest) else { return Ok(self) };
         let name = &self.manifest.name;
         let shell = programs.find(SHELL).ok_or_else(|| {
-            Trouble::new(format!("{name} is a script, which a `{SHELL}` would have to run, and that is not installed"))
+            Error::new(format!("{name} is a script, which a `{SHELL}` would have to run, and that is not installed"))
         })?;
         // On the script's first line, so that the numbers of its lines stay what they are.
         let variables = script_variables(&self.manifest, &self.assigned);
@@ -103,9 +103,9 @@ impl Call {
     }
 
     /// A shell for a block or a function of this one.
-    fn subshell(subshell: &Subshell, programs: &Programs) -> Result<Call, Trouble> {
+    fn subshell(subshell: &Subshell, programs: &Programs) -> Result<Call, Error> {
         let shell = programs.find(SHELL).ok_or_else(|| {
-            Trouble::new(format!("a `{SHELL}` would have to run this beside the others, and that is not installed"))
+            Error::new(format!("a `{SHELL}` would have to run this beside the others, and that is not installed"))
         })?;
         let mut words = Vec::from([String::from("-c"), subshell.script.clone(), String::from("--")]);
         words.extend(subshell.positionals.iter().cloned());
@@ -121,7 +121,7 @@ impl Shell {
         stages: Vec<Stage<'_>>,
         targets: &[Option<Target>],
         ends: Ends,
-    ) -> Result<Flow, Trouble> {
+    ) -> Result<Flow, Error> {
         check_joints(&stages)?;
         let last = stages.len() - 1;
         let gate = self.new_gate(ends)?;
@@ -181,7 +181,7 @@ impl Shell {
     }
 
     /// Where a person gives the commands, a job can lose the console.
-    fn new_gate(&self, ends: Ends) -> Result<Option<Arc<Gate>>, Trouble> {
+    fn new_gate(&self, ends: Ends) -> Result<Option<Arc<Gate>>, Error> {
         if !self.is_interactive() {
             return Ok(None);
         }
@@ -195,8 +195,8 @@ impl Shell {
     fn feed_from_builtin(&mut self, builtin: &Builtin, words: &[String], writer: Writer, target: Option<Target>) {
         let mut out = Vec::new();
         let mut run = |shell: &mut Shell| {
-            if let Err(trouble) = builtins::run(shell, builtin, words, &mut out) {
-                shell.error(&trouble.message);
+            if let Err(error) = builtins::run(shell, builtin, words, &mut out) {
+                shell.error(&error.message);
             }
         };
         match target {
@@ -220,11 +220,11 @@ impl Shell {
         call: &Call,
         command: &Command,
         gate: Option<&Arc<Gate>>,
-    ) -> Result<Option<Reader>, Trouble> {
+    ) -> Result<Option<Reader>, Error> {
         if let Some(path) = &command.input {
             if !reads_input(&call.manifest) {
                 let message = format!("{} reads no standard input; leave the `<` out", call.manifest.name);
-                return Err(Trouble::new(message));
+                return Err(Error::new(message));
             }
             return self.reader_of(path).map(Some);
         }
@@ -245,9 +245,9 @@ impl Shell {
     }
 
     /// What reads a file as a pipe.
-    pub fn reader_of(&mut self, path: &str) -> Result<Reader, Trouble> {
+    pub fn reader_of(&mut self, path: &str) -> Result<Reader, Error> {
         let full = self.absolute(path);
-        let file = self.namespace.open_file(&full).map_err(|error| Trouble::new(format!("{path}: {error}")))?;
+        let file = self.namespace.open_file(&full).map_err(|error| Error::new(format!("{path}: {error}")))?;
         let (writer, reader) = new_pipe()?;
         drop(sip::thread::spawn(move || feed::from_file(file, Output::new(writer)))?);
         Ok(reader)
@@ -259,15 +259,15 @@ impl Shell {
         writer: Writer,
         reader: Option<Reader>,
         errors: Option<&Unread>,
-    ) -> Result<Child, Trouble> {
+    ) -> Result<Child, Error> {
         let manifest = &call.manifest;
         let failed =
-            |status: sip::Status| Trouble::new(format!("{}: it cannot be started: {}", manifest.name, status.text()));
+            |status: sip::Status| Error::new(format!("{}: it cannot be started: {}", manifest.name, status.text()));
         let mut child = process::create(&manifest.name)
-            .map_err(|error| Trouble::new(format!("{}: it cannot be started: {error}", manifest.name)))?;
+            .map_err(|error| Error::new(format!("{}: it cannot be started: {error}", manifest.name)))?;
         // Whatever it asks for, it asks for who sits at this shell. Before it is given anything.
         child = child.invoke().map_err(|status| match status {
-            sip::Status::TooLarge => Trouble::new(format!(
+            sip::Status::TooLarge => Error::new(format!(
                 "{}: it cannot be started: too many programs have started one another; leave one of the shells with `exit`",
                 manifest.name
             )),
@@ -307,7 +307,7 @@ impl Shell {
                 }
                 _ if wanted.optional => child,
                 (source, ..) => {
-                    return Err(Trouble::new(format!(
+                    return Err(Error::new(format!(
                         "{}: the shell has nothing to give for its endpoint `{}` ({contract} from {source}); \
                          let it bind that itself, or start it from the system manifest",
                         manifest.name, wanted.name
@@ -334,7 +334,7 @@ fn shown(command: &Command, word: &str) -> String {
 }
 
 /// Refuses arguments that are larger than the kernel takes.
-fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(), Trouble> {
+fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(), Error> {
     let all: usize = assigned.iter().map(|(_, bytes)| bytes.len()).sum();
     let largest = assigned.iter().max_by_key(|(_, bytes)| bytes.len());
     let name = largest.and_then(|(index, _)| manifest.parameters.get(*index)).map_or("", |parameter| &parameter.name);
@@ -346,7 +346,7 @@ fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(),
     } else {
         return Ok(());
     };
-    Err(Trouble::new(format!(
+    Err(Error::new(format!(
         "{}: it cannot be started: {what} would be {size} bytes, and may be {limit}; give it less at a time: \
          `for f in ...; do {} $f; end`, or its input by a pipe",
         manifest.name, manifest.name
@@ -357,10 +357,10 @@ fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(),
 const PARAMETER_KIB: usize = 64;
 const PARAMETERS_KIB: usize = 256;
 
-fn too_many_words(manifest: &Manifest, index: usize, bytes: &[u8]) -> Trouble {
+fn too_many_words(manifest: &Manifest, index: usize, bytes: &[u8]) -> Error {
     let Manifest { name, parameters, .. } = manifest;
     let parameter = parameters.get(index).map_or("parameter", |parameter| &parameter.name);
-    Trouble::new(format!(
+    Error::new(format!(
         "{name}: `{parameter}` has {} KiB, but a program is given at most {PARAMETER_KIB} KiB for one parameter and \
          {PARAMETERS_KIB} KiB for all; give it fewer words at a time, as `find PATH | xargs {name}` does",
         bytes.len().div_ceil(1024)
@@ -383,7 +383,7 @@ fn give_parameter(mut child: Child, manifest: &Manifest, index: usize, bytes: &[
 fn start(
     children: Vec<(String, Child, Option<Unread>)>,
     pumps: &mut Vec<JoinHandle<()>>,
-) -> Result<Vec<Running>, Trouble> {
+) -> Result<Vec<Running>, Error> {
     let mut running: Vec<Running> = Vec::new();
     let last = children.len().saturating_sub(1);
     for (index, (name, child, unread)) in children.into_iter().enumerate() {
@@ -398,30 +398,28 @@ fn start(
                 // One that has ended already is as good as stopped.
                 let _ = one.child.stop(StopReason::Requested);
             }
-            return Err(Trouble::new(format!("{name}: it cannot be started: {}", status.text())));
+            return Err(Error::new(format!("{name}: it cannot be started: {}", status.text())));
         }
     }
     Ok(running)
 }
 
 /// Whether each stage takes what the one before it gives.
-fn check_joints(stages: &[Stage<'_>]) -> Result<(), Trouble> {
+fn check_joints(stages: &[Stage<'_>]) -> Result<(), Error> {
     for (index, stage) in stages.iter().enumerate() {
         match stage {
             Stage::Builtin(builtin, _) if index > 0 => {
                 let message = format!("{} reads no input; a command of the shell can only begin a pipe", builtin.name);
-                return Err(Trouble::new(message));
+                return Err(Error::new(message));
             }
             Stage::Builtin(..) => {}
             Stage::Program(call) => {
                 let name = &call.manifest.name;
                 if index > 0 && !reads_input(&call.manifest) {
-                    return Err(Trouble::new(format!("{name} reads no standard input; it cannot stand behind a `|`")));
+                    return Err(Error::new(format!("{name} reads no standard input; it cannot stand behind a `|`")));
                 }
                 if index + 1 < stages.len() && !writes_output(&call.manifest) {
-                    return Err(Trouble::new(format!(
-                        "{name} writes no standard output; it cannot stand before a `|`"
-                    )));
+                    return Err(Error::new(format!("{name} writes no standard output; it cannot stand before a `|`")));
                 }
             }
         }
@@ -430,14 +428,14 @@ fn check_joints(stages: &[Stage<'_>]) -> Result<(), Trouble> {
 }
 
 /// The stage for a command whose name is a builtin's or a program's.
-pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Trouble> {
+pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Error> {
     if let Some(subshell) = &command.subshell {
         return Ok(Stage::Program(Call::subshell(subshell, shell.programs())?));
     }
     let (name, words) = (command.words[0].as_str(), &command.words[1..]);
     if let Some(builtin) = builtins::find(name) {
         if command.input.is_some() {
-            return Err(Trouble::new(format!(
+            return Err(Error::new(format!(
                 "{name} is a command of the shell, which reads no input; leave the `<` out"
             )));
         }
@@ -448,14 +446,14 @@ pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Troub
             // As `help NAME`, so that it can be piped as well.
             Ok(Stage::Builtin(builtins::HELP, &command.words[..1]))
         }
-        Some(manifest) if script_of(&manifest).is_some() && shell.programs().is_unsigned(name) => Err(Trouble {
+        Some(manifest) if script_of(&manifest).is_some() && shell.programs().is_unsigned(name) => Err(Error {
             status: STATUS_CANNOT_RUN,
             message: format!(
                 "{name} is a script that nobody has signed, and in quarantine: it does not run; have its publisher sign it"
             ),
         }),
         Some(manifest) => Ok(Stage::Program(Call::new(manifest, words)?)),
-        None => Err(Trouble {
+        None => Err(Error {
             status: STATUS_NOT_FOUND,
             message: format!("{name}: no program has that name; `help` lists those that are installed"),
         }),

@@ -37,29 +37,29 @@ pub const STATUS_NOT_FOUND: i32 = 127;
 const CONSOLE_ATTEMPTS: usize = 5;
 
 /// Why a command did not run: one sentence for people, and its status.
-pub struct Trouble {
+pub struct Error {
     /// Exit status of the command.
     pub status: i32,
     /// What is wrong and what to do.
     pub message: String,
 }
 
-impl Trouble {
+impl Error {
     /// With status 1.
-    pub fn new(message: String) -> Trouble {
-        Trouble { status: 1, message }
+    pub fn new(message: String) -> Error {
+        Error { status: 1, message }
     }
 }
 
-impl From<AccessError> for Trouble {
-    fn from(error: AccessError) -> Trouble {
-        Trouble::new(error.to_string())
+impl From<AccessError> for Error {
+    fn from(error: AccessError) -> Error {
+        Error::new(error.to_string())
     }
 }
 
-impl From<sip::Status> for Trouble {
-    fn from(status: sip::Status) -> Trouble {
-        Trouble::new(format!("the shell has not enough of what this needs: {}", status.text()))
+impl From<sip::Status> for Error {
+    fn from(status: sip::Status) -> Error {
+        Error::new(format!("the shell has not enough of what this needs: {}", status.text()))
     }
 }
 
@@ -341,18 +341,18 @@ impl Shell {
     }
 
     /// How it goes on with a script of the namespace.
-    pub fn script_flow(&mut self, file: &str, arguments: &[String]) -> Result<Flow, Trouble> {
+    pub fn script_flow(&mut self, file: &str, arguments: &[String]) -> Result<Flow, Error> {
         let full = self.absolute(file);
         match files::read_script(&mut self.namespace, &full) {
             Ok(source) => {
                 Ok(Flow::Run { name: file.to_string(), source, arguments: arguments.to_vec(), variables: Vec::new() })
             }
-            Err(reason) => Err(Trouble { status: STATUS_CANNOT_RUN, message: format!("{file}: {reason}") }),
+            Err(reason) => Err(Error { status: STATUS_CANNOT_RUN, message: format!("{file}: {reason}") }),
         }
     }
 
     /// A command that stands alone, where that makes a difference; `None` where it is a plain program.
-    fn run_alone(&mut self, scope: &mut Scope<'_>, command: &Command) -> Result<Option<Flow>, Trouble> {
+    fn run_alone(&mut self, scope: &mut Scope<'_>, command: &Command) -> Result<Option<Flow>, Error> {
         let (name, words) = (command.words[0].as_str(), &command.words[1..]);
         if name.contains('/') && command.subshell.is_none() {
             return self.script_flow(name, words).map(Some);
@@ -369,7 +369,7 @@ impl Shell {
         }
     }
 
-    fn try_run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Result<Flow, Trouble> {
+    fn try_run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Result<Flow, Error> {
         if let ([command], Ends::Foreground) = (commands, ends)
             && let Some(flow) = self.run_alone(scope, command)?
         {
@@ -384,11 +384,11 @@ impl Shell {
             });
             match (found, target) {
                 (Ok(stage), _) => stages.push(stage),
-                (Err(trouble), Some(Target::Sink(sink))) => {
-                    self.with_errors(sink.clone(), |shell| shell.error(&trouble.message));
-                    return Ok(Flow::Status(trouble.status));
+                (Err(error), Some(Target::Sink(sink))) => {
+                    self.with_errors(sink.clone(), |shell| shell.error(&error.message));
+                    return Ok(Flow::Status(error.status));
                 }
-                (Err(trouble), _) => return Err(trouble),
+                (Err(error), _) => return Err(error),
             }
         }
         self.launch(commands, stages, &targets, ends)
@@ -407,9 +407,9 @@ impl Host for Shell {
     fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow {
         // What the command before has installed can be run by this one.
         self.programs.refresh();
-        let flow = self.try_run(scope, commands, ends).unwrap_or_else(|trouble| {
-            self.error(&trouble.message);
-            Flow::Status(trouble.status)
+        let flow = self.try_run(scope, commands, ends).unwrap_or_else(|error| {
+            self.error(&error.message);
+            Flow::Status(error.status)
         });
         if let Flow::Status(status) = flow {
             self.status = status;
@@ -461,7 +461,7 @@ impl Host for Shell {
     }
 
     fn begin_input(&mut self, path: &str) -> Result<(), String> {
-        let reader = self.reader_of(path).map_err(|trouble| trouble.message)?;
+        let reader = self.reader_of(path).map_err(|error| error.message)?;
         self.inputs.push(Input::new(reader));
         Ok(())
     }

@@ -22,8 +22,8 @@ pub fn main(startup: Startup) -> i32 {
     };
     match asked {
         Ok(()) => 0,
-        Err(trouble) => {
-            report::error(format_args!("the machine was not ended: {trouble}"));
+        Err(error) => {
+            report::error(format_args!("the machine was not ended: {error}"));
             1
         }
     }

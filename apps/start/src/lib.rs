@@ -14,8 +14,8 @@ pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mut status = 0;
     for name in &startup.names {
-        if let Err(trouble) = services::start(&mut namespace, name) {
-            status = report::path_error(name, &trouble);
+        if let Err(error) = services::start(&mut namespace, name) {
+            status = report::path_error(name, &error);
         }
     }
     status

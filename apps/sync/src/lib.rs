@@ -35,15 +35,15 @@ fn sync_path(namespace: &mut Namespace, full: &str) -> Result<(), AccessError> {
 fn sync_all(namespace: &mut Namespace) -> i32 {
     let managers = match VolumeManager::open_all(namespace) {
         Ok(managers) => managers,
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             return 1;
         }
     };
     let mut status = 0;
     for mut manager in managers {
-        if let Err(trouble) = manager.sync() {
-            report::error(format_args!("{trouble}"));
+        if let Err(error) = manager.sync() {
+            report::error(format_args!("{error}"));
             status = 1;
         }
     }

@@ -12,7 +12,7 @@ mod follow;
 
 use contracts::access::AccessError;
 use contracts::amount::Part;
-use contracts::feed::{Feed, Reader, Trouble};
+use contracts::feed::{Error, Feed, Reader};
 use contracts::file_io::{OpenFile, new_block};
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
@@ -98,7 +98,7 @@ fn wanted(lines: &str, bytes: Option<&str>) -> Result<Wanted, i32> {
 }
 
 /// Prints everything from a line on; gives how many bytes there were in all.
-fn print_from(reader: &mut Reader, line: u64, output: &mut Output) -> Result<u64, Trouble> {
+fn print_from(reader: &mut Reader, line: u64, output: &mut Output) -> Result<u64, Error> {
     let mut skipped = 1;
     let mut bytes = 0;
     while let Some((block, count)) = reader.block()? {
@@ -137,7 +137,7 @@ fn start_of(file: &mut OpenFile, part: Part) -> Result<u64, AccessError> {
 }
 
 /// Prints up to the end; gives how many bytes that were.
-fn print_rest(reader: &mut Reader, output: &mut Output) -> Result<u64, Trouble> {
+fn print_rest(reader: &mut Reader, output: &mut Output) -> Result<u64, Error> {
     let mut printed = 0;
     while let Some((block, count)) = reader.block()? {
         output.write_block(ExVec::from_slice(&block[..count]).map_err(AccessError::System)?)?;
@@ -147,7 +147,7 @@ fn print_rest(reader: &mut Reader, output: &mut Output) -> Result<u64, Trouble> 
     Ok(printed)
 }
 
-fn print_end_of_input(reader: &mut Reader, part: Part, output: &mut Output) -> Result<i32, Trouble> {
+fn print_end_of_input(reader: &mut Reader, part: Part, output: &mut Output) -> Result<i32, Error> {
     let mut kept = Kept::new(part);
     while let Some((block, count)) = reader.block()? {
         if kept.push(&block[..count]).is_err() {

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use contracts::feed::{INPUT_NAME, Reader, Trouble};
+use contracts::feed::{Error, INPUT_NAME, Reader};
 use contracts::report;
 use contracts::text::printable;
 
@@ -15,7 +15,7 @@ pub const MAX_LINE_BYTES: usize = 8 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineError {
     /// The source cannot be read.
-    Read(Trouble),
+    Read(Error),
     /// The line is longer than [`MAX_LINE_BYTES`].
     TooLong,
 }
@@ -64,14 +64,14 @@ impl Lines {
 pub fn for_each_line(
     name: &str,
     reader: Reader,
-    mut each: impl FnMut(&[u8], Waits) -> Result<More, Trouble>,
-) -> Result<Outcome, Trouble> {
+    mut each: impl FnMut(&[u8], Waits) -> Result<More, Error>,
+) -> Result<Outcome, Error> {
     let mut lines = Lines::new(reader);
     loop {
         match lines.next() {
             Ok(None) => return Ok(Outcome::Complete),
             Ok(Some(_)) => {}
-            Err(LineError::Read(trouble)) => return Err(trouble),
+            Err(LineError::Read(error)) => return Err(error),
             Err(LineError::TooLong) => {
                 report_too_long(name);
                 return Ok(Outcome::Failed);

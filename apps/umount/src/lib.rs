@@ -16,8 +16,8 @@ pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mut managers = match VolumeManager::open_all(&mut namespace) {
         Ok(managers) => managers,
-        Err(trouble) => {
-            report::error(format_args!("{trouble}"));
+        Err(error) => {
+            report::error(format_args!("{error}"));
             return 1;
         }
     };
@@ -27,11 +27,11 @@ pub fn main(startup: Startup) -> i32 {
         let unmounted = ask_each(&mut managers, VolumeError::NotMounted, |manager| manager.unmount(&point));
         match unmounted {
             Ok(()) => {}
-            Err(trouble) if trouble.error() == Some(VolumeError::NotMounted) => {
+            Err(error) if error.error() == Some(VolumeError::NotMounted) => {
                 status = report::path_error(asked, &"nothing is mounted there; `mount` lists what is mounted");
             }
-            Err(trouble) => {
-                report::error(format_args!("{trouble}"));
+            Err(error) => {
+                report::error(format_args!("{error}"));
                 status = 1;
             }
         }

@@ -9,7 +9,7 @@ mod key;
 use alloc::format;
 use alloc::vec::Vec;
 
-use contracts::feed::{Feed, Trouble};
+use contracts::feed::{Error, Feed};
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
 use contracts::report;
@@ -75,7 +75,7 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 impl Shown {
-    fn print(&self, run: &Run, output: &mut Output) -> Result<(), Trouble> {
+    fn print(&self, run: &Run, output: &mut Output) -> Result<(), Error> {
         let is_wanted = match run.count {
             0 => false,
             1 => !self.repeated,

@@ -26,7 +26,7 @@ pub use reply::Reply;
 pub use web_message as message;
 
 /// Requests that an application works on at a time; while there are so many, it takes no other.
-pub const MOST_UNDER_WAY: usize = 64;
+pub const MAX_UNDER_WAY: usize = 64;
 
 /// Says that the application is ready and has each request answered by `answer`, until the server closes the
 /// channel and the last one is answered. Gives the exit status for `main`.
@@ -52,7 +52,7 @@ where
     let under_way = Rc::new(UnderWay::default());
     let mut application = application.ready();
     loop {
-        under_way.fewer_than(MOST_UNDER_WAY).await;
+        under_way.fewer_than(MAX_UNDER_WAY).await;
         let ExpReady::Serve { head, exchange, next } = application.receive_async().await else { break };
         let place = Place::new(&under_way);
         let answer = Rc::clone(&answer);

@@ -8,14 +8,14 @@ use sip::exheap::ExVec;
 use web_application::{Answered, Exchange, Gone};
 
 /// Bytes of all headers together; more than any server takes.
-const MOST_BYTES: u64 = 256 * 1024;
+const MAX_BYTES: u64 = 256 * 1024;
 
 /// Answers with many or long headers.
 pub async fn headers(exchange: Exchange, count: u64, bytes: u64) -> Result<Answered, Gone> {
-    let value = "x".repeat(bytes.min(MOST_BYTES) as usize);
+    let value = "x".repeat(bytes.min(MAX_BYTES) as usize);
     let mut head = String::new();
     for number in 0..count {
-        if head.len() as u64 > MOST_BYTES {
+        if head.len() as u64 > MAX_BYTES {
             break;
         }
         head += &format!("x-number-{number}: {value}\n");

@@ -13,7 +13,7 @@ pub const ADS: usize = 360;
 pub const VISITORS: u32 = 10_000;
 
 /// Visitors that can be known: each takes four bytes.
-pub const MOST_VISITORS: u32 = 1_000_000;
+pub const MAX_VISITORS: u32 = 1_000_000;
 
 /// A group of bits of a personality, and where an advertisement's points for it stand.
 struct Group {
@@ -71,10 +71,10 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Tables of so many visitors, of [`MOST_VISITORS`] at most.
+    /// Tables of so many visitors, of [`MAX_VISITORS`] at most.
     pub fn new(visitors: u32, today: u32) -> Tables {
         let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
-        let personalities = (0..visitors.clamp(1, MOST_VISITORS)).map(|_| numbers.personality()).collect();
+        let personalities = (0..visitors.clamp(1, MAX_VISITORS)).map(|_| numbers.personality()).collect();
         let ads = (0..ADS).map(|_| numbers.ad()).collect();
         Tables { personalities, ads, today }
     }

@@ -14,7 +14,7 @@ use contracts::access::AccessError;
 use contracts::answer::{REQUEST_LIMIT, wait_async};
 use contracts::directory::{self, NameError};
 use contracts::file::{self, FileError};
-use contracts::namespace::{PATIENCE_MS, block};
+use contracts::namespace::{TIMEOUT_MS, block};
 use sip::channel::TypedEndpoint;
 use sip::executor::sleep_until;
 use sip::exheap::ExVec;
@@ -33,13 +33,13 @@ const OPEN_NS: u64 = 1_000_000_000;
 const SWEEP_NS: u64 = OPEN_NS / 4;
 
 /// Files that stay open.
-const MOST_OPEN: usize = 512;
+const MAX_OPEN: usize = 512;
 
 /// Bytes of the shortest block that is read into; others are twice as long as the one before.
-const LEAST_BLOCK_BYTES: usize = 1024;
+const MIN_BLOCK_BYTES: usize = 1024;
 
 /// Blocks that are kept for the next read.
-const MOST_BLOCKS: usize = 32;
+const MAX_BLOCKS: usize = 32;
 
 /// How long to wait before an ended server is looked for again, at first and at most.
 const RETRY_MS: (u64, u64) = (2, 50);
@@ -128,7 +128,7 @@ impl Files {
 
     /// A block of at least so many bytes, with anything in it.
     fn block(&self, bytes: usize) -> Result<ExVec<u8>, Status> {
-        let length = bytes.next_power_of_two().max(LEAST_BLOCK_BYTES);
+        let length = bytes.next_power_of_two().max(MIN_BLOCK_BYTES);
         let mut blocks = self.blocks.borrow_mut();
         match blocks.iter().rposition(|block| block.len() == length) {
             Some(index) => Ok(blocks.swap_remove(index)),
@@ -139,14 +139,14 @@ impl Files {
     /// Takes a block of [`block`](Files::block) back.
     pub fn give_block(&self, block: ExVec<u8>) {
         let mut blocks = self.blocks.borrow_mut();
-        if blocks.len() < MOST_BLOCKS && block.len() <= PIECE_BYTES {
+        if blocks.len() < MAX_BLOCKS && block.len() <= PIECE_BYTES {
             blocks.push(block);
         }
     }
 
     /// Opens a file, waiting for a server that is just being started again.
     async fn open_anew(&self, path: &str) -> Result<Open, AccessError> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut pause_ms = RETRY_MS.0;
         loop {
             match self.try_open(path).await {
@@ -237,7 +237,7 @@ impl OpenFile<'_> {
     /// Reads from the byte `offset` on, at most `most` bytes: a block, and how many of its bytes were read.
     pub async fn read(self, offset: u64, most: usize) -> Result<(Self, ExVec<u8>, usize), AccessError> {
         let OpenFile { files, path, open: Open { mut channel, mut bytes, mut since_ns } } = self;
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             let room = files.block(most)?;
             match wait_async(channel.read(room, offset, u32::try_from(most).unwrap_or(u32::MAX)), REQUEST_LIMIT).await?
@@ -266,7 +266,7 @@ impl OpenFile<'_> {
     /// Keeps it open for the next request.
     pub fn keep(self) {
         let OpenFile { files, path, open } = self;
-        if files.open_count.get() < MOST_OPEN {
+        if files.open_count.get() < MAX_OPEN {
             files.open_count.set(files.open_count.get() + 1);
             files.open.borrow_mut().entry(path).or_default().push(open);
         }

@@ -28,10 +28,10 @@ use sip::exheap::ExVec;
 use web_application::message::{AnswerHead, Form, Options, SetCookie, pairs};
 use web_application::{Answered, Exchange, Gone, Reply, serve};
 
-use crate::ads::{MOST_VISITORS, Tables, VISITORS};
+use crate::ads::{MAX_VISITORS, Tables, VISITORS};
 use crate::files::{Files, OpenFile, PIECE_BYTES, below, status_of};
 use crate::log::Log;
-use crate::record::{MOST_FORM_BYTES, Posted};
+use crate::record::{MAX_FORM_BYTES, Posted};
 use crate::visitor::Visitor;
 
 sip::startup!();
@@ -127,7 +127,7 @@ async fn post(mut exchange: Exchange, state: &State) -> Result<Answered, Gone> {
         let reply = Reply::error(415, "Only a form of type application/x-www-form-urlencoded is taken.");
         return exchange.reply(reply).await;
     }
-    let body = match exchange.body(MOST_FORM_BYTES).await {
+    let body = match exchange.body(MAX_FORM_BYTES).await {
         Ok(body) => body,
         Err(error) => return exchange.reply(error.reply()).await,
     };
@@ -145,7 +145,7 @@ async fn post(mut exchange: Exchange, state: &State) -> Result<Answered, Gone> {
 
 /// An empty log, and new tables.
 async fn reset(mut exchange: Exchange, state: &State) -> Result<Answered, Gone> {
-    let body = match exchange.body(MOST_FORM_BYTES).await {
+    let body = match exchange.body(MAX_FORM_BYTES).await {
         Ok(body) => body,
         Err(error) => return exchange.reply(error.reply()).await,
     };
@@ -153,7 +153,7 @@ async fn reset(mut exchange: Exchange, state: &State) -> Result<Answered, Gone> 
         Ok(form) => form,
         Err(error) => return exchange.reply(Reply::error(400, error)).await,
     };
-    let (visitors, today) = match (form.number("visitors", MOST_VISITORS.into()), form.number("day", 1_000_000)) {
+    let (visitors, today) = match (form.number("visitors", MAX_VISITORS.into()), form.number("day", 1_000_000)) {
         (Ok(visitors), Ok(today)) => (visitors.map_or(VISITORS, |visitors| visitors as u32), today.unwrap_or(0) as u32),
         (Err(error), _) => return exchange.reply(Reply::error(400, format_args!("visitors: {error}"))).await,
         (_, Err(error)) => return exchange.reply(Reply::error(400, format_args!("day: {error}"))).await,

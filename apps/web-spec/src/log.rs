@@ -15,7 +15,7 @@ use crate::record::{LINE_BYTES, Posted};
 use crate::turns::Turns;
 
 /// Lines that are kept in memory; later ones push the first ones out.
-const MOST_LINES: usize = 32 * 1024;
+const MAX_LINES: usize = 32 * 1024;
 
 /// The log.
 pub struct Log {
@@ -48,7 +48,7 @@ impl Log {
         let state = turn.value().ok_or(Status::Closed)?;
         let Some(path) = &self.path else {
             let count = state.count.unwrap_or(0) + 1;
-            if state.lines.len() == MOST_LINES {
+            if state.lines.len() == MAX_LINES {
                 state.lines.pop_front();
             }
             state.lines.push_back(line(posted, count, cookie));

@@ -7,7 +7,7 @@ use core::fmt;
 use web_application::message::{Form, FormError, pairs};
 
 /// Bytes of a form.
-pub const MOST_FORM_BYTES: usize = 4096;
+pub const MAX_FORM_BYTES: usize = 4096;
 
 /// Bytes of a line, its end included. All lines are as long, so that their number follows from the log's size.
 pub const LINE_BYTES: usize = 139;

@@ -15,11 +15,11 @@ use sip::exheap::ExVec;
 const FRESH_NS: u64 = 250_000_000;
 
 /// Links between processes that are told of; those with most channels first.
-const MOST_LINKS: usize = 2_000;
+const MAX_LINKS: usize = 2_000;
 
 /// Where the web server tells of itself, and how long that is at most.
 const WEB_SERVER: &str = "/status/web";
-const MOST_WEB_BYTES: usize = 8 * 1024;
+const MAX_WEB_BYTES: usize = 8 * 1024;
 
 /// A process.
 pub struct Process {
@@ -157,7 +157,7 @@ impl Watch {
 
 fn web_counters(namespace: &mut Namespace) -> Option<Vec<(String, u64)>> {
     let mut file = namespace.open_file(WEB_SERVER).ok()?;
-    let (block, count) = file.read_at(ExVec::new(MOST_WEB_BYTES).ok()?, 0).ok()?;
+    let (block, count) = file.read_at(ExVec::new(MAX_WEB_BYTES).ok()?, 0).ok()?;
     Some(counters(core::str::from_utf8(block.get(..count)?).ok()?))
 }
 
@@ -202,9 +202,9 @@ fn links(channels: &[ChannelRecord]) -> Vec<Link> {
         link.waiting += channel.waiting_for_importer + channel.waiting_for_exporter;
     }
     let mut links: Vec<Link> = found.into_values().collect();
-    if links.len() > MOST_LINKS {
+    if links.len() > MAX_LINKS {
         links.sort_by_key(|link| core::cmp::Reverse(link.count));
-        links.truncate(MOST_LINKS);
+        links.truncate(MAX_LINKS);
     }
     links
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use page::{Answer, Shared};
 
 /// A form that is longer is refused.
-const MOST_BODY_BYTES: usize = 4 << 10;
+const MAX_BODY_BYTES: usize = 4 << 10;
 
 /// What was asked.
 #[derive(Default)]
@@ -104,7 +104,7 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
         };
     }
     let bytes = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; usize::min(bytes, MOST_BODY_BYTES)];
+    let mut body = vec![0; usize::min(bytes, MAX_BODY_BYTES)];
     reader.read_exact(&mut body)?;
     Ok(Some(Request { method, target, headers, body }))
 }

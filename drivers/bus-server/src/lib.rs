@@ -23,7 +23,7 @@ use sip::hardware::bus::{Bus, DeviceNumber, Publication};
 use sip::{Deadline, Status};
 
 /// Names that are tried for a device.
-const MOST_NAMES: usize = 256;
+const MAX_NAMES: usize = 256;
 /// When a device that did not fall silent is tried again.
 const AGAIN_AFTER_MS: u64 = 1_000;
 
@@ -95,8 +95,8 @@ fn silence_released(bus: &Bus, mut silencer: impl Silencer) {
         let deadline = if noisy.is_empty() { Deadline::NEVER } else { Deadline::after_ms(AGAIN_AFTER_MS) };
         match bus.next_released(deadline) {
             Ok(device) => {
-                if let Err(trouble) = silence(bus, &mut silencer, device) {
-                    report::error(format_args!("{trouble}; it stays closed, and is tried again"));
+                if let Err(error) = silence(bus, &mut silencer, device) {
+                    report::error(format_args!("{error}; it stays closed, and is tried again"));
                     noisy.push(device);
                 }
             }
@@ -124,7 +124,7 @@ fn silence(bus: &Bus, silencer: &mut impl Silencer, device: DeviceNumber) -> Res
 /// sentence why that is not possible.
 pub fn publish(bus: &Bus, mut next_name: impl FnMut() -> String) -> Result<(String, Publication), String> {
     let mut last = Status::Busy;
-    for _ in 0..MOST_NAMES {
+    for _ in 0..MAX_NAMES {
         let name = next_name();
         match bus.publish(&name) {
             Ok(publication) => return Ok((name, publication)),
@@ -143,13 +143,13 @@ pub fn not_offered(status: Status) -> String {
     format!("it cannot be offered to drivers: {}", status.text())
 }
 
-/// A record with texts only; `name` and `trouble` may be empty.
-pub fn record(place: &str, name: &str, trouble: &str) -> BusDevice {
+/// A record with texts only; `name` and `error` may be empty.
+pub fn record(place: &str, name: &str, error: &str) -> BusDevice {
     BusDevice {
         ranges: [range(0, 0, RangeKind::Nothing); 6],
         place: padded(place),
         name: padded(name),
-        trouble: padded(trouble),
+        error: padded(error),
         vendor: 0,
         device: 0,
         subsystem_vendor: 0,

@@ -20,7 +20,7 @@ use crate::partition::PartitionMedium;
 use crate::way::{Acquired, Channel, Info, Step, TableSource, Way, device_path, open_channel};
 
 /// How long a driver that is being started again is waited for.
-const PATIENCE_MS: u64 = 5_000;
+const TIMEOUT_MS: u64 = 5_000;
 /// How long to wait before a disk is looked for again.
 const AGAIN_AFTER_MS: u64 = 5;
 
@@ -118,7 +118,7 @@ impl BaseDisk {
     /// Opens a channel and sees to it that the partitions are those of the disk as it is now. Waits for a driver
     /// that is being started again.
     async fn open_and_look(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             match self.try_open_and_look().await {
                 Err(error) if error.may_pass() && !deadline.has_passed() => {

@@ -27,11 +27,11 @@ use names::Prefixes;
 sip::startup!();
 
 /// The most requests under way on one disk, whatever the parameter says.
-const MOST_REQUESTS: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 /// Serves partitions until the one who hands over clients is gone.
 pub fn main(startup: Startup) -> i32 {
-    let requests = usize::try_from(startup.requests).unwrap_or(1).clamp(1, MOST_REQUESTS);
+    let requests = usize::try_from(startup.requests).unwrap_or(1).clamp(1, MAX_REQUESTS);
     let manager = Manager::new(Namespace::new(startup.namespace), Prefixes::new(&startup.disks), requests);
     let serving = async move {
         // From here on no disk is overlooked: what comes while the others are looked at is announced.

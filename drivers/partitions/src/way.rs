@@ -192,7 +192,7 @@ pub struct TableSource {
     channel: Cell<Option<Channel>>,
     info: Info,
     /// Why what was read says nothing of the disk.
-    trouble: Cell<Option<AccessError>>,
+    error: Cell<Option<AccessError>>,
 }
 
 impl TableSource {
@@ -201,7 +201,7 @@ impl TableSource {
         match wait_async(channel.get_info(), DISK_LIMIT).await? {
             disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
                 let info = Info { size_bytes, sector_bytes, read_only };
-                Ok(TableSource { channel: Cell::new(Some(next)), info, trouble: Cell::new(None) })
+                Ok(TableSource { channel: Cell::new(Some(next)), info, error: Cell::new(None) })
             }
             disk::ImpReadyAfterGetInfo::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
@@ -214,9 +214,9 @@ impl TableSource {
 
     /// The channel, if what was read is what is on the disk.
     pub fn finish(self) -> Result<Channel, AccessError> {
-        match (self.trouble.get(), self.channel.take()) {
+        match (self.error.get(), self.channel.take()) {
             (None, Some(channel)) => Ok(channel),
-            (trouble, _) => Err(trouble.unwrap_or(AccessError::ServerEnded)),
+            (error, _) => Err(error.unwrap_or(AccessError::ServerEnded)),
         }
     }
 }
@@ -236,12 +236,12 @@ impl Source for TableSource {
         let (block, count) = match (ExVec::<u8>::new(bytes), u32::try_from(bytes)) {
             (Ok(block), Ok(count)) => (block, count),
             _ => {
-                self.trouble.set(Some(AccessError::Name(NameError::Exhausted)));
+                self.error.set(Some(AccessError::Name(NameError::Exhausted)));
                 return Err(Unreadable);
             }
         };
         let answer = wait_async(channel.read(block, offset, count), DISK_LIMIT).await.map_err(|error| {
-            self.trouble.set(Some(error));
+            self.error.set(Some(error));
             Unreadable
         })?;
         match answer {
@@ -254,7 +254,7 @@ impl Source for TableSource {
                 Err(Unreadable)
             }
             disk::ImpReadyAfterRead::ChannelClosed(_) => {
-                self.trouble.set(Some(AccessError::ServerEnded));
+                self.error.set(Some(AccessError::ServerEnded));
                 Err(Unreadable)
             }
         }

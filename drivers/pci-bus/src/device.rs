@@ -16,7 +16,7 @@ use crate::Devices;
 use crate::access::{Space, Windows};
 
 /// A device gets one interrupt for itself and one for each of its first queues.
-const MOST_INTERRUPTS: u16 = 3;
+const MAX_INTERRUPTS: u16 = 3;
 const BELOW_4_GIB: u64 = 1 << 32;
 /// Between two looks at a device that is to fall silent.
 const PAUSE_NS: u64 = 100_000;
@@ -61,7 +61,7 @@ pub fn open(
         set_command(&mut devices.space, address, 0);
         give_addresses(&offer, devices, placement, bars)?;
     }
-    let structures = Structures::find(&mut devices.space, address, bars).map_err(|trouble| trouble.to_string())?;
+    let structures = Structures::find(&mut devices.space, address, bars).map_err(|error| error.to_string())?;
     let table = Table::find(&mut devices.space, address, bars)
         .ok_or_else(|| String::from("it cannot interrupt by messages (MSI-X)"))?;
     if structures.overlap(table.span) {
@@ -183,7 +183,7 @@ fn add_ranges(publication: &Publication, windows: &Windows, structures: &Structu
 /// Takes interrupts into use for the first entries of the device's table.
 fn add_interrupts(offer: &Offer<'_>, entries: u16) -> Result<Vec<Message>, String> {
     let mut messages = Vec::new();
-    for _ in 0..entries.min(MOST_INTERRUPTS) {
+    for _ in 0..entries.min(MAX_INTERRUPTS) {
         match offer.bus.allocate_interrupt() {
             Ok(allocated) => {
                 offer.publication.add_interrupt(allocated.interrupt).map_err(not_offered)?;

@@ -136,9 +136,9 @@ fn offer(
             });
             match offered {
                 Ok(name) => record(&place, &name, ""),
-                Err(trouble) => {
-                    report::error(format_args!("{place}: {trouble}"));
-                    record(&place, "", &trouble)
+                Err(error) => {
+                    report::error(format_args!("{place}: {error}"));
+                    record(&place, "", &error)
                 }
             }
         }

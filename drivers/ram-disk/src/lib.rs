@@ -23,7 +23,7 @@ use pieces::Pieces;
 sip::startup!();
 
 /// The largest disk that can be asked for.
-const MOST_MIB: i64 = 16 * 1024;
+const MAX_MIB: i64 = 16 * 1024;
 
 struct RamDisk {
     shape: Shape,
@@ -37,8 +37,8 @@ pub fn main(startup: Startup) -> i32 {
 
 fn open(size_mib: i64) -> Result<RamDisk, String> {
     let size_bytes = match size_mib {
-        1..=MOST_MIB => size_mib.unsigned_abs() << 20,
-        _ => return Err(format!("a disk of {size_mib} MiB cannot be made; give it 1 to {MOST_MIB}")),
+        1..=MAX_MIB => size_mib.unsigned_abs() << 20,
+        _ => return Err(format!("a disk of {size_mib} MiB cannot be made; give it 1 to {MAX_MIB}")),
     };
     let pieces =
         Pieces::new(size_bytes).ok_or_else(|| format!("there is no memory to keep {size_mib} MiB in order"))?;

@@ -97,7 +97,7 @@ const FIRST_YEAR: i64 = 1970;
 
 /// Why there is no time, or it was not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Error {
     /// No clock answers.
     NoClock,
     /// The clock says that its battery was empty.
@@ -110,14 +110,14 @@ pub enum Trouble {
     NotKept,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Trouble::NoClock => "no real-time clock answers at the ports 0x70 and 0x71",
-            Trouble::PowerLost => "the real-time clock has lost its power; set it",
-            Trouble::NoTime => "what the real-time clock tells is no date and time; set it",
-            Trouble::OutOfRange => "the real-time clock cannot tell this time",
-            Trouble::NotKept => "the real-time clock does not keep the time it is told",
+            Error::NoClock => "no real-time clock answers at the ports 0x70 and 0x71",
+            Error::PowerLost => "the real-time clock has lost its power; set it",
+            Error::NoTime => "what the real-time clock tells is no date and time; set it",
+            Error::OutOfRange => "the real-time clock cannot tell this time",
+            Error::NotKept => "the real-time clock does not keep the time it is told",
         })
     }
 }
@@ -148,21 +148,21 @@ impl<P: Ports> Clock<P> {
     }
 
     /// Seconds since 1970-01-01 00:00 UTC.
-    pub fn read(&self) -> Result<i64, Trouble> {
+    pub fn read(&self) -> Result<i64, Error> {
         let sample = self.sample()?;
         if !self.registers.battery().read().valid() {
-            return Err(Trouble::PowerLost);
+            return Err(Error::PowerLost);
         }
         let format = self.registers.format().read();
-        self.moment(sample, format).and_then(|moment| moment.to_unix()).ok_or(Trouble::NoTime)
+        self.moment(sample, format).and_then(|moment| moment.to_unix()).ok_or(Error::NoTime)
     }
 
     /// Sets the clock, in the format that it has.
-    pub fn set(&self, seconds: i64) -> Result<(), Trouble> {
+    pub fn set(&self, seconds: i64) -> Result<(), Error> {
         let moment = Moment::from_unix(seconds);
         let years = if self.century_register.is_some() { FIRST_YEAR..10_000 } else { FIRST_YEAR..FIRST_YEAR + 100 };
         if !years.contains(&moment.year) {
-            return Err(Trouble::OutOfRange);
+            return Err(Error::OutOfRange);
         }
         // A clock that is not there has all bits set, also those that say that it is busy.
         self.steady()?;
@@ -188,23 +188,23 @@ impl<P: Ports> Clock<P> {
         // A second may have passed since.
         match self.read() {
             Ok(told) if (seconds..=seconds + 2).contains(&told) => Ok(()),
-            _ => Err(Trouble::NotKept),
+            _ => Err(Error::NotKept),
         }
     }
 
     /// Waits until the clock does not count on just now.
-    fn steady(&self) -> Result<(), Trouble> {
+    fn steady(&self) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             if !self.registers.progress().read().updating() {
                 return Ok(());
             }
             self.registers.access().pause();
         }
-        Err(Trouble::NoClock)
+        Err(Error::NoClock)
     }
 
     /// The registers, read so that they belong together: twice the same.
-    fn sample(&self) -> Result<Sample, Trouble> {
+    fn sample(&self) -> Result<Sample, Error> {
         for _ in 0..ATTEMPTS {
             self.steady()?;
             let first = self.look();
@@ -212,7 +212,7 @@ impl<P: Ports> Clock<P> {
                 return Ok(first);
             }
         }
-        Err(Trouble::NoTime)
+        Err(Error::NoTime)
     }
 
     fn look(&self) -> Sample {

@@ -22,7 +22,7 @@ use sip::exheap::ExVec;
 use sip::hardware::IoPortRange;
 use sip::{Deadline, Status};
 
-use cmos::{Clock, Ports, Trouble, Window};
+use cmos::{Clock, Error, Ports, Window};
 
 sip::startup!();
 
@@ -99,7 +99,7 @@ fn refuse(clients: Clients, error: StartError, explanation: &str) -> i32 {
 }
 
 fn set_wall_clock(clock: &Clock<Selected>) -> Result<(), String> {
-    let seconds = clock.read().map_err(|trouble| format!("the wall clock was not set: {trouble}"))?;
+    let seconds = clock.read().map_err(|error| format!("the wall clock was not set: {error}"))?;
     tell_system(seconds).map_err(|status| format!("the wall clock was not set: {}", status.text()))
 }
 
@@ -113,12 +113,12 @@ async fn serve(clock: Shared, mut client: real_time_clock::Exp<states::Ready>) {
         client = match client.receive_async().await {
             ExpReady::GetTime { next } => match clock.read() {
                 Ok(seconds) => next.time(seconds),
-                Err(trouble) => next.failed(error(trouble)),
+                Err(error) => next.failed(clock_error(error)),
             },
             ExpReady::SetTime { seconds, next } => {
                 match clock
                     .set(seconds)
-                    .map_err(error)
+                    .map_err(clock_error)
                     .and_then(|()| tell_system(seconds).map_err(|_| ClockError::OutOfRange))
                 {
                     Ok(()) => next.done(),
@@ -130,10 +130,10 @@ async fn serve(clock: Shared, mut client: real_time_clock::Exp<states::Ready>) {
     }
 }
 
-fn error(trouble: Trouble) -> ClockError {
-    match trouble {
-        Trouble::PowerLost | Trouble::NoTime => ClockError::NoTime,
-        Trouble::OutOfRange => ClockError::OutOfRange,
-        Trouble::NoClock | Trouble::NotKept => ClockError::DeviceError,
+fn clock_error(error: Error) -> ClockError {
+    match error {
+        Error::PowerLost | Error::NoTime => ClockError::NoTime,
+        Error::OutOfRange => ClockError::OutOfRange,
+        Error::NoClock | Error::NotKept => ClockError::DeviceError,
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use contracts::text::Moment;
 use layout::Access;
-use rtc::cmos::{Clock, Ports, Trouble};
+use rtc::cmos::{Clock, Error, Ports};
 
 const BINARY: u8 = 0x04;
 const HOURS_24: u8 = 0x02;
@@ -131,7 +131,7 @@ fn what_is_set_is_read_in_every_format() {
             let without = clock(&mut model, None);
             let has_century = !(1970..2070).contains(&Moment::from_unix(unix(time)).year);
             assert_eq!(without.read() != Ok(unix(time)), has_century);
-            assert_eq!(without.set(unix(time)), if has_century { Err(Trouble::OutOfRange) } else { Ok(()) });
+            assert_eq!(without.set(unix(time)), if has_century { Err(Error::OutOfRange) } else { Ok(()) });
         }
     }
 }
@@ -189,7 +189,7 @@ fn what_cannot_be_is_no_time() {
         let mut model = Model::with(HOURS_24, &good);
         model.registers[usize::from(register)] = value;
         let told = clock(&mut model, Some(CENTURY)).read();
-        assert_eq!(told, Err(Trouble::NoTime), "{value:#x} in register {register}");
+        assert_eq!(told, Err(Error::NoTime), "{value:#x} in register {register}");
     }
     // The 29th of February of a year that has none; 31st of April; hours of the other format.
     for (format, values) in [
@@ -204,14 +204,14 @@ fn what_cannot_be_is_no_time() {
         for (register, value) in values {
             model.registers[usize::from(register as u8)] = value;
         }
-        assert_eq!(clock(&mut model, Some(CENTURY)).read(), Err(Trouble::NoTime), "{values:x?}");
+        assert_eq!(clock(&mut model, Some(CENTURY)).read(), Err(Error::NoTime), "{values:x?}");
     }
 }
 
 #[test]
 fn a_clock_without_power_or_not_there_says_so() {
     let mut model = Model::with(HOURS_24, &[(7, 1), (8, 1), (0x0d, 0)]);
-    assert_eq!(clock(&mut model, None).read(), Err(Trouble::PowerLost));
+    assert_eq!(clock(&mut model, None).read(), Err(Error::PowerLost));
 
     struct Nothing;
     impl Device for Nothing {
@@ -221,9 +221,9 @@ fn a_clock_without_power_or_not_there_says_so() {
         fn write(&mut self, _: u8, _: u8) {}
         fn pause(&mut self) {}
     }
-    assert_eq!(clock(Nothing, Some(CENTURY)).read(), Err(Trouble::NoClock));
-    assert_eq!(clock(Nothing, Some(CENTURY)).set(0), Err(Trouble::NoClock));
-    assert_eq!(clock(Nothing, Some(CENTURY)).set(-1), Err(Trouble::OutOfRange));
+    assert_eq!(clock(Nothing, Some(CENTURY)).read(), Err(Error::NoClock));
+    assert_eq!(clock(Nothing, Some(CENTURY)).set(0), Err(Error::NoClock));
+    assert_eq!(clock(Nothing, Some(CENTURY)).set(-1), Err(Error::OutOfRange));
 
     struct Zeroes;
     impl Device for Zeroes {
@@ -233,8 +233,8 @@ fn a_clock_without_power_or_not_there_says_so() {
         fn write(&mut self, _: u8, _: u8) {}
         fn pause(&mut self) {}
     }
-    assert_eq!(clock(Zeroes, None).read(), Err(Trouble::PowerLost));
-    assert_eq!(clock(Zeroes, None).set(0), Err(Trouble::NotKept));
+    assert_eq!(clock(Zeroes, None).read(), Err(Error::PowerLost));
+    assert_eq!(clock(Zeroes, None).set(0), Err(Error::NotKept));
 }
 
 #[test]

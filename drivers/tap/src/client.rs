@@ -10,7 +10,7 @@ use contracts::packets::{self, Filled};
 use sip::executor;
 use sip::exheap::{ExBox, ExVec};
 
-use crate::link::{ETHERNET_HEADER_BYTES, Link, MOST_PACKETS};
+use crate::link::{ETHERNET_HEADER_BYTES, Link, MAX_PACKETS};
 
 /// How the driver says that it has as many packets as were agreed on.
 const NO_ROOM: i32 = 0;
@@ -57,9 +57,9 @@ impl Client {
             else {
                 return None;
             };
-            let possible = 1..=MOST_PACKETS;
+            let possible = 1..=MAX_PACKETS;
             if !possible.contains(&receive_packets) || !possible.contains(&transmit_packets) {
-                begin = next.invalid_parameters(MOST_PACKETS, MOST_PACKETS);
+                begin = next.invalid_parameters(MAX_PACKETS, MAX_PACKETS);
                 continue;
             }
             self.receive_packets = receive_packets as usize;

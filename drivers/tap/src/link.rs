@@ -20,7 +20,7 @@ use sip::{Deadline, Status, executor, time};
 use crate::treatment;
 
 /// Most packets that the driver keeps in each direction.
-pub const MOST_PACKETS: u32 = 1024;
+pub const MAX_PACKETS: u32 = 1024;
 /// Bytes of an Ethernet header with a VLAN tag.
 pub const ETHERNET_HEADER_BYTES: usize = 18;
 

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use sip_virtio::{
-    Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, Trouble,
+    Core, Data, Device, DeviceError, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request,
 };
 
 /// Descriptors of the queue: two for each request.
@@ -40,7 +40,7 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
     ///
     /// # Errors
     /// It is no device that this driver can use.
-    pub fn start(platform: P) -> Result<Channel<P, M>, Trouble> {
+    pub fn start(platform: P) -> Result<Channel<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Folder, &[(MOUNT_TAG, "a mount tag")], 0)?;
         let name = device.configuration(|from| {
             use layout::Access as _;
@@ -88,7 +88,7 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
 }
 
 impl<P: Platform, M: DeviceMemory + 'static> Core for Channel<P, M> {
-    fn serve(&mut self) -> Result<(), Trouble> {
+    fn serve(&mut self) -> Result<(), DeviceError> {
         self.device.interrupted()?;
         while let Some(completion) = self.queue.complete()? {
             if let Some(data) = completion.data {

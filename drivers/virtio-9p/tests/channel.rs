@@ -2,7 +2,7 @@
 
 use nine_p::{Reply, Request, Text, errno};
 use sip_virtio::model::{Behaviour, Faults, Machine, Memory, Way};
-use sip_virtio::{Core, Kind, Platform, Trouble};
+use sip_virtio::{Core, DeviceError, Kind, Platform};
 use virtio_9p::channel::Channel;
 
 const BLOCK_BYTES: usize = 1024;
@@ -78,7 +78,7 @@ fn the_answer_lies_behind_the_request() {
 }
 
 #[test]
-fn an_answer_without_a_byte_is_no_message_and_too_long_a_one_is_trouble() {
+fn an_answer_without_a_byte_is_no_message_and_too_long_a_one_is_error() {
     let (machine, mut channel) = started(Host { tag: "", excess: 0 }, Way::Pci);
     let (memory, length) = message(&machine, &Request::Forget { fid: 0 }, 1);
     let Ok(key) = channel.send(memory, length) else { panic!("there is room") };
@@ -91,7 +91,7 @@ fn an_answer_without_a_byte_is_no_message_and_too_long_a_one_is_trouble() {
     assert!(channel.send(memory, length).is_ok());
     machine.run();
     let room = (BLOCK_BYTES - length) as u32;
-    assert_eq!(channel.serve().err(), Some(Trouble::TooMuchWritten { room, written: room + 1 }));
+    assert_eq!(channel.serve().err(), Some(DeviceError::TooMuchWritten { room, written: room + 1 }));
 }
 
 #[test]

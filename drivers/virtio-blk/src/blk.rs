@@ -5,8 +5,8 @@
 use alloc::collections::BTreeMap;
 
 use sip_virtio::{
-    Completion, Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request,
-    TIME_LIMIT_MS, Trouble,
+    Completion, Core, Data, Device, DeviceError, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply,
+    Request, TIME_LIMIT_MS,
 };
 
 /// Bytes of a sector, whatever blocks the device prefers (virtio 1.2, section 5.2).
@@ -88,12 +88,12 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     ///
     /// # Errors
     /// It is no disk that this driver can use.
-    pub fn start(platform: P) -> Result<Blk<P, M>, Trouble> {
+    pub fn start(platform: P) -> Result<Blk<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Block, &[], READ_ONLY | FLUSH)?;
         let sectors = device.configuration(|from| Configuration::over(from).sectors().read())?;
         let size_bytes = sectors
             .checked_mul(SECTOR_BYTES)
-            .ok_or(Trouble::Nonsense { what: "the number of its sectors", value: sectors })?;
+            .ok_or(DeviceError::Nonsense { what: "the number of its sectors", value: sectors })?;
         let queue = device.queue(QUEUE)?;
         device.ready()?;
         Ok(Blk { device, queue, finished: BTreeMap::new(), last_key: 0, size_bytes })
@@ -123,7 +123,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     /// disk's byte `offset`, a multiple as well.
     ///
     /// # Errors
-    /// Too many are under way, or the device is in trouble: then [`Core::serve`] says so.
+    /// Too many are under way, or the device is in error: then [`Core::serve`] says so.
     pub fn transfer(&mut self, direction: Direction, offset: u64, data: M, bytes: usize) -> Result<Key, Busy<M>> {
         let kind = match direction {
             Direction::FromDevice => request::READ,
@@ -162,21 +162,21 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     }
 }
 
-/// Whether the request was done; trouble if the answer is none.
-fn judge<M, T>(completion: &Completion<M, T>, expected: usize) -> Result<bool, Trouble> {
+/// Whether the request was done; error if the answer is none.
+fn judge<M, T>(completion: &Completion<M, T>, expected: usize) -> Result<bool, DeviceError> {
     match completion.reply[0] {
-        status::DONE if (completion.written as usize) < expected => Err(Trouble::TooLittleWritten {
+        status::DONE if (completion.written as usize) < expected => Err(DeviceError::TooLittleWritten {
             needed: u32::try_from(expected).unwrap_or(u32::MAX),
             written: completion.written,
         }),
         status::DONE => Ok(true),
         status::FAILED | status::NOT_SUPPORTED => Ok(false),
-        other => Err(Trouble::Nonsense { what: "the status of a request", value: other.into() }),
+        other => Err(DeviceError::Nonsense { what: "the status of a request", value: other.into() }),
     }
 }
 
 impl<P: Platform, M: DeviceMemory + 'static> Core for Blk<P, M> {
-    fn serve(&mut self) -> Result<(), Trouble> {
+    fn serve(&mut self) -> Result<(), DeviceError> {
         self.device.interrupted()?;
         while let Some(completion) = self.queue.complete()? {
             let (key, expected) = completion.tag;

@@ -2,7 +2,7 @@
 
 use sip_virtio::model::kinds::Disk;
 use sip_virtio::model::{Behaviour, Faults, Machine, Memory, Way};
-use sip_virtio::{Core, Direction, Kind, Platform, Trouble};
+use sip_virtio::{Core, DeviceError, Direction, Kind, Platform};
 use virtio_blk::blk::{Blk, Finished, Key};
 
 type Driver = Blk<Machine, Memory>;
@@ -144,35 +144,35 @@ impl Behaviour for Odd {
 }
 
 /// What comes of reading one sector of such a disk.
-fn trouble(answer: fn(usize) -> Option<Vec<u8>>) -> Trouble {
+fn error(answer: fn(usize) -> Option<Vec<u8>>) -> DeviceError {
     let machine = Machine::new(Odd { answer, sectors: 64 }, Way::Mmio, Faults::none());
     let mut driver = Driver::start(machine.clone()).expect("so far all is right");
     driver.transfer(Direction::FromDevice, 0, block(&machine, &[0; 512]), 512).expect("room");
     machine.run();
     machine.pass_ms(4_999);
-    if let Err(trouble) = driver.serve() {
-        return trouble;
+    if let Err(error) = driver.serve() {
+        return error;
     }
     machine.pass_ms(1);
     driver.serve().expect_err("this is no answer")
 }
 
 #[test]
-fn a_short_or_senseless_answer_is_trouble() {
+fn a_short_or_senseless_answer_is_error() {
     assert_eq!(
-        trouble(|room| Some(vec![0; room - 1])),
-        Trouble::Nonsense { what: "the status of a request", value: 255 }
+        error(|room| Some(vec![0; room - 1])),
+        DeviceError::Nonsense { what: "the status of a request", value: 255 }
     );
-    assert_eq!(trouble(|_| Some(Vec::new())), Trouble::Nonsense { what: "the status of a request", value: 255 });
-    assert_eq!(trouble(|room| Some(vec![7; room])), Trouble::Nonsense { what: "the status of a request", value: 7 });
-    assert_eq!(trouble(|_| None), Trouble::NoAnswer { waited_ms: 5_000 });
+    assert_eq!(error(|_| Some(Vec::new())), DeviceError::Nonsense { what: "the status of a request", value: 255 });
+    assert_eq!(error(|room| Some(vec![7; room])), DeviceError::Nonsense { what: "the status of a request", value: 7 });
+    assert_eq!(error(|_| None), DeviceError::NoAnswer { waited_ms: 5_000 });
     let huge = Odd { answer: |_| None, sectors: u64::MAX };
     let started = Driver::start(Machine::new(huge, Way::Pci, Faults::none()));
-    assert!(matches!(started.err(), Some(Trouble::Nonsense { .. })));
+    assert!(matches!(started.err(), Some(DeviceError::Nonsense { .. })));
 }
 
 #[test]
 fn another_kind_of_device_is_refused() {
     let machine = Machine::new(sip_virtio::model::kinds::Entropy::default(), Way::Mmio, Faults::none());
-    assert_eq!(Driver::start(machine).err(), Some(Trouble::OtherKind { wanted: 2, found: 4 }));
+    assert_eq!(Driver::start(machine).err(), Some(DeviceError::OtherKind { wanted: 2, found: 4 }));
 }

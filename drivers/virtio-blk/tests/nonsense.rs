@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use sip_virtio::model::kinds::Disk;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
-use sip_virtio::{Core, Direction, Platform, TIME_LIMIT_MS, Trouble};
+use sip_virtio::{Core, DeviceError, Direction, Platform, TIME_LIMIT_MS};
 use virtio_blk::blk::Blk;
 
 type Driver = Blk<Machine, Memory>;
@@ -14,8 +14,8 @@ const SECTORS: u64 = 64;
 const STARTS: u32 = 6;
 const STEPS: u32 = 40;
 
-/// One life of a driver. The trouble that ended it, if any did.
-fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), Trouble> {
+/// One life of a driver. The error that ended it, if any did.
+fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     for _ in 0..STEPS {
         let sector = numbers.below(SECTORS);
@@ -53,7 +53,7 @@ fn read_works(machine: &Machine) {
 }
 
 fn try_seeds(seeds: std::ops::Range<u64>) -> BTreeSet<String> {
-    let mut troubles = BTreeSet::new();
+    let mut failures = BTreeSet::new();
     for seed in seeds {
         let way = if seed % 2 == 0 { Way::Mmio } else { Way::Pci };
         let mut numbers = Numbers::from_seed(seed);
@@ -61,24 +61,24 @@ fn try_seeds(seeds: std::ops::Range<u64>) -> BTreeSet<String> {
         let often = [2, 10, 50, 300][(seed / 2 % 4) as usize];
         let machine = Machine::new(Disk::new(SECTORS as usize), way, Faults::often(often, Numbers::from_seed(!seed)));
         for _ in 0..STARTS {
-            if let Err(trouble) = live(&machine, &mut numbers) {
-                let line = trouble.to_string();
+            if let Err(error) = live(&machine, &mut numbers) {
+                let line = error.to_string();
                 assert!(!line.is_empty() && !line.contains('\n'), "{line:?}");
-                troubles.insert(format!("{trouble:?}").chars().take_while(|c| c.is_alphanumeric()).collect());
+                failures.insert(format!("{error:?}").chars().take_while(|c| c.is_alphanumeric()).collect());
             }
         }
         machine.set_faults(Faults::none());
         read_works(&machine);
     }
-    troubles
+    failures
 }
 
 #[test]
 fn nonsense_is_survived() {
-    let troubles = try_seeds(0..400);
+    let failures = try_seeds(0..400);
     // The model really gets everywhere.
     for kind in ["NoAnswer", "Nonsense", "NotReset", "OtherKind", "TooMuchWritten", "UnknownRequest", "NeedsReset"] {
-        assert!(troubles.contains(kind), "no {kind} among {troubles:?}");
+        assert!(failures.contains(kind), "no {kind} among {failures:?}");
     }
 }
 

@@ -6,7 +6,8 @@
 use alloc::collections::{BTreeSet, VecDeque};
 
 use sip_virtio::{
-    Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, TIME_LIMIT_MS, Trouble,
+    Core, Data, Device, DeviceError, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request,
+    TIME_LIMIT_MS,
 };
 
 /// Descriptors of a queue; a buffer or a piece of output takes one.
@@ -46,7 +47,7 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
     ///
     /// # Errors
     /// It is no console that this driver can use.
-    pub fn start(platform: P) -> Result<Line<P, M>, Trouble> {
+    pub fn start(platform: P) -> Result<Line<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Console, &[], SIZE)?;
         let (receive, transmit) = (device.queue(RECEIVE_QUEUE)?, device.queue(TRANSMIT_QUEUE)?);
         device.ready()?;
@@ -57,7 +58,7 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
     ///
     /// # Errors
     /// It talks nonsense.
-    pub fn columns_and_rows(&self) -> Result<Option<(u16, u16)>, Trouble> {
+    pub fn columns_and_rows(&self) -> Result<Option<(u16, u16)>, DeviceError> {
         if !self.device.has(SIZE) {
             return Ok(None);
         }
@@ -114,7 +115,7 @@ fn memory_of<M, T>(refused: Refused<M, T>) -> M {
 }
 
 impl<P: Platform, M: DeviceMemory + 'static> Core for Line<P, M> {
-    fn serve(&mut self) -> Result<(), Trouble> {
+    fn serve(&mut self) -> Result<(), DeviceError> {
         self.device.interrupted()?;
         while let Some(completion) = self.receive.complete()? {
             if let Some(data) = completion.data {

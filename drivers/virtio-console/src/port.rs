@@ -51,7 +51,7 @@ impl Port {
 
     fn give(&self, buffer: ExVec<u8>) -> Result<(), Status> {
         let buffer = self.system.pin(buffer).map_err(|(_, status)| status)?;
-        // The queue has room for more buffers than there are; if the device is in trouble, serving it tells.
+        // The queue has room for more buffers than there are; if the device is in error, serving it tells.
         self.running.with(|line| line.give(buffer, INPUT_BYTES)).map_err(|_| Status::DeviceError)
     }
 

@@ -2,7 +2,7 @@
 
 use sip_virtio::model::kinds::Console;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
-use sip_virtio::{Core, Platform, TIME_LIMIT_MS, Trouble};
+use sip_virtio::{Core, DeviceError, Platform, TIME_LIMIT_MS};
 use virtio_console::line::Line;
 
 type Driver = Line<Machine, Memory>;
@@ -38,7 +38,7 @@ fn bytes_come_in_and_go_out() {
 }
 
 #[test]
-fn output_that_nobody_takes_is_trouble() {
+fn output_that_nobody_takes_is_error() {
     let machine = Machine::new(Console::default(), Way::Mmio, Faults::none());
     let mut driver = Driver::start(machine.clone()).expect("the device is right");
     driver.give(buffer(&machine, &[]), 64).expect("room");
@@ -46,10 +46,10 @@ fn output_that_nobody_takes_is_trouble() {
     assert_eq!(driver.serve(), Ok(()), "nobody need type");
     driver.write(buffer(&machine, b"hello"), 5).expect("room");
     machine.pass_ms(TIME_LIMIT_MS);
-    assert_eq!(driver.serve(), Err(Trouble::NoAnswer { waited_ms: TIME_LIMIT_MS }));
+    assert_eq!(driver.serve(), Err(DeviceError::NoAnswer { waited_ms: TIME_LIMIT_MS }));
 }
 
-fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), Trouble> {
+fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     driver.columns_and_rows()?;
     for key in 0..40 {
@@ -85,8 +85,8 @@ fn nonsense_is_survived() {
         console.input.extend((0..20).map(|length| vec![b'y'; length * 5]));
         let machine = Machine::new(console, way, Faults::often(often, Numbers::from_seed(!seed)));
         for _ in 0..6 {
-            if let Err(trouble) = live(&machine, &mut numbers) {
-                assert!(!trouble.to_string().is_empty());
+            if let Err(error) = live(&machine, &mut numbers) {
+                assert!(!error.to_string().is_empty());
             }
         }
         machine.set_faults(Faults::none());

@@ -93,7 +93,7 @@ fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, slot: I
     let registers = slot.mapped().map_err(|_| String::from("the slot is too short for a virtio device"));
     let probed = registers.and_then(|registers: Registers| match slot::probe(&registers) {
         Ok(device) => Ok(device.map(|device| (device, registers))),
-        Err(trouble) => Err(format!("{trouble}")),
+        Err(error) => Err(format!("{error}")),
     });
     let (device, published) = match probed {
         Ok(None) => return None,
@@ -101,13 +101,13 @@ fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, slot: I
             let published = publish(found, names, device.device_id, number, registers);
             (Some(device), published)
         }
-        Err(trouble) => (None, Err(trouble)),
+        Err(error) => (None, Err(error)),
     };
     let mut described = match &published {
         Ok(name) => record(&place, name, ""),
-        Err(trouble) => {
-            report::error(format_args!("{place}: {trouble}"));
-            record(&place, "", trouble)
+        Err(error) => {
+            report::error(format_args!("{place}: {error}"));
+            record(&place, "", error)
         }
     };
     described.ranges[0] = range;

@@ -10,9 +10,9 @@ use contracts::packets::{self, Filled};
 use sip::executor;
 use sip::exheap::{ExBox, ExVec};
 use sip::hardware::DmaBlock;
-use sip_virtio::{Running, System, Trouble, give_up};
+use sip_virtio::{DeviceError, Running, System, give_up};
 
-use crate::net::{ETHERNET_HEADER_BYTES, MOST_PACKETS, Received};
+use crate::net::{ETHERNET_HEADER_BYTES, MAX_PACKETS, Received};
 use crate::offload::{self, Asked, Offered};
 use crate::{Interface, Nic};
 
@@ -40,7 +40,7 @@ type Back = (ExVec<u8>, i32);
 
 /// Starts the device for a client and serves it as a task of its own.
 pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &Device) {
-    let opened = device.with(|nic| -> Result<_, Trouble> {
+    let opened = device.with(|nic| -> Result<_, DeviceError> {
         let number = nic.open()?;
         let description = nic.interface.as_ref().map(|interface| interface.description()).transpose()?;
         Ok((number, description))
@@ -48,7 +48,7 @@ pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &De
     let (number, description) = match opened {
         Ok((number, Some(description))) => (number, description),
         Ok((_, None)) => return,
-        Err(trouble) => give_up(&trouble),
+        Err(error) => give_up(&error),
     };
     let features = features(description.offered);
     let ready = client.device_info(description.mac, description.mtu, description.link_bits_per_s, features);
@@ -92,9 +92,9 @@ impl Client {
             else {
                 return None;
             };
-            let possible = 1..=MOST_PACKETS;
+            let possible = 1..=MAX_PACKETS;
             if !possible.contains(&receive_packets) || !possible.contains(&transmit_packets) {
-                begin = next.invalid_parameters(MOST_PACKETS, MOST_PACKETS);
+                begin = next.invalid_parameters(MAX_PACKETS, MAX_PACKETS);
                 continue;
             }
             self.receive_packets = receive_packets as usize;
@@ -255,10 +255,10 @@ impl Client {
     }
 }
 
-/// Trouble with the device ends the process: it is started again with a device that was reset.
+/// DeviceError with the device ends the process: it is started again with a device that was reset.
 fn look(interface: &mut Interface, tell_of_sent: bool) {
-    if let Err(trouble) = interface.look(tell_of_sent) {
-        give_up(&trouble);
+    if let Err(error) = interface.look(tell_of_sent) {
+        give_up(&error);
     }
 }
 

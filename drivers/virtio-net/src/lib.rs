@@ -17,7 +17,7 @@ use contracts::service_provider::{self, ConnectError, StartError};
 use contracts::{nic_device, report};
 use sip::exheap::ExVec;
 use sip::hardware::DmaBlock;
-use sip_virtio::{Core, Running, System, Trouble};
+use sip_virtio::{Core, DeviceError, Running, System};
 
 use net::Net;
 
@@ -36,13 +36,13 @@ struct Nic {
 
 impl Nic {
     /// Starts the device once, to see that it works.
-    fn start(system: System) -> Result<Nic, Trouble> {
+    fn start(system: System) -> Result<Nic, DeviceError> {
         drop(Interface::start(system.clone())?);
         Ok(Nic { system, interface: None, client: 0 })
     }
 
     /// Starts the device for a client: the client's number.
-    fn open(&mut self) -> Result<u64, Trouble> {
+    fn open(&mut self) -> Result<u64, DeviceError> {
         // The former one resets the device when it goes, so it goes first.
         self.interface = None;
         self.interface = Some(Interface::start(self.system.clone())?);
@@ -63,7 +63,7 @@ impl Nic {
 }
 
 impl Core for Nic {
-    fn serve(&mut self) -> Result<(), Trouble> {
+    fn serve(&mut self) -> Result<(), DeviceError> {
         self.interface.as_mut().map_or(Ok(()), Core::serve)
     }
 }

@@ -7,13 +7,14 @@ use alloc::collections::VecDeque;
 
 use layout::Access;
 use sip_virtio::{
-    Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, TIME_LIMIT_MS, Trouble,
+    Core, Data, Device, DeviceError, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request,
+    TIME_LIMIT_MS,
 };
 
 use crate::offload::{self, Offered};
 
 /// Packets that can be on their way in each direction.
-pub const MOST_PACKETS: u32 = (QUEUE_SIZE / DESCRIPTORS) as u32;
+pub const MAX_PACKETS: u32 = (QUEUE_SIZE / DESCRIPTORS) as u32;
 /// Bytes of an Ethernet header with a VLAN tag.
 pub const ETHERNET_HEADER_BYTES: usize = 18;
 
@@ -64,7 +65,7 @@ struct LinkStatus {
 
 const DEFAULT_MTU: u32 = 1500;
 /// Least that a device may give (virtio 1.2, section 5.1.4.1).
-const LEAST_MTU: u32 = 68;
+const MIN_MTU: u32 = 68;
 
 /// What is known of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     ///
     /// # Errors
     /// It is no interface that this driver can use.
-    pub fn start(platform: P) -> Result<Net<P, M>, Trouble> {
+    pub fn start(platform: P) -> Result<Net<P, M>, DeviceError> {
         let needed = [(MAC, "VIRTIO_NET_F_MAC, an address of its own")];
         let offloads = CHECKSUM | RECEIVED_CHECKSUM | CUT_VERSION_4 | CUT_VERSION_6;
         let wanted = MTU | STATUS | SPEED;
@@ -150,7 +151,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     ///
     /// # Errors
     /// It talks nonsense.
-    pub fn description(&self) -> Result<Description, Trouble> {
+    pub fn description(&self) -> Result<Description, DeviceError> {
         let has = |feature| self.device.has(feature);
         let offered = Offered {
             checksum: has(CHECKSUM),
@@ -170,8 +171,8 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
                 offered,
             }
         })?;
-        if description.mtu < LEAST_MTU {
-            return Err(Trouble::Nonsense { what: "the size of its packets", value: description.mtu.into() });
+        if description.mtu < MIN_MTU {
+            return Err(DeviceError::Nonsense { what: "the size of its packets", value: description.mtu.into() });
         }
         Ok(description)
     }
@@ -208,7 +209,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     ///
     /// # Errors
     /// The device is not to be used any longer.
-    pub fn look(&mut self, tell_of_sent: bool) -> Result<(), Trouble> {
+    pub fn look(&mut self, tell_of_sent: bool) -> Result<(), DeviceError> {
         self.collect()?;
         self.receive.set_interrupts(true);
         if core::mem::replace(&mut self.tells_of_sent, tell_of_sent) != tell_of_sent {
@@ -220,11 +221,11 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         Ok(())
     }
 
-    fn collect(&mut self) -> Result<(), Trouble> {
+    fn collect(&mut self) -> Result<(), DeviceError> {
         let mut received_ns = None;
         while let Some(completion) = self.receive.complete()? {
             let Some(bytes) = (completion.written as usize).checked_sub(HEADER_BYTES) else {
-                return Err(Trouble::TooLittleWritten { needed: HEADER_BYTES as u32, written: completion.written });
+                return Err(DeviceError::TooLittleWritten { needed: HEADER_BYTES as u32, written: completion.written });
             };
             if let Some(data) = completion.data {
                 let received_ns = *received_ns.get_or_insert_with(|| self.device.platform().now_ns());
@@ -274,7 +275,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         core::mem::take(&mut self.news)
     }
 
-    fn look_at_link(&mut self) -> Result<(), Trouble> {
+    fn look_at_link(&mut self) -> Result<(), DeviceError> {
         let now = self.description()?.link_bits_per_s;
         self.news.link |= now != self.link_bits_per_s;
         self.link_bits_per_s = now;
@@ -298,7 +299,7 @@ fn bits_per_s(megabits: u32) -> u64 {
 }
 
 impl<P: Platform, M: DeviceMemory + 'static> Core for Net<P, M> {
-    fn serve(&mut self) -> Result<(), Trouble> {
+    fn serve(&mut self) -> Result<(), DeviceError> {
         if self.device.interrupted()?.configuration {
             self.look_at_link()?;
         }

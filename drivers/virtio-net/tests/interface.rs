@@ -2,8 +2,8 @@
 
 use sip_virtio::model::kinds::Network;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
-use sip_virtio::{Core, Platform, TIME_LIMIT_MS, Trouble};
-use virtio_net::net::{MOST_PACKETS, Net, News};
+use sip_virtio::{Core, DeviceError, Platform, TIME_LIMIT_MS};
+use virtio_net::net::{MAX_PACKETS, Net, News};
 use virtio_net::offload;
 
 type Driver = Net<Machine, Memory>;
@@ -51,7 +51,7 @@ fn packets_go_out_and_come_in() {
 fn as_many_packets_are_on_their_way_as_is_said() {
     let machine = Machine::new(Network::default(), Way::Pci, Faults::none());
     let mut driver = Driver::start(machine.clone()).expect("the device is right");
-    for _ in 0..MOST_PACKETS {
+    for _ in 0..MAX_PACKETS {
         driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
         driver.send(buffer(&machine, &[1]), 1, &WHOLE).expect("room");
     }
@@ -103,7 +103,7 @@ fn without_checksums_for_both_directions_there_are_none() {
     assert!(driver.take_received().is_some_and(|packet| !packet.is_checked));
 }
 
-fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), Trouble> {
+fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     for _ in 0..40 {
         match numbers.below(8) {
@@ -141,8 +141,8 @@ fn nonsense_is_survived() {
         let often = [2, 10, 50, 300][(seed / 2 % 4) as usize];
         let machine = Machine::new(Network::default(), way, Faults::often(often, Numbers::from_seed(!seed)));
         for _ in 0..6 {
-            if let Err(trouble) = live(&machine, &mut numbers) {
-                assert!(!trouble.to_string().is_empty());
+            if let Err(error) = live(&machine, &mut numbers) {
+                assert!(!error.to_string().is_empty());
             }
         }
         machine.set_faults(Faults::none());

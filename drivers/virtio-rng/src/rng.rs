@@ -5,7 +5,8 @@
 use alloc::collections::BTreeMap;
 
 use sip_virtio::{
-    Core, Data, Device, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request, TIME_LIMIT_MS, Trouble,
+    Core, Data, Device, DeviceError, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request,
+    TIME_LIMIT_MS,
 };
 
 /// Descriptors of the queue, one for each request; machines offer as few as this.
@@ -28,7 +29,7 @@ impl<P: Platform, M: DeviceMemory> Rng<P, M> {
     ///
     /// # Errors
     /// It is no source that this driver can use.
-    pub fn start(platform: P) -> Result<Rng<P, M>, Trouble> {
+    pub fn start(platform: P) -> Result<Rng<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Entropy, &[], 0)?;
         let queue = device.queue(QUEUE)?;
         device.ready()?;
@@ -64,11 +65,11 @@ impl<P: Platform, M: DeviceMemory> Rng<P, M> {
 }
 
 impl<P: Platform, M: DeviceMemory + 'static> Core for Rng<P, M> {
-    fn serve(&mut self) -> Result<(), Trouble> {
+    fn serve(&mut self) -> Result<(), DeviceError> {
         self.device.interrupted()?;
         while let Some(completion) = self.queue.complete()? {
             if completion.written == 0 {
-                return Err(Trouble::TooLittleWritten { needed: 1, written: 0 });
+                return Err(DeviceError::TooLittleWritten { needed: 1, written: 0 });
             }
             if let Some(data) = completion.data {
                 self.finished.insert(completion.tag, (data.memory, completion.written as usize));

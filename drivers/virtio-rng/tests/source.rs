@@ -2,7 +2,7 @@
 
 use sip_virtio::model::kinds::Entropy;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
-use sip_virtio::{Core, Platform, TIME_LIMIT_MS, Trouble};
+use sip_virtio::{Core, DeviceError, Platform, TIME_LIMIT_MS};
 use virtio_rng::rng::Rng;
 
 type Driver = Rng<Machine, Memory>;
@@ -41,7 +41,7 @@ fn the_queue_is_as_short_as_machines_make_it() {
     assert_eq!(asked, 8);
 }
 
-fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), Trouble> {
+fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     for key in 1..30 {
         let bytes = 1 + numbers.below(100) as usize;
@@ -71,8 +71,8 @@ fn nonsense_is_survived() {
         let often = [2, 10, 50, 300][(seed / 2 % 4) as usize];
         let machine = machine(seed as usize % 7, way, Faults::often(often, Numbers::from_seed(!seed)));
         for _ in 0..6 {
-            if let Err(trouble) = live(&machine, &mut numbers) {
-                assert!(!trouble.to_string().is_empty());
+            if let Err(error) = live(&machine, &mut numbers) {
+                assert!(!error.to_string().is_empty());
             }
         }
         machine.set_faults(Faults::none());

@@ -25,11 +25,11 @@ const GIB: usize = 1 << 30;
 const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
 /// Without light guards each guarded slot splits a mapping in two, and Linux allows 65,530 of them.
 const STACKS_BYTES_WITH_HEAVY_GUARDS: usize = 28_000 * STACK_SLOT_BYTES;
-const STACKS_LEAST_BYTES: usize = 1_024 * STACK_SLOT_BYTES;
+const STACKS_MIN_BYTES: usize = 1_024 * STACK_SLOT_BYTES;
 const MEMORY_BYTES: usize = 128 * GIB;
-const MEMORY_LEAST_BYTES: usize = GIB / 2;
+const MEMORY_MIN_BYTES: usize = GIB / 2;
 const IMAGES_BYTES: usize = 4 * GIB;
-const IMAGES_LEAST_BYTES: usize = GIB / 4;
+const IMAGES_MIN_BYTES: usize = GIB / 4;
 
 /// How guards are made on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +67,12 @@ impl Reservation {
             GuardKind::Heavy => STACKS_BYTES_WITH_HEAVY_GUARDS,
         };
         let layout = Layout {
-            images: reserve("image", IMAGES_BYTES, IMAGES_LEAST_BYTES, Access::None)?,
-            stacks: reserve("stack", stacks_most, STACKS_LEAST_BYTES, Access::Stacks)?,
+            images: reserve("image", IMAGES_BYTES, IMAGES_MIN_BYTES, Access::None)?,
+            stacks: reserve("stack", stacks_most, STACKS_MIN_BYTES, Access::Stacks)?,
             memory: reserve(
                 "memory",
                 memory_bytes.unwrap_or(MEMORY_BYTES),
-                memory_bytes.unwrap_or(MEMORY_LEAST_BYTES),
+                memory_bytes.unwrap_or(MEMORY_MIN_BYTES),
                 Access::Memory,
             )?,
             memory_is_clear: true,
@@ -136,12 +136,12 @@ pub(crate) fn range_within(arena: Arena, address: usize, bytes: usize) -> bool {
 }
 
 /// Reserves an arena aligned to a stack slot, halving the size while the host refuses.
-fn reserve(name: &'static str, most_bytes: usize, least_bytes: usize, access: Access) -> Result<Arena, StartError> {
-    let mut bytes = most_bytes;
+fn reserve(name: &'static str, max_bytes: usize, min_bytes: usize, access: Access) -> Result<Arena, StartError> {
+    let mut bytes = max_bytes;
     loop {
         match reserve_exactly(bytes, access) {
             Ok(arena) => return Ok(arena),
-            Err(reason) if bytes / 2 < least_bytes => {
+            Err(reason) if bytes / 2 < min_bytes => {
                 return Err(StartError::AddressSpace { arena: name, bytes, reason });
             }
             Err(_) => bytes = bytes / 2 / STACK_SLOT_BYTES * STACK_SLOT_BYTES,

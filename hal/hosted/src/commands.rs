@@ -236,14 +236,14 @@ fn set_options(socket: &Socket, no_delay: bool, keep_alive_s: u64) -> io::Result
     calls::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, no_delay.into())?;
     calls::set_option(descriptor, libc::SOL_SOCKET, libc::SO_KEEPALIVE, libc::c_int::from(keep_alive_s != 0))?;
     if keep_alive_s != 0 {
-        let seconds = libc::c_int::try_from(keep_alive_s).unwrap_or(MOST_KEEP_ALIVE_S).min(MOST_KEEP_ALIVE_S);
+        let seconds = libc::c_int::try_from(keep_alive_s).unwrap_or(MAX_KEEP_ALIVE_S).min(MAX_KEEP_ALIVE_S);
         calls::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds)?;
     }
     Ok(())
 }
 
 /// More is refused by the host (Linux: MAX_TCP_KEEPIDLE).
-const MOST_KEEP_ALIVE_S: libc::c_int = 32767;
+const MAX_KEEP_ALIVE_S: libc::c_int = 32767;
 
 fn bind(table: &mut Table, record: &mut Record) -> Result<(), Failure> {
     let made = bound(record.name(), libc::SOCK_DGRAM, |_| Ok(()));

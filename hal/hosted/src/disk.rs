@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use hal_api::{DeviceFailure, DeviceOperation, DeviceResult, Submitted};
 
-use crate::transfer::{self, Memory, Patience};
+use crate::transfer::{self, Blocking, Memory};
 use crate::{entries, pool};
 
 /// The host takes so long at most to give up the files of a machine that was killed.
@@ -148,7 +148,7 @@ impl Disk {
         }
         let mut transfer = Transfer { operation, offset, memory, done: 0 };
         if operation == DeviceOperation::Read {
-            let cached = transfer::read_at(self.file.as_raw_fd(), offset, memory, Patience::Never);
+            let cached = transfer::read_at(self.file.as_raw_fd(), offset, memory, Blocking::Never);
             transfer.done = cached.unwrap_or(0);
             if transfer.done == memory.bytes() {
                 return Submitted::Complete(Ok(transfer.done));
@@ -179,7 +179,7 @@ impl Transfer {
             let offset = self.offset + self.done as u64;
             let rest = self.memory.after(self.done);
             let answer = match self.operation {
-                DeviceOperation::Read => transfer::read_at(descriptor, offset, rest, Patience::Wait),
+                DeviceOperation::Read => transfer::read_at(descriptor, offset, rest, Blocking::Wait),
                 _ => transfer::write_at(descriptor, offset, rest),
             };
             match answer {

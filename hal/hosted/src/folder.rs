@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::folder_node::LinkPolicy;
 use crate::folder_server::{self, Answered, FileOfFid, FolderAccess, MAX_MESSAGE_BYTES, Server};
-use crate::transfer::{self, Memory, Patience};
+use crate::transfer::{self, Blocking, Memory};
 use crate::{entries, pool, socket_calls};
 
 /// Bytes of ReadDone before the content.
@@ -173,7 +173,7 @@ fn read_whole(file: &OwnedFd, offset: u64, content: Memory) -> Result<usize, Err
     let mut done = 0;
     while done < content.bytes() {
         let at = offset.saturating_add(done as u64);
-        match transfer::read_at(file.as_raw_fd(), at, content.after(done), Patience::Wait) {
+        match transfer::read_at(file.as_raw_fd(), at, content.after(done), Blocking::Wait) {
             Ok(0) => break,
             Ok(bytes) => done += bytes,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

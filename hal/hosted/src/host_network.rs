@@ -15,7 +15,7 @@ use crate::socket_calls::{mapped, name_at, unmapped};
 pub(crate) type Records = Vec<Vec<u8>>;
 
 /// Addresses of a name that are told at most.
-const MOST_ADDRESSES: usize = 64;
+const MAX_ADDRESSES: usize = 64;
 const LINK_IS_UP: u16 = 1;
 const IS_THE_HOSTS: u16 = 1 << 2;
 const ROUTE_VERSION_6: u32 = 1;
@@ -52,7 +52,7 @@ pub(crate) fn resolve(name: &[u8], version: u64) -> Result<Records, Failure> {
     }
     // SAFETY: the list was made by getaddrinfo, and nothing of it is used any more.
     unsafe { libc::freeaddrinfo(list) };
-    addresses.truncate(MOST_ADDRESSES);
+    addresses.truncate(MAX_ADDRESSES);
     if addresses.is_empty() { Err(Failure::NotFound) } else { Ok(addresses) }
 }
 

@@ -23,7 +23,7 @@ use crate::console::Console;
 use crate::disk::{Disk, DiskAccess, DiskSpecification};
 use crate::folder::{Folder, FolderNeeds, FolderSpecification};
 use crate::image::Images;
-use crate::processor::{MOST_PROCESSORS, Processors};
+use crate::processor::{MAX_PROCESSORS, Processors};
 use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
 use crate::tap::{Tap, TapSpecification};
@@ -166,9 +166,9 @@ fn read_whole(file: &File) -> io::Result<Vec<u8>> {
 
 fn processor_count(asked: Option<usize>) -> Result<usize, StartError> {
     match asked {
-        Some(count) if (1..=MOST_PROCESSORS).contains(&count) => Ok(count),
-        Some(asked) => Err(StartError::Processors { asked, most: MOST_PROCESSORS }),
-        None => Ok(thread::available_parallelism().map_or(1, |count| count.get().min(MOST_PROCESSORS))),
+        Some(count) if (1..=MAX_PROCESSORS).contains(&count) => Ok(count),
+        Some(asked) => Err(StartError::Processors { asked, most: MAX_PROCESSORS }),
+        None => Ok(thread::available_parallelism().map_or(1, |count| count.get().min(MAX_PROCESSORS))),
     }
 }
 

@@ -23,7 +23,7 @@ struct State {
 /// Threads for one kind of job.
 pub(crate) struct Pool {
     name: &'static str,
-    most_threads: usize,
+    max_threads: usize,
     state: Mutex<State>,
     work: Condvar,
     idle: Condvar,
@@ -36,9 +36,9 @@ pub(crate) static FOLDERS: Pool = Pool::new("folder", 8);
 
 impl Pool {
     /// One without threads.
-    pub(crate) const fn new(name: &'static str, most_threads: usize) -> Self {
+    pub(crate) const fn new(name: &'static str, max_threads: usize) -> Self {
         let state = State { jobs: VecDeque::new(), threads: 0, busy: 0, closed: false };
-        Self { name, most_threads, state: Mutex::new(state), work: Condvar::new(), idle: Condvar::new() }
+        Self { name, max_threads, state: Mutex::new(state), work: Condvar::new(), idle: Condvar::new() }
     }
 
     /// Queues a job. Answers `false`, and drops it, when the host gives no thread to run it.
@@ -46,7 +46,7 @@ impl Pool {
     pub(crate) fn submit(&'static self, job: Job) -> bool {
         let mut state = self.lock();
         let waiting_threads = state.threads - state.busy;
-        if state.jobs.len() >= waiting_threads && state.threads < self.most_threads {
+        if state.jobs.len() >= waiting_threads && state.threads < self.max_threads {
             let thread = thread::Builder::new().name(self.name.into()).stack_size(THREAD_STACK_BYTES);
             match thread.spawn(|| self.work()) {
                 Ok(_) => state.threads += 1,

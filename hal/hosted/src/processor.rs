@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::{entries, signal, trampoline};
 
 /// The most processors there may be: the kernel keeps a bit for each.
-pub(crate) const MOST_PROCESSORS: usize = 64;
+pub(crate) const MAX_PROCESSORS: usize = 64;
 
 const QUANTUM_NS: libc::c_long = 10_000_000;
 const STACK_BYTES: usize = 2 * 1024 * 1024;

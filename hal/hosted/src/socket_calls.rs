@@ -320,7 +320,7 @@ pub(crate) fn receive_echo(socket: RawFd, memory: Memory) -> io::Result<(usize, 
     message.msg_controllen = mem::size_of_val(&control);
     // SAFETY: the message names live memory of this function, and `memory`, as in `receive`.
     let length = count(unsafe { libc::recvmsg(socket, &mut message, libc::MSG_TRUNC) })?;
-    Ok((length, Name { port: hops_left(&message), ..name.name() }))
+    Ok((length, Name { port: hop_limit(&message), ..name.name() }))
 }
 
 /// Lets answers to echo requests tell how many hops were left.
@@ -332,7 +332,7 @@ pub(crate) fn tell_hops(socket: RawFd, version_6: bool) -> io::Result<()> {
 }
 
 /// What a received message tells of hops; 0 where it does not.
-fn hops_left(message: &libc::msghdr) -> u16 {
+fn hop_limit(message: &libc::msghdr) -> u16 {
     // SAFETY: the host has filled in the message's control memory and how long it is.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     // SAFETY: it is null or a header within the control memory, which is aligned for one.
@@ -402,12 +402,12 @@ pub(crate) fn watch(watcher: RawFd, socket: RawFd, token: u64, for_room: bool, a
 }
 
 /// Most events taken at once.
-const MOST_EVENTS: usize = 256;
+const MAX_EVENTS: usize = 256;
 
 /// Takes events that there are, without waiting.
 pub(crate) fn events(watcher: RawFd, most: usize, mut take: impl FnMut(Event)) -> io::Result<usize> {
-    let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS];
-    let most = most.min(MOST_EVENTS);
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS];
+    let most = most.min(MAX_EVENTS);
     // SAFETY: there is room for as many events as the call is told.
     let there = unsafe { libc::epoll_wait(watcher, events.as_mut_ptr(), most as libc::c_int, 0) };
     let there = count(there as isize)?;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use abi::sockets::{
-    CONTROL, ENDING, EVENT_BYTES, EVENTS, FAILURE, Failure, MORE, MOST_KEPT_BYTES, READABLE, SENDER_BYTES, WRITABLE,
+    CONTROL, ENDING, EVENT_BYTES, EVENTS, FAILURE, Failure, MAX_KEPT_BYTES, MORE, READABLE, SENDER_BYTES, WRITABLE,
 };
 use hal_api::{DeviceFailure, DeviceOperation, Submitted};
 
@@ -214,7 +214,7 @@ impl Table {
         let socket = self.get(wanted)?;
         let descriptor = socket.descriptor();
         let answer = match socket.purpose {
-            Purpose::Connection if more && socket.kept.len() + memory.bytes() <= MOST_KEPT_BYTES => {
+            Purpose::Connection if more && socket.kept.len() + memory.bytes() <= MAX_KEPT_BYTES => {
                 let before = socket.kept.len();
                 socket.kept.resize(before + memory.bytes(), 0);
                 return Ok(memory.copy_out(0, &mut socket.kept[before..]));

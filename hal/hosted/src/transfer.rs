@@ -19,7 +19,7 @@ pub(crate) struct Memory {
 
 /// Whether a call may wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum Blocking {
     /// Only what is in the host's cache.
     Never,
     /// As long as it takes.
@@ -73,9 +73,9 @@ impl Memory {
 }
 
 /// Reads from a file at an offset into memory. The answer may be short.
-pub(crate) fn read_at(file: RawFd, offset: u64, memory: Memory, patience: Patience) -> io::Result<usize> {
+pub(crate) fn read_at(file: RawFd, offset: u64, memory: Memory, blocking: Blocking) -> io::Result<usize> {
     let vector = memory.io_vector();
-    let flags = if patience == Patience::Never { libc::RWF_NOWAIT } else { 0 };
+    let flags = if blocking == Blocking::Never { libc::RWF_NOWAIT } else { 0 };
     let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
     // SAFETY: the vector names `memory`, which is mapped, writable and lent for the request (`Memory`).
     count(unsafe { libc::preadv2(file, &vector, 1, offset, flags) })

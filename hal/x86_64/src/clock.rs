@@ -14,9 +14,9 @@ const TIMER_FREQUENCY: u64 = 1_193_182;
 /// How long is measured: the error is one read of a port, a microsecond or two.
 const MEASURED_COUNTS: u16 = (TIMER_FREQUENCY / 500) as u16;
 /// Reads after which a timer that has not counted once is taken for none: a read takes a microsecond.
-const PATIENCE: u32 = 10_000;
+const TIMEOUT: u32 = 10_000;
 /// Reads after which a timer is given up that counts too slowly.
-const LONG_PATIENCE: u32 = 1_000_000;
+const LONG_TIMEOUT: u32 = 1_000_000;
 const NS: u64 = 1_000_000_000;
 /// What is taken for the frequency where nothing tells it.
 const GUESS: u64 = 1_000_000_000;
@@ -81,9 +81,9 @@ fn measure() -> Option<(u64, u16)> {
     }
     let first = count();
     let from = cycles();
-    for reads in 0..LONG_PATIENCE {
+    for reads in 0..LONG_TIMEOUT {
         let passed = first.wrapping_sub(count());
-        if passed == 0 && reads > PATIENCE {
+        if passed == 0 && reads > TIMEOUT {
             break;
         }
         if (MEASURED_COUNTS..u16::MAX / 2).contains(&passed) {

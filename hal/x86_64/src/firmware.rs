@@ -15,8 +15,8 @@ use crate::handover::FirmwareTables;
 use crate::power_button::Button;
 
 /// As many processors as the kernel's set of idle ones has bits.
-pub(crate) const MOST_PROCESSORS: usize = 64;
-const MOST_CONTROLLERS: usize = 8;
+pub(crate) const MAX_PROCESSORS: usize = 64;
+const MAX_CONTROLLERS: usize = 8;
 /// Interrupt lines of the old PC bus.
 pub(crate) const BUS_LINES: usize = 16;
 
@@ -49,7 +49,7 @@ pub(crate) struct Slot {
     pub line: u32,
 }
 
-const MOST_SLOTS: usize = 32;
+const MAX_SLOTS: usize = 32;
 
 /// From the status of fixed events to their enable bits, in bytes: each is a word (ACPI 6.5, 4.8.3.1).
 const EVENT_ENABLE: u16 = 2;
@@ -67,20 +67,20 @@ pub(crate) enum Register {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Firmware {
     /// Local controller numbers of the processors, the first being the one that boots.
-    pub processors: [u32; MOST_PROCESSORS],
+    pub processors: [u32; MAX_PROCESSORS],
     /// How many of them.
     pub processor_count: usize,
     /// Physical address of the local controllers.
     pub local: u64,
     /// I/O controllers.
-    pub controllers: [Controller; MOST_CONTROLLERS],
+    pub controllers: [Controller; MAX_CONTROLLERS],
     /// How many of them.
     pub controller_count: usize,
     /// The lines of the old bus.
     pub lines: [Line; BUS_LINES],
     /// Address and bytes of the memory-mapped PCI configuration space.
     pub configuration_space: Option<(u64, u64)>,
-    slots: [Slot; MOST_SLOTS],
+    slots: [Slot; MAX_SLOTS],
     slot_count: usize,
     /// What switches the machine off: where, and the value (16 bits at a port, 8 in a sleep control register).
     pub off: Option<(Register, u16)>,
@@ -95,17 +95,17 @@ impl Firmware {
     fn of_every_pc() -> Self {
         let mut lines = [Line::default(); BUS_LINES];
         (0..).zip(&mut lines).for_each(|(number, line)| line.input = number);
-        let mut controllers = [Controller::default(); MOST_CONTROLLERS];
+        let mut controllers = [Controller::default(); MAX_CONTROLLERS];
         controllers[0].address = 0xfec0_0000;
         Self {
-            processors: [0; MOST_PROCESSORS],
+            processors: [0; MAX_PROCESSORS],
             processor_count: 1,
             local: 0xfee0_0000,
             controllers,
             controller_count: 1,
             lines,
             configuration_space: None,
-            slots: [Slot::default(); MOST_SLOTS],
+            slots: [Slot::default(); MAX_SLOTS],
             slot_count: 0,
             off: None,
             reset: None,
@@ -145,7 +145,7 @@ impl Firmware {
         if let Ok(fadt) = tables.find_table::<Fadt>() {
             firmware.read_power(&fadt, code);
         }
-        for slot in virtio_slots(code).take(MOST_SLOTS) {
+        for slot in virtio_slots(code).take(MAX_SLOTS) {
             firmware.slots[firmware.slot_count] = slot;
             firmware.slot_count += 1;
         }
@@ -160,7 +160,7 @@ impl Firmware {
                 MadtEntry::LocalApic(entry) if entry.flags & 1 != 0 => self.add_processor(entry.apic_id.into(), own),
                 MadtEntry::LocalX2Apic(entry) if entry.flags & 1 != 0 => self.add_processor(entry.x2apic_id, own),
                 MadtEntry::LocalApicAddressOverride(entry) => self.local = entry.local_apic_address,
-                MadtEntry::IoApic(entry) if controllers < MOST_CONTROLLERS => {
+                MadtEntry::IoApic(entry) if controllers < MAX_CONTROLLERS => {
                     self.controllers[controllers] = Controller {
                         address: entry.io_apic_address.into(),
                         first_input: entry.global_system_interrupt_base,
@@ -185,7 +185,7 @@ impl Firmware {
 
     fn add_processor(&mut self, number: u32, own: u32) {
         // Numbers above 254 would need the newer local controller interface.
-        if number != own && number < 255 && self.processor_count < MOST_PROCESSORS {
+        if number != own && number < 255 && self.processor_count < MAX_PROCESSORS {
             self.processors[self.processor_count] = number;
             self.processor_count += 1;
         }

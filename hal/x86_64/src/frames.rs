@@ -17,7 +17,7 @@ use crate::regions::Region;
 pub(crate) const FRAME_BYTES: usize = 4096;
 /// Frames that only the kernel may take: for its own stack use, its heap and page tables.
 const RESERVED_FRAMES: usize = 256;
-const MOST_RANGES: usize = 32;
+const MAX_RANGES: usize = 32;
 
 /// Who wants a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ struct Fresh {
     end: AtomicU64,
 }
 
-static FRESH: [Fresh; MOST_RANGES] = [const { Fresh { next: AtomicU64::new(0), end: AtomicU64::new(0) } }; MOST_RANGES];
+static FRESH: [Fresh; MAX_RANGES] = [const { Fresh { next: AtomicU64::new(0), end: AtomicU64::new(0) } }; MAX_RANGES];
 /// Low 32 bits: number of the first free frame, 0 for none. High 32 bits: counts the changes, so that a
 /// frame which was taken and put back in between is noticed.
 static FREE: AtomicU64 = AtomicU64::new(0);

@@ -15,7 +15,7 @@ use crate::regions::{Region, Regions};
 const PVH_MAGIC: u32 = 0x336e_c578;
 /// Memory of a memory map that may be used.
 const PVH_MEMORY: u32 = 1;
-const MOST_MAP_ENTRIES: u32 = 1024;
+const MAX_MAP_ENTRIES: u32 = 1024;
 const COMMAND_LINE_BYTES: usize = 1024;
 /// What is mapped while this runs.
 const REACHABLE: u64 = 1 << 32;
@@ -123,7 +123,7 @@ impl Handover {
         if start.version < 1 || start.memory_map_entries == 0 {
             return Err("the boot loader gives no memory map");
         }
-        for index in 0..start.memory_map_entries.min(MOST_MAP_ENTRIES) as usize {
+        for index in 0..start.memory_map_entries.min(MAX_MAP_ENTRIES) as usize {
             let entry = ptr::with_exposed_provenance::<MapEntry>(start.memory_map as usize);
             // SAFETY: the loader says that so many entries lie there.
             let entry = unsafe { entry.add(index).read_unaligned() };

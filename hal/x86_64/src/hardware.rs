@@ -19,7 +19,7 @@ const LOW_WINDOW_END: u64 = 0xfec0_0000;
 const HIGH_WINDOW_END: u64 = 1 << 40;
 /// Registers of a virtio device over memory.
 const SLOT_BYTES: u64 = 512;
-const MOST_SLOTS: usize = 64;
+const MAX_SLOTS: usize = 64;
 
 /// Asks the firmware's tables and the command line.
 pub(crate) fn find(firmware: &Firmware, command_line: &str, memory: &Regions) -> Vec<Hardware> {
@@ -31,7 +31,7 @@ pub(crate) fn find(firmware: &Firmware, command_line: &str, memory: &Regions) ->
     if slots.is_empty() {
         slots.extend(firmware.slots().map(|slot| (slot.address, slot.line)));
     }
-    slots.truncate(MOST_SLOTS);
+    slots.truncate(MAX_SLOTS);
     if !slots.is_empty() {
         found.push(Hardware {
             name: String::from("virtio-mmio"),

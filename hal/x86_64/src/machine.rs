@@ -39,7 +39,7 @@ const IMAGE_ROOM: u64 = 2 * MIB;
 /// The share of memory that goes to frames: one part of so many.
 const FRAMES_SHARE: u64 = 3;
 /// Less than this for SIPs and frames together is too little to start anything.
-const LEAST_MEMORY: u64 = 16 * MIB;
+const MIN_MEMORY: u64 = 16 * MIB;
 
 /// The machine.
 pub struct Bare {
@@ -133,11 +133,11 @@ unsafe fn take_memory(handover: Handover, firmware: Firmware, largest: PageSize)
     let rooms = free.take(room_bytes, FRAME_BYTES as u64, 0, REACHABLE).ok_or(NO_ROOM)?;
     let image_bytes = (module.bytes() + IMAGE_ROOM).next_multiple_of(LARGE_PAGE);
     let images = free.take(image_bytes, LARGE_PAGE, 0, REACHABLE).ok_or(NO_ROOM)?;
-    if free_bytes < image_bytes + room_bytes + LEAST_MEMORY {
+    if free_bytes < image_bytes + room_bytes + MIN_MEMORY {
         report::say(format_args!(
             "too little memory: {} MiB are free and {} MiB are needed; give the machine more",
             free_bytes >> 20,
-            (image_bytes + room_bytes + LEAST_MEMORY).div_ceil(MIB)
+            (image_bytes + room_bytes + MIN_MEMORY).div_ceil(MIB)
         ));
         return Err("the machine has too little memory");
     }

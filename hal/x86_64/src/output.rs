@@ -13,7 +13,7 @@ const SERIAL_DATA: u16 = 0x3f8;
 const SERIAL_STATUS: u16 = 0x3fd;
 const TRANSMITTER_EMPTY: u8 = 1 << 5;
 /// Reads of the status after which the serial line is taken for dead.
-const PATIENCE: u32 = 100_000;
+const TIMEOUT: u32 = 100_000;
 
 static HAS_DEBUG_PORT: AtomicBool = AtomicBool::new(false);
 
@@ -61,7 +61,7 @@ pub(crate) fn debug_byte(byte: u8) {
 }
 
 fn serial_byte(byte: u8) {
-    for _ in 0..PATIENCE {
+    for _ in 0..TIMEOUT {
         // SAFETY: reading the line status changes nothing that the driver relies on.
         if unsafe { PortReadOnly::<u8>::new(SERIAL_STATUS).read() } & TRANSMITTER_EMPTY != 0 {
             break;

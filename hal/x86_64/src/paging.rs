@@ -33,7 +33,7 @@ pub(crate) const STACKS_BASE: usize = 0x1000_0000_0000;
 pub(crate) const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
 /// Where the kernel's heap lies.
 const HEAP_BASE: usize = 0x2000_0000_0000;
-const HEAP_MOST_BYTES: usize = 64 << 30;
+const HEAP_MAX_BYTES: usize = 64 << 30;
 /// Where a processor maps a page that it copies into an image, a page for each.
 const WINDOW_BASE: usize = 0x3000_0000_0000;
 
@@ -293,7 +293,7 @@ pub(crate) fn grow_heap(bytes: usize) -> Option<(usize, usize)> {
     }
     let used = HEAP_BYTES.load(Ordering::Relaxed);
     let mut grown = None;
-    if wanted <= HEAP_MOST_BYTES - used {
+    if wanted <= HEAP_MAX_BYTES - used {
         let start = HEAP_BASE + used;
         let mut pages = (start..start + wanted).step_by(FRAME_BYTES);
         // Pages that were mapped before frames ran out serve the next, smaller growth.

@@ -15,7 +15,7 @@ const EXIT_VALUE: u32 = 0x10;
 const KEYBOARD_COMMAND: u16 = 0x64;
 const KEYBOARD_RESET: u8 = 0xfe;
 /// How long each way is given to work.
-const PATIENCE_NS: u64 = 50_000_000;
+const TIMEOUT_NS: u64 = 50_000_000;
 
 /// Last thing on QEMU's debug port: the machine is reset because it was asked to start anew.
 const STARTS_ANEW: u8 = 2;
@@ -31,7 +31,7 @@ fn write(register: Register, value: u16) {
             ptr::with_exposed_provenance_mut::<u8>(address as usize).write_volatile(value as u8);
         },
     }
-    clock::wait_ns(PATIENCE_NS);
+    clock::wait_ns(TIMEOUT_NS);
 }
 
 fn end_others() {
@@ -81,11 +81,11 @@ pub(crate) fn restart(firmware: &Firmware) -> ! {
             Register::Port(port) => unsafe { Port::<u8>::new(port).write(value) },
             Register::Memory(_) => write(register, value.into()),
         }
-        clock::wait_ns(PATIENCE_NS);
+        clock::wait_ns(TIMEOUT_NS);
     }
     // SAFETY: the keyboard controller resets the processor at this command.
     unsafe { Port::<u8>::new(KEYBOARD_COMMAND).write(KEYBOARD_RESET) };
-    clock::wait_ns(PATIENCE_NS);
+    clock::wait_ns(TIMEOUT_NS);
     let none = [0u8; 10];
     // SAFETY: with an empty table of interrupts the breakpoint cannot be delivered, nor the fault about
     // that, and the processor resets: nothing after this runs.

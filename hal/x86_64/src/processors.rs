@@ -13,7 +13,7 @@ use x86_64::registers::model_specific::{FsBase, GsBase};
 use x86_64::{VirtAddr, instructions};
 
 use crate::entry::{START_CODE, START_DATA, StartData, processor_start, processor_start_end};
-use crate::firmware::MOST_PROCESSORS;
+use crate::firmware::MAX_PROCESSORS;
 use crate::frames::FRAME_BYTES;
 use crate::interrupts::{FORGET, INTERRUPT, STOP, WAKE};
 use crate::paging::{self, Access, NoFrame, PageSize};
@@ -48,7 +48,7 @@ struct Processor {
     forgotten: AtomicU64,
 }
 
-static LIST: [Processor; MOST_PROCESSORS] = [const {
+static LIST: [Processor; MAX_PROCESSORS] = [const {
     Processor {
         own: AtomicUsize::new(0),
         number: AtomicU32::new(0),
@@ -57,14 +57,14 @@ static LIST: [Processor; MOST_PROCESSORS] = [const {
         online: AtomicBool::new(false),
         forgotten: AtomicU64::new(0),
     }
-}; MOST_PROCESSORS];
+}; MAX_PROCESSORS];
 static COUNT: AtomicUsize = AtomicUsize::new(1);
 /// Counts the requests to forget translations.
 static FORGET_REQUESTS: AtomicU64 = AtomicU64::new(0);
 /// What started processors wait for.
 static GO: AtomicBool = AtomicBool::new(false);
 static MAIN: AtomicUsize = AtomicUsize::new(0);
-static BASES: [AtomicUsize; MOST_PROCESSORS] = [const { AtomicUsize::new(0) }; MOST_PROCESSORS];
+static BASES: [AtomicUsize; MAX_PROCESSORS] = [const { AtomicUsize::new(0) }; MAX_PROCESSORS];
 
 /// What each processor but the first needs of memory, and the first but for the stack.
 #[repr(C, align(4096))]
@@ -163,9 +163,9 @@ pub(crate) unsafe fn start_others(controllers: &[u32], rooms: *mut Room) -> Resu
 
 fn wake_one(controller: u32, number: usize) -> bool {
     let online = || LIST[number].online.load(Ordering::SeqCst);
-    for patience_ns in [1_000_000, 200_000_000] {
+    for timeout_ns in [1_000_000, 200_000_000] {
         local::send_start(controller, (START_CODE / FRAME_BYTES) as u8);
-        let end = clock::monotonic_ns() + patience_ns;
+        let end = clock::monotonic_ns() + timeout_ns;
         while !online() && clock::monotonic_ns() < end {
             core::hint::spin_loop();
         }

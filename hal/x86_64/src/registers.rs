@@ -18,7 +18,7 @@ use crate::regions::Regions;
 const OWN_PORTS: [(u64, u64); 6] =
     [(0x20, 0x22), (0x40, 0x44), (0x64, 0x65), (0xa0, 0xa2), (0xe9, 0xea), (0x501, 0x505)];
 /// Physical addresses that a page table can name.
-const MOST_ADDRESS: u64 = 1 << 47;
+const MAX_ADDRESS: u64 = 1 << 47;
 
 /// Whether a driver may have the range: see [`hal_api::Machine::may_claim`].
 pub(crate) fn may_claim(range: Range, memory: &Regions, firmware: &Firmware) -> bool {
@@ -37,7 +37,7 @@ pub(crate) fn may_claim(range: Range, memory: &Regions, firmware: &Firmware) -> 
             let controllers = firmware.controllers[..firmware.controller_count].iter().map(|one| one.address);
             let own = controllers.chain([firmware.local]).all(|address| apart(address, address + page));
             // Below 1 MiB lie the firmware's tables and the start of other processors.
-            end <= MOST_ADDRESS
+            end <= MAX_ADDRESS
                 && range.base >= 1 << 20
                 && own
                 && memory.iter().all(|region| apart(region.start, region.end))

@@ -11,7 +11,7 @@ use crate::{layout, machine, output, processors};
 /// Exit status of a machine whose kernel failed.
 const FAILED: u8 = 101;
 /// The longest back trace.
-const MOST_FRAMES: usize = 32;
+const MAX_FRAMES: usize = 32;
 
 /// Finds the name of the function that an address lies in, and the offset from its start.
 pub type Locate = fn(usize) -> Option<(&'static str, usize)>;
@@ -97,7 +97,7 @@ fn trace(mut frame: usize, stack: usize) {
     const STACK_BYTES: usize = abi::limits::STACK_SLOT_BYTES;
     let _ = writeln!(Output, "  called from");
     let mut below = stack;
-    for _ in 0..MOST_FRAMES {
+    for _ in 0..MAX_FRAMES {
         if frame < below || frame - stack > STACK_BYTES || !frame.is_multiple_of(8) {
             return;
         }

@@ -27,7 +27,7 @@ use crate::thread::THREADS;
 use crate::{channel, debug_output, memory, sched};
 
 /// A tree that holds less than this is not ended: it would not help.
-const LEAST_BYTES: usize = 1 << 20;
+const MIN_BYTES: usize = 1 << 20;
 /// One part of so many of the memory is much to ask for at once.
 const LARGE_PART: usize = 16;
 
@@ -74,7 +74,7 @@ impl fmt::Display for Scarce {
 /// What could not be made although memory is not low, a bit for each: the machine has no more of that.
 static USED_UP: AtomicU32 = AtomicU32::new(0);
 /// Who holds less than one part of so many of what is used up is not ended for it.
-const LEAST_PART: usize = 16;
+const MIN_PART: usize = 16;
 /// When what is kept for speed was given back last, and how long it is left alone after that.
 static TRIMMED_NS: AtomicU64 = AtomicU64::new(0);
 const TRIM_EVERY_NS: u64 = 50_000_000;
@@ -181,8 +181,8 @@ fn end_largest(what: Scarce) {
     // What is being ended gives its memory back soon; whatever it has still managed to start ends too.
     let ending = trees.iter().find(|tree| tree.is_ending);
     let least = match what {
-        Scarce::Memory => LEAST_BYTES,
-        _ => trees.iter().map(|tree| tree.amount).sum::<usize>().div_ceil(LEAST_PART),
+        Scarce::Memory => MIN_BYTES,
+        _ => trees.iter().map(|tree| tree.amount).sum::<usize>().div_ceil(MIN_PART),
     };
     let largest = || trees.iter().max_by_key(|tree| tree.amount).filter(|tree| tree.amount >= least);
     let Some(chosen) = ending.or_else(largest) else { return };

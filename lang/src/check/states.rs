@@ -11,7 +11,7 @@ use crate::syntax::{Name, Sequence, Step};
 use crate::{Code, Diagnostic, Span};
 
 /// Most states, so that each has a number.
-const MOST_STATES: usize = 4096;
+const MAX_STATES: usize = 4096;
 
 /// States and what leads from one to the next. The first `named` nodes are the contract's own states.
 pub struct Graph {
@@ -140,11 +140,11 @@ pub fn lower(
         }
     }
     let Lowering { mut nodes, .. } = lowering;
-    if contract.messages.len() >= NO_TRANSITION as usize || nodes.len() > MOST_STATES {
+    if contract.messages.len() >= NO_TRANSITION as usize || nodes.len() > MAX_STATES {
         let text = format!("{} messages and {} states are too many", contract.messages.len(), nodes.len());
         diagnostics.push(
             Diagnostic::new(Code::TooMany, contract.tree.name.span, text, "")
-                .remedy(format!("a contract has at most {MOST_STATES} states; use more than one contract")),
+                .remedy(format!("a contract has at most {MAX_STATES} states; use more than one contract")),
         );
         nodes.truncate(contract.states.len());
         nodes.iter_mut().for_each(|node| node.edges.clear());

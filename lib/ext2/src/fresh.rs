@@ -77,7 +77,7 @@ pub(crate) fn superblock(
         write_u32(bytes, FLAGS, FLAG_UNSIGNED_HASH);
     }
     if geometry.inode_bytes > superblock::OLD_INODE_BYTES {
-        write_u16(bytes, LEAST_EXTRA_BYTES, EXTRA_BYTES);
+        write_u16(bytes, MIN_EXTRA_BYTES, EXTRA_BYTES);
         write_u16(bytes, WANTED_EXTRA_BYTES, EXTRA_BYTES);
     }
 }

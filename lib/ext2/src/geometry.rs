@@ -8,9 +8,9 @@ use crate::wire::group;
 /// The first inode that is not reserved on a new volume: `lost+found`.
 pub(crate) const FIRST_INODE: u32 = 11;
 /// A last group with fewer data blocks than this is left out, as mke2fs does.
-const LEAST_DATA_BLOCKS: u32 = 50;
+const MIN_DATA_BLOCKS: u32 = 50;
 /// The fewest inodes of a group of a new volume: the first group holds those that every volume uses.
-const LEAST_INODES: u32 = 16;
+const MIN_INODES: u32 = 16;
 
 /// Which groups hold copies of the superblock and of the descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +86,10 @@ impl Geometry {
             plan.groups = blocks.ok_or(PlanError::Small)?.div_ceil(plan.blocks_per_group);
             plan.set_inodes(wish.inodes).ok_or(PlanError::Inodes)?;
             let last = plan.groups - 1;
-            if last > 0 && plan.overhead(0) + LEAST_DATA_BLOCKS > plan.blocks_per_group {
+            if last > 0 && plan.overhead(0) + MIN_DATA_BLOCKS > plan.blocks_per_group {
                 return Err(PlanError::Large);
             }
-            if plan.group_blocks(last) >= plan.overhead(last).saturating_add(LEAST_DATA_BLOCKS) {
+            if plan.group_blocks(last) >= plan.overhead(last).saturating_add(MIN_DATA_BLOCKS) {
                 return Ok(plan);
             }
             if last == 0 {
@@ -100,10 +100,10 @@ impl Geometry {
     }
 
     /// The least bytes of a new volume with such blocks and inodes, and as few of them as there may be.
-    pub(crate) fn least_bytes(block_bytes: u32, inode_bytes: u32) -> u64 {
-        let step = LEAST_INODES.next_multiple_of((block_bytes / inode_bytes).max(8));
+    pub(crate) fn min_bytes(block_bytes: u32, inode_bytes: u32) -> u64 {
+        let step = MIN_INODES.next_multiple_of((block_bytes / inode_bytes).max(8));
         let table = (step * inode_bytes).div_ceil(block_bytes);
-        let blocks = u32::from(block_bytes == 1024) + 1 + 1 + 2 + table + LEAST_DATA_BLOCKS;
+        let blocks = u32::from(block_bytes == 1024) + 1 + 1 + 2 + table + MIN_DATA_BLOCKS;
         u64::from(blocks) * u64::from(block_bytes)
     }
 
@@ -111,7 +111,7 @@ impl Geometry {
     /// least those that every volume uses, and the groups are alike.
     fn set_inodes(&mut self, inodes: u32) -> Option<()> {
         let step = (self.block_bytes / self.inode_bytes).max(8);
-        self.inodes_per_group = inodes.div_ceil(self.groups).max(LEAST_INODES).checked_next_multiple_of(step)?;
+        self.inodes_per_group = inodes.div_ceil(self.groups).max(MIN_INODES).checked_next_multiple_of(step)?;
         self.descriptor_blocks = self.groups.div_ceil(self.block_bytes / group::BYTES as u32);
         let total = self.inodes_per_group.checked_mul(self.groups);
         (self.inodes_per_group <= self.block_bytes * 8 && total.is_some()).then_some(())

@@ -16,16 +16,16 @@ use crate::wire::inode::{Inode, Kind};
 /// Bytes that are read ahead when sequential reading is first seen.
 const FIRST_WINDOW: u64 = 64 << 10;
 /// Blocks of a run that is remembered for the requests that come next, at most.
-const MOST_REMEMBERED: u64 = 256;
+const MAX_REMEMBERED: u64 = 256;
 /// Runs that one window of reading ahead has at most.
-const MOST_RUNS_AHEAD: usize = 32;
+const MAX_RUNS_AHEAD: usize = 32;
 
 /// An open node. It keeps its number and content, also when it has lost its last name, until this is dropped.
 pub struct OpenFile<S: BlockSource> {
     core: Rc<Core<S>>,
     node: Rc<Node>,
     reading: Cell<Reading>,
-    remembered: Cell<Option<Remembered>>,
+    remembered: Cell<Option<ReadExtent>>,
     is_closed: Cell<bool>,
 }
 
@@ -45,7 +45,7 @@ struct Reading {
 /// What a file was found to be while its content was held, for requests that read on: it is so as long as nobody has held
 /// the content alone.
 #[derive(Clone, Copy)]
-struct Remembered {
+struct ReadExtent {
     turns_alone: u64,
     /// Bytes of the file.
     size: u64,
@@ -105,7 +105,7 @@ impl<S: BlockSource> Core<S> {
         let block_bytes = self.block_bytes();
         let end = part.end.min(inode.size).div_ceil(block_bytes);
         let mut logical = part.start / block_bytes;
-        for _ in 0..MOST_RUNS_AHEAD {
+        for _ in 0..MAX_RUNS_AHEAD {
             if logical >= end {
                 return;
             }
@@ -126,7 +126,7 @@ impl<S: BlockSource> Core<S> {
         self.store.source().spawn(async move {
             let _content = content;
             let mut logical = blocks.start;
-            for _ in 0..MOST_RUNS_AHEAD {
+            for _ in 0..MAX_RUNS_AHEAD {
                 if logical >= blocks.end {
                     return;
                 }
@@ -168,13 +168,13 @@ impl<S: BlockSource> OpenFile<S> {
     pub async fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.core.check_alive()?;
         let _content = self.node.content.acquire(Hold::Shared).await;
-        let most_ahead = self.core.store.limits().read_ahead_bytes;
+        let max_ahead = self.core.store.limits().read_ahead_bytes;
         let is_known = self.read_remembered(offset, buffer);
         if is_known {
             let part = offset..offset + buffer.len() as u64;
             let request = Request { end: part.end, part };
             let size = self.remembered.get().map_or(0, |known| known.size);
-            if let Some(ahead) = self.note_reading(size, request, most_ahead as u64) {
+            if let Some(ahead) = self.note_reading(size, request, max_ahead as u64) {
                 let inode = self.core.open_inode(&self.node).await?;
                 self.core.read_ahead(&self.node, &inode, ahead);
             }
@@ -185,13 +185,13 @@ impl<S: BlockSource> OpenFile<S> {
             return Err(Error::NotAFile);
         }
         // The disk is at work on the next part of a large request while one is copied.
-        let part_bytes = if most_ahead == 0 { buffer.len() } else { most_ahead.div_ceil(2) };
+        let part_bytes = if max_ahead == 0 { buffer.len() } else { max_ahead.div_ceil(2) };
         let request_end = offset.saturating_add(buffer.len() as u64);
         let mut done = 0;
         for part in buffer.chunks_mut(part_bytes.max(1)) {
             let start = offset.saturating_add(done as u64);
             let request = Request { part: start..start.saturating_add(part.len() as u64), end: request_end };
-            if let Some(ahead) = self.note_reading(inode.size, request, most_ahead as u64) {
+            if let Some(ahead) = self.note_reading(inode.size, request, max_ahead as u64) {
                 self.core.read_ahead(&self.node, &inode, ahead);
             }
             let wanted = part.len();
@@ -227,8 +227,8 @@ impl<S: BlockSource> OpenFile<S> {
         let block_bytes = self.core.block_bytes();
         let logical = offset / block_bytes;
         let start = logical * block_bytes;
-        self.remembered.set(match self.core.known_run(inode, logical, MOST_REMEMBERED) {
-            Some(Ok(Run::Blocks { first, blocks })) => Some(Remembered {
+        self.remembered.set(match self.core.known_run(inode, logical, MAX_REMEMBERED) {
+            Some(Ok(Run::Blocks { first, blocks })) => Some(ReadExtent {
                 turns_alone: self.node.content.turns_alone(),
                 size: inode.size,
                 bytes: (start, start.saturating_add(blocks * block_bytes)),

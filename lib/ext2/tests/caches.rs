@@ -31,7 +31,7 @@ struct SlowDisk {
     disk: MemoryDisk,
     reads: Cell<u32>,
     under_way: Cell<u32>,
-    most_under_way: Cell<u32>,
+    max_under_way: Cell<u32>,
     /// Reads that somebody waits for.
     waited_for: Cell<u32>,
     is_beside: Cell<bool>,
@@ -47,7 +47,7 @@ impl SlowDisk {
             disk,
             reads: zero(),
             under_way: zero(),
-            most_under_way: zero(),
+            max_under_way: zero(),
             waited_for: zero(),
             is_beside,
             broken_from,
@@ -74,7 +74,7 @@ impl BlockSource for SlowDisk {
         self.reads.set(self.reads.get() + 1);
         self.waited_for.set(self.waited_for.get() + u32::from(!self.is_beside.get()));
         self.under_way.set(self.under_way.get() + 1);
-        self.most_under_way.set(self.most_under_way.get().max(self.under_way.get()));
+        self.max_under_way.set(self.max_under_way.get().max(self.under_way.get()));
         let mut polls = 0;
         std::future::poll_fn(|_| {
             polls += 1;
@@ -121,7 +121,7 @@ fn what_was_read_is_not_read_again() {
     read(&volume, &file, 0, &mut buffer).unwrap();
     assert!(buffer == noise(1, FILE_BYTES));
     assert_eq!(volume.source().reads.get(), reads);
-    assert!(volume.source().most_under_way.get() >= 8);
+    assert!(volume.source().max_under_way.get() >= 8);
 }
 
 /// With blocks of 1 KiB a table leads to 256 KiB, so this file has eleven of them behind the first.

@@ -19,7 +19,7 @@ use volumes::samples::{Sample, debugfs, samples, small_samples};
 use volumes::{Disk, Event, e2fsck, has_tools};
 
 /// About how often a repair is cut off.
-const MOST_CUTS: usize = 10;
+const MAX_CUTS: usize = 10;
 
 /// The content of each file that a name leads to, by its inode.
 fn files(bytes: &[u8]) -> BTreeMap<u32, Vec<u8>> {
@@ -88,7 +88,7 @@ fn cut_off_everywhere(bytes: &[u8], name: &str, path: &Path, chance: &mut Chance
     let Some((events, whole)) = repaired(bytes, name) else { return 0 };
     let wanted = files(&whole);
     for end in 0..events.len() {
-        if chance.below(events.len()) > MOST_CUTS {
+        if chance.below(events.len()) > MAX_CUTS {
             continue;
         }
         let left = crashed(bytes, &events, end, chance);

@@ -17,7 +17,7 @@ use support::{noise, read};
 
 const BLOCK_BYTES: usize = 1024;
 /// Reads of the disk that a walk may take: many times what it takes on the sound image.
-const MOST_READS: u32 = 200_000;
+const MAX_READS: u32 = 200_000;
 
 /// A disk that panics when it is read without end.
 struct CountingDisk(MemoryDisk, Cell<u32>);
@@ -39,7 +39,7 @@ impl BlockSource for CountingDisk {
 
     async fn read(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
         self.1.set(self.1.get() + 1);
-        assert!(self.1.get() < MOST_READS, "reading does not end");
+        assert!(self.1.get() < MAX_READS, "reading does not end");
         self.0.read(offset, buffer, bytes).await
     }
 

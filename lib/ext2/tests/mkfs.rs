@@ -40,7 +40,7 @@ fn every_size_and_style_is_clean() {
                 let options = MakeOptions { block_bytes, style, ..options() };
                 let case = format!("{block_bytes:?}, {size} bytes, {style:?}");
                 let made = match complete(make(&disk, &options)) {
-                    Err(MakeError::TooSmall { least_bytes, .. }) if least_bytes > size as u64 => continue,
+                    Err(MakeError::TooSmall { min_bytes, .. }) if min_bytes > size as u64 => continue,
                     other => other.unwrap_or_else(|error| panic!("{case}: {error}")),
                 };
                 disk.save(&image);
@@ -143,10 +143,10 @@ fn refusals_say_why() {
     let refused = |bytes: usize, options: MakeOptions| complete(make(&Disk::used(bytes), &options)).unwrap_err();
     let error = refused(20_000, options());
     assert!(matches!(error, MakeError::TooSmall { disk_bytes: 20_000, .. }), "{error}");
-    let MakeError::TooSmall { least_bytes, .. } = error else { unreachable!() };
-    assert!(complete(make(&Disk::used(least_bytes as usize), &options())).is_ok());
-    assert!(matches!(refused(least_bytes as usize - 1, options()), MakeError::TooSmall { .. }));
-    assert_eq!(refused(0, options()), MakeError::TooSmall { disk_bytes: 0, least_bytes });
+    let MakeError::TooSmall { min_bytes, .. } = error else { unreachable!() };
+    assert!(complete(make(&Disk::used(min_bytes as usize), &options())).is_ok());
+    assert!(matches!(refused(min_bytes as usize - 1, options()), MakeError::TooSmall { .. }));
+    assert_eq!(refused(0, options()), MakeError::TooSmall { disk_bytes: 0, min_bytes });
     assert_eq!(refused(1 << 20, MakeOptions { block_bytes: Some(512), ..options() }), MakeError::BlockSize(512));
     let reserved = MakeOptions { reserved_percent: 51, ..options() };
     assert_eq!(refused(1 << 20, reserved), MakeError::Reserved { asked: 51, most: 50 });

@@ -20,7 +20,7 @@ use crate::{BlockSource, DiskError};
 type Outcome<T> = Result<T, hadris_io::Error<DiskError>>;
 
 /// Numbers that are tried for the name of a removed file.
-const MOST_REMOVED: u32 = 0x10000;
+const MAX_REMOVED: u32 = 0x10000;
 /// What marks such a name for people and other systems.
 const REMOVED_ATTRIBUTES: Attributes = Attributes::HIDDEN.union(Attributes::SYSTEM);
 
@@ -220,9 +220,9 @@ impl<S: BlockSource> Mounted<S> {
     }
 
     async fn hide(&mut self, folder: NodeId, name: &str, place: NodeId) -> Outcome<String> {
-        for _ in 0..MOST_REMOVED {
+        for _ in 0..MAX_REMOVED {
             let hidden = removed_name(self.next_removed);
-            self.next_removed = (self.next_removed + 1) % MOST_REMOVED;
+            self.next_removed = (self.next_removed + 1) % MAX_REMOVED;
             let (old, new) = (Name::new(name), Name::new(&hidden));
             match self.fs.rename(folder, old, place, new, RenameMode::NoReplace).await {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

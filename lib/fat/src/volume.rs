@@ -26,7 +26,7 @@ use crate::recognise::recognise;
 use crate::{BlockSource, DiskError};
 
 /// Nodes that may be in use at once.
-const MOST_NODES: usize = 100_000;
+const MAX_NODES: usize = 100_000;
 /// Positions in chains that are remembered, so that reading here and there does not follow them from the start.
 const CHAIN_POSITIONS: usize = 512;
 /// Names of one folder that are remembered.
@@ -228,7 +228,7 @@ impl<S: BlockSource> Volume<S> {
             Err(error) => return Err(error.into()),
         };
         let device = Device::new(Rc::clone(&cache), writable);
-        let mut settings = hadris_fs::MountOptions::new().with_clock(options.clock).with_node_limit(MOST_NODES);
+        let mut settings = hadris_fs::MountOptions::new().with_clock(options.clock).with_node_limit(MAX_NODES);
         if !writable {
             settings = settings.read_only();
         }

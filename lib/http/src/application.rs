@@ -7,7 +7,7 @@ use crate::request::Request;
 use crate::text::{is_token_byte, trim};
 
 /// Bytes of the head of an application's answer at most.
-pub const MOST_HEAD_BYTES: usize = 16 * 1024;
+pub const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// The head of an application's answer makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn is_status(status: u16) -> bool {
 /// Checks the head of an application's answer and adds its fields to `into` as they are sent. Fields that are the
 /// server's are left out.
 pub fn answer_head(head: &[u8], into: &mut Vec<u8>) -> Result<(), BadHead> {
-    if head.len() > MOST_HEAD_BYTES || core::str::from_utf8(head).is_err() {
+    if head.len() > MAX_HEAD_BYTES || core::str::from_utf8(head).is_err() {
         return Err(BadHead);
     }
     for line in head.split(|byte| *byte == b'\n') {

@@ -8,11 +8,11 @@ use crate::request::Framing;
 use crate::text::is_token_byte;
 
 /// Bytes of all chunk extensions of a request together, which nobody here reads.
-const MOST_EXTENSION_BYTES: usize = 4096;
+const MAX_EXTENSION_BYTES: usize = 4096;
 /// Bytes of the trailer section, which nobody here reads.
-const MOST_TRAILER_BYTES: usize = 8192;
+const MAX_TRAILER_BYTES: usize = 8192;
 /// Digits of a chunk size, with zeros in front.
-const MOST_SIZE_DIGITS: u8 = 16;
+const MAX_SIZE_DIGITS: u8 = 16;
 
 /// Why the content cannot be read on. Where the next request begins is not known then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,15 +97,15 @@ enum Extension {
 }
 
 impl BodyReader {
-    /// Reads content that is framed like this and has at most `most_bytes` bytes.
-    pub fn new(framing: Framing, most_bytes: u64) -> Result<BodyReader, BodyError> {
+    /// Reads content that is framed like this and has at most `max_bytes` bytes.
+    pub fn new(framing: Framing, max_bytes: u64) -> Result<BodyReader, BodyError> {
         let state = match framing {
             Framing::None | Framing::Length(0) => State::Ended,
-            Framing::Length(length) if length > most_bytes => return Err(BodyError::TooLarge),
+            Framing::Length(length) if length > max_bytes => return Err(BodyError::TooLarge),
             Framing::Length(length) => State::Length(length),
             Framing::Chunked => State::Size { value: 0, digits: 0 },
         };
-        Ok(BodyReader { state, allowed: most_bytes, pending: 0, extension_bytes: 0, trailer_bytes: 0 })
+        Ok(BodyReader { state, allowed: max_bytes, pending: 0, extension_bytes: 0, trailer_bytes: 0 })
     }
 
     /// Whether all of it was read.
@@ -193,7 +193,7 @@ impl BodyReader {
 
     fn after_size(&mut self, value: u64, digits: u8, byte: u8) -> Result<State, BodyError> {
         if let Some(digit) = char::from(byte).to_digit(16) {
-            if digits == MOST_SIZE_DIGITS {
+            if digits == MAX_SIZE_DIGITS {
                 return Err(BodyError::Malformed);
             }
             // Sixteen digits fit.
@@ -237,11 +237,11 @@ impl BodyReader {
 
     fn extension(&mut self, next: State) -> Result<State, BodyError> {
         self.extension_bytes += 1;
-        if self.extension_bytes > MOST_EXTENSION_BYTES { Err(BodyError::TooLarge) } else { Ok(next) }
+        if self.extension_bytes > MAX_EXTENSION_BYTES { Err(BodyError::TooLarge) } else { Ok(next) }
     }
 
     fn trailer(&mut self, next: State) -> Result<State, BodyError> {
         self.trailer_bytes += 1;
-        if self.trailer_bytes > MOST_TRAILER_BYTES { Err(BodyError::TooLarge) } else { Ok(next) }
+        if self.trailer_bytes > MAX_TRAILER_BYTES { Err(BodyError::TooLarge) } else { Ok(next) }
     }
 }

@@ -60,13 +60,13 @@ const TYPES: &[(&str, &str)] = &[
     ("zst", "application/zstd"),
 ];
 
-const MOST_LETTERS: usize = 11;
+const MAX_LETTERS: usize = 11;
 
 /// The content type of a file with this path.
 pub fn of(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or("");
     let Some((_, extension)) = name.rsplit_once('.') else { return UNKNOWN };
-    let mut small = [0; MOST_LETTERS];
+    let mut small = [0; MAX_LETTERS];
     let Some(small) = small.get_mut(..extension.len()) else { return UNKNOWN };
     small.copy_from_slice(extension.as_bytes());
     small.make_ascii_lowercase();

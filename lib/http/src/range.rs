@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::text::list_members;
 
 /// Ranges that one request is answered with at most; for more, all of the content is sent.
-pub const MOST_RANGES: usize = 16;
+pub const MAX_RANGES: usize = 16;
 
 /// So many bytes from an offset on; at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub fn parse(value: &[u8], size: u64) -> Ranges {
     for member in list_members(set.1) {
         members += 1;
         let Some(range) = parse_one(member, size) else { return Ranges::Whole };
-        if members > MOST_RANGES {
+        if members > MAX_RANGES {
             return Ranges::Whole;
         }
         let Some(range) = range else { continue };

@@ -10,14 +10,14 @@ use core::mem::MaybeUninit;
 use crate::text::{is_host, list_members};
 
 /// Header fields that a request may have.
-pub const MOST_HEADERS: usize = 100;
+pub const MAX_HEADERS: usize = 100;
 
 /// Where the fields of a head are noted while it is read.
-pub type HeaderSpace<'b> = [MaybeUninit<httparse::Header<'b>>; MOST_HEADERS];
+pub type HeaderSpace<'b> = [MaybeUninit<httparse::Header<'b>>; MAX_HEADERS];
 
 /// A space for [`parse`].
 pub const fn header_space<'b>() -> HeaderSpace<'b> {
-    [const { MaybeUninit::uninit() }; MOST_HEADERS]
+    [const { MaybeUninit::uninit() }; MAX_HEADERS]
 }
 
 /// What a request asks to be done (RFC 9110, section 9).
@@ -112,30 +112,30 @@ impl<'h, 'b> Request<'h, 'b> {
     }
 }
 
-/// Reads a head from the start of `bytes`; `None` as long as it is not whole. A head of more than `most_bytes` is
+/// Reads a head from the start of `bytes`; `None` as long as it is not whole. A head of more than `max_bytes` is
 /// rejected.
 pub fn parse<'h, 'b>(
     bytes: &'b [u8],
     space: &'h mut HeaderSpace<'b>,
-    most_bytes: usize,
+    max_bytes: usize,
 ) -> Result<Option<Request<'h, 'b>>, Rejection> {
     let mut head = httparse::Request::new(&mut []);
     let head_bytes = match head.parse_with_uninit_headers(bytes, space) {
         Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
-        Ok(httparse::Status::Partial) if has_bare_line_feed(&bytes[..bytes.len().min(most_bytes)]) => {
+        Ok(httparse::Status::Partial) if has_bare_line_feed(&bytes[..bytes.len().min(max_bytes)]) => {
             return Err(BARE_LINE_FEED);
         }
-        Ok(httparse::Status::Partial) if bytes.len() < most_bytes => return Ok(None),
-        Ok(httparse::Status::Partial) => return Err(too_large(bytes, most_bytes)),
+        Ok(httparse::Status::Partial) if bytes.len() < max_bytes => return Ok(None),
+        Ok(httparse::Status::Partial) => return Err(too_large(bytes, max_bytes)),
         Err(httparse::Error::TooManyHeaders) => return Err(too_many_fields(bytes)),
         Err(httparse::Error::Version) => return wrong_version(bytes).map_or(Ok(None), Err),
         Err(error) => return Err(reject(400, words(error))),
     };
-    if has_bare_line_feed(&bytes[..head_bytes.min(most_bytes)]) {
+    if has_bare_line_feed(&bytes[..head_bytes.min(max_bytes)]) {
         return Err(BARE_LINE_FEED);
     }
-    if head_bytes > most_bytes {
-        return Err(too_large(bytes, most_bytes));
+    if head_bytes > max_bytes {
+        return Err(too_large(bytes, max_bytes));
     }
     let (Some(method_text), Some(target), Some(minor_version)) = (head.method, head.path, head.version) else {
         return Err(reject(400, "the request line is not whole"));
@@ -402,7 +402,7 @@ fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
 fn too_many_fields(bytes: &[u8]) -> Rejection {
     let start = empty_lines(bytes);
     let feeds = bytes[start..].iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-    let end = feeds.map(|(at, _)| start + at + 1).nth(MOST_HEADERS).unwrap_or(bytes.len());
+    let end = feeds.map(|(at, _)| start + at + 1).nth(MAX_HEADERS).unwrap_or(bytes.len());
     if has_bare_line_feed(&bytes[..end]) { BARE_LINE_FEED } else { reject(431, "there are too many header fields") }
 }
 
@@ -412,9 +412,9 @@ fn empty_lines(bytes: &[u8]) -> usize {
 }
 
 /// RFC 9110, section 15.5.15, where it is the target that is too long; else RFC 6585, section 5.
-fn too_large(bytes: &[u8], most_bytes: usize) -> Rejection {
+fn too_large(bytes: &[u8], max_bytes: usize) -> Rejection {
     let start = empty_lines(bytes);
-    let looked_at = &bytes[start.min(bytes.len())..bytes.len().min(most_bytes.max(start))];
+    let looked_at = &bytes[start.min(bytes.len())..bytes.len().min(max_bytes.max(start))];
     if looked_at.contains(&b'\n') {
         reject(431, "the header fields are too long")
     } else {

@@ -107,16 +107,16 @@ fn length(digits: &[u8]) -> Option<u64> {
 /// Reads a head from the start of `bytes`; `None` as long as it is not whole.
 ///
 /// # Errors
-/// It is none, or longer than `most_bytes`.
+/// It is none, or longer than `max_bytes`.
 pub fn parse<'h, 'b>(
     bytes: &'b [u8],
     space: &'h mut HeaderSpace<'b>,
-    most_bytes: usize,
+    max_bytes: usize,
 ) -> Result<Option<Response<'h, 'b>>, ResponseError> {
-    let looked_at = &bytes[..bytes.len().min(most_bytes)];
+    let looked_at = &bytes[..bytes.len().min(max_bytes)];
     let mut found = httparse::Response::new(&mut []);
     match httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut found, looked_at, space) {
-        Ok(httparse::Status::Partial) if bytes.len() >= most_bytes => Err(ResponseError::TooLong),
+        Ok(httparse::Status::Partial) if bytes.len() >= max_bytes => Err(ResponseError::TooLong),
         Ok(httparse::Status::Partial) => Ok(None),
         Ok(httparse::Status::Complete(head_bytes)) => match (found.code, found.version) {
             (Some(status), Some(minor_version)) if status >= 100 => {

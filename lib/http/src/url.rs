@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// The longest address that is taken, in bytes.
-pub const MOST_BYTES: usize = 8192;
+pub const MAX_BYTES: usize = 8192;
 
 /// Why text is no address that can be asked. Shown, it is the rest of a sentence that begins with the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum UrlError {
     NoHost,
     /// A name or password stands in front of the host.
     Credentials,
-    /// It is longer than [`MOST_BYTES`].
+    /// It is longer than [`MAX_BYTES`].
     TooLong,
 }
 
@@ -53,7 +53,7 @@ impl Url {
     /// It cannot be asked for.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let text = text.trim();
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             return Err(UrlError::TooLong);
         }
         match scheme(text).filter(|(_, rest)| rest.starts_with("//")) {
@@ -69,7 +69,7 @@ impl Url {
     /// It cannot be asked for.
     pub fn join(&self, reference: &str) -> Result<Url, UrlError> {
         let reference = reference.trim();
-        if reference.len() > MOST_BYTES {
+        if reference.len() > MAX_BYTES {
             return Err(UrlError::TooLong);
         }
         if let Some((scheme, rest)) = scheme(reference) {
@@ -220,7 +220,7 @@ mod tests {
         ] {
             assert_eq!(read(text), Err(error), "{text}");
         }
-        assert_eq!(read(&"a".repeat(MOST_BYTES + 1)), Err(UrlError::TooLong));
+        assert_eq!(read(&"a".repeat(MAX_BYTES + 1)), Err(UrlError::TooLong));
     }
 
     #[test]

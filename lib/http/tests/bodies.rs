@@ -4,11 +4,11 @@ use http::body::{BodyError, BodyReader};
 use http::request::Framing;
 use proptest::prelude::*;
 
-const MOST_BYTES: u64 = 1000;
+const MAX_BYTES: u64 = 1000;
 
 /// Reads content that comes in pieces of these lengths, over and over: the content, and how many bytes it took.
 fn read(framing: Framing, bytes: &[u8], pieces: &[usize]) -> Result<Option<(Vec<u8>, usize)>, BodyError> {
-    let mut reader = BodyReader::new(framing, MOST_BYTES)?;
+    let mut reader = BodyReader::new(framing, MAX_BYTES)?;
     let mut content = Vec::new();
     let (mut at, mut end) = (0, 0);
     let mut lengths = pieces.iter().cycle();
@@ -51,7 +51,7 @@ fn chunks_are_put_together() {
 #[test]
 fn what_is_here_of_content_can_be_judged_before_it_is_read() {
     let is_malformed = |text: &str| {
-        let reader = BodyReader::new(Framing::Chunked, MOST_BYTES).expect("chunks");
+        let reader = BodyReader::new(Framing::Chunked, MAX_BYTES).expect("chunks");
         reader.is_malformed(text.as_bytes())
     };
     for text in ["", "3", "3\r\nab", "3\r\nabc\r\n2", "3\r\nabc\r\n0\r\n\r\nGET", "ffff\r\n"] {

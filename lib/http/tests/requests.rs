@@ -3,11 +3,11 @@
 use http::request::{EndFinder, Framing, Method, Rejection, Request, header_space, parse};
 use proptest::prelude::*;
 
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 
 fn with<T>(bytes: &[u8], look: impl FnOnce(Result<Option<Request<'_, '_>>, Rejection>) -> T) -> T {
     let mut space = header_space();
-    look(parse(bytes, &mut space, MOST_BYTES))
+    look(parse(bytes, &mut space, MAX_BYTES))
 }
 
 /// 0: served; 1: not whole; else the status.
@@ -107,12 +107,12 @@ fn request_lines_and_hosts_that_make_no_sense_are_refused() {
 
 #[test]
 fn floods_have_bounds() {
-    let long_value = get(&format!("X: {}\r\n", "a".repeat(MOST_BYTES)));
+    let long_value = get(&format!("X: {}\r\n", "a".repeat(MAX_BYTES)));
     assert_eq!(status(long_value.as_bytes()), 431);
-    assert_eq!(status(&long_value.as_bytes()[..MOST_BYTES]), 431);
+    assert_eq!(status(&long_value.as_bytes()[..MAX_BYTES]), 431);
     assert_eq!(status(get(&"X: a\r\n".repeat(200)).as_bytes()), 431);
-    let long_target = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(MOST_BYTES));
-    assert_eq!(status(&long_target.as_bytes()[..MOST_BYTES]), 414);
+    let long_target = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(MAX_BYTES));
+    assert_eq!(status(&long_target.as_bytes()[..MAX_BYTES]), 414);
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! What was probably meant by a word that is not known.
 
 /// So many mistakes at most are looked through.
-const MOST_MISTAKES: usize = 2;
+const MAX_MISTAKES: usize = 2;
 
 /// The word of those known that is spelled nearly so; of several the nearest, and of those the first by the alphabet.
 pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let near = |known: &'w str| {
         let mistakes = mistakes(word, known);
         // Half of a short word says nothing of the other half.
-        (mistakes <= MOST_MISTAKES && mistakes * 2 <= known.chars().count()).then_some((mistakes, known))
+        (mistakes <= MAX_MISTAKES && mistakes * 2 <= known.chars().count()).then_some((mistakes, known))
     };
     known.into_iter().filter_map(near).min().map(|(_, known)| known)
 }

@@ -8,7 +8,7 @@ use smoltcp::wire::IpAddress;
 
 use crate::addresses::is_loopback;
 use crate::ends::Failure;
-use crate::icmp::{Error, HEADER_BYTES, Message, Trouble};
+use crate::icmp::{Error, ErrorKind, HEADER_BYTES, Message};
 use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 
@@ -31,7 +31,7 @@ pub struct Echo {
     /// Bytes that came back.
     pub bytes: usize,
     /// The hops that were left.
-    pub hops_left: u8,
+    pub hop_limit: u8,
 }
 
 struct Asked {
@@ -135,7 +135,7 @@ impl Echoes {
             let expected = |asked: &&mut Asked| asked.sequence == sequence && asked.address == header.source;
             if let Some(asked) = self.asked.get_mut(&id).filter(expected) {
                 let (address, at_ns) = (header.source, output.now_ns);
-                asked.finish(Ok(Echo { address, at_ns, bytes: data.len(), hops_left: header.hops_left }));
+                asked.finish(Ok(Echo { address, at_ns, bytes: data.len(), hop_limit: header.hop_limit }));
             }
         }
     }
@@ -147,9 +147,9 @@ impl Echoes {
         let is_request = error.payload[0] == kinds(error.header.is_version_4()).0;
         let about = |asked: &&mut Asked| asked.sequence == sequence && asked.address == error.header.destination;
         let Some(asked) = self.asked.get_mut(&id).filter(about).filter(|_| is_request) else { return false };
-        asked.finish(Err(match error.trouble {
-            Trouble::TooLong { .. } => Failure::TooLong,
-            Trouble::Refused | Trouble::Unreachable | Trouble::Silent => Failure::Unreachable,
+        asked.finish(Err(match error.kind {
+            ErrorKind::TooLong { .. } => Failure::TooLong,
+            ErrorKind::Refused | ErrorKind::Unreachable | ErrorKind::Silent => Failure::Unreachable,
         }));
         true
     }

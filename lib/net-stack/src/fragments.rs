@@ -15,13 +15,13 @@ use crate::packet::{Fragment, IpHeader};
 /// Packets of which parts are here.
 const MOST: usize = 64;
 /// Those of one sender.
-const MOST_OF_ONE: usize = 16;
+const MAX_OF_ONE: usize = 16;
 /// Bytes of all parts.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// Parts of one packet.
-const MOST_PARTS: usize = 128;
+const MAX_PARTS: usize = 128;
 /// How long the rest of a packet is waited for.
-const PATIENCE_NS: u64 = 30_000_000_000;
+const REASSEMBLY_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Bytes of an IP packet at most.
 const LONGEST: usize = 65_535;
 
@@ -43,7 +43,7 @@ struct Parts {
 
 /// What came of a part.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Joined {
+pub(crate) enum Reassembly {
     /// The whole packet, which is no part any more.
     Whole(Vec<u8>),
     /// It waits for others.
@@ -62,14 +62,14 @@ pub(crate) struct Fragments {
 
 impl Fragments {
     /// Takes a part: the packet with its header.
-    pub(crate) fn receive(&mut self, header: &IpHeader, part: &Fragment, packet: &[u8], now_ns: u64) -> Joined {
+    pub(crate) fn receive(&mut self, header: &IpHeader, part: &Fragment, packet: &[u8], now_ns: u64) -> Reassembly {
         self.serve(now_ns);
         let piece = header.payload(packet);
         let end = part.offset_bytes + piece.len();
         // All but the last are of whole words of eight bytes.
         if piece.is_empty() || header.header_bytes + end > LONGEST || (!part.is_last && !piece.len().is_multiple_of(8))
         {
-            return Joined::Lost;
+            return Reassembly::Lost;
         }
         let key = Key {
             source: header.source,
@@ -79,28 +79,28 @@ impl Fragments {
         };
         if !self.table.contains_key(&key) {
             let of_one = self.table.keys().filter(|known| known.source == key.source).count();
-            if of_one >= MOST_OF_ONE {
-                return Joined::Lost;
+            if of_one >= MAX_OF_ONE {
+                return Reassembly::Lost;
             }
             while self.table.len() >= MOST && self.forget_oldest() {}
-            self.order.push_back((now_ns + PATIENCE_NS, key));
+            self.order.push_back((now_ns + REASSEMBLY_TIMEOUT_NS, key));
         }
-        while self.bytes + piece.len() > MOST_BYTES && self.forget_oldest_but(&key) {}
+        while self.bytes + piece.len() > MAX_BYTES && self.forget_oldest_but(&key) {}
         let parts = self.table.entry(key).or_default();
         match parts.add(part, piece) {
-            Added::Again => Joined::Waits,
+            Added::Again => Reassembly::Waits,
             Added::Clash => {
                 self.forget(&key);
-                Joined::Lost
+                Reassembly::Lost
             }
             Added::New => {
                 self.bytes += piece.len();
                 if !parts.is_whole() {
-                    return Joined::Waits;
+                    return Reassembly::Waits;
                 }
                 let whole = parts.join(header, packet);
                 self.forget(&key);
-                Joined::Whole(whole)
+                Reassembly::Whole(whole)
             }
         }
     }
@@ -158,7 +158,7 @@ impl Parts {
         let after = self.pieces.range(from..).next().map_or(usize::MAX, |(at, _)| *at);
         let is_beyond = self.end.is_some_and(|end| to > end || part.is_last);
         let is_short = part.is_last && self.pieces.keys().next_back().is_some_and(|last| *last >= to);
-        if before > from || after < to || is_beyond || is_short || self.pieces.len() >= MOST_PARTS {
+        if before > from || after < to || is_beyond || is_short || self.pieces.len() >= MAX_PARTS {
             return Added::Clash;
         }
         if part.is_last {
@@ -212,7 +212,7 @@ mod tests {
         packet
     }
 
-    fn take(fragments: &mut Fragments, packet: &[u8], now_ns: u64) -> Joined {
+    fn take(fragments: &mut Fragments, packet: &[u8], now_ns: u64) -> Reassembly {
         let header = IpHeader::read(packet).expect("a header");
         let part = header.fragment.expect("a part");
         fragments.receive(&header, &part, packet, now_ns)
@@ -225,10 +225,10 @@ mod tests {
             [part(7, 0, &data[..24], false), part(7, 24, &data[24..48], false), part(7, 48, &data[48..], true)];
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
             let mut fragments = Fragments::default();
-            assert_eq!(take(&mut fragments, &pieces[order[0]], 0), Joined::Waits);
-            assert_eq!(take(&mut fragments, &pieces[order[0]], 0), Joined::Waits, "one that comes twice");
-            assert_eq!(take(&mut fragments, &pieces[order[1]], 0), Joined::Waits);
-            let Joined::Whole(packet) = take(&mut fragments, &pieces[order[2]], 0) else { panic!("not whole") };
+            assert_eq!(take(&mut fragments, &pieces[order[0]], 0), Reassembly::Waits);
+            assert_eq!(take(&mut fragments, &pieces[order[0]], 0), Reassembly::Waits, "one that comes twice");
+            assert_eq!(take(&mut fragments, &pieces[order[1]], 0), Reassembly::Waits);
+            let Reassembly::Whole(packet) = take(&mut fragments, &pieces[order[2]], 0) else { panic!("not whole") };
             let header = IpHeader::read(&packet).expect("a header");
             assert_eq!((header.fragment, header.payload(&packet)), (None, &data[..]));
             assert_eq!(checksum::sum(&packet[..20], 0), u16::MAX);
@@ -250,12 +250,12 @@ mod tests {
             let last = case.iter().map(|(offset, bytes, is_last)| {
                 take(&mut fragments, &part(1, *offset, &vec![*offset as u8; *bytes], *is_last), 0)
             });
-            assert_eq!(last.last(), Some(Joined::Lost), "{case:?}");
+            assert_eq!(last.last(), Some(Reassembly::Lost), "{case:?}");
             assert_eq!(fragments.bytes, 0, "{case:?}");
         }
         let mut fragments = Fragments::default();
-        assert_eq!(take(&mut fragments, &part(1, 0, &[1; 7], false), 0), Joined::Lost, "not whole words");
-        assert_eq!(take(&mut fragments, &part(1, 65_528, &[1; 800], true), 0), Joined::Lost, "too long");
+        assert_eq!(take(&mut fragments, &part(1, 0, &[1; 7], false), 0), Reassembly::Lost, "not whole words");
+        assert_eq!(take(&mut fragments, &part(1, 65_528, &[1; 800], true), 0), Reassembly::Lost, "too long");
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
         for identifier in 0..1000 {
             take(&mut fragments, &part(identifier, 0, &[1; 1024], false), 0);
         }
-        assert_eq!(fragments.table.len(), MOST_OF_ONE);
+        assert_eq!(fragments.table.len(), MAX_OF_ONE);
         for sender in 0..200u8 {
             for offset in 0..40 {
                 let mut packet = part(1, offset * 1024, &[1; 1024], false);
@@ -272,9 +272,9 @@ mod tests {
                 take(&mut fragments, &packet, 1);
             }
         }
-        assert!(fragments.table.len() <= MOST && fragments.bytes <= MOST_BYTES);
+        assert!(fragments.table.len() <= MOST && fragments.bytes <= MAX_BYTES);
         assert_eq!(fragments.order.len(), fragments.table.len());
-        fragments.serve(PATIENCE_NS + 1);
+        fragments.serve(REASSEMBLY_TIMEOUT_NS + 1);
         assert_eq!((fragments.table.len(), fragments.bytes), (0, 0));
     }
 }

@@ -13,7 +13,7 @@ use crate::udp::only_ip;
 /// Bytes of the fixed part of every message.
 pub(crate) const HEADER_BYTES: usize = 8;
 /// Errors that are sent in a row, and how many more there may be in a second (RFC 4443, 2.4 f).
-const MOST_ERRORS: u64 = 50;
+const MAX_ERRORS: u64 = 50;
 const ERRORS_A_SECOND: u64 = 100;
 /// Bytes of a packet that an error quotes: it has to fit into the smallest packet every host takes.
 const QUOTED_4: usize = 576 - 20 - HEADER_BYTES;
@@ -60,7 +60,7 @@ impl Message<'_> {
 
 /// What an error says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum ErrorKind {
     /// Nobody is at that port, or that protocol is not there.
     Refused,
     /// There is no way there, or none is allowed.
@@ -76,7 +76,7 @@ pub(crate) enum Trouble {
 
 /// An error about a packet of this machine.
 pub(crate) struct Error<'a> {
-    pub(crate) trouble: Trouble,
+    pub(crate) kind: ErrorKind,
     /// The header of the packet that it is about.
     pub(crate) header: IpHeader,
     /// What that packet carried, as far as it is quoted: at least 8 bytes.
@@ -102,32 +102,32 @@ impl Error<'_> {
 pub(crate) fn read_error<'a>(header: &IpHeader, message: &'a [u8]) -> Option<Error<'a>> {
     let (fields, quoted) = message.split_at_checked(HEADER_BYTES)?;
     let long = u32::from_be_bytes([fields[4], fields[5], fields[6], fields[7]]);
-    let trouble = match (header.is_version_4(), fields[0], fields[1]) {
-        (true, 3, 2 | 3) => Trouble::Refused,
-        (true, 3, 4) => Trouble::TooLong { mtu: usize::from(long as u16) },
+    let kind = match (header.is_version_4(), fields[0], fields[1]) {
+        (true, 3, 2 | 3) => ErrorKind::Refused,
+        (true, 3, 4) => ErrorKind::TooLong { mtu: usize::from(long as u16) },
         // Those about types of service and precedence are no one's fault here.
-        (true, 3, 0 | 1 | 5..=10 | 13) => Trouble::Unreachable,
-        (true, 11, 0) => Trouble::Unreachable,
-        (false, 1, 4) => Trouble::Refused,
-        (false, 1, _) => Trouble::Unreachable,
-        (false, 2, 0) => Trouble::TooLong { mtu: usize::try_from(long).unwrap_or(usize::MAX) },
-        (false, 3, 0) => Trouble::Unreachable,
+        (true, 3, 0 | 1 | 5..=10 | 13) => ErrorKind::Unreachable,
+        (true, 11, 0) => ErrorKind::Unreachable,
+        (false, 1, 4) => ErrorKind::Refused,
+        (false, 1, _) => ErrorKind::Unreachable,
+        (false, 2, 0) => ErrorKind::TooLong { mtu: usize::try_from(long).unwrap_or(usize::MAX) },
+        (false, 3, 0) => ErrorKind::Unreachable,
         // It does not know what this machine sends: as good as nobody there (RFC 4443, 3.4).
-        (false, 4, 1) => Trouble::Refused,
+        (false, 4, 1) => ErrorKind::Refused,
         _ => return None,
     };
-    about(trouble, quoted).filter(|error| error.header.is_version_4() == header.is_version_4())
+    about(kind, quoted).filter(|error| error.header.is_version_4() == header.is_version_4())
 }
 
-/// The trouble with a packet of this machine's own, of which the beginning is quoted, that never left it.
+/// The error for a packet of this machine's own, of which the beginning is quoted, that never left it.
 pub(crate) fn not_reached(quoted: &[u8]) -> Option<Error<'_>> {
-    about(Trouble::Silent, quoted)
+    about(ErrorKind::Silent, quoted)
 }
 
-fn about(trouble: Trouble, quoted: &[u8]) -> Option<Error<'_>> {
+fn about(kind: ErrorKind, quoted: &[u8]) -> Option<Error<'_>> {
     let (header, length) = IpHeader::read_quoted(quoted)?;
     let payload = quoted.get(header.header_bytes..).filter(|payload| payload.len() >= 8)?;
-    Some(Error { trouble, header, payload, length })
+    Some(Error { kind, header, payload, length })
 }
 
 /// How many errors may be sent now.
@@ -138,7 +138,7 @@ pub(crate) struct ErrorLimit {
 
 impl Default for ErrorLimit {
     fn default() -> ErrorLimit {
-        ErrorLimit { left: MOST_ERRORS, filled_ns: 0 }
+        ErrorLimit { left: MAX_ERRORS, filled_ns: 0 }
     }
 }
 
@@ -147,7 +147,7 @@ impl ErrorLimit {
     pub(crate) fn take(&mut self, now_ns: u64) -> bool {
         let new = now_ns.saturating_sub(self.filled_ns) / (1_000_000_000 / ERRORS_A_SECOND);
         if new > 0 {
-            self.left = self.left.saturating_add(new).min(MOST_ERRORS);
+            self.left = self.left.saturating_add(new).min(MAX_ERRORS);
             self.filled_ns = now_ns;
         }
         let may = self.left > 0;
@@ -176,7 +176,7 @@ mod tests {
     fn errors_are_few() {
         let mut limit = ErrorLimit::default();
         let sent = (0..1000).filter(|_| limit.take(0)).count();
-        assert_eq!(sent as u64, MOST_ERRORS);
+        assert_eq!(sent as u64, MAX_ERRORS);
         let sent = (0..10_000u64).filter(|number| limit.take(number * 1_000_000)).count();
         assert!((990..=1001).contains(&sent), "{sent} in ten seconds");
     }

@@ -8,7 +8,7 @@ use crate::addresses;
 use crate::checksum;
 use crate::discovery::messages;
 use crate::ends::End;
-use crate::fragments::Joined;
+use crate::fragments::Reassembly;
 use crate::icmp::{self, Error};
 use crate::output::Buffer;
 use crate::packet::{ETHERNET_BYTES, IpHeader};
@@ -84,13 +84,13 @@ impl<B: Buffer> Stack<B> {
         if let Some(part) = header.fragment {
             let whole = header.whole(packet);
             match self.fragments.receive(&header, &part, whole, self.output.now_ns) {
-                Joined::Whole(packet) => {
+                Reassembly::Whole(packet) => {
                     self.output.counters.joined += 1;
                     // Its checksum is that of all parts, which no interface has seen.
-                    self.receive_joined(&packet, is_for_group);
+                    self.receive_reassembled(&packet, is_for_group);
                 }
-                Joined::Waits => {}
-                Joined::Lost => self.output.counters.parts_lost += 1,
+                Reassembly::Waits => {}
+                Reassembly::Lost => self.output.counters.parts_lost += 1,
             }
         } else if header.has_extensions() {
             self.receive_ip(&header.without_extensions(packet), checked);
@@ -100,7 +100,7 @@ impl<B: Buffer> Stack<B> {
     }
 
     /// Takes a packet that was put together of parts, and is a part of none itself.
-    fn receive_joined(&mut self, packet: &[u8], is_for_group: bool) {
+    fn receive_reassembled(&mut self, packet: &[u8], is_for_group: bool) {
         match IpHeader::read(packet).filter(|header| header.fragment.is_none()) {
             Some(header) if !self.is_for_us(&header, is_for_group) => self.output.counters.dropped += 1,
             Some(header) if header.has_extensions() => {
@@ -126,7 +126,7 @@ impl<B: Buffer> Stack<B> {
         match header.destination {
             // Neighbours that have no address yet say so with none.
             IpAddress::Ipv6(group) if group.is_multicast() => {
-                header.protocol == IpProtocol::Icmpv6 && self.discovery.hears(&self.output, &group)
+                header.protocol == IpProtocol::Icmpv6 && self.discovery.is_member(&self.output, &group)
             }
             address if self.output.addresses.has(&address) => {
                 let may_be_for_many = matches!(header.protocol, IpProtocol::Udp | IpProtocol::Icmpv6);
@@ -168,7 +168,7 @@ impl<B: Buffer> Stack<B> {
             let changes = self.discovery.receive(&mut self.output, header, message);
             self.change_addresses(changes);
         } else if let Some(error) = icmp::read_error(header, message) {
-            let is_believed = self.hear_error(&error);
+            let is_believed = self.receive_error(&error);
             let counters = &mut self.output.counters;
             counters.errors_believed += u64::from(is_believed);
             counters.errors_ignored += u64::from(!is_believed);
@@ -178,22 +178,22 @@ impl<B: Buffer> Stack<B> {
     }
 
     /// Lets an error be heard by whom it belongs to; false: it belongs to nobody.
-    pub(crate) fn hear_error(&mut self, error: &Error) -> bool {
+    pub(crate) fn receive_error(&mut self, error: &Error) -> bool {
         if !self.output.addresses.has(&error.header.source) {
             return false;
         }
         let (own_port, port) = error.ports();
         match error.header.protocol {
-            IpProtocol::Tcp => self.tcp.hear_trouble(&mut self.output, error),
+            IpProtocol::Tcp => self.tcp.receive_error(&mut self.output, error),
             IpProtocol::Udp => {
                 let is_ours = self.udp.is_from_here(End::new(error.header.source, own_port));
-                is_ours && self.output.hear_path(error)
-                    || self.names.hear_trouble(error, own_port, port, self.output.now_ns)
+                is_ours && self.output.update_path_mtu(error)
+                    || self.names.receive_error(error, own_port, port, self.output.now_ns)
             }
             IpProtocol::Icmp | IpProtocol::Icmpv6 => {
                 let is_ours = self.echoes.fail(error);
                 if is_ours {
-                    self.output.hear_path(error);
+                    self.output.update_path_mtu(error);
                 }
                 is_ours
             }

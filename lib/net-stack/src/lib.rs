@@ -36,7 +36,7 @@ pub use counters::Counters;
 pub use echo::{Echo, EchoId};
 pub use ends::{End, Failure, NameFailure};
 pub use names::NameQuery;
-pub use output::{Buffer, Features, LONGEST_CUT, Outgoing};
+pub use output::{Buffer, Features, MAX_TSO_BYTES, Outgoing};
 pub use routes::Route;
 pub use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 pub use socket_info::SocketInfo;

@@ -15,16 +15,16 @@ const BELIEVED_NS: u64 = 90_000_000_000;
 /// After that time the neighbour is asked again.
 const FRESH_NS: u64 = 60_000_000_000;
 /// Between two questions.
-const PATIENCE_NS: u64 = 1_000_000_000;
+const TIMEOUT_NS: u64 = 1_000_000_000;
 /// Questions without an answer after which a neighbour is taken to be gone.
-const MOST_QUESTIONS: u32 = 3;
+const MAX_QUESTIONS: u32 = 3;
 /// Packets that wait for one neighbour; with more, the oldest is lost. After a restart the first to come may be many at
 /// once behind one neighbour, and what is lost of their beginnings they say again only after a second.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 /// Neighbours known at once; with more, the one known longest is forgotten.
-const MOST_KNOWN: usize = 4096;
+const MAX_KNOWN: usize = 4096;
 /// Neighbours asked for at once; with more, the one asked for longest is forgotten with its packets.
-const MOST_ASKED: usize = 128;
+const MAX_ASKED: usize = 128;
 
 struct Neighbour<B> {
     hardware: Option<EthernetAddress>,
@@ -66,7 +66,7 @@ impl<B> Neighbours<B> {
     /// packets of neighbours that are forgotten for it come back.
     pub(crate) fn look_up(&mut self, address: &IpAddress, now_ns: u64) -> (Answer, VecDeque<Outgoing<B>>) {
         if let Some(neighbour) = self.table.get_mut(address) {
-            let may_ask = now_ns >= neighbour.asked_ns + PATIENCE_NS;
+            let may_ask = now_ns >= neighbour.asked_ns + TIMEOUT_NS;
             match neighbour.hardware {
                 Some(hardware) if now_ns < neighbour.confirmed_ns + FRESH_NS => {
                     return (Answer::Send(hardware), VecDeque::new());
@@ -85,7 +85,7 @@ impl<B> Neighbours<B> {
                 None => return (Answer::Keep, VecDeque::new()),
             }
         }
-        let lost = if self.asked.len() >= MOST_ASKED { self.forget_oldest_asked() } else { VecDeque::new() };
+        let lost = if self.asked.len() >= MAX_ASKED { self.forget_oldest_asked() } else { VecDeque::new() };
         let new =
             Neighbour { hardware: None, confirmed_ns: 0, asked_ns: now_ns, questions: 1, waiting: VecDeque::new() };
         self.table.insert(*address, new);
@@ -104,7 +104,7 @@ impl<B> Neighbours<B> {
     /// back: the neighbour's own oldest one, or those of the neighbours that have not answered for longest.
     pub(crate) fn keep(&mut self, address: &IpAddress, packet: Outgoing<B>, most: usize) -> Vec<Outgoing<B>> {
         let mut lost = Vec::new();
-        if self.table.get(address).is_some_and(|neighbour| neighbour.waiting.len() >= MOST_WAITING) {
+        if self.table.get(address).is_some_and(|neighbour| neighbour.waiting.len() >= MAX_WAITING) {
             lost.extend(self.lose_oldest_of(address));
         }
         while self.waiting >= most.max(1) {
@@ -181,7 +181,7 @@ impl<B> Neighbours<B> {
 
     fn note_known(&mut self, address: IpAddress) {
         self.known.push_back(address);
-        if self.known.len() > MOST_KNOWN
+        if self.known.len() > MAX_KNOWN
             && let Some(oldest) = self.known.pop_front()
         {
             self.table.remove(&oldest);
@@ -197,11 +197,11 @@ impl<B> Neighbours<B> {
                 self.asked.pop_front();
                 continue;
             };
-            if now_ns < neighbour.asked_ns + PATIENCE_NS {
+            if now_ns < neighbour.asked_ns + TIMEOUT_NS {
                 break;
             }
             self.asked.pop_front();
-            if neighbour.questions >= MOST_QUESTIONS {
+            if neighbour.questions >= MAX_QUESTIONS {
                 self.waiting -= neighbour.waiting.len();
                 lost.extend(neighbour.waiting.drain(..));
                 self.table.remove(&address);
@@ -218,7 +218,7 @@ impl<B> Neighbours<B> {
     /// When [`Neighbours::due`] has something to say.
     pub(crate) fn next_time_ns(&self) -> Option<u64> {
         let neighbour = self.table.get(self.asked.front()?)?;
-        Some(neighbour.asked_ns + PATIENCE_NS)
+        Some(neighbour.asked_ns + TIMEOUT_NS)
     }
 
     /// Forgets all: the link may be another one. Packets that waited come back.

@@ -15,7 +15,7 @@ use crate::addresses::{Addresses, is_one_host};
 use crate::checksum::{self, Maker};
 use crate::counters::Counters;
 use crate::discovery::messages;
-use crate::icmp::{Error, Trouble};
+use crate::icmp::{Error, ErrorKind};
 use crate::neighbours::{Answer, Neighbours};
 use crate::packet::{ETHERNET_BYTES, IpHeader};
 use crate::paths::Paths;
@@ -56,19 +56,19 @@ pub struct Features {
 }
 
 /// Bytes of the longest packet that an interface cuts, without its Ethernet header.
-pub const LONGEST_CUT: usize = 40 + LONGEST_CUT_PAYLOAD;
+pub const MAX_TSO_BYTES: usize = 40 + MAX_TSO_PAYLOAD_BYTES;
 /// Bytes of its payload where there are no options: whole segments of the usual links.
-pub(crate) const LONGEST_CUT_PAYLOAD: usize = 42 * 1460;
+pub(crate) const MAX_TSO_PAYLOAD_BYTES: usize = 42 * 1460;
 
 /// Packets on their way within this machine; with more, packets are lost.
-const MOST_LOOPED: usize = 1024;
+const MAX_LOOPED: usize = 1024;
 /// Packets that may wait for the answers of neighbours, however few buffers are left.
-const LEAST_WAITING: usize = 8;
+const MIN_WAITING: usize = 8;
 /// Bytes of a packet that tell whose it is: its header of IP and the first ones behind it.
-const MOST_QUOTED: usize = 64;
+const MAX_QUOTED: usize = 64;
 /// With so many bytes ready to be taken nobody sends more before they are: so packets are taken while they are still in
 /// the processor's caches, and their buffers come back so.
-const MOST_READY_BYTES: usize = 256 << 10;
+const MAX_READY_BYTES: usize = 256 << 10;
 
 /// The way out.
 pub(crate) struct Output<B> {
@@ -141,7 +141,7 @@ impl<B: Buffer> Output<B> {
 
     /// Whether a packet can be sent now.
     pub(crate) fn has_room(&self) -> bool {
-        !self.free.is_empty() && self.looped.len() < MOST_LOOPED && self.ready_bytes < MOST_READY_BYTES
+        !self.free.is_empty() && self.looped.len() < MAX_LOOPED && self.ready_bytes < MAX_READY_BYTES
     }
 
     /// Empty buffers that are here.
@@ -176,10 +176,10 @@ impl<B: Buffer> Output<B> {
     }
 
     /// Hears that a packet was too long for its way; false: that is nothing new.
-    pub(crate) fn hear_path(&mut self, error: &Error) -> bool {
-        match error.trouble {
-            Trouble::TooLong { mtu } => self.paths.lower(error.header.destination, error.length, mtu, self.now_ns),
-            Trouble::Refused | Trouble::Unreachable | Trouble::Silent => false,
+    pub(crate) fn update_path_mtu(&mut self, error: &Error) -> bool {
+        match error.kind {
+            ErrorKind::TooLong { mtu } => self.paths.lower(error.header.destination, error.length, mtu, self.now_ns),
+            ErrorKind::Refused | ErrorKind::Unreachable | ErrorKind::Silent => false,
         }
     }
 
@@ -212,7 +212,7 @@ impl<B: Buffer> Output<B> {
             return result;
         };
         if self.addresses.is_here(&header.destination) {
-            if self.looped.len() < MOST_LOOPED {
+            if self.looped.len() < MAX_LOOPED {
                 self.looped.push_back(packet.to_vec());
             }
             self.free.push(buffer);
@@ -263,7 +263,7 @@ impl<B: Buffer> Output<B> {
 
     fn keep(&mut self, next: &IpAddress, packet: Outgoing<B>) {
         // Not more wait than are left for the others: neighbours that never answer do not hold all buffers.
-        let lost = self.neighbours.keep(next, packet, self.free.len().max(LEAST_WAITING));
+        let lost = self.neighbours.keep(next, packet, self.free.len().max(MIN_WAITING));
         self.take_back(lost);
     }
 
@@ -439,7 +439,7 @@ impl<B: Buffer> Output<B> {
     pub(crate) fn serve(&mut self) -> Vec<Vec<u8>> {
         let (ask, mut lost) = self.neighbours.due(self.now_ns);
         let beginning = |packet: &mut Outgoing<B>| {
-            let end = packet.length.min(ETHERNET_BYTES + MOST_QUOTED);
+            let end = packet.length.min(ETHERNET_BYTES + MAX_QUOTED);
             packet.buffer.bytes().get(ETHERNET_BYTES..end).map(<[u8]>::to_vec)
         };
         let beginnings = lost.iter_mut().filter_map(beginning).collect();

@@ -13,7 +13,7 @@ pub(crate) const ETHERNET_BYTES: usize = 14;
 /// Bytes of a header of IPv6.
 const HEADER_6_BYTES: usize = 40;
 /// Headers between that and what a packet carries, at most.
-const MOST_EXTENSIONS: usize = 8;
+const MAX_EXTENSIONS: usize = 8;
 
 /// What the header of an IP packet says, as far as it is true: its lengths lie within the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct IpHeader {
     pub(crate) source: IpAddress,
     pub(crate) destination: IpAddress,
     pub(crate) protocol: IpProtocol,
-    pub(crate) hops_left: u8,
+    pub(crate) hop_limit: u8,
     pub(crate) header_bytes: usize,
     pub(crate) payload_bytes: usize,
     /// Of a part of a packet.
@@ -60,7 +60,7 @@ fn version_6_address(bytes: &[u8]) -> Ipv6Address {
 /// it begins, and which part it is. Nothing where a header makes no sense, or forbids to go on.
 fn extensions(packet: &[u8]) -> Option<(u8, usize, Option<Fragment>)> {
     let (mut next, mut at) = (packet[6], HEADER_6_BYTES);
-    for number in 0..MOST_EXTENSIONS {
+    for number in 0..MAX_EXTENSIONS {
         match next {
             HOP_BY_HOP | ROUTING | DESTINATION => {
                 let fixed = packet.get(at..at + 8)?;
@@ -153,7 +153,7 @@ impl IpHeader {
             source: version_4_address(&packet[12..]).into(),
             destination: version_4_address(&packet[16..]).into(),
             protocol: packet[9].into(),
-            hops_left: packet[8],
+            hop_limit: packet[8],
             header_bytes,
             payload_bytes: total - header_bytes,
             fragment: (more || offset > 0).then(|| Fragment {
@@ -171,7 +171,7 @@ impl IpHeader {
             source: version_6_address(&packet[8..]).into(),
             destination: version_6_address(&packet[24..]).into(),
             protocol: protocol.into(),
-            hops_left: packet[7],
+            hop_limit: packet[7],
             header_bytes,
             payload_bytes: total - header_bytes,
             fragment,
@@ -181,7 +181,7 @@ impl IpHeader {
     /// Reads the header of a packet of which an error quotes the beginning, and the packet's length. What it carries
     /// is not there as a whole.
     pub(crate) fn read_quoted(quoted: &[u8]) -> Option<(IpHeader, usize)> {
-        let (source, destination, protocol, hops_left, header_bytes, length) = match quoted.first()? >> 4 {
+        let (source, destination, protocol, hop_limit, header_bytes, length) = match quoted.first()? >> 4 {
             4 => {
                 let header = quoted.get(..20)?;
                 let header_bytes = usize::from(header[0] & 15) * 4;
@@ -199,7 +199,7 @@ impl IpHeader {
         };
         let payload_bytes = length.checked_sub(header_bytes).filter(|_| header_bytes >= 20)?;
         let protocol = protocol.into();
-        let header = IpHeader { source, destination, protocol, hops_left, header_bytes, payload_bytes, fragment: None };
+        let header = IpHeader { source, destination, protocol, hop_limit, header_bytes, payload_bytes, fragment: None };
         Some((header, length))
     }
 

@@ -9,8 +9,8 @@ const BELIEVED_NS: u64 = 600_000_000_000;
 /// Hosts that are known; with more, the one known longest is forgotten.
 const MOST: usize = 256;
 /// What is never gone below: with less, whoever forges errors makes a connection crawl.
-const LEAST_4: usize = 552;
-const LEAST_6: usize = 1280;
+const MIN_4: usize = 552;
+const MIN_6: usize = 1280;
 /// What routers that do not say how much they carry may carry.
 const USUAL: [usize; 4] = [8166, 4352, 1492, 1006];
 
@@ -29,7 +29,7 @@ impl Paths {
     /// Notes that a packet of so many bytes did not get through, but one of `mtu` bytes would; false: that is nothing
     /// new, or makes no sense.
     pub(crate) fn lower(&mut self, to: IpAddress, length: usize, mtu: usize, now_ns: u64) -> bool {
-        let least = if matches!(to, IpAddress::Ipv4(_)) { LEAST_4 } else { LEAST_6 };
+        let least = if matches!(to, IpAddress::Ipv4(_)) { MIN_4 } else { MIN_6 };
         let said = match mtu {
             0 => USUAL.into_iter().find(|usual| *usual < length).unwrap_or(least),
             mtu => mtu,
@@ -59,7 +59,7 @@ mod tests {
         assert!(!paths.lower(host, 1500, 1450, 0), "wider");
         assert!(!paths.lower(host, 1300, 1300, 0), "it did not get through, and yet it would");
         assert!(paths.lower(host, 1400, 68, 0));
-        assert_eq!(paths.mtu(&host, 0), Some(LEAST_4));
+        assert_eq!(paths.mtu(&host, 0), Some(MIN_4));
         assert_eq!(paths.mtu(&host, BELIEVED_NS), None);
         assert!(paths.lower(host, 1500, 0, BELIEVED_NS));
         assert_eq!(paths.mtu(&host, BELIEVED_NS), Some(1492));

@@ -127,7 +127,7 @@ impl<B: Buffer> Stack<B> {
         for packet in self.output.serve() {
             // Who waits for an answer to it need not wait any longer.
             if let Some(error) = icmp::not_reached(&packet) {
-                self.hear_error(&error);
+                self.receive_error(&error);
             }
         }
         if let Some(dhcp) = &mut self.dhcp

@@ -26,11 +26,11 @@ pub(crate) struct Header {
     pub(crate) bytes: u16,
 }
 /// Bytes that wait at one socket; what comes beyond them is lost.
-const MOST_WAITING_BYTES: usize = 256 << 10;
+const MAX_WAITING_BYTES: usize = 256 << 10;
 /// Datagrams that wait at one socket.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 /// Sockets there may be.
-const MOST_SOCKETS: usize = 4096;
+const MAX_SOCKETS: usize = 4096;
 
 /// A socket, until it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,7 +75,7 @@ impl Udp {
         if self.is_taken(address, port) {
             return Err(Failure::AddressInUse);
         }
-        if self.sockets.len() >= MOST_SOCKETS {
+        if self.sockets.len() >= MAX_SOCKETS {
             return Err(Failure::Exhausted);
         }
         let id = UdpId(self.next);
@@ -113,7 +113,7 @@ impl Udp {
         };
         let found = self.by_port.get(&port).and_then(|ids| ids.iter().find(fits)).copied();
         let Some(socket) = found.and_then(|id| self.sockets.get_mut(&id)) else { return false };
-        if socket.waiting.len() >= MOST_WAITING || socket.waiting_bytes + data.len() > MOST_WAITING_BYTES {
+        if socket.waiting.len() >= MAX_WAITING || socket.waiting_bytes + data.len() > MAX_WAITING_BYTES {
             output.counters.udp_overflowed += 1;
             return true;
         }

@@ -4,14 +4,14 @@ mod wire;
 
 use std::task::{Poll, Waker};
 
-use net_stack::{End, Features, LONGEST_CUT, Limits};
+use net_stack::{End, Features, Limits, MAX_TSO_BYTES};
 use wire::{Faults, Network, Numbers, address, bytes};
 
 /// Two hosts, of which the first has such a card.
 fn network() -> Network {
     let mut network = Network::with(2, Limits::default());
     let features = Features { checksum: true, segmentation_version_4: true };
-    network.stacks[0] = wire::stack_with_buffers(0, Limits::default(), features, LONGEST_CUT + 32);
+    network.stacks[0] = wire::stack_with_buffers(0, Limits::default(), features, MAX_TSO_BYTES + 32);
     network
 }
 

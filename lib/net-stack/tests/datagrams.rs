@@ -44,7 +44,7 @@ fn an_echo_comes_back() {
     let echo = network.stacks[1].echo(address(0), 56, 3).expect("it is sent");
     let answer = network.until(5, |network| network.stacks[1].poll_echo(echo, Waker::noop())).expect("in time");
     let answer = answer.expect("an echo");
-    assert_eq!((answer.address, answer.bytes, answer.hops_left), (address(0), 56, 64));
+    assert_eq!((answer.address, answer.bytes, answer.hop_limit), (address(0), 56, 64));
     network.stacks[1].forget_echo(echo);
     let nobody = network.stacks[1].echo(address(9), 56, 3).expect("it is sent");
     let answer = network.until(5, |network| network.stacks[1].poll_echo(nobody, Waker::noop()));

@@ -134,13 +134,13 @@ impl Server {
     }
 
     /// Goes on until something is asked.
-    fn wait(&mut self, most_s: u64) -> Asked {
-        for _ in 0..most_s {
+    fn wait(&mut self, max_s: u64) -> Asked {
+        for _ in 0..max_s {
             if let Some(asked) = self.second().pop() {
                 return asked;
             }
         }
-        panic!("nothing was asked for {most_s} s");
+        panic!("nothing was asked for {max_s} s");
     }
 
     /// Lends an address for so many seconds to a client that has none.

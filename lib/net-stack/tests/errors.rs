@@ -69,7 +69,7 @@ fn last_segment(seen: &Seen) -> Vec<u8> {
 
 #[test]
 fn a_connection_that_stands_is_not_ended_by_errors() {
-    let mut network = Network::with(2, Limits { patience_ms: 20_000, ..Limits::default() });
+    let mut network = Network::with(2, Limits { timeout_ms: 20_000, ..Limits::default() });
     let (server, client) = network.pair(80);
     let seen = watch(&mut network, 1, 2000);
     assert_eq!(network.try_write(1, client, &bytes(500)), Poll::Ready(Ok(500)));
@@ -274,7 +274,7 @@ fn parts_of_packets_are_put_together() {
 
 #[test]
 fn who_waits_for_a_neighbour_that_is_not_there_hears_it() {
-    let mut network = Network::with(2, Limits { patience_ms: 10_000, ..Limits::default() });
+    let mut network = Network::with(2, Limits { timeout_ms: 10_000, ..Limits::default() });
     let gateway = IpAddress::v4(192, 0, 2, 99);
     let everywhere = IpCidr::new(IpAddress::v4(0, 0, 0, 0), 0);
     network.stacks[0].add_route(Route { network: everywhere, gateway, learnt: false, until_ns: None });

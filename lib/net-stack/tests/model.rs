@@ -11,7 +11,7 @@ use net_stack::{ConnectionId, End, Failure, IpAddress, Limits, ListenerId};
 use wire::{Faults, Network, Numbers, address, own_of_link};
 
 /// Connections of one run, and steps.
-const MOST_CONNECTIONS: usize = 12;
+const MAX_CONNECTIONS: usize = 12;
 const STEPS: usize = 400;
 
 /// One end of a connection, and what the model knows of it.
@@ -50,7 +50,7 @@ const PORT: u16 = 80;
 
 impl Model {
     fn new(seed: u64) -> Model {
-        let limits = Limits { connections: 40, window_bytes: 8 << 10, patience_ms: 3_600_000, ..Limits::default() };
+        let limits = Limits { connections: 40, window_bytes: 8 << 10, timeout_ms: 3_600_000, ..Limits::default() };
         let mut network = Network::with(2, limits);
         for stack in &mut network.stacks {
             stack.set_version_6(true);
@@ -88,7 +88,7 @@ impl Model {
     }
 
     fn connect(&mut self) {
-        if self.pairs.len() >= MOST_CONNECTIONS {
+        if self.pairs.len() >= MAX_CONNECTIONS {
             return;
         }
         let host = self.chance(2);

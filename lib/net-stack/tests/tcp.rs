@@ -32,7 +32,7 @@ fn nobody_at_a_port_is_said_at_once() {
 
 #[test]
 fn a_host_that_is_not_there_is_given_up() {
-    let mut network = Network::with(2, Limits { patience_ms: 10_000, ..Limits::default() });
+    let mut network = Network::with(2, Limits { timeout_ms: 10_000, ..Limits::default() });
     assert_eq!(network.connect(1, End::new(address(77), 80)), Err(Failure::Unreachable));
     assert_eq!(network.connect(1, End::new(IpAddress::v4(8, 8, 8, 8), 80)), Err(Failure::Unreachable));
     // One that says where it is, and nothing else.
@@ -217,7 +217,7 @@ fn a_closed_listener_s_connections_are_reset() {
 
 #[test]
 fn a_peer_that_vanishes_is_noticed() {
-    let mut network = Network::with(2, Limits { patience_ms: 20_000, ..Limits::default() });
+    let mut network = Network::with(2, Limits { timeout_ms: 20_000, ..Limits::default() });
     let (server, _client) = network.pair(80);
     network.filter = Some(Box::new(|_, _| false));
     assert_eq!(network.try_write(0, server, b"hello"), Poll::Ready(Ok(5)));
@@ -226,7 +226,7 @@ fn a_peer_that_vanishes_is_noticed() {
 
 #[test]
 fn keep_alive_notices_a_silent_peer_that_vanished() {
-    let mut network = Network::with(2, Limits { patience_ms: 20_000, ..Limits::default() });
+    let mut network = Network::with(2, Limits { timeout_ms: 20_000, ..Limits::default() });
     let (server, _client) = network.pair(80);
     network.stacks[0].set_options(server, true, 5).expect("options");
     network.pass_ms(60_000);

@@ -170,7 +170,7 @@ fn routers_cannot_bring_any_number_of_addresses_and_ways() {
 
 #[test]
 fn neighbours_that_do_not_answer_are_asked_three_times_and_given_up() {
-    let mut network = Network::with(2, Limits { patience_ms: 10_000, ..Limits::default() });
+    let mut network = Network::with(2, Limits { timeout_ms: 10_000, ..Limits::default() });
     network.stacks[1].set_version_6(true);
     network.pass_ms(15_000);
     let before = network.packets;

@@ -5,7 +5,7 @@ use core::fmt;
 
 use principal::PatternError;
 
-use crate::{MOST_BYTES, MOST_RULES};
+use crate::{MAX_BYTES, MAX_RULES};
 
 /// A text that is no rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +26,10 @@ impl fmt::Display for RuleError {
 
 /// As much of a text as a message shows.
 pub fn shown(text: &str) -> String {
-    const MOST_SHOWN: usize = 120;
+    const MAX_SHOWN: usize = 120;
     let plain = text.chars().map(|character| if character.is_control() { '?' } else { character });
-    let mut shown: String = plain.take(MOST_SHOWN).collect();
-    if text.chars().count() > MOST_SHOWN {
+    let mut shown: String = plain.take(MAX_SHOWN).collect();
+    if text.chars().count() > MAX_SHOWN {
         shown.push_str("...");
     }
     shown
@@ -131,7 +131,7 @@ impl fmt::Display for Fault {
         let text = match self {
             Fault::Empty => "it is empty; write `allow|deny ACTION WHO PLACE`, or take it out",
             Fault::TooLong => {
-                return write!(formatter, "it is longer than {MOST_BYTES} bytes; make several rules of it");
+                return write!(formatter, "it is longer than {MAX_BYTES} bytes; make several rules of it");
             }
             Fault::ControlCharacter => "it has a control character; write it on one line, with spaces",
             Fault::BadVerdict => "it begins with neither of `allow` and `deny`; begin with one of them",
@@ -182,7 +182,7 @@ impl fmt::Display for Fault {
             Fault::TooManyRules => {
                 return write!(
                     formatter,
-                    "there are more than {MOST_RULES} rules; join some by patterns: `..(dns|ping).singularity`"
+                    "there are more than {MAX_RULES} rules; join some by patterns: `..(dns|ping).singularity`"
                 );
             }
         };

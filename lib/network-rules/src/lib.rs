@@ -25,9 +25,9 @@ pub use error::{Fault, RuleError};
 use rule::Rule;
 
 /// Most rules.
-pub const MOST_RULES: usize = 64;
+pub const MAX_RULES: usize = 64;
 /// Most bytes of a rule.
-pub const MOST_BYTES: usize = 512;
+pub const MAX_BYTES: usize = 512;
 
 /// What a client of a network stack wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl Rules {
         let mut rules = Vec::new();
         for (index, text) in lines.into_iter().enumerate() {
             let wrong = |fault| RuleError { number: index + 1, text: error::shown(text), fault };
-            if index >= MOST_RULES {
+            if index >= MAX_RULES {
                 return Err(wrong(Fault::TooManyRules));
             }
             rules.push(Rule::parse(text, ports).map_err(wrong)?);

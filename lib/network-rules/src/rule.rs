@@ -4,7 +4,7 @@ use principal::Pattern;
 
 use crate::error::Fault;
 use crate::place::Place;
-use crate::{Action, End, MOST_BYTES, NamedPort};
+use crate::{Action, End, MAX_BYTES, NamedPort};
 
 /// One rule.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ impl Rule {
         if text.is_empty() {
             return Err(Fault::Empty);
         }
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             return Err(Fault::TooLong);
         }
         if text.chars().any(char::is_control) {

@@ -1,6 +1,6 @@
 //! Each way in which a rule can be wrong is told by its own code, with what to write instead.
 
-use network_rules::{MOST_BYTES, MOST_RULES, NamedPort, Rules};
+use network_rules::{MAX_BYTES, MAX_RULES, NamedPort, Rules};
 
 const PORTS: &[NamedPort<'_>] = &[NamedPort { name: "web", port: 8080 }, NamedPort { name: "web-2", port: 8081 }];
 
@@ -13,7 +13,7 @@ fn wrong(lines: &[&str]) -> String {
 
 #[test]
 fn each_fault_has_its_own_code() {
-    let long = format!("allow connect {}.singularity *", "a".repeat(MOST_BYTES));
+    let long = format!("allow connect {}.singularity *", "a".repeat(MAX_BYTES));
     let table: &[(&str, &str)] = &[
         ("", "N001"),
         ("   ", "N001"),
@@ -78,9 +78,9 @@ fn each_fault_has_its_own_code() {
         assert!(text.starts_with(&format!("{code}: network rule 1 (`")), "`{rule}` is told as: {text}");
         assert!(text.contains("; ") || text.contains(": "), "no remedy: {text}");
     }
-    let many = vec!["allow connect ** *"; MOST_RULES + 1];
+    let many = vec!["allow connect ** *"; MAX_RULES + 1];
     assert!(wrong(&many).starts_with("N026: network rule 65 "));
-    assert!(Rules::parse(many.into_iter().take(MOST_RULES), PORTS).is_ok());
+    assert!(Rules::parse(many.into_iter().take(MAX_RULES), PORTS).is_ok());
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub enum Copy {
 
 /// Why a copy of a GPT is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderTrouble {
+pub enum HeaderError {
     /// It cannot be read.
     Unreadable,
     /// There is none.
@@ -80,7 +80,7 @@ pub enum Fault {
         /// Which one.
         copy: Copy,
         /// In what way.
-        trouble: HeaderTrouble,
+        error: HeaderError,
     },
 }
 
@@ -113,26 +113,26 @@ impl fmt::Display for Fault {
             Fault::TooMany => {
                 formatter.write_str("there are more partitions than can be served; the last are left out")
             }
-            Fault::Damaged { copy, trouble } => {
+            Fault::Damaged { copy, error } => {
                 let copy = match copy {
                     Copy::First => "the partition table",
                     Copy::Backup => "the backup of the partition table",
                 };
-                write!(formatter, "{copy} {}", trouble.text())
+                write!(formatter, "{copy} {}", error.text())
             }
         }
     }
 }
 
-impl HeaderTrouble {
+impl HeaderError {
     fn text(self) -> &'static str {
         match self {
-            HeaderTrouble::Unreadable => "cannot be read",
-            HeaderTrouble::NoSignature => "is not there",
-            HeaderTrouble::HeaderChecksum => "is damaged (the checksum of its header is wrong)",
-            HeaderTrouble::EntriesChecksum => "is damaged (the checksum of its entries is wrong)",
-            HeaderTrouble::Elsewhere => "is damaged (its header belongs elsewhere)",
-            HeaderTrouble::Absurd => "is damaged (its header makes no sense)",
+            HeaderError::Unreadable => "cannot be read",
+            HeaderError::NoSignature => "is not there",
+            HeaderError::HeaderChecksum => "is damaged (the checksum of its header is wrong)",
+            HeaderError::EntriesChecksum => "is damaged (the checksum of its entries is wrong)",
+            HeaderError::Elsewhere => "is damaged (its header belongs elsewhere)",
+            HeaderError::Absurd => "is damaged (its header makes no sense)",
         }
     }
 }

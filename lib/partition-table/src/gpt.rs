@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 use crc32fast::Hasher;
 
 use crate::place::Range;
-use crate::{Copy, Disk, Fault, HeaderTrouble, MOST_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
+use crate::{Copy, Disk, Fault, HeaderError, MAX_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
 
 const SIGNATURE: [u8; 8] = *b"EFI PART";
 /// All entries together are no longer than this; a usual table has 16 KiB.
-const MOST_ENTRIES_BYTES: u64 = 1 << 20;
+const MAX_ENTRIES_BYTES: u64 = 1 << 20;
 
 /// The header as it lies in its sector.
 #[derive(layout::Record)]
@@ -87,7 +87,7 @@ pub async fn read<S: Source>(disk: &Disk<'_, S>) -> Table {
     let mut backup_at = disk.sectors - 1;
     match read_copy(disk, 1, Copy::First, &mut backup_at).await {
         Ok(table) => return table,
-        Err(trouble) => faults.push(Fault::Damaged { copy: Copy::First, trouble }),
+        Err(error) => faults.push(Fault::Damaged { copy: Copy::First, error }),
     }
     match read_copy(disk, backup_at, Copy::Backup, &mut 0).await {
         Ok(mut table) => {
@@ -95,8 +95,8 @@ pub async fn read<S: Source>(disk: &Disk<'_, S>) -> Table {
             table.faults = faults;
             table
         }
-        Err(trouble) => {
-            faults.push(Fault::Damaged { copy: Copy::Backup, trouble });
+        Err(error) => {
+            faults.push(Fault::Damaged { copy: Copy::Backup, error });
             Table { faults, ..Table::new(TableKind::Gpt(Copy::First)) }
         }
     }
@@ -109,22 +109,22 @@ async fn read_copy<S: Source>(
     sector: u64,
     copy: Copy,
     other: &mut u64,
-) -> Result<Table, HeaderTrouble> {
-    let bytes = disk.read(sector, 1).await.map_err(|_| HeaderTrouble::Unreadable)?;
+) -> Result<Table, HeaderError> {
+    let bytes = disk.read(sector, 1).await.map_err(|_| HeaderError::Unreadable)?;
     let header = Header::parse(&bytes, disk, sector)?;
     *other = header.other;
     let count = header.entries.end - header.entries.first;
-    let bytes = disk.read(header.entries.first, count).await.map_err(|_| HeaderTrouble::Unreadable)?;
+    let bytes = disk.read(header.entries.first, count).await.map_err(|_| HeaderError::Unreadable)?;
     // The product was found to fit into the sectors that were read.
     let entries = &bytes[..header.count as usize * header.entry_bytes as usize];
     if crc32fast::hash(entries) != header.entries_checksum {
-        return Err(HeaderTrouble::EntriesChecksum);
+        return Err(HeaderError::EntriesChecksum);
     }
     let mut table = Table::new(TableKind::Gpt(copy));
     for (number, entry) in (1..).zip(entries.chunks_exact(header.entry_bytes as usize)) {
         // No entry is shorter than the record.
         let Some(entry) = EntryRecord::parse(entry).filter(|entry| entry.kind != [0; 16]) else { continue };
-        if table.partitions.len() >= MOST_PARTITIONS {
+        if table.partitions.len() >= MAX_PARTITIONS {
             table.faults.push(Fault::TooMany);
             break;
         }
@@ -137,11 +137,11 @@ async fn read_copy<S: Source>(
 }
 
 impl Header {
-    fn parse<S: Source>(sector: &[u8], disk: &Disk<'_, S>, at: u64) -> Result<Header, HeaderTrouble> {
+    fn parse<S: Source>(sector: &[u8], disk: &Disk<'_, S>, at: u64) -> Result<Header, HeaderError> {
         let record = HeaderRecord::parse(sector).filter(|record| record.signature == SIGNATURE);
-        let record = record.ok_or(HeaderTrouble::NoSignature)?;
+        let record = record.ok_or(HeaderError::NoSignature)?;
         let whole = sector.get(..record.bytes as usize).filter(|whole| whole.len() >= HeaderRecord::BYTES);
-        let whole = whole.ok_or(HeaderTrouble::Absurd)?;
+        let whole = whole.ok_or(HeaderError::Absurd)?;
         let mut without = [0; HeaderRecord::BYTES];
         without.copy_from_slice(&whole[..HeaderRecord::BYTES]);
         HeaderRecord { checksum: 0, ..record }.write(&mut without);
@@ -149,12 +149,12 @@ impl Header {
         checksum.update(&without);
         checksum.update(&whole[HeaderRecord::BYTES..]);
         if checksum.finalize() != record.checksum {
-            return Err(HeaderTrouble::HeaderChecksum);
+            return Err(HeaderError::HeaderChecksum);
         }
         if record.own_sector != at {
-            return Err(HeaderTrouble::Elsewhere);
+            return Err(HeaderError::Elsewhere);
         }
-        Header::checked(&record, disk).ok_or(HeaderTrouble::Absurd)
+        Header::checked(&record, disk).ok_or(HeaderError::Absurd)
     }
 
     /// The numbers of a header whose checksum is right, if they make sense on this disk.
@@ -164,7 +164,7 @@ impl Header {
             return None;
         }
         let bytes = u64::from(record.entries) * u64::from(record.entry_bytes);
-        if !(1..=MOST_ENTRIES_BYTES).contains(&bytes) {
+        if !(1..=MAX_ENTRIES_BYTES).contains(&bytes) {
             return None;
         }
         let entries = Range::of(record.entries_sector, bytes.div_ceil(disk.sector_bytes))?;

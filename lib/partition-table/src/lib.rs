@@ -19,11 +19,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::future::Future;
 
-pub use fault::{Copy, Fault, HeaderTrouble};
+pub use fault::{Copy, Fault, HeaderError};
 pub use kind::PartitionKind;
 
 /// Partitions of one table that are looked at, at most.
-pub const MOST_PARTITIONS: usize = 1024;
+pub const MAX_PARTITIONS: usize = 1024;
 
 /// A part of a disk could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 
 use crate::place::Range;
-use crate::{Disk, Fault, MOST_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
+use crate::{Disk, Fault, MAX_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
 
 const SIGNATURE: [u8; 2] = [0x55, 0xAA];
 
@@ -42,7 +42,7 @@ const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
 /// Number of the first logical partition.
 const FIRST_LOGICAL: u32 = 5;
 /// Tables of one chain that are looked at. Other systems have far fewer logical partitions.
-const MOST_TABLES: usize = 256;
+const MAX_TABLES: usize = 256;
 
 /// A sector that has a table.
 pub struct Record {
@@ -138,7 +138,7 @@ async fn read_chain<S: Source>(
 ) {
     let mut sector = extended.first;
     loop {
-        if visited.len() > MOST_TABLES || table.partitions.len() >= MOST_PARTITIONS {
+        if visited.len() > MAX_TABLES || table.partitions.len() >= MAX_PARTITIONS {
             table.faults.push(Fault::TooMany);
             return;
         }

@@ -2,15 +2,15 @@
 
 mod support;
 
-use partition_table::{Copy, Fault, HeaderTrouble, PartitionKind, Table, TableKind};
+use partition_table::{Copy, Fault, HeaderError, PartitionKind, Table, TableKind};
 use support::{Gpt, Memory, places};
 
 fn disk() -> Memory {
     Memory::new(10_000, 512)
 }
 
-fn damaged(copy: Copy, trouble: HeaderTrouble) -> Fault {
-    Fault::Damaged { copy, trouble }
+fn damaged(copy: Copy, error: HeaderError) -> Fault {
+    Fault::Damaged { copy, error }
 }
 
 #[test]
@@ -60,17 +60,17 @@ fn after(change: impl Fn(&mut Memory)) -> Table {
 
 #[test]
 fn the_backup_is_used_where_the_first_copy_is_damaged() {
-    let cases: [(Change, HeaderTrouble); 6] = [
-        (&|disk| disk.put(1, 0, b"X"), HeaderTrouble::NoSignature),
-        (&|disk| disk.put(1, 50, b"X"), HeaderTrouble::HeaderChecksum),
-        (&|disk| disk.put(1, 12, &[0; 4]), HeaderTrouble::Absurd),
-        (&|disk| disk.put(1, 12, &[0xFF; 4]), HeaderTrouble::Absurd),
-        (&|disk| disk.put(2, 40, b"X"), HeaderTrouble::EntriesChecksum),
-        (&|disk| disk.bad.push(1), HeaderTrouble::Unreadable),
+    let cases: [(Change, HeaderError); 6] = [
+        (&|disk| disk.put(1, 0, b"X"), HeaderError::NoSignature),
+        (&|disk| disk.put(1, 50, b"X"), HeaderError::HeaderChecksum),
+        (&|disk| disk.put(1, 12, &[0; 4]), HeaderError::Absurd),
+        (&|disk| disk.put(1, 12, &[0xFF; 4]), HeaderError::Absurd),
+        (&|disk| disk.put(2, 40, b"X"), HeaderError::EntriesChecksum),
+        (&|disk| disk.bad.push(1), HeaderError::Unreadable),
     ];
-    for (change, trouble) in cases {
+    for (change, error) in cases {
         let table = after(change);
-        assert_eq!((table.kind, &table.faults), (TableKind::Gpt(Copy::Backup), &vec![damaged(Copy::First, trouble)]));
+        assert_eq!((table.kind, &table.faults), (TableKind::Gpt(Copy::Backup), &vec![damaged(Copy::First, error)]));
         assert_eq!(places(&table), [(1, 100 * 512, 100 * 512)]);
     }
 }
@@ -92,7 +92,7 @@ fn a_header_that_belongs_elsewhere_is_not_believed() {
         let last = disk.bytes[9_999 * 512..].to_vec();
         disk.put(1, 0, &last);
     });
-    assert_eq!(table.faults, [damaged(Copy::First, HeaderTrouble::Elsewhere)]);
+    assert_eq!(table.faults, [damaged(Copy::First, HeaderError::Elsewhere)]);
 }
 
 #[test]
@@ -101,8 +101,7 @@ fn without_a_sound_copy_nothing_is_served() {
         disk.put(1, 0, b"X");
         disk.put(9_999, 88, b"X");
     });
-    let expected =
-        [damaged(Copy::First, HeaderTrouble::NoSignature), damaged(Copy::Backup, HeaderTrouble::HeaderChecksum)];
+    let expected = [damaged(Copy::First, HeaderError::NoSignature), damaged(Copy::Backup, HeaderError::HeaderChecksum)];
     assert_eq!((table.faults.as_slice(), places(&table).len()), (&expected[..], 0));
     let mut tiny = Memory::new(1, 512);
     tiny.entry(0, 0, 0xEE, 1, 1);
@@ -149,7 +148,7 @@ fn absurd_headers_with_right_checksums_are_refused() {
         change(&mut gpt);
         gpt.write(&mut disk);
         let table = disk.table();
-        assert_eq!(table.faults.first(), Some(&damaged(Copy::First, HeaderTrouble::Absurd)));
+        assert_eq!(table.faults.first(), Some(&damaged(Copy::First, HeaderError::Absurd)));
         assert_eq!(places(&table).len(), 0);
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::{Address, ConfigurationSpace, Span, register};
 
 /// Functions that are looked at; a bus with more answers nonsense.
-pub const MOST_FUNCTIONS: usize = 512;
+pub const MAX_FUNCTIONS: usize = 512;
 
 const SLOTS: u8 = 32;
 const FUNCTIONS: u8 = 8;
@@ -89,7 +89,7 @@ fn scan_bus(space: &mut impl ConfigurationSpace, bus: u8, behind: Option<usize>,
     for slot in 0..SLOTS {
         let mut functions = 1;
         let mut function = 0;
-        while function < functions && found.len() < MOST_FUNCTIONS {
+        while function < functions && found.len() < MAX_FUNCTIONS {
             let address = Address { bus, slot, function };
             if let Some((header, read)) = read_function(space, address, behind) {
                 if function == 0 && header & MULTIPLE_FUNCTIONS != 0 {

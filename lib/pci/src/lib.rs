@@ -21,7 +21,7 @@ pub mod virtio;
 use core::fmt;
 
 pub use bars::{Bar, BarKind};
-pub use enumeration::{Bridge, Function, MOST_FUNCTIONS, enumerate};
+pub use enumeration::{Bridge, Function, MAX_FUNCTIONS, enumerate};
 pub use placement::{Placement, Span};
 
 /// Which function of which device on which bus.

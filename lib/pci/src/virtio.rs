@@ -45,18 +45,18 @@ pub struct Structures {
 
 /// Why a device's registers cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Error {
     /// It lacks one that every device has: an old device, whose registers lie otherwise.
     Missing,
     /// One lies outside of what the device answers to, is too short or not aligned.
     Misplaced,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Trouble::Missing => "has only the registers of old virtio devices",
-            Trouble::Misplaced => "its registers lie where it does not answer",
+            Error::Missing => "has only the registers of old virtio devices",
+            Error::Misplaced => "its registers lie where it does not answer",
         })
     }
 }
@@ -64,15 +64,15 @@ impl fmt::Display for Trouble {
 impl Structures {
     /// The registers of a device that answers to these addresses. Of several places for one structure, the first
     /// that can be used counts.
-    pub fn find(space: &mut impl ConfigurationSpace, address: Address, bars: &[Bar]) -> Result<Structures, Trouble> {
+    pub fn find(space: &mut impl ConfigurationSpace, address: Address, bars: &[Bar]) -> Result<Structures, Error> {
         let found = capabilities::list(space, address);
-        let mut trouble = Trouble::Missing;
+        let mut error = Error::Missing;
         let mut structure = |kind, bytes, alignment| {
             let of_kind = found.iter().filter(|capability| is_structure(capability, kind));
             for capability in of_kind {
                 match place(space, address, bars, capability, bytes, alignment) {
                     Some(span) => return Some((*capability, span)),
-                    None => trouble = Trouble::Misplaced,
+                    None => error = Error::Misplaced,
                 }
             }
             None
@@ -84,7 +84,7 @@ impl Structures {
         let (Some((_, common)), Some((doorbells, notification)), Some((_, interrupt_status))) =
             (common, notification, interrupt_status)
         else {
-            return Err(trouble);
+            return Err(error);
         };
         let doorbell_distance = capabilities::read(space, address, &doorbells, 16);
         let device = device.map(|(_, span)| span);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pci::msix::{Memory, Message, Table};
-use pci::virtio::{Structures, Trouble};
+use pci::virtio::{Error, Structures};
 use pci::{
     Address, BarKind, ConfigurationSpace, Function, Placement, Span, bars, command, enumerate, register, set_command,
 };
@@ -227,14 +227,14 @@ fn structures_have_to_lie_where_the_device_answers() {
         outcome
     };
     // The common registers: another BAR, past its end, too short, not aligned.
-    assert_eq!(change(0x44, 2), Err(Trouble::Misplaced));
-    assert_eq!(change(0x44, 0), Err(Trouble::Misplaced));
-    assert_eq!(change(0x48, 0x3008), Err(Trouble::Misplaced));
-    assert_eq!(change(0x48, 0xffff_f000), Err(Trouble::Misplaced));
-    assert_eq!(change(0x4c, 55), Err(Trouble::Misplaced));
-    assert_eq!(change(0x48, 2), Err(Trouble::Misplaced));
+    assert_eq!(change(0x44, 2), Err(Error::Misplaced));
+    assert_eq!(change(0x44, 0), Err(Error::Misplaced));
+    assert_eq!(change(0x48, 0x3008), Err(Error::Misplaced));
+    assert_eq!(change(0x48, 0xffff_f000), Err(Error::Misplaced));
+    assert_eq!(change(0x4c, 55), Err(Error::Misplaced));
+    assert_eq!(change(0x48, 2), Err(Error::Misplaced));
     // A list that ends before, and one that runs in a circle.
-    assert_eq!(change(0x54, 0x0314_0009), Err(Trouble::Missing));
-    assert_eq!(change(0x54, 0x0314_4009), Err(Trouble::Missing));
+    assert_eq!(change(0x54, 0x0314_0009), Err(Error::Missing));
+    assert_eq!(change(0x54, 0x0314_4009), Err(Error::Missing));
     assert_eq!(change(0x50, 0), Ok(()));
 }

@@ -2,7 +2,7 @@
 
 use pci::msix::{Memory, Message, Table};
 use pci::virtio::Structures;
-use pci::{Address, Bar, ConfigurationSpace, MOST_FUNCTIONS, Placement, Span, bars, capabilities, enumerate};
+use pci::{Address, Bar, ConfigurationSpace, MAX_FUNCTIONS, Placement, Span, bars, capabilities, enumerate};
 use proptest::prelude::*;
 
 /// Answers by a few bytes of input, over and over, in one of several ways to keep what is written.
@@ -54,7 +54,7 @@ impl Memory for Guarded {
 
 fn look_at_everything(space: &mut Nonsense) {
     let found = enumerate(space);
-    assert!(found.len() <= MOST_FUNCTIONS);
+    assert!(found.len() <= MAX_FUNCTIONS);
     let mut placement = Placement::new(vec![Span { base: 0xc000_0000, bytes: 0x3000_0000 }]);
     let mut taken: Vec<Span> = Vec::new();
     for function in found.iter().take(16) {

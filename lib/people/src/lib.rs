@@ -19,9 +19,9 @@ pub use secret::{Cost, SALT_BYTES, Secret};
 /// Bytes of the longest name and the longest role.
 pub const NAME_BYTES: usize = 32;
 /// Roles that one person may have.
-pub const MOST_ROLES: usize = 16;
+pub const MAX_ROLES: usize = 16;
 /// People that one list may have.
-pub const MOST_PEOPLE: usize = 256;
+pub const MAX_PEOPLE: usize = 256;
 /// Bytes of the shortest passphrase that is taken for a new person.
 pub const SHORTEST_PASSPHRASE: usize = 8;
 
@@ -60,7 +60,7 @@ impl fmt::Display for LineError {
             }
             LineError::Role => write!(
                 formatter,
-                "a role is written as a name is, and a person has at most {MOST_ROLES}; separate them with blanks"
+                "a role is written as a name is, and a person has at most {MAX_ROLES}; separate them with blanks"
             ),
             LineError::Secret => formatter
                 .write_str("after the name comes `scrypt:LOG_N:R:P:SALT:HASH`, as the program `people` makes it"),
@@ -72,7 +72,7 @@ impl fmt::Display for LineError {
             }
             LineError::NoMemory => formatter.write_str("there is no memory to make the hash in"),
             LineError::Taken => formatter.write_str("the system manifest has somebody of this name; take another one"),
-            LineError::TooMany => write!(formatter, "there are more than {MOST_PEOPLE} people"),
+            LineError::TooMany => write!(formatter, "there are more than {MAX_PEOPLE} people"),
         }
     }
 }
@@ -138,7 +138,7 @@ fn check_names(name: &str, roles: &[String]) -> Result<(), LineError> {
     if !is_name(name) {
         return Err(LineError::Name);
     }
-    if roles.len() > MOST_ROLES || !roles.iter().all(|role| is_name(role)) {
+    if roles.len() > MAX_ROLES || !roles.iter().all(|role| is_name(role)) {
         return Err(LineError::Role);
     }
     Ok(())
@@ -190,7 +190,7 @@ impl People {
         if self.find(person.name()).is_some() {
             return Err(LineError::Taken);
         }
-        if self.people.len() == MOST_PEOPLE {
+        if self.people.len() == MAX_PEOPLE {
             return Err(LineError::TooMany);
         }
         self.people.push(person);
@@ -220,7 +220,7 @@ impl People {
         match self.people.iter().position(|known| known.name == person.name) {
             Some(index) if index < self.named => return Err(LineError::Taken),
             Some(index) => self.people[index] = person,
-            None if self.people.len() == MOST_PEOPLE => return Err(LineError::TooMany),
+            None if self.people.len() == MAX_PEOPLE => return Err(LineError::TooMany),
             None => self.people.push(person),
         }
         Ok(())
@@ -330,9 +330,9 @@ mod tests {
     fn there_is_an_end_to_people() {
         let mut people = People::default();
         let lines: Vec<String> =
-            (0..MOST_PEOPLE + 2).map(|number| person(&format!("p{number}"), &[]).to_string()).collect();
+            (0..MAX_PEOPLE + 2).map(|number| person(&format!("p{number}"), &[]).to_string()).collect();
         let left_out = people.read(&lines.join("\n"));
-        assert_eq!(left_out, Some(LeftOut { line: MOST_PEOPLE + 1, error: LineError::TooMany, lines: 2 }));
+        assert_eq!(left_out, Some(LeftOut { line: MAX_PEOPLE + 1, error: LineError::TooMany, lines: 2 }));
     }
 
     /// The number that a program's manifest has for its memory, in bytes.
@@ -375,7 +375,7 @@ mod tests {
             (format!("alice {secret}:1"), LineError::Secret),
             (format!("alice {secret} Admin"), LineError::Role),
             (format!("alice {secret} a+b"), LineError::Role),
-            (format!("alice {secret}{}", " r".repeat(MOST_ROLES + 1)), LineError::Role),
+            (format!("alice {secret}{}", " r".repeat(MAX_ROLES + 1)), LineError::Role),
         ];
         for (line, error) in rows {
             assert_eq!(Person::parse(&line), Err(error), "{line}");

@@ -102,10 +102,10 @@ impl<'a> Link<'a> {
 }
 
 /// A small letter, then small letters, digits and hyphens.
-fn is_word(text: &str, most_bytes: usize) -> bool {
+fn is_word(text: &str, max_bytes: usize) -> bool {
     let starts = text.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
     starts
-        && text.len() <= most_bytes
+        && text.len() <= max_bytes
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A declaration is read once ([`read`]), checked where it stands, and emitted ([`emit`]). What it declares may be a
 //! structure in the source ([`registers`], [`bits`], [`record`]) or come from a file, such as a manifest's start-up and
-//! devices ([`emit::Structure`], [`door`]). The generated code is constants, types, and calls of functions that a
+//! devices ([`emit::Structure`], [`expand`]). The generated code is constants, types, and calls of functions that a
 //! person wrote and rustc has checked once; what only rustc knows, such as how wide a type is, is asserted there and
 //! fails at the declaration. Neighbours: `sip-macros` and `layout-macros` are the doors to the compiler, `layout` and
 //! `sip` hold what is called. Deliberately not here: contracts, which are a language with a compiler of their own
@@ -10,8 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod bits;
-pub mod door;
 pub mod emit;
+pub mod expand;
 pub mod naming;
 mod read;
 mod record;

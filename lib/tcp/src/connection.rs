@@ -78,7 +78,7 @@ pub struct Connection {
     syn_timer_ns: Option<u64>,
     is_reset_due: bool,
     keep_alive_ns: Option<u64>,
-    heard_ns: u64,
+    received_ns: u64,
 }
 
 impl Connection {
@@ -97,7 +97,7 @@ impl Connection {
             syn_timer_ns: None,
             is_reset_due: false,
             keep_alive_ns: None,
-            heard_ns: now_ns,
+            received_ns: now_ns,
         }
     }
 
@@ -228,7 +228,7 @@ impl Connection {
     /// After how long without a segment the other end is asked whether it is there.
     pub fn set_keep_alive(&mut self, silence_ns: Option<u64>, now_ns: u64) {
         self.keep_alive_ns = silence_ns;
-        self.heard_ns = self.heard_ns.max(now_ns);
+        self.received_ns = self.received_ns.max(now_ns);
     }
 
     /// After how long without a segment the other end is asked whether it is there.
@@ -271,7 +271,7 @@ impl Connection {
         if !segment.is_syn {
             return Reaction::None;
         }
-        self.heard_ns = now_ns;
+        self.received_ns = now_ns;
         self.begin(segment);
         if is_acked {
             self.establish(segment, now_ns);
@@ -341,7 +341,7 @@ impl Connection {
         } else if !self.sender.is_plausible(ack) {
             return Reaction::Challenge;
         }
-        self.heard_ns = now_ns;
+        self.received_ns = now_ns;
         self.sender.acknowledged(memory, segment, now_ns);
         if self.sender.is_fin_acked() {
             self.fin_acked(memory);
@@ -379,7 +379,7 @@ impl Connection {
 
     fn keep_alive_at_ns(&self) -> Option<u64> {
         let silence_ns = self.keep_alive_ns.filter(|_| !self.sender.is_awaiting())?;
-        Some(self.heard_ns.saturating_add(silence_ns))
+        Some(self.received_ns.saturating_add(silence_ns))
     }
 
     /// Does what is due.
@@ -441,7 +441,7 @@ impl Connection {
         }
         let is_silent = self.keep_alive_at_ns().is_some_and(|time_ns| time_ns <= now_ns);
         if is_silent {
-            self.heard_ns = now_ns;
+            self.received_ns = now_ns;
         }
         if self.sender.take_window_probe(now_ns) || is_silent {
             // The other end answers a segment from before its window.

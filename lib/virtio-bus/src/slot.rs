@@ -94,33 +94,33 @@ pub struct Device {
 
 /// What a slot holds cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Error {
     /// No slot is there.
     NoSlot,
     /// Its registers lie in a way that no driver knows.
     Version(u32),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::NoSlot => formatter.write_str("no virtio slot answers there"),
-            Trouble::Version(version) => write!(formatter, "its version is {version}; 1 and 2 are known"),
+            Error::NoSlot => formatter.write_str("no virtio slot answers there"),
+            Error::Version(version) => write!(formatter, "its version is {version}; 1 and 2 are known"),
         }
     }
 }
 
 /// Looks into a slot; `None` if it is empty.
-pub fn probe<A: Access<u32>>(registers: &Registers<A>) -> Result<Option<Device>, Trouble> {
+pub fn probe<A: Access<u32>>(registers: &Registers<A>) -> Result<Option<Device>, Error> {
     if registers.magic().read() != MAGIC {
-        return Err(Trouble::NoSlot);
+        return Err(Error::NoSlot);
     }
     let version = registers.version().read();
     let device_id = registers.device_id().read();
     match (device_id, version) {
         (0, _) => Ok(None),
         (_, 1 | 2) => Ok(Some(Device { device_id, vendor_id: registers.vendor_id().read(), version })),
-        _ => Err(Trouble::Version(version)),
+        _ => Err(Error::Version(version)),
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    fn probe(words: [u32; 4]) -> Result<Option<Device>, Trouble> {
+    fn probe(words: [u32; 4]) -> Result<Option<Device>, Error> {
         super::probe(&Registers::over(Words(words)))
     }
 
@@ -150,9 +150,9 @@ mod tests {
         assert_eq!(probe([MAGIC, 2, 2, 0x554d_4551]), Ok(Some(device)));
         assert_eq!(probe([MAGIC, 1, 0, 0]), Ok(None));
         assert_eq!(probe([MAGIC, 77, 0, 0]), Ok(None));
-        assert_eq!(probe([MAGIC, 3, 2, 0]), Err(Trouble::Version(3)));
-        assert_eq!(probe([u32::MAX; 4]), Err(Trouble::NoSlot));
-        assert_eq!(probe([0; 4]), Err(Trouble::NoSlot));
+        assert_eq!(probe([MAGIC, 3, 2, 0]), Err(Error::Version(3)));
+        assert_eq!(probe([u32::MAX; 4]), Err(Error::NoSlot));
+        assert_eq!(probe([0; 4]), Err(Error::NoSlot));
     }
 
     #[test]

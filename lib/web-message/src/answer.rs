@@ -6,7 +6,7 @@ use core::fmt;
 use crate::{SetCookie, is_token};
 
 /// Bytes of an answer's head.
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 
 /// Headers that are the server's.
 const SERVERS: [&str; 4] = ["content-length", "transfer-encoding", "connection", "date"];
@@ -55,7 +55,7 @@ impl AnswerHead {
         if value.chars().any(char::is_control) {
             return Err(HeaderError::BadValue);
         }
-        if self.text.len() + name.len() + value.len() + 3 > MOST_BYTES {
+        if self.text.len() + name.len() + value.len() + 3 > MAX_BYTES {
             return Err(HeaderError::TooLong);
         }
         self.add(&name, value);
@@ -113,7 +113,7 @@ mod tests {
         for value in ["a\nb: c", "a\r", "\0", "\u{85}"] {
             assert_eq!(head.clone().with("a", value), Err(HeaderError::BadValue), "{value:?}");
         }
-        let long = "x".repeat(MOST_BYTES);
+        let long = "x".repeat(MAX_BYTES);
         assert_eq!(head.with("a", &long), Err(HeaderError::TooLong));
     }
 }

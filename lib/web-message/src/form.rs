@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 /// Pairs that a query or a form may have.
-pub const MOST_PAIRS: usize = 256;
+pub const MAX_PAIRS: usize = 256;
 
 /// Why a query or a form could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum FormError {
     BadPercent,
     /// A name or value is no UTF-8 when it is decoded.
     NotText,
-    /// It has more than [`MOST_PAIRS`].
+    /// It has more than [`MAX_PAIRS`].
     TooManyPairs,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for BadNumber {
 pub fn pairs(bytes: &[u8]) -> Result<Form, FormError> {
     let mut pairs = Vec::new();
     for pair in bytes.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
-        if pairs.len() == MOST_PAIRS {
+        if pairs.len() == MAX_PAIRS {
             return Err(FormError::TooManyPairs);
         }
         let middle = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
@@ -152,8 +152,8 @@ mod tests {
         ] {
             assert_eq!(pairs(text.as_bytes()), Err(error), "{text}");
         }
-        assert_eq!(pairs("a&".repeat(MOST_PAIRS + 1).as_bytes()), Err(FormError::TooManyPairs));
-        assert_eq!(pairs("a&".repeat(MOST_PAIRS).as_bytes()).expect("pairs").len(), MOST_PAIRS);
+        assert_eq!(pairs("a&".repeat(MAX_PAIRS + 1).as_bytes()), Err(FormError::TooManyPairs));
+        assert_eq!(pairs("a&".repeat(MAX_PAIRS).as_bytes()).expect("pairs").len(), MAX_PAIRS);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use core::fmt;
 use crate::is_token;
 
 /// Headers that a request may have.
-pub const MOST_HEADERS: usize = 256;
+pub const MAX_HEADERS: usize = 256;
 
 /// The head of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum HeadError {
     BadPath,
     /// A header has no name, or no colon.
     BadHeader,
-    /// It has more than [`MOST_HEADERS`].
+    /// It has more than [`MAX_HEADERS`].
     TooManyHeaders,
 }
 
@@ -69,7 +69,7 @@ impl RequestHead {
         }
         let mut headers = Vec::new();
         for line in lines {
-            if headers.len() == MOST_HEADERS {
+            if headers.len() == MAX_HEADERS {
                 return Err(HeadError::TooManyHeaders);
             }
             let (name, value) = line.split_once(':').ok_or(HeadError::BadHeader)?;
@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(RequestHead::parse(bytes), Err(error), "{bytes:?}");
         }
         let mut many = Vec::from(*b"GET\n/\n\n::1\n");
-        for _ in 0..=MOST_HEADERS {
+        for _ in 0..=MAX_HEADERS {
             many.extend_from_slice(b"a: b\n");
         }
         assert_eq!(RequestHead::parse(&many), Err(HeadError::TooManyHeaders));

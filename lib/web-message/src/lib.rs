@@ -22,8 +22,8 @@ mod options;
 
 pub use answer::{AnswerHead, HeaderError};
 pub use cookie::{SetCookie, cookies};
-pub use form::{BadNumber, Form, FormError, MOST_PAIRS, encode, pairs};
-pub use head::{HeadError, MOST_HEADERS, RequestHead};
+pub use form::{BadNumber, Form, FormError, MAX_PAIRS, encode, pairs};
+pub use head::{HeadError, MAX_HEADERS, RequestHead};
 pub use html::{Escaped, FAVICON};
 pub use json::JsonWriter;
 pub use options::{OptionError, Options};

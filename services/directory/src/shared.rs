@@ -125,7 +125,7 @@ impl Shared {
         let tree = self.tree.borrow();
         match tree.place_of(root, asked, &mut |_| Ok(())) {
             Ok(now) if change != Change::Removed => {
-                self.watchers.changed(change, &place.path, |who| self.may_hear(&tree, now.nearest, who));
+                self.watchers.changed(change, &place.path, |who| self.may_observe(&tree, now.nearest, who));
             }
             _ => self.watchers.changed(change, &place.path, |who| {
                 let list = removed.as_deref().map(|list| (list, String::new));
@@ -218,10 +218,10 @@ impl Shared {
     /// Tells of what happened to a node all who may hear of it.
     pub fn tell(&self, change: Change, node: NodeId) {
         let tree = self.tree.borrow();
-        self.watchers.changed(change, &tree.path_of(node), |who| self.may_hear(&tree, node, who));
+        self.watchers.changed(change, &tree.path_of(node), |who| self.may_observe(&tree, node, who));
     }
 
-    fn may_hear(&self, tree: &Names, node: NodeId, principal: &str) -> bool {
+    fn may_observe(&self, tree: &Names, node: NodeId, principal: &str) -> bool {
         self.ask(tree, node, principal, &[Right::Notify]).is_ok()
     }
 

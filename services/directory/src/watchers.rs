@@ -66,8 +66,8 @@ impl Watchers {
         Ok(announce(watcher, events))
     }
 
-    /// Tells all whom it concerns that the name at this absolute path changed, of those that `may_hear` of it.
-    pub fn changed(&self, change: Change, path: &str, may_hear: impl Fn(&str) -> bool) {
+    /// Tells all whom it concerns that the name at this absolute path changed, of those that `may_observe` of it.
+    pub fn changed(&self, change: Change, path: &str, may_observe: impl Fn(&str) -> bool) {
         for watcher in self.watchers.borrow().iter() {
             let told = match is_below(path, &watcher.prefix) {
                 true => path,
@@ -75,7 +75,7 @@ impl Watchers {
                 false if change == Change::AclChanged && is_below(&watcher.prefix, path) => &watcher.prefix,
                 false => continue,
             };
-            if !watcher.queue.borrow().ended && may_hear(&watcher.principal) {
+            if !watcher.queue.borrow().ended && may_observe(&watcher.principal) {
                 watcher.tell(change, relative(told, &watcher.view));
             }
         }

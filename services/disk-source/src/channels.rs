@@ -18,7 +18,7 @@ use crate::opening::{Opened, Shape, open_all};
 use crate::{Channel, Events, Mark};
 
 /// The most channels that are opened, whatever is asked for.
-const MOST_CHANNELS: usize = 64;
+const MAX_CHANNELS: usize = 64;
 
 /// The channels to a disk's driver.
 pub(crate) struct Channels {
@@ -57,7 +57,7 @@ impl Channels {
         mark: Option<Mark>,
     ) -> Result<Rc<Channels>, AccessError> {
         let namespace = RefCell::new(namespace);
-        let count = count.clamp(1, MOST_CHANNELS);
+        let count = count.clamp(1, MAX_CHANNELS);
         let Opened { idle, events, shape } = open_all(&namespace, path, count, mark).await?;
         let own = Rc::new(Channels {
             path: String::from(path),

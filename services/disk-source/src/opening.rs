@@ -8,7 +8,7 @@ use contracts::answer::{DISK_LIMIT, wait_async};
 use contracts::directory::NameError;
 use contracts::disk;
 use contracts::disk_events;
-use contracts::namespace::{Namespace, PATIENCE_MS};
+use contracts::namespace::{Namespace, TIMEOUT_MS};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
@@ -46,7 +46,7 @@ pub(crate) async fn open_all(
     channels: usize,
     mark: Option<Mark>,
 ) -> Result<Opened, AccessError> {
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     loop {
         match try_open_all(namespace, path, channels, mark).await {
             Err(error) if error.may_pass() && !deadline.has_passed() => {

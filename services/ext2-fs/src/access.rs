@@ -7,7 +7,7 @@
 //! that it is reached through. As long as nothing with an extended attribute was seen, all this costs one test for who
 //! came through a mount point without a list.
 //!
-//! Key types: [`Access`] (what is remembered of lists), [`Asker`] (a request and on whose behalf it is done). Not here:
+//! Key types: [`Access`] (what is remembered of lists), [`Caller`] (a request and on whose behalf it is done). Not here:
 //! the rules of the system, which the directory service asks; what lists mean, which is in the library `principal`.
 
 use alloc::borrow::Cow;
@@ -31,7 +31,7 @@ use crate::Shared;
 /// The name of the attribute, in the namespace `user`.
 const ATTRIBUTE: &[u8] = b"singularity.acl";
 /// Nodes whose lists are remembered.
-const MOST_REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: usize = 4096;
 /// Folders that lie in each other at most; more are a circle on a damaged volume.
 const DEEPEST: usize = 4096;
 
@@ -73,7 +73,7 @@ impl Known {
 }
 
 /// Why a request was not done.
-pub(crate) enum Trouble {
+pub(crate) enum RequestError {
     /// The volume says no.
     Volume(Error),
     /// A list does; it is noted.
@@ -88,15 +88,15 @@ pub(crate) enum Trouble {
     NoRoomForOne,
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Volume(error)
+impl From<Error> for RequestError {
+    fn from(error: Error) -> RequestError {
+        RequestError::Volume(error)
     }
 }
 
-impl From<NoName> for Trouble {
-    fn from(_: NoName) -> Trouble {
-        Trouble::BadPath
+impl From<NoName> for RequestError {
+    fn from(_: NoName) -> RequestError {
+        RequestError::BadPath
     }
 }
 
@@ -148,7 +148,7 @@ impl<E: TypedEndpoint> Speaks for E {
 
 /// A request below a folder, and who asks.
 #[derive(Clone, Copy)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct Caller<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) base: &'a Base,
     pub(crate) who: &'a dyn Speaks,
@@ -205,7 +205,7 @@ impl Shared {
         });
         let mut known = self.access.known.borrow_mut();
         if known.generation == generation {
-            if known.own.len() >= MOST_REMEMBERED {
+            if known.own.len() >= MAX_REMEMBERED {
                 known.own.clear();
             }
             known.own.insert(number, list.clone());
@@ -235,7 +235,7 @@ impl Shared {
         };
         let mut known = self.access.known.borrow_mut();
         if known.generation == generation {
-            if known.folders.len() + passed.len() > MOST_REMEMBERED {
+            if known.folders.len() + passed.len() > MAX_REMEMBERED {
                 known.folders.clear();
             }
             known.folders.extend(passed.into_iter().map(|folder| (folder, list.clone())));
@@ -278,9 +278,9 @@ impl Shared {
     }
 }
 
-impl Asker<'_> {
+impl Caller<'_> {
     /// What a path leads to. Who asks has to be let through every folder on the way.
-    pub(crate) async fn find(&self, path: &[u8], last: LastLink) -> Result<Found, Trouble> {
+    pub(crate) async fn find(&self, path: &[u8], last: LastLink) -> Result<Found, RequestError> {
         let on_volume = path_on_volume(path)?;
         let mut passed = Vec::new();
         let found = self.shared.volume.resolve_noting(self.base.number, &on_volume, last, &mut passed).await;
@@ -290,7 +290,7 @@ impl Asker<'_> {
 
     /// What a change of names needs: the folder it is in, which has to let through who asks, and the name there as the
     /// volume has it.
-    pub(crate) async fn place(&self, path: &[u8]) -> Result<(Found, Vec<u8>), Trouble> {
+    pub(crate) async fn place(&self, path: &[u8]) -> Result<(Found, Vec<u8>), RequestError> {
         let on_volume = path_on_volume(path)?;
         let mut passed = Vec::new();
         let found = self.shared.volume.resolve_parent_noting(self.base.number, &on_volume, &mut passed).await;
@@ -303,13 +303,13 @@ impl Asker<'_> {
     }
 
     /// What a name in a folder leads to, which is not followed further.
-    pub(crate) async fn child(&self, folder: &Found, name: &[u8]) -> Result<Found, Trouble> {
+    pub(crate) async fn child(&self, folder: &Found, name: &[u8]) -> Result<Found, RequestError> {
         let (volume, folder) = (&self.shared.volume, folder.inode.number);
         Ok(Found { inode: volume.inode(volume.find(folder, name).await?).await?, folder })
     }
 
     /// Refuses what is beyond a folder that does not let through who asks.
-    async fn pass(&self, folders: &[u32], path: &[u8]) -> Result<(), Trouble> {
+    async fn pass(&self, folders: &[u32], path: &[u8]) -> Result<(), RequestError> {
         if !self.has_lists() {
             return Ok(());
         }
@@ -321,7 +321,7 @@ impl Asker<'_> {
     }
 
     /// Refuses what needs one of these rights to a node, if who asks has none of them.
-    pub(crate) async fn need(&self, found: &Found, rights: &[Right], path: &[u8]) -> Result<(), Trouble> {
+    pub(crate) async fn need(&self, found: &Found, rights: &[Right], path: &[u8]) -> Result<(), RequestError> {
         if !self.has_lists() {
             return Ok(());
         }
@@ -330,13 +330,13 @@ impl Asker<'_> {
 
     /// Refuses to take a name out, or to put another node in its place, to who could not change what it stands for: if
     /// that has a list of its own, it is asked for `write` or `set-acl`. Of others the folder alone decides.
-    pub(crate) async fn need_to_take(&self, folder: &Found, name: &[u8], path: &[u8]) -> Result<(), Trouble> {
+    pub(crate) async fn need_to_take(&self, folder: &Found, name: &[u8], path: &[u8]) -> Result<(), RequestError> {
         // It may be the first that is seen with a list.
         let node = match self.child(folder, name).await {
             Ok(node) => node,
             // Whoever is to take it out will find that nothing is there.
-            Err(Trouble::Volume(Error::NotFound)) => return Ok(()),
-            Err(trouble) => return Err(trouble),
+            Err(RequestError::Volume(Error::NotFound)) => return Ok(()),
+            Err(error) => return Err(error),
         };
         if !node.inode.has_extended_attributes() {
             return Ok(());
@@ -349,18 +349,18 @@ impl Asker<'_> {
     }
 
     /// Which rights there are to a node; all, if nothing decides.
-    pub(crate) async fn rights(&self, found: &Found) -> Result<Rights, Trouble> {
+    pub(crate) async fn rights(&self, found: &Found) -> Result<Rights, RequestError> {
         if !self.has_lists() {
             return Ok(Rights::ALL);
         }
         let list = self.shared.decider(found).await?;
-        let principal = self.who.principal().ok_or(Trouble::Refused)?;
+        let principal = self.who.principal().ok_or(RequestError::Refused)?;
         Ok(self.rights_by(list.as_ref(), &principal))
     }
 
     /// Refuses to put what has a name below another folder where another list would decide about it, to who may not
     /// change lists: that is what it comes to.
-    pub(crate) async fn need_to_move(&self, node: &Found, to: &Found, path: &[u8]) -> Result<(), Trouble> {
+    pub(crate) async fn need_to_move(&self, node: &Found, to: &Found, path: &[u8]) -> Result<(), RequestError> {
         if !self.has_lists() {
             return Ok(());
         }
@@ -404,23 +404,23 @@ impl Asker<'_> {
         }
     }
 
-    fn check(&self, list: Option<&Rc<List>>, rights: &[Right], path: &[u8]) -> Result<(), Trouble> {
-        let principal = self.who.principal().ok_or(Trouble::Refused)?;
+    fn check(&self, list: Option<&Rc<List>>, rights: &[Right], path: &[u8]) -> Result<(), RequestError> {
+        let principal = self.who.principal().ok_or(RequestError::Refused)?;
         let has = self.rights_by(list, &principal);
         if rights.iter().any(|&right| has.has(right)) {
             return Ok(());
         }
-        let Some(&right) = rights.first() else { return Err(Trouble::Refused) };
+        let Some(&right) = rights.first() else { return Err(RequestError::Refused) };
         let place = join(&self.base.path, path);
         note_refusal(&principal, right, &place, list);
-        Err(Trouble::Refused)
+        Err(RequestError::Refused)
     }
 
     /// Gives a node a list of its own, or takes that away where the text is empty.
-    pub(crate) async fn set_list(&self, path: &[u8], text: &[u8]) -> Result<(), Trouble> {
+    pub(crate) async fn set_list(&self, path: &[u8], text: &[u8]) -> Result<(), RequestError> {
         let acl = match text {
             [] => None,
-            text => Some(Acl::from_bytes(text).map_err(|_| Trouble::BadList)?),
+            text => Some(Acl::from_bytes(text).map_err(|_| RequestError::BadList)?),
         };
         let found = self.find(path, LastLink::Keep).await?;
         if !self.may_mend_lists() {
@@ -443,7 +443,7 @@ impl Asker<'_> {
     }
 
     /// The list that decides about a node, and the path of what has it.
-    pub(crate) async fn list(&self, path: &[u8]) -> Result<(String, String), Trouble> {
+    pub(crate) async fn list(&self, path: &[u8]) -> Result<(String, String), RequestError> {
         let found = self.find(path, LastLink::Keep).await?;
         if !self.may_mend_lists() {
             self.need(&found, &[Right::Read, Right::SetAcl], path).await?;
@@ -471,8 +471,8 @@ fn note_refusal(principal: &str, right: Right, place: &str, list: Option<&Rc<Lis
 }
 
 /// A client's path as the volume has it. The check comes first: an escape stands for nothing that it looks for.
-fn path_on_volume(path: &[u8]) -> Result<Cow<'_, [u8]>, Trouble> {
-    let path = core::str::from_utf8(path).ok().filter(|path| path::is_valid(path)).ok_or(Trouble::BadPath)?;
+fn path_on_volume(path: &[u8]) -> Result<Cow<'_, [u8]>, RequestError> {
+    let path = core::str::from_utf8(path).ok().filter(|path| path::is_valid(path)).ok_or(RequestError::BadPath)?;
     Ok(text::from_text(path)?)
 }
 

@@ -9,7 +9,7 @@ use disk_source::DiskSource;
 use ext2::{Error, Kind, LastLink, OpenFile};
 use principal::{Right, Rights};
 
-use crate::access::{self, Asker, Base, Speaks, Trouble};
+use crate::access::{self, Base, Caller, RequestError, Speaks};
 use crate::{Shared, answers};
 
 /// A file as a client has it open.
@@ -36,9 +36,9 @@ impl Opened {
 
 /// Opens the file that the path leads to from the folder `base`, and serves it until the client closes.
 pub(crate) async fn serve(shared: Rc<Shared>, base: Rc<Base>, path: Vec<u8>, client: file::Exp<states::Start>) {
-    match open(&Asker { shared: &shared, base: &base, who: &client }, &path).await {
+    match open(&Caller { shared: &shared, base: &base, who: &client }, &path).await {
         Ok(opened) => serve_opened(shared, opened, client).await,
-        Err(trouble) => drop(client.refused(refused(&shared, trouble))),
+        Err(error) => drop(client.refused(refused(&shared, error))),
     }
 }
 
@@ -109,23 +109,23 @@ pub(crate) async fn serve_opened(shared: Rc<Shared>, opened: Opened, client: fil
 }
 
 /// Opens the file that a path leads to, for who may read or write it.
-pub(crate) async fn open(asker: &Asker<'_>, path: &[u8]) -> Result<Opened, Trouble> {
-    let found = asker.find(path, LastLink::Follow).await?;
-    asker.need(&found, &[Right::Read, Right::Write], path).await?;
+pub(crate) async fn open(caller: &Caller<'_>, path: &[u8]) -> Result<Opened, RequestError> {
+    let found = caller.find(path, LastLink::Follow).await?;
+    caller.need(&found, &[Right::Read, Right::Write], path).await?;
     match found.inode.kind {
         Kind::File => {}
         Kind::Directory => return Err(Error::IsADirectory.into()),
         _ => return Err(Error::NotAFile.into()),
     }
-    let rights = asker.rights(&found).await?;
-    let file = asker.shared.volume.open(found.inode.number).await?;
-    Ok(Opened { file, rights, path: access::join(&asker.base.path, path) })
+    let rights = caller.rights(&found).await?;
+    let file = caller.shared.volume.open(found.inode.number).await?;
+    Ok(Opened { file, rights, path: access::join(&caller.base.path, path) })
 }
 
-fn refused(shared: &Shared, trouble: Trouble) -> FileError {
-    match trouble {
-        Trouble::Volume(error) => failed(shared, &error),
-        Trouble::BadPath => FileError::BadPath,
+fn refused(shared: &Shared, error: RequestError) -> FileError {
+    match error {
+        RequestError::Volume(error) => failed(shared, &error),
+        RequestError::BadPath => FileError::BadPath,
         _ => FileError::NotPermitted,
     }
 }

@@ -40,7 +40,7 @@ use crate::access::{Access, Base, Pass};
 sip::startup!();
 
 /// Reports of damage for people; after these, clients still get their error codes.
-const MOST_REPORTS: u32 = 16;
+const MAX_REPORTS: u32 = 16;
 
 /// By what of its superblock a disk is known again: the parts that stay as they are while the volume is written to,
 /// which are the numbers of inodes and blocks, the magic number, and the volume's own number.
@@ -59,7 +59,7 @@ impl Shared {
         // That the driver has ended is told once, by the one who watches it.
         let is_end = matches!(error, Error::Read(_, DiskError::Gone) | Error::Write(_, DiskError::Gone));
         let worth_telling = matches!(error, Error::Corrupt(_) | Error::Read(..) | Error::Write(..)) && !is_end;
-        if worth_telling && self.reports.get() < MOST_REPORTS {
+        if worth_telling && self.reports.get() < MAX_REPORTS {
             self.reports.set(self.reports.get() + 1);
             report::error(format_args!("{error}"));
         }

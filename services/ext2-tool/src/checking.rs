@@ -13,7 +13,7 @@ use crate::limits::MEMORY_BYTES;
 use crate::outcome::{Refusal, of_disk};
 
 /// Faults that are told one by one; of a volume with more, the rest is only counted.
-const MOST_LINES: usize = 2000;
+const MAX_LINES: usize = 2000;
 
 /// How a check ends as an exit status.
 const STATUS_CLEAN: i32 = 0;
@@ -43,7 +43,7 @@ pub(crate) async fn check_disk<S: BlockSource>(
     let (mut findings, mut count) = (Vec::new(), 0);
     let mut report = |finding: &Finding| {
         count += 1;
-        if findings.len() < MOST_LINES {
+        if findings.len() < MAX_LINES {
             findings.push(finding.clone());
         }
     };

@@ -40,7 +40,7 @@ use crate::access::{Base, Here};
 sip::startup!();
 
 /// Reports of damage for people; after these, clients still get their error codes.
-const MOST_REPORTS: u32 = 16;
+const MAX_REPORTS: u32 = 16;
 
 /// By what a disk is known again: its first sector, which a mounted volume does not change.
 const MARK: Mark = Mark { offset: 0, parts: &[FIRST_SECTOR] };
@@ -61,7 +61,7 @@ impl Shared {
         // That the driver has ended is told once, by the one who watches it.
         let is_worth_telling =
             matches!(error, Error::Damaged(_) | Error::Disk(_)) && error != Error::Disk(DiskError::Gone);
-        if is_worth_telling && self.last.replace(Some(error)) != Some(error) && self.reports.get() < MOST_REPORTS {
+        if is_worth_telling && self.last.replace(Some(error)) != Some(error) && self.reports.get() < MAX_REPORTS {
             self.reports.set(self.reports.get() + 1);
             report::error(format_args!("{error}"));
         }
@@ -182,9 +182,9 @@ async fn manage(shared: Rc<Shared>, control: Option<file_system::Exp<file_system
 /// Writes changes that nobody asked to be written, some time after they were made.
 async fn write_now_and_then(shared: Rc<Shared>, after_ms: u64) {
     /// Less would write all the time.
-    const LEAST_MS: u64 = 100;
+    const MIN_MS: u64 = 100;
     loop {
-        executor::sleep_until(Deadline::after_ms(after_ms.max(LEAST_MS))).await;
+        executor::sleep_until(Deadline::after_ms(after_ms.max(MIN_MS))).await;
         if shared.volume.has_changes() {
             match shared.volume.sync().await {
                 Ok(()) => {}

@@ -13,8 +13,8 @@ use crate::host::Host;
 
 const ADDRESS_BYTES: usize = 16;
 /// Addresses of a name that are asked for.
-const MOST_ADDRESSES: usize = 64;
-const MOST_NAME_BYTES: usize = 253;
+const MAX_ADDRESSES: usize = 64;
+const MAX_NAME_BYTES: usize = 253;
 
 /// Serves one client.
 pub async fn serve(host: Rc<Host>, client: dns::Exp<dns::states::Start>) {
@@ -31,7 +31,7 @@ pub async fn serve(host: Rc<Host>, client: dns::Exp<dns::states::Start>) {
 }
 
 async fn resolve(host: &Host, name: &[u8], family: AddressFamily) -> Result<ExVec<HostAddress>, DnsError> {
-    let is_name = !name.is_empty() && name.len() <= MOST_NAME_BYTES && !name.contains(&0);
+    let is_name = !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(&0);
     if !is_name {
         return Err(DnsError::BadName);
     }
@@ -40,7 +40,7 @@ async fn resolve(host: &Host, name: &[u8], family: AddressFamily) -> Result<ExVe
         AddressFamily::Version4 => 4,
         AddressFamily::Version6 => 6,
     };
-    let room = MOST_ADDRESSES * ADDRESS_BYTES;
+    let room = MAX_ADDRESSES * ADDRESS_BYTES;
     let record = host.look_up(Command::Resolve, version, name, room).await.map_err(dns_error)?;
     let list = record.0.get(RECORD_BYTES..).unwrap_or(&[]);
     let count = (record.number(FIRST_AT) as usize).min(list.len() / ADDRESS_BYTES);

@@ -22,16 +22,16 @@ use sip::exheap::{ExVec, Lendable, Lent};
 use sip::{Deadline, Status, executor};
 
 /// Events taken at once at most.
-const MOST_EVENTS: usize = 256;
+const MAX_EVENTS: usize = 256;
 /// After so many of them their work is done before the next ones are looked at.
 const EVENTS_AT_ONCE: usize = 4;
 /// How long until events are asked for again where that failed, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 10;
 /// Connections accepted at once at most.
-pub const MOST_ACCEPTED: usize = 16;
+pub const MAX_ACCEPTED: usize = 16;
 /// Where answers that carry no name tell what a socket sent once more or had no room for.
 const LOST_AT: usize = NAME_AT;
-const CONTROL_BYTES: usize = RECORD_BYTES + MOST_ACCEPTED * ACCEPTED_BYTES;
+const CONTROL_BYTES: usize = RECORD_BYTES + MAX_ACCEPTED * ACCEPTED_BYTES;
 
 /// What a socket is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -207,10 +207,10 @@ impl Host {
     }
 
     /// Hears events for all sockets, as long as the process lives.
-    pub async fn hear(self: Rc<Host>) {
+    pub async fn receive_events(self: Rc<Host>) {
         let mut block = None;
         loop {
-            block = self.hear_once(block).await;
+            block = self.receive_event(block).await;
             if block.is_none() {
                 // No event is lost: each is told when the device, or memory for what it tells, is there again.
                 executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
@@ -219,10 +219,10 @@ impl Host {
     }
 
     /// Hears what there is, or what comes next: the block for it, to be used again. Nothing where that failed.
-    async fn hear_once(&self, block: Option<ExVec<u8>>) -> Option<ExVec<u8>> {
+    async fn receive_event(&self, block: Option<ExVec<u8>>) -> Option<ExVec<u8>> {
         let block = match block {
             Some(block) => block,
-            None => ExVec::<u8>::new(MOST_EVENTS * EVENT_BYTES).ok()?,
+            None => ExVec::<u8>::new(MAX_EVENTS * EVENT_BYTES).ok()?,
         };
         let (address, bytes) = (block.as_ptr() as usize, block.len());
         self.active.set(false);

@@ -289,7 +289,7 @@ pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: ip_configuration::E
             }
             ExpReady::Ping { address, bytes, sequence, timeout_ms, next } => {
                 match ping::ping(&host, address, bytes, sequence, timeout_ms, &next).await {
-                    Some(Ok(pong)) => next.pong(pong.address, pong.round_trip_ns, pong.bytes, pong.hops_left),
+                    Some(Ok(pong)) => next.pong(pong.address, pong.round_trip_ns, pong.bytes, pong.hop_limit),
                     Some(Err(error)) => next.failed(error),
                     None => return,
                 }

@@ -63,7 +63,7 @@ fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
 }
 
 async fn serve(startup: Startup, host: Rc<Host>) {
-    drop(executor::spawn(Rc::clone(&host).hear()));
+    drop(executor::spawn(Rc::clone(&host).receive_events()));
     let known = Rc::new(Known::default());
 
     let (of_udp, udp) = (Rc::clone(&host), startup.udp);

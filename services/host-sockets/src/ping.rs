@@ -16,7 +16,7 @@ use contracts::waiting::{self, Waited};
 
 const HEADER_BYTES: usize = 8;
 /// Most bytes that are sent after the header.
-const MOST_BYTES: u32 = 65_535 - 40 - 8;
+const MAX_BYTES: u32 = 65_535 - 40 - 8;
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 /// An answer.
@@ -28,7 +28,7 @@ pub struct Pong {
     /// Bytes that came back after the header.
     pub bytes: u32,
     /// Hops that were left.
-    pub hops_left: u16,
+    pub hop_limit: u16,
 }
 
 /// Asks an address for an answer; nothing where the client is gone.
@@ -40,7 +40,7 @@ pub async fn ping<E: TypedEndpoint>(
     timeout_ms: u32,
     client: &E,
 ) -> Option<Result<Pong, IpError>> {
-    if bytes > MOST_BYTES {
+    if bytes > MAX_BYTES {
         return Some(Err(IpError::BadAddress));
     }
     let is_version_4 = address[..12] == MAPPED;
@@ -59,7 +59,7 @@ pub async fn ping<E: TypedEndpoint>(
                 let round_trip_ns = monotonic().saturating_sub(sent_ns);
                 let bytes = (answer.len() - HEADER_BYTES) as u32;
                 // There is no port: the device tells them in its place.
-                return Some(Ok(Pong { address: sender.address, round_trip_ns, bytes, hops_left: sender.port }));
+                return Some(Ok(Pong { address: sender.address, round_trip_ns, bytes, hop_limit: sender.port }));
             }
             Ok(_) => continue,
             Err(Failure::WouldBlock) => {}

@@ -14,7 +14,7 @@ use sip::{Deadline, executor};
 
 use crate::connection::{self, Ends};
 use crate::failures::tcp_error;
-use crate::host::{Accepted, Host, MOST_ACCEPTED, Socket};
+use crate::host::{Accepted, Host, MAX_ACCEPTED, Socket};
 use crate::ip::Known;
 use crate::transfer::Stream;
 use contracts::waiting::{self, Waited};
@@ -149,7 +149,7 @@ async fn accept<E: TypedEndpoint>(
         if let Some(accepted) = waiting.pop_front() {
             return Some(Ok(accepted));
         }
-        let waited = match socket.accept(MOST_ACCEPTED) {
+        let waited = match socket.accept(MAX_ACCEPTED) {
             Ok(accepted) => {
                 waiting.extend(accepted);
                 continue;

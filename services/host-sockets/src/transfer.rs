@@ -3,7 +3,7 @@
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
-use sip::device::sockets::{Failure, MORE, MOST_KEPT_BYTES};
+use sip::device::sockets::{Failure, MAX_KEPT_BYTES, MORE};
 use sip::exheap::{ExVec, Lent};
 
 use sip::channel::TypedEndpoint;
@@ -12,8 +12,8 @@ use crate::host::Socket;
 use contracts::waiting::{self, Waited};
 
 /// The smallest block that is read into, and the greatest.
-const LEAST_BLOCK_BYTES: usize = 1 << 10;
-const MOST_BLOCK_BYTES: usize = 64 << 10;
+const MIN_BLOCK_BYTES: usize = 1 << 10;
+const MAX_BLOCK_BYTES: usize = 64 << 10;
 
 /// A connection as its two channels share it.
 pub struct Stream {
@@ -70,7 +70,7 @@ impl Stream {
         socket.reset_when_closed(true);
         Rc::new(Stream {
             socket,
-            block_bytes: Cell::new(LEAST_BLOCK_BYTES),
+            block_bytes: Cell::new(MIN_BLOCK_BYTES),
             spare: RefCell::new(None),
             ended: Cell::new(false),
             finished: Cell::new(false),
@@ -177,9 +177,9 @@ impl Stream {
     fn adapt(&self, count: usize, room: usize) {
         let bytes = self.block_bytes.get();
         if count == room && room == bytes {
-            self.block_bytes.set((bytes * 4).min(MOST_BLOCK_BYTES));
+            self.block_bytes.set((bytes * 4).min(MAX_BLOCK_BYTES));
         } else if count < bytes / 4 {
-            self.block_bytes.set((bytes / 2).max(LEAST_BLOCK_BYTES));
+            self.block_bytes.set((bytes / 2).max(MIN_BLOCK_BYTES));
         }
     }
 
@@ -276,7 +276,7 @@ impl Piece {
 
     /// Whether it is short enough to be kept by the device until more comes.
     fn can_be_kept(&self) -> bool {
-        (1..=MOST_KEPT_BYTES).contains(&self.remaining)
+        (1..=MAX_KEPT_BYTES).contains(&self.remaining)
     }
 
     /// Lets the device keep it, to be sent with what comes next.

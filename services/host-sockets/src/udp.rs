@@ -18,9 +18,9 @@ use crate::ip::Known;
 use contracts::waiting::{self, Waited};
 
 /// The longest datagram there can be.
-const MOST_DATAGRAM_BYTES: usize = 65_535;
+const MAX_DATAGRAM_BYTES: usize = 65_535;
 /// How long sending waits for room, in milliseconds; then the datagram is not sent.
-const PATIENCE_MS: u32 = 1_000;
+const TIMEOUT_MS: u32 = 1_000;
 
 /// Serves one client of Udp.
 pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: udp::Exp<udp::states::Start>) {
@@ -75,7 +75,7 @@ impl Datagrams {
         let room = self.room.take();
         let room = match room {
             Some(room) => room,
-            None => ExVec::new(MOST_DATAGRAM_BYTES + SENDER_BYTES).map_err(|_| Failure::Exhausted)?,
+            None => ExVec::new(MAX_DATAGRAM_BYTES + SENDER_BYTES).map_err(|_| Failure::Exhausted)?,
         };
         let (room, answer) = self.socket.read_datagram(room);
         let Some(room) = room else { return Err(Failure::Other) };
@@ -147,7 +147,7 @@ async fn send<E: sip::channel::TypedEndpoint>(
     if let Err(failure) = socket.set_remote(remote) {
         return Some((data, Err(failure)));
     }
-    let deadline = waiting::until(PATIENCE_MS);
+    let deadline = waiting::until(TIMEOUT_MS);
     let mut data = data;
     loop {
         let address = data.as_ptr() as usize;

@@ -16,7 +16,7 @@ const HEAD: &str = "installed 1";
 /// Behind a program of which somebody agreed that it comes to have more than the one before.
 const MORE: &str = "more";
 /// Lines that a list has at most between its first and its last.
-const MOST_LINES: usize = 512;
+const MAX_LINES: usize = 512;
 
 /// A program that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,8 +73,8 @@ impl Index {
                 _ => return Err(format!("`{line}` makes no sense there")),
             }
             count += 1;
-            if count > MOST_LINES {
-                return Err(format!("it has more than {MOST_LINES} lines"));
+            if count > MAX_LINES {
+                return Err(format!("it has more than {MAX_LINES} lines"));
             }
         }
         Err("its end is missing".into())
@@ -125,10 +125,10 @@ impl Index {
     /// # Errors
     /// It is not: a sentence for people.
     pub fn fits(&self) -> Result<(), String> {
-        match self.kept.len() + self.gone.len() <= MOST_LINES {
+        match self.kept.len() + self.gone.len() <= MAX_LINES {
             true => Ok(()),
             false => {
-                Err(format!("{MOST_LINES} programs are kept, and no more can be; take out one that came later first"))
+                Err(format!("{MAX_LINES} programs are kept, and no more can be; take out one that came later first"))
             }
         }
     }

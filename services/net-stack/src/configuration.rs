@@ -109,7 +109,7 @@ pub async fn serve(shared: Rc<Shared>, client: ip_configuration::Exp<states::Sta
                 match ping(&shared, from_bytes(address), bytes, sequence, timeout_ms, &next).await {
                     Some(Ok((echo, round_trip_ns))) => {
                         let address = to_bytes(echo.address.into());
-                        next.pong(address, round_trip_ns, echo.bytes as u32, echo.hops_left.into())
+                        next.pong(address, round_trip_ns, echo.bytes as u32, echo.hop_limit.into())
                     }
                     Some(Err(error)) => next.failed(error),
                     None => return,

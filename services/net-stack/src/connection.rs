@@ -12,7 +12,7 @@ use sip::executor;
 
 use crate::convert;
 use crate::shared::Shared;
-use crate::transfer::{self, Read, WriteTrouble};
+use crate::transfer::{self, Read, WriteFailure};
 
 /// One connection, of one client.
 struct Connection {
@@ -61,8 +61,8 @@ async fn answer(
             let piece = part(&data, from, count);
             match write(connection, &next, &[piece], timeout_ms, &mut written).await {
                 Ok(()) => next.written(data),
-                Err(WriteTrouble::Failed(failure)) => next.write_failed(data, failed(failure), written),
-                Err(WriteTrouble::Gone) => return None,
+                Err(WriteFailure::Failed(failure)) => next.write_failed(data, failed(failure), written),
+                Err(WriteFailure::Gone) => return None,
             }
         }
         ExpReady::WriteTwo { head, head_count, data, from, count, timeout_ms, next } => {
@@ -70,8 +70,8 @@ async fn answer(
             let pieces = [part(&head, 0, head_count), part(&data, from, count)];
             match write(connection, &next, &pieces, timeout_ms, &mut written).await {
                 Ok(()) => next.written_two(head, data),
-                Err(WriteTrouble::Failed(failure)) => next.write_two_failed(head, data, failed(failure), written),
-                Err(WriteTrouble::Gone) => return None,
+                Err(WriteFailure::Failed(failure)) => next.write_two_failed(head, data, failed(failure), written),
+                Err(WriteFailure::Gone) => return None,
             }
         }
         ExpReady::GetAddresses { next } => {
@@ -127,9 +127,9 @@ async fn write<E: TypedEndpoint>(
     pieces: &[&[u8]],
     timeout_ms: u32,
     written: &mut u32,
-) -> Result<(), WriteTrouble> {
+) -> Result<(), WriteFailure> {
     if connection.has_writer.get() {
-        return Err(WriteTrouble::Failed(Failure::Closed));
+        return Err(WriteFailure::Failed(Failure::Closed));
     }
     transfer::write(&connection.shared, connection.id, client, pieces, timeout_ms, written).await
 }
@@ -145,8 +145,8 @@ async fn serve_writer(connection: Rc<Connection>, client: tcp_writer::Exp<tcp_wr
                 let pieces = [part(&data, from, count)];
                 match transfer::write(shared, id, &next, &pieces, timeout_ms, &mut written).await {
                     Ok(()) => next.written(data),
-                    Err(WriteTrouble::Failed(failure)) => next.write_failed(data, failed(failure), written),
-                    Err(WriteTrouble::Gone) => break,
+                    Err(WriteFailure::Failed(failure)) => next.write_failed(data, failed(failure), written),
+                    Err(WriteFailure::Gone) => break,
                 }
             }
             tcp_writer::ExpReady::Finish { next } => {

@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use contracts::waiting::{Waited, until, wait};
 
 /// How long a question is asked, of one version of IP.
-const PATIENCE_MS: u32 = 10_000;
+const TIMEOUT_MS: u32 = 10_000;
 /// The name of this machine for itself (RFC 6761).
 const OWN_NAME: &str = "localhost";
 
@@ -104,7 +104,7 @@ async fn ask<E: TypedEndpoint>(
         Err(_) => return Some(Err(DnsError::BadName)),
     };
     let mut answer = None;
-    let waited = wait(client, until(PATIENCE_MS), async {
+    let waited = wait(client, until(TIMEOUT_MS), async {
         answer = Some(poll_fn(|context| shared.stack().poll_resolved(&query, context.waker())).await);
     });
     let waited = waited.await;

@@ -15,12 +15,12 @@ use core::task::{Poll, Waker};
 use contracts::access::AccessError;
 use contracts::answer::{DEVICE_LIMIT, wait_async};
 use contracts::directory::NameError;
-use contracts::namespace::{Namespace, PATIENCE_MS};
+use contracts::namespace::{Namespace, TIMEOUT_MS};
 use contracts::nic_device::{self, states};
 use contracts::nic_events::{self, NicEventType};
 use contracts::packets::{self, Filled};
 use contracts::{Packet, report};
-use net_stack::{EthernetAddress, Features, LONGEST_CUT};
+use net_stack::{EthernetAddress, Features, MAX_TSO_BYTES};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
@@ -34,7 +34,7 @@ const HEADER_BYTES: usize = 18;
 const SENT_BYTES: usize = 16;
 /// How long to wait before a driver that ended is looked for again, at first and at most.
 const AGAIN_AFTER_MS: u64 = 1;
-const AGAIN_AT_MOST_MS: u64 = 10;
+const MAX_RETRY_MS: u64 = 10;
 
 /// An interface that was bound.
 pub struct Interface {
@@ -50,13 +50,13 @@ pub struct Interface {
 impl Interface {
     /// Binds the interface, and waits for a driver that is just being started.
     pub async fn open(namespace: &mut Namespace, path: &str) -> Result<Interface, AccessError> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut pause_ms = AGAIN_AFTER_MS;
         loop {
             match Interface::try_open(namespace, path).await {
                 Err(error) if error.may_pass() && !deadline.has_passed() => {
                     executor::sleep_until(Deadline::after_ms(pause_ms)).await;
-                    pause_ms = (pause_ms * 2).min(AGAIN_AT_MOST_MS);
+                    pause_ms = (pause_ms * 2).min(MAX_RETRY_MS);
                 }
                 other => return other,
             }
@@ -77,7 +77,7 @@ impl Interface {
                 },
                 sent_bytes: match features & packets::SEGMENTATION_VERSION_4 {
                     0 => mtu as usize + HEADER_BYTES + SENT_BYTES,
-                    _ => LONGEST_CUT.max(mtu as usize) + HEADER_BYTES + SENT_BYTES,
+                    _ => MAX_TSO_BYTES.max(mtu as usize) + HEADER_BYTES + SENT_BYTES,
                 },
                 endpoint: next,
             }),
@@ -106,11 +106,11 @@ impl Interface {
                     });
                 }
                 nic_device::ImpIoConfigureAck::InvalidParameters {
-                    most_receive_packets,
-                    most_transmit_packets,
+                    max_receive_packets,
+                    max_transmit_packets,
                     next,
                 } => {
-                    let (before, now) = ((receive, transmit), (most_receive_packets, most_transmit_packets));
+                    let (before, now) = ((receive, transmit), (max_receive_packets, max_transmit_packets));
                     if now.0 == 0 || now.1 == 0 || before <= now {
                         return Err(NameError::DeviceError.into());
                     }
@@ -160,7 +160,7 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
                 Err(error) if error.may_pass() => {}
                 Err(error) => {
                     report::error(format_args!("{path}: {error}"));
-                    executor::sleep_until(Deadline::after_ms(PATIENCE_MS)).await;
+                    executor::sleep_until(Deadline::after_ms(TIMEOUT_MS)).await;
                 }
             }
         };
@@ -200,7 +200,7 @@ impl News {
 }
 
 /// Hears what the driver announces, until it ends.
-async fn hear(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<nic_events::states::Ready>) {
+async fn receive_events(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<nic_events::states::Ready>) {
     while let nic_events::ImpReady::NicEvent { e, next } = events.receive_async().await {
         if e != NicEventType::TransmitEvent || shared.stack().free_buffers() == 0 {
             // Buffers of packets that were sent come with the next exchange, unless one is wanted now.
@@ -225,7 +225,7 @@ async fn run(shared: &Rc<Shared>, running: Running) -> Result<(), AccessError> {
 
 async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) -> Result<(), AccessError> {
     let Running { endpoint, events, receive, transmit, frame_bytes, sent_bytes } = running;
-    drop(executor::spawn(hear(Rc::clone(shared), Rc::clone(news), events)));
+    drop(executor::spawn(receive_events(Rc::clone(shared), Rc::clone(news), events)));
     let mut empty: Vec<Filled> = Vec::new();
     for _ in 0..receive {
         // With fewer buffers the interface loses more packets, that is all.

@@ -103,7 +103,7 @@ fn limits(startup: &Startup) -> Limits {
         window_bytes: number(startup.window_kib).clamp(4, 1024 * 1024).saturating_mul(1024),
         max_window_bytes: number(startup.max_window_kib).min(1024 * 1024).saturating_mul(1024),
         half_open: number(startup.half_open),
-        patience_ms: u64::try_from(startup.patience.as_millis()).unwrap_or(u64::MAX).max(1000),
+        timeout_ms: u64::try_from(startup.patience.as_millis()).unwrap_or(u64::MAX).max(1000),
     }
 }
 

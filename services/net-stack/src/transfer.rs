@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use contracts::waiting::{Waited, until, until_or_never, wait};
 
 /// Most bytes that are read at once.
-const MOST_READ: usize = 256 << 10;
+const MAX_READ: usize = 256 << 10;
 
 /// What came of reading.
 pub enum Read {
@@ -61,7 +61,7 @@ pub async fn read<E: TypedEndpoint>(shared: &Shared, id: ConnectionId, client: &
 
 fn poll_read(shared: &Shared, id: ConnectionId, most: u32, waker: &Waker) -> Poll<Read> {
     let mut stack = shared.stack();
-    let bytes = stack.readable(id).min(most as usize).min(MOST_READ);
+    let bytes = stack.readable(id).min(most as usize).min(MAX_READ);
     let mut block = match bytes {
         0 => None,
         bytes => match ExVec::<u8>::new(bytes) {
@@ -82,7 +82,7 @@ fn poll_read(shared: &Shared, id: ConnectionId, most: u32, waker: &Waker) -> Pol
 }
 
 /// How writing ended before all was written.
-pub enum WriteTrouble {
+pub enum WriteFailure {
     Failed(Failure),
     /// The client has gone.
     Gone,
@@ -96,7 +96,7 @@ pub async fn write<E: TypedEndpoint>(
     pieces: &[&[u8]],
     timeout_ms: u32,
     written: &mut u32,
-) -> Result<(), WriteTrouble> {
+) -> Result<(), WriteFailure> {
     for piece in pieces {
         let mut rest = *piece;
         while !rest.is_empty() {
@@ -109,9 +109,9 @@ pub async fn write<E: TypedEndpoint>(
                     rest = &rest[count..];
                     *written += count as u32;
                 }
-                (Waited::Gone, _) => return Err(WriteTrouble::Gone),
-                (_, Ok(_)) => return Err(WriteTrouble::Failed(Failure::TimedOut)),
-                (_, Err(failure)) => return Err(WriteTrouble::Failed(failure)),
+                (Waited::Gone, _) => return Err(WriteFailure::Gone),
+                (_, Ok(_)) => return Err(WriteFailure::Failed(Failure::TimedOut)),
+                (_, Err(failure)) => return Err(WriteFailure::Failed(failure)),
             }
         }
     }

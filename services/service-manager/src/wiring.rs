@@ -33,7 +33,7 @@ pub struct Wired {
 }
 
 /// Why an endpoint was not given.
-enum Trouble {
+enum Error {
     /// What it is to be bound to cannot be reached; the child is as it was.
     Unreachable(Box<Wired>, String),
     /// The child cannot be made.
@@ -56,19 +56,19 @@ pub fn wire(
         let given = match package::bound_path(instance, manifest, slot) {
             Some(path) => bind(wired, slot, contract, path, namespace.as_deref_mut()),
             None => match (&wanted.source, contract, wanted.side) {
-                (Source::Parent, "ServiceProvider", Side::Exporter) => provide(wired, slot).map_err(Trouble::Fatal),
-                (Source::Parent, "Directory", Side::Exporter) => root(wired, slot).map_err(Trouble::Fatal),
+                (Source::Parent, "ServiceProvider", Side::Exporter) => provide(wired, slot).map_err(Error::Fatal),
+                (Source::Parent, "Directory", Side::Exporter) => root(wired, slot).map_err(Error::Fatal),
                 (Source::StandardOutput, ..) if !wanted.optional => {
                     bind(wired, slot, contract, CONSOLE, namespace.as_deref_mut())
                 }
                 _ if wanted.optional => Ok(wired),
-                (source, ..) => Err(Trouble::Fatal(format!("nothing can be given for it (from {source})"))),
+                (source, ..) => Err(Error::Fatal(format!("nothing can be given for it (from {source})"))),
             },
         };
         wired = match given {
             Ok(wired) => wired,
-            Err(Trouble::Unreachable(wired, _)) if wanted.optional => *wired,
-            Err(Trouble::Unreachable(_, reason) | Trouble::Fatal(reason)) => {
+            Err(Error::Unreachable(wired, _)) if wanted.optional => *wired,
+            Err(Error::Unreachable(_, reason) | Error::Fatal(reason)) => {
                 return Err(format!("endpoint `{}`: {reason}", wanted.name));
             }
         };
@@ -132,10 +132,10 @@ macro_rules! open {
             });
         match opened {
             Ok(next) => {
-                $wired.child = $wired.child.endpoint($slot, next).map_err(|status| Trouble::Fatal(said(status)))?;
+                $wired.child = $wired.child.endpoint($slot, next).map_err(|status| Error::Fatal(said(status)))?;
                 Ok($wired)
             }
-            Err(error) => Err(Trouble::Unreachable(Box::new($wired), format!("{}: {error}", $path))),
+            Err(error) => Err(Error::Unreachable(Box::new($wired), format!("{}: {error}", $path))),
         }
     }};
 }
@@ -146,10 +146,10 @@ fn bind(
     contract: &str,
     path: &str,
     namespace: Option<&mut Namespace>,
-) -> Result<Wired, Trouble> {
+) -> Result<Wired, Error> {
     let Some(namespace) = namespace else {
         let reason = format!("{path}: the directory service does not run yet");
-        return Err(Trouble::Unreachable(Box::new(wired), reason));
+        return Err(Error::Unreachable(Box::new(wired), reason));
     };
     match contract {
         "Directory" => open!(directory, wired, slot, path, namespace),
@@ -157,7 +157,7 @@ fn bind(
         "Console" => open!(console, wired, slot, path, namespace),
         "Pipe" => open!(pipe, wired, slot, path, namespace),
         "ServiceManager" => open!(service_manager, wired, slot, path, namespace),
-        other => Err(Trouble::Fatal(format!(
+        other => Err(Error::Fatal(format!(
             "{path}: the service manager binds no {other} for others; let the program have the namespace and bind itself"
         ))),
     }

@@ -57,8 +57,8 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
             match mounted {
                 Ok(_) => {}
                 // It carries something else, or nothing, or another manager has mounted it.
-                Err(trouble) if matches!(trouble.error, VolumeError::NotRecognised | VolumeError::DiskBusy) => {}
-                Err(trouble) => report::error(format_args!("not mounted: {}", trouble.explanation)),
+                Err(error) if matches!(error.error, VolumeError::NotRecognised | VolumeError::DiskBusy) => {}
+                Err(error) => report::error(format_args!("not mounted: {}", error.explanation)),
             }
         })
     };
@@ -102,14 +102,14 @@ async fn mount_left(manager: &Rc<Manager>, left: Vec<Claim>) -> Vec<executor::Ta
         executor::spawn(async move {
             // The manager may have ended between claiming the mount point and the disk.
             if !manager.claims.has_disk(&disk)
-                && let Err(trouble) = manager.claims.disk(&disk, Some(&point))
+                && let Err(error) = manager.claims.disk(&disk, Some(&point))
             {
                 manager.claims.release(&point);
-                report::error(format_args!("not mounted again: {}", trouble.explanation));
+                report::error(format_args!("not mounted again: {}", error.explanation));
                 return;
             }
-            if let Err(trouble) = manager.mount_claimed(&disk, &point, access).await {
-                report::error(format_args!("{point}: not mounted again: {}", trouble.explanation));
+            if let Err(error) = manager.mount_claimed(&disk, &point, access).await {
+                report::error(format_args!("{point}: not mounted again: {}", error.explanation));
             }
         })
     };

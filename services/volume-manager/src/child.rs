@@ -17,7 +17,7 @@ use sip::process::{Child, Epitaph, StopReason};
 use sip::sync::Mutex;
 use sip::{Status, process};
 
-use crate::trouble::Trouble;
+use crate::error::Error;
 
 /// The manifest of the installed program with this name.
 pub(crate) fn manifest(program: &str) -> Option<Manifest> {
@@ -32,14 +32,14 @@ pub(crate) struct Making<'a> {
 
 impl<'a> Making<'a> {
     /// A child with a view of the namespace.
-    pub(crate) fn new(manifest: &'a Manifest, namespace: &mut Namespace) -> Result<Making<'a>, Trouble> {
+    pub(crate) fn new(manifest: &'a Manifest, namespace: &mut Namespace) -> Result<Making<'a>, Error> {
         let name = &manifest.name;
         let child = process::create(name).map_err(|error| {
-            Trouble::new(VolumeError::Exhausted, format!("the program {name} cannot be started: {error}"))
+            Error::new(VolumeError::Exhausted, format!("the program {name} cannot be started: {error}"))
         })?;
         let view = namespace.open_directory("").ok().and_then(Namespace::into_endpoint);
         let view = view.ok_or_else(|| {
-            Trouble::new(VolumeError::Exhausted, format!("the program {name} cannot be given the namespace"))
+            Error::new(VolumeError::Exhausted, format!("the program {name} cannot be given the namespace"))
         })?;
         Making { manifest, child }.endpoint("namespace", view)
     }
@@ -55,27 +55,27 @@ impl<'a> Making<'a> {
     }
 
     /// Gives it a value.
-    pub(crate) fn parameter(mut self, name: &str, value: &str) -> Result<Making<'a>, Trouble> {
+    pub(crate) fn parameter(mut self, name: &str, value: &str) -> Result<Making<'a>, Error> {
         let Some((index, _)) = self.manifest.parameter(name) else {
             let explanation = format!("the program {} does not know `{name}`; leave it out", self.manifest.name);
-            return Err(Trouble::new(VolumeError::BadRequest, explanation));
+            return Err(Error::new(VolumeError::BadRequest, explanation));
         };
         self.child = self.child.parameter(index, value).map_err(|status| refused(self.manifest, name, status))?;
         Ok(self)
     }
 
     /// Gives it an endpoint.
-    pub(crate) fn endpoint<E: TypedEndpoint>(mut self, name: &str, endpoint: E) -> Result<Making<'a>, Trouble> {
+    pub(crate) fn endpoint<E: TypedEndpoint>(mut self, name: &str, endpoint: E) -> Result<Making<'a>, Error> {
         let Some((slot, _)) = self.manifest.endpoint(name) else {
             let explanation = format!("the program {} has no endpoint `{name}`", self.manifest.name);
-            return Err(Trouble::new(VolumeError::BadRequest, explanation));
+            return Err(Error::new(VolumeError::BadRequest, explanation));
         };
         self.child = self.child.endpoint(slot, endpoint).map_err(|status| refused(self.manifest, name, status))?;
         Ok(self)
     }
 
     /// Starts it.
-    pub(crate) fn start(self) -> Result<Process, Trouble> {
+    pub(crate) fn start(self) -> Result<Process, Error> {
         let start = || {
             let child = Arc::new(self.child.start()?);
             let end = Arc::new(End { state: Mutex::new((None, None)) });
@@ -89,12 +89,12 @@ impl<'a> Making<'a> {
                 }
             }
         };
-        start().map_err(|status| Trouble::exhausted(&format!("the program {}", self.manifest.name), status))
+        start().map_err(|status| Error::exhausted(&format!("the program {}", self.manifest.name), status))
     }
 }
 
-fn refused(manifest: &Manifest, what: &str, status: Status) -> Trouble {
-    Trouble::exhausted(&format!("the program {} cannot be given `{what}`", manifest.name), status)
+fn refused(manifest: &Manifest, what: &str, status: Status) -> Error {
+    Error::exhausted(&format!("the program {} cannot be given `{what}`", manifest.name), status)
 }
 
 /// A child that runs, or has ended.

@@ -17,8 +17,8 @@ use contracts::directory::{NameError, NodeKind};
 use contracts::namespace::{Name, Namespace};
 use contracts::volume_manager::{MountAccess, VolumeError};
 
+use crate::error::Error;
 use crate::places;
-use crate::trouble::Trouble;
 
 /// The folder of claims.
 const FOLDER: &str = "/status/volumes";
@@ -71,10 +71,10 @@ impl Claims {
     }
 
     /// Claims a disk. The claim to `point` is the caller's own.
-    pub(crate) fn disk(&self, disk: &str, point: Option<&str>) -> Result<(), Trouble> {
+    pub(crate) fn disk(&self, disk: &str, point: Option<&str>) -> Result<(), Error> {
         let claim = Claim { path: disk.into(), owner: self.owner.clone(), mount: None };
-        self.take(&claim).map_err(|trouble| {
-            trouble.in_use(disk, |other, mut all| {
+        self.take(&claim).map_err(|error| {
+            error.in_use(disk, |other, mut all| {
                 all.retain(|claim| Some(&*claim.path) != point);
                 disk_in_use(disk, &other, &all)
             })
@@ -82,9 +82,9 @@ impl Claims {
     }
 
     /// Claims a mount point for a disk.
-    pub(crate) fn point(&self, point: &str, disk: &str, access: MountAccess) -> Result<(), Trouble> {
+    pub(crate) fn point(&self, point: &str, disk: &str, access: MountAccess) -> Result<(), Error> {
         let claim = Claim { path: point.into(), owner: self.owner.clone(), mount: Some((access, disk.into())) };
-        self.take(&claim).map_err(|trouble| trouble.in_use(point, |other, _| point_in_use(point, &other)))
+        self.take(&claim).map_err(|error| error.in_use(point, |other, _| point_in_use(point, &other)))
     }
 
     /// Gives a claim of this manager back.
@@ -157,20 +157,20 @@ enum NotTaken {
 }
 
 impl NotTaken {
-    fn in_use(self, path: &str, explain: impl FnOnce(Claim, Vec<Claim>) -> Trouble) -> Trouble {
+    fn in_use(self, path: &str, explain: impl FnOnce(Claim, Vec<Claim>) -> Error) -> Error {
         match self {
             NotTaken::InUse(other, all) => explain(other, all),
             NotTaken::Failed(AccessError::Name(NameError::AlreadyExists)) => {
-                Trouble::new(VolumeError::DiskBusy, format!("{path}: it has just been in use; try again"))
+                Error::new(VolumeError::DiskBusy, format!("{path}: it has just been in use; try again"))
             }
             NotTaken::Failed(error) => {
-                Trouble::new(VolumeError::Exhausted, format!("{path}: it could not be claimed in {FOLDER}: {error}"))
+                Error::new(VolumeError::Exhausted, format!("{path}: it could not be claimed in {FOLDER}: {error}"))
             }
         }
     }
 }
 
-fn disk_in_use(disk: &str, other: &Claim, all: &[Claim]) -> Trouble {
+fn disk_in_use(disk: &str, other: &Claim, all: &[Claim]) -> Error {
     let of_disk = |claim: &&Claim| claim.mount.as_ref().is_some_and(|(_, mounted)| *mounted == other.path);
     let whose = if other.path == disk {
         String::from("it")
@@ -186,10 +186,10 @@ fn disk_in_use(disk: &str, other: &Claim, all: &[Claim]) -> Trouble {
         }
         None => format!("{disk}: {whose} is being formatted or checked; wait until that is done"),
     };
-    Trouble::new(VolumeError::DiskBusy, explanation)
+    Error::new(VolumeError::DiskBusy, explanation)
 }
 
-fn point_in_use(point: &str, other: &Claim) -> Trouble {
+fn point_in_use(point: &str, other: &Claim) -> Error {
     let disk = other.mount.as_ref().map_or("something", |(_, disk)| disk);
     let explanation = if other.path == point {
         format!("{point}: {disk} is mounted there; unmount it first (`umount {point}`), or choose another name")
@@ -198,7 +198,7 @@ fn point_in_use(point: &str, other: &Claim) -> Trouble {
     } else {
         format!("{point}: {disk} is mounted below it, at {}; choose another name", other.path)
     };
-    Trouble::new(VolumeError::PointBusy, explanation)
+    Error::new(VolumeError::PointBusy, explanation)
 }
 
 /// A `:` in a path reads as `/` when it comes back, which at worst refuses what could have been done.
@@ -246,10 +246,10 @@ mod tests {
         let point = Claim { path: "/fs/data".into(), owner: "/dev/ext2".into(), mount };
         let disk = Claim { path: "/dev/disk1p2".into(), owner: "/dev/ext2".into(), mount: None };
         let all = [disk.clone(), point.clone()];
-        let trouble = disk_in_use("/dev/disk1", &disk, &all);
+        let error = disk_in_use("/dev/disk1", &disk, &all);
         let expected = "/dev/disk1: its partition /dev/disk1p2 is mounted at /fs/data; \
                         unmount it first (`umount /fs/data`)";
-        assert_eq!(trouble, Trouble::new(VolumeError::DiskBusy, expected));
+        assert_eq!(error, Error::new(VolumeError::DiskBusy, expected));
         assert!(disk_in_use("/dev/disk1p2", &disk, &all[..1]).explanation.contains("being formatted or checked"));
         assert!(point_in_use("/fs/data/x", &point).explanation.contains("inside /fs/data"));
         assert!(point_in_use("/fs", &point).explanation.contains("below it"));

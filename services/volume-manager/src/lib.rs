@@ -13,13 +13,13 @@ extern crate alloc;
 mod boot;
 mod child;
 mod claims;
+mod error;
 mod look;
 mod mounts;
 mod permits;
 mod places;
 mod server;
 mod tools;
-mod trouble;
 mod waiting;
 
 use alloc::format;

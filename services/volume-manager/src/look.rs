@@ -5,7 +5,7 @@
 use contracts::access::AccessError;
 use contracts::directory::NameError;
 use contracts::disk::{self, states};
-use contracts::namespace::PATIENCE_MS;
+use contracts::namespace::TIMEOUT_MS;
 use sip::Deadline;
 use sip::exheap::ExVec;
 use volume_kind::{BYTES, may_hold};
@@ -19,7 +19,7 @@ const LARGEST_SECTOR: u32 = 65_536;
 /// Whether the disk may hold a volume of the manager's kind. Of one that cannot be read, or does not answer, the file
 /// system is to tell.
 pub(crate) async fn is_own(manager: &Manager, disk: &str) -> bool {
-    match before(Deadline::after_ms(PATIENCE_MS), first_bytes(manager, disk)).await {
+    match before(Deadline::after_ms(TIMEOUT_MS), first_bytes(manager, disk)).await {
         Some(Ok(block)) => may_hold(&manager.kind, &block[..BYTES.min(block.len())]),
         Some(Err(_)) | None => true,
     }

@@ -14,7 +14,7 @@ use core::time::Duration;
 use contracts::answer::{BULK_LIMIT, REQUEST_LIMIT, within};
 use contracts::directory::{NodeKind, ProviderScope};
 use contracts::file_system::{self, VolumeStatistics};
-use contracts::namespace::PATIENCE_MS;
+use contracts::namespace::TIMEOUT_MS;
 use contracts::volume_manager::{MountAccess, VolumeError};
 use contracts::{report, service_provider};
 use sip::process::{Epitaph, EpitaphKind};
@@ -23,8 +23,8 @@ use supervision::{Backoff, End, Next};
 
 use crate::Manager;
 use crate::child::{self, Making, Process};
+use crate::error::{self, Error};
 use crate::places;
-use crate::trouble::{self, Trouble};
 use crate::waiting::{Notice, Turn, before, unless};
 
 /// How long a file system may take until it serves, in milliseconds: it may have to bring a volume in order.
@@ -78,7 +78,7 @@ pub(crate) struct Mount {
 /// A start that did not succeed.
 struct NotStarted {
     end: End,
-    trouble: Trouble,
+    error: Error,
 }
 
 impl Mount {
@@ -100,7 +100,7 @@ impl Mount {
     }
 
     /// Why it cannot be used at present; empty where it can.
-    pub(crate) fn trouble(&self) -> String {
+    pub(crate) fn error(&self) -> String {
         match &*self.state.borrow() {
             State::Serving if self.leaving.get() => String::from("it is being unmounted"),
             State::Serving => String::new(),
@@ -142,19 +142,19 @@ impl Mount {
 
     /// The channel to its file system, when it is this caller's turn. Waits a while for one that is being started
     /// again.
-    async fn control(&self) -> Result<Control, Trouble> {
+    async fn control(&self) -> Result<Control, Error> {
         let is_settled = || matches!(&*self.state.borrow(), State::Serving | State::Failed(_) | State::Gone);
-        let _late = before(Deadline::after_ms(PATIENCE_MS), self.changed.until(is_settled)).await;
-        let not_serving = || Trouble::new(VolumeError::DeviceError, format!("{}: {}", self.point, self.trouble()));
+        let _late = before(Deadline::after_ms(TIMEOUT_MS), self.changed.until(is_settled)).await;
+        let not_serving = || Error::new(VolumeError::DeviceError, format!("{}: {}", self.point, self.error()));
         self.control.take().await.ok_or_else(not_serving)
     }
 
     /// Its numbers.
-    pub(crate) async fn statistics(self: &Rc<Mount>) -> Result<VolumeStatistics, Trouble> {
+    pub(crate) async fn statistics(self: &Rc<Mount>) -> Result<VolumeStatistics, Error> {
         self.in_time(STATISTICS_LIMIT, Rc::clone(self).ask_statistics()).await
     }
 
-    async fn ask_statistics(self: Rc<Mount>) -> Result<VolumeStatistics, Trouble> {
+    async fn ask_statistics(self: Rc<Mount>) -> Result<VolumeStatistics, Error> {
         match self.control().await?.get_statistics().receive_async().await {
             file_system::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
                 self.control.put(next);
@@ -165,11 +165,11 @@ impl Mount {
     }
 
     /// Waits until all that was written to it is on its medium.
-    pub(crate) async fn sync(self: &Rc<Mount>) -> Result<(), Trouble> {
+    pub(crate) async fn sync(self: &Rc<Mount>) -> Result<(), Error> {
         self.in_time(WRITING_LIMIT, Rc::clone(self).ask_sync()).await
     }
 
-    async fn ask_sync(self: Rc<Mount>) -> Result<(), Trouble> {
+    async fn ask_sync(self: Rc<Mount>) -> Result<(), Error> {
         match self.control().await?.sync().receive_async().await {
             file_system::ImpReadyAfterSync::Done { next } => {
                 self.control.put(next);
@@ -177,18 +177,18 @@ impl Mount {
             }
             file_system::ImpReadyAfterSync::Failed { error, next } => {
                 self.control.put(next);
-                Err(trouble::of_file_system(&self.point, error))
+                Err(error::of_file_system(&self.point, error))
             }
             file_system::ImpReadyAfterSync::ChannelClosed(_) => Err(self.ended_meanwhile()),
         }
     }
 
     /// Has the file system write everything and end.
-    async fn leave(self: &Rc<Mount>) -> Result<(), Trouble> {
+    async fn leave(self: &Rc<Mount>) -> Result<(), Error> {
         self.in_time(WRITING_LIMIT, Rc::clone(self).ask_to_leave()).await
     }
 
-    async fn ask_to_leave(self: Rc<Mount>) -> Result<(), Trouble> {
+    async fn ask_to_leave(self: Rc<Mount>) -> Result<(), Error> {
         let control = loop {
             // What is being started decides first whether there is anything to write.
             self.changed.until(|| *self.state.borrow() != State::Starting).await;
@@ -212,7 +212,7 @@ impl Mount {
             }
             file_system::ImpReadyAfterUnmount::Failed { error, next } => {
                 self.control.put(next);
-                Err(trouble::of_file_system(&self.point, error))
+                Err(error::of_file_system(&self.point, error))
             }
             file_system::ImpReadyAfterUnmount::ChannelClosed(_) => Err(self.ended_meanwhile()),
         };
@@ -226,15 +226,15 @@ impl Mount {
     async fn in_time<T: 'static>(
         &self,
         limit: Duration,
-        request: impl Future<Output = Result<T, Trouble>> + 'static,
-    ) -> Result<T, Trouble> {
+        request: impl Future<Output = Result<T, Error>> + 'static,
+    ) -> Result<T, Error> {
         within(limit, executor::spawn(request)).await.unwrap_or_else(|| {
             let explanation = format!(
                 "{}: its file system has not answered for {} s; `ps` and `log` show what it waits for",
                 self.point,
                 limit.as_secs()
             );
-            Err(Trouble::new(VolumeError::DeviceError, explanation))
+            Err(Error::new(VolumeError::DeviceError, explanation))
         })
     }
 
@@ -246,11 +246,11 @@ impl Mount {
         self.changed.tell();
     }
 
-    fn ended_meanwhile(&self) -> Trouble {
+    fn ended_meanwhile(&self) -> Error {
         self.control.clear();
         let explanation =
             format!("{}: its file system ended in the middle; try again, it is being restarted", self.point);
-        Trouble::new(VolumeError::DeviceError, explanation)
+        Error::new(VolumeError::DeviceError, explanation)
     }
 }
 
@@ -261,11 +261,11 @@ impl Manager {
         disk: &str,
         point: &str,
         access: MountAccess,
-    ) -> Result<Rc<Mount>, Trouble> {
+    ) -> Result<Rc<Mount>, Error> {
         self.claims.point(point, disk, access)?;
-        if let Err(trouble) = self.has_no_name(point).and_then(|()| self.claims.disk(disk, Some(point))) {
+        if let Err(error) = self.has_no_name(point).and_then(|()| self.claims.disk(disk, Some(point))) {
             self.claims.release(point);
-            return Err(trouble);
+            return Err(error);
         }
         self.mount_claimed(disk, point, access).await
     }
@@ -276,7 +276,7 @@ impl Manager {
         disk: &str,
         point: &str,
         access: MountAccess,
-    ) -> Result<Rc<Mount>, Trouble> {
+    ) -> Result<Rc<Mount>, Error> {
         let mount = Mount::new(disk, point, access);
         self.mounts.borrow_mut().push(Rc::clone(&mount));
         match begin(self, &mount).await {
@@ -287,13 +287,13 @@ impl Manager {
             Err(failed) => {
                 // A name that one before this manager has left must not stay.
                 self.forget(&mount);
-                Err(failed.trouble)
+                Err(failed.error)
             }
         }
     }
 
     /// Unmounts a volume.
-    pub(crate) async fn unmount(&self, mount: &Rc<Mount>) -> Result<(), Trouble> {
+    pub(crate) async fn unmount(&self, mount: &Rc<Mount>) -> Result<(), Error> {
         mount.leave().await?;
         mount.changed.until(|| mount.is_gone()).await;
         Ok(())
@@ -310,7 +310,7 @@ impl Manager {
                 sip::executor::spawn(async move {
                     match mount.leave().await {
                         Ok(()) => mount.changed.until(|| mount.is_gone()).await,
-                        Err(trouble) => report::error(format_args!("{}", trouble.explanation)),
+                        Err(error) => report::error(format_args!("{}", error.explanation)),
                     }
                 })
             })
@@ -321,45 +321,45 @@ impl Manager {
     }
 
     /// What is mounted at this path.
-    pub(crate) fn mount_at(&self, point: &[u8]) -> Result<Rc<Mount>, Trouble> {
+    pub(crate) fn mount_at(&self, point: &[u8]) -> Result<Rc<Mount>, Error> {
         let found = places::normal(point)
             .and_then(|point| self.mounts.borrow().iter().find(|mount| mount.point == point).cloned());
         found.ok_or_else(|| {
             let point = contracts::text::printable(point);
             let explanation =
                 format!("{point}: no {} volume is mounted there; `mount` lists what is mounted", self.kind);
-            Trouble::new(VolumeError::NotMounted, explanation)
+            Error::new(VolumeError::NotMounted, explanation)
         })
     }
 
     /// The path of a disk that is there.
-    pub(crate) fn disk(&self, asked: &[u8]) -> Result<String, Trouble> {
+    pub(crate) fn disk(&self, asked: &[u8]) -> Result<String, Error> {
         let shown = contracts::text::printable(asked);
         let Some(disk) = places::normal(asked) else {
             let explanation = format!("{shown}: it is no path of a disk; `ls /dev` shows what disks there are");
-            return Err(Trouble::new(VolumeError::BadRequest, explanation));
+            return Err(Error::new(VolumeError::BadRequest, explanation));
         };
         match self.namespace.borrow_mut().own_attributes(&disk) {
             Ok((NodeKind::Service, _)) => Ok(disk),
             Ok(_) => {
                 let explanation = format!("{shown}: it is no disk; `ls /dev` shows what disks there are");
-                Err(Trouble::new(VolumeError::BadRequest, explanation))
+                Err(Error::new(VolumeError::BadRequest, explanation))
             }
             Err(_) => {
                 let explanation = format!("{shown}: there is no such disk; `ls /dev` shows what disks there are");
-                Err(Trouble::new(VolumeError::NotFound, explanation))
+                Err(Error::new(VolumeError::NotFound, explanation))
             }
         }
     }
 
     /// Whether a mount point can be made there.
-    fn has_no_name(&self, point: &str) -> Result<(), Trouble> {
+    fn has_no_name(&self, point: &str) -> Result<(), Error> {
         match self.namespace.borrow_mut().own_attributes(point) {
             // A name that was left by a manager which has ended is taken over; of others, the directory tells.
             Err(_) | Ok((NodeKind::Mount, _)) => Ok(()),
             Ok(_) => {
                 let explanation = format!("{point}: something has that name already; choose another one");
-                Err(Trouble::new(VolumeError::PointBusy, explanation))
+                Err(Error::new(VolumeError::PointBusy, explanation))
             }
         }
     }
@@ -390,24 +390,24 @@ impl Manager {
         mount.enter(State::Gone);
     }
 
-    fn register(&self, mount: &Mount, provider: Provider) -> Result<(), Trouble> {
+    fn register(&self, mount: &Mount, provider: Provider) -> Result<(), Error> {
         let registered = self.namespace.borrow_mut().register(&mount.point, ProviderScope::Subtree, provider);
-        registered.map_err(|error| trouble::of_point(&mount.point, error))
+        registered.map_err(|error| error::of_point(&mount.point, error))
     }
 }
 
 /// The path of something that may be a mount point.
-pub(crate) fn point_path(asked: &[u8]) -> Result<String, Trouble> {
+pub(crate) fn point_path(asked: &[u8]) -> Result<String, Error> {
     places::normal(asked).filter(|point| places::may_be_point(point)).ok_or_else(|| {
         let shown = contracts::text::printable(asked);
         let explanation = format!("{shown}: it cannot be a mount point; choose a name below {}", places::POINTS);
-        Trouble::new(VolumeError::BadRequest, explanation)
+        Error::new(VolumeError::BadRequest, explanation)
     })
 }
 
 /// One start of a volume's file system: until it serves and has its name.
 async fn begin(manager: &Manager, mount: &Mount) -> Result<Process, NotStarted> {
-    let failure = |trouble| NotStarted { end: End::Failure, trouble };
+    let failure = |error| NotStarted { end: End::Failure, error };
     let (process, provider, control) = start(manager, mount).map_err(failure)?;
     mount.process.set(process.id());
     match take_up(manager, mount, provider, control).await {
@@ -420,8 +420,8 @@ async fn begin(manager: &Manager, mount: &Mount) -> Result<Process, NotStarted> 
             let end = process.ended().await;
             mount.process.set(0);
             if failed.end == End::Failure {
-                failed.trouble.explanation =
-                    format!("{}: {}", failed.trouble.explanation, child::words(&manager.file_system, &end));
+                failed.error.explanation =
+                    format!("{}: {}", failed.error.explanation, child::words(&manager.file_system, &end));
             }
             Err(failed)
         }
@@ -434,8 +434,8 @@ type Started = (
     Option<file_system::Imp<file_system::states::Start>>,
 );
 
-fn start(manager: &Manager, mount: &Mount) -> Result<Started, Trouble> {
-    let no_channel = |status: Status| Trouble::exhausted(&mount.disk, status);
+fn start(manager: &Manager, mount: &Mount) -> Result<Started, Error> {
+    let no_channel = |status: Status| Error::exhausted(&mount.disk, status);
     let mut making = Making::new(&manager.file_system, &mut manager.namespace.borrow_mut())?;
     making = making.parameter("disk", &mount.disk)?;
     if making.takes("access") {
@@ -462,16 +462,15 @@ async fn take_up(
 ) -> Result<(), NotStarted> {
     let deadline = Deadline::after_ms(READY_MS);
     let disk = &mount.disk;
-    let failure =
-        |error, explanation: String| NotStarted { end: End::Failure, trouble: Trouble::new(error, explanation) };
+    let failure = |error, explanation: String| NotStarted { end: End::Failure, error: Error::new(error, explanation) };
     let too_late =
         || failure(VolumeError::DeviceError, format!("{disk}: it was not ready within {} s", READY_MS / 1000));
     let ended = || failure(VolumeError::DeviceError, format!("{disk}: its file system ended before it was ready"));
     let provider = match before(deadline, provider.receive_async()).await.ok_or_else(too_late)? {
         service_provider::ImpStart::Ready { next } => next,
         service_provider::ImpStart::NotReady { error, explanation, .. } => {
-            let trouble = Trouble::new(trouble::of_start(error), explanation.to_text());
-            return Err(NotStarted { end: End::Hopeless, trouble });
+            let error = Error::new(error::of_start(error), explanation.to_text());
+            return Err(NotStarted { end: End::Hopeless, error });
         }
         service_provider::ImpStart::ChannelClosed(_) => return Err(ended()),
     };
@@ -495,7 +494,7 @@ async fn take_up(
             }
         }
     };
-    manager.register(mount, provider).map_err(|trouble| NotStarted { end: End::Hopeless, trouble })?;
+    manager.register(mount, provider).map_err(|error| NotStarted { end: End::Hopeless, error })?;
     if let Some(control) = control {
         mount.controlled.set(true);
         mount.writable.set(writable);
@@ -534,7 +533,7 @@ async fn keep(manager: Rc<Manager>, mount: Rc<Mount>, first: Process) {
                     process = next;
                     continue 'runs;
                 }
-                Err(not_started) => failed = (not_started.end, not_started.trouble.explanation),
+                Err(not_started) => failed = (not_started.end, not_started.error.explanation),
             }
         }
     }

@@ -16,7 +16,7 @@ use principal::{Acl, Right};
 use sip::channel::TypedEndpoint;
 
 use crate::Manager;
-use crate::trouble::Trouble;
+use crate::error::Error;
 
 /// Somebody who asks, by the principal of their end of the channel at that moment.
 pub(crate) struct Client(Option<String>);
@@ -30,24 +30,24 @@ impl Client {
 
 impl Manager {
     /// Whether the client may have something mounted at this path, and unmounted.
-    pub(crate) fn permit_point(&self, client: &Client, point: &str) -> Result<(), Trouble> {
+    pub(crate) fn permit_point(&self, client: &Client, point: &str) -> Result<(), Error> {
         self.permit(client, point, Right::Register)
     }
 
     /// Whether the client may have the manager read and write this disk.
-    pub(crate) fn permit_disk(&self, client: &Client, disk: &str) -> Result<(), Trouble> {
+    pub(crate) fn permit_disk(&self, client: &Client, disk: &str) -> Result<(), Error> {
         self.permit(client, disk, Right::Connect)
     }
 
-    fn permit(&self, client: &Client, path: &str, right: Right) -> Result<(), Trouble> {
+    fn permit(&self, client: &Client, path: &str, right: Right) -> Result<(), Error> {
         let refused = || {
             let explanation = format!("{path}: you may not; `acl {path}` says who has the right `{right}` there");
-            Trouble::new(VolumeError::NotPermitted, explanation)
+            Error::new(VolumeError::NotPermitted, explanation)
         };
         let Some(principal) = &client.0 else { return Err(refused()) };
         let found = deciding_list(&mut self.namespace.borrow_mut(), path).map_err(|error| {
             let explanation = format!("{path}: whether you may cannot be found out: {error}");
-            Trouble::new(VolumeError::NotPermitted, explanation)
+            Error::new(VolumeError::NotPermitted, explanation)
         })?;
         let Some(found) = found else { return Ok(()) };
         refusal(&found, principal, right).map_or(Ok(()), |rule| {

@@ -10,9 +10,9 @@ use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
 use crate::Manager;
+use crate::error::Error;
 use crate::mounts::{self, Mount};
 use crate::permits::Client;
-use crate::trouble::Trouble;
 
 type Connection = volume_manager::Exp<states::Ready>;
 
@@ -33,19 +33,19 @@ async fn answer(manager: &Rc<Manager>, client: Connection) -> Option<Connection>
                 let (read_only, explanation) = how(&mount).await;
                 next.mounted(read_only, block(&explanation).ok()?)
             }
-            Err(trouble) => next.failed(trouble.error, words(&trouble)?),
+            Err(error) => next.failed(error.error, words(&error)?),
         },
         ExpReady::Unmount { point, next } => match unmount(manager, &next, &point).await {
             Ok(()) => next.done(),
-            Err(trouble) => next.failed(trouble.error, words(&trouble)?),
+            Err(error) => next.failed(error.error, words(&error)?),
         },
         ExpReady::Format { disk, options, next } => match format(manager, &next, &disk, &options).await {
             Ok(report) => next.formatted(block(&report).ok()?),
-            Err(trouble) => next.failed(trouble.error, words(&trouble)?),
+            Err(error) => next.failed(error.error, words(&error)?),
         },
         ExpReady::Check { disk, mode, next } => match check(manager, &next, &disk, mode).await {
             Ok((outcome, report)) => next.checked(outcome, block(&report).ok()?),
-            Err(trouble) => next.failed(trouble.error, words(&trouble)?),
+            Err(error) => next.failed(error.error, words(&error)?),
         },
         ExpReady::List { mut mounts, next } => {
             let all = manager.mounts.borrow();
@@ -57,11 +57,11 @@ async fn answer(manager: &Rc<Manager>, client: Connection) -> Option<Connection>
         }
         ExpReady::GetStatistics { point, next } => match statistics(manager, &point).await {
             Ok(statistics) => next.statistics(statistics),
-            Err(trouble) => next.failed(trouble.error, words(&trouble)?),
+            Err(error) => next.failed(error.error, words(&error)?),
         },
         ExpReady::Sync { next } => match sync(manager).await {
             Ok(()) => next.done(),
-            Err(trouble) => next.failed(trouble.error, words(&trouble)?),
+            Err(error) => next.failed(error.error, words(&error)?),
         },
         ExpReady::ChannelClosed(_) => return None,
     })
@@ -73,7 +73,7 @@ async fn mount(
     disk: &[u8],
     point: &[u8],
     access: MountAccess,
-) -> Result<Rc<Mount>, Trouble> {
+) -> Result<Rc<Mount>, Error> {
     let client = Client::of(client);
     let (disk, point) = (manager.disk(disk)?, mounts::point_path(point)?);
     manager.permit_point(&client, &point)?;
@@ -81,7 +81,7 @@ async fn mount(
     manager.mount(&disk, &point, access).await
 }
 
-async fn unmount(manager: &Manager, client: &impl TypedEndpoint, point: &[u8]) -> Result<(), Trouble> {
+async fn unmount(manager: &Manager, client: &impl TypedEndpoint, point: &[u8]) -> Result<(), Error> {
     let mount = manager.mount_at(point)?;
     manager.permit_point(&Client::of(client), &mount.point)?;
     manager.unmount(&mount).await
@@ -92,7 +92,7 @@ async fn format(
     client: &impl TypedEndpoint,
     disk: &[u8],
     options: &FormatOptions,
-) -> Result<String, Trouble> {
+) -> Result<String, Error> {
     let disk = manager.disk(disk)?;
     manager.permit_disk(&Client::of(client), &disk)?;
     manager.format(&disk, options).await
@@ -103,7 +103,7 @@ async fn check(
     client: &impl TypedEndpoint,
     disk: &[u8],
     mode: CheckMode,
-) -> Result<(CheckOutcome, String), Trouble> {
+) -> Result<(CheckOutcome, String), Error> {
     let disk = manager.disk(disk)?;
     manager.permit_disk(&Client::of(client), &disk)?;
     manager.check(&disk, mode).await
@@ -117,17 +117,17 @@ async fn how(mount: &Rc<Mount>) -> (bool, String) {
     match mount.statistics().await {
         Ok(statistics) if statistics.read_only != 0 => (true, contracts::text::padded(&statistics.kind)),
         Ok(_) => (false, String::new()),
-        Err(trouble) => (true, trouble.explanation),
+        Err(error) => (true, error.explanation),
     }
 }
 
-async fn statistics(manager: &Manager, point: &[u8]) -> Result<contracts::file_system::VolumeStatistics, Trouble> {
+async fn statistics(manager: &Manager, point: &[u8]) -> Result<contracts::file_system::VolumeStatistics, Error> {
     let mount = manager.mount_at(point)?;
     mount.statistics().await
 }
 
 /// Has all volumes written at once.
-async fn sync(manager: &Manager) -> Result<(), Trouble> {
+async fn sync(manager: &Manager) -> Result<(), Error> {
     let mounts = manager.mounts.borrow().clone();
     let syncs: alloc::vec::Vec<_> =
         mounts.into_iter().map(|mount| sip::executor::spawn(async move { mount.sync().await })).collect();
@@ -142,7 +142,7 @@ fn record(mount: &Mount) -> MountRecord {
     MountRecord {
         disk: pad(&mount.disk),
         point: pad(&mount.point),
-        trouble: pad(&mount.trouble()),
+        error: pad(&mount.error()),
         process: mount.process(),
         restarts: mount.restarts(),
         read_only: u32::from(!mount.is_writable()),
@@ -150,6 +150,6 @@ fn record(mount: &Mount) -> MountRecord {
     }
 }
 
-fn words(trouble: &Trouble) -> Option<ExVec<u8>> {
-    block(&trouble.explanation).ok()
+fn words(error: &Error) -> Option<ExVec<u8>> {
+    block(&error.explanation).ok()
 }

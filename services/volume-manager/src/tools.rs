@@ -12,7 +12,7 @@ use sip::process::EpitaphKind;
 
 use crate::Manager;
 use crate::child::{self, Making};
-use crate::trouble::{self, Trouble};
+use crate::error::{self, Error};
 
 /// The most bytes of a report that are handed on.
 const REPORT_BYTES: usize = 60 * 1024;
@@ -21,7 +21,7 @@ type Reader = pipe::Exp<pipe::states::Ready>;
 
 impl Manager {
     /// Puts an empty file system on a disk. Gives the report.
-    pub(crate) async fn format(&self, disk: &str, options: &FormatOptions) -> Result<String, Trouble> {
+    pub(crate) async fn format(&self, disk: &str, options: &FormatOptions) -> Result<String, Error> {
         let numbers = [
             ("block-bytes", options.block_bytes),
             ("nodes", options.nodes),
@@ -34,7 +34,7 @@ impl Manager {
         }
         let label = padded(&options.label);
         if label.chars().any(char::is_control) {
-            return Err(Trouble::new(VolumeError::BadRequest, "the label has characters that cannot be shown"));
+            return Err(Error::new(VolumeError::BadRequest, "the label has characters that cannot be shown"));
         }
         if !label.is_empty() {
             parameters.push(("label", label));
@@ -42,12 +42,12 @@ impl Manager {
         let (outcome, report) = self.run_tool(disk, "format", &parameters).await?;
         match outcome {
             CheckOutcome::Clean | CheckOutcome::Mended => Ok(report),
-            CheckOutcome::Faulty => Err(Trouble::new(VolumeError::DeviceError, first_line(&report))),
+            CheckOutcome::Faulty => Err(Error::new(VolumeError::DeviceError, first_line(&report))),
         }
     }
 
     /// Checks the file system of a disk. Gives the outcome and the report.
-    pub(crate) async fn check(&self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), Trouble> {
+    pub(crate) async fn check(&self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), Error> {
         let word = match mode {
             CheckMode::Look => "look",
             CheckMode::Mend => "mend",
@@ -61,7 +61,7 @@ impl Manager {
         disk: &str,
         task: &str,
         parameters: &[(&str, String)],
-    ) -> Result<(CheckOutcome, String), Trouble> {
+    ) -> Result<(CheckOutcome, String), Error> {
         self.claims.disk(disk, None)?;
         let ran = self.run_claimed(disk, task, parameters).await;
         self.claims.release(disk);
@@ -73,12 +73,12 @@ impl Manager {
         disk: &str,
         task: &str,
         parameters: &[(&str, String)],
-    ) -> Result<(CheckOutcome, String), Trouble> {
+    ) -> Result<(CheckOutcome, String), Error> {
         let tool = child::manifest(&self.tool).ok_or_else(|| {
             let explanation = format!("the program {} is not installed in this system", self.tool);
-            Trouble::new(VolumeError::NotSupported, explanation)
+            Error::new(VolumeError::NotSupported, explanation)
         })?;
-        let (writer, reader) = new_pipe().map_err(|status| Trouble::exhausted(disk, status))?;
+        let (writer, reader) = new_pipe().map_err(|status| Error::exhausted(disk, status))?;
         let mut making = Making::new(&tool, &mut self.namespace.borrow_mut())?;
         making = making.parameter("task", task)?.parameter("disk", disk)?;
         for (name, value) in parameters {
@@ -93,7 +93,7 @@ impl Manager {
                 let words = child::words(&tool, &end);
                 let explanation =
                     format!("{disk}: {words} in the middle of the {task}; `check {disk}` tells what is left");
-                return Err(Trouble::new(VolumeError::DeviceError, explanation));
+                return Err(Error::new(VolumeError::DeviceError, explanation));
             }
         };
         match status {
@@ -101,10 +101,10 @@ impl Manager {
             1 => Ok((CheckOutcome::Mended, report)),
             4 => Ok((CheckOutcome::Faulty, report)),
             other => {
-                let error = trouble::of_tool(other).unwrap_or(VolumeError::BadRequest);
+                let error = error::of_tool(other).unwrap_or(VolumeError::BadRequest);
                 let said = first_line(&report);
                 let said = if said.is_empty() { child::words(&tool, &end) } else { said };
-                Err(Trouble::new(error, said))
+                Err(Error::new(error, said))
             }
         }
     }

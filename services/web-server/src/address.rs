@@ -6,19 +6,19 @@ use core::net::{IpAddr, Ipv6Addr};
 use contracts::SocketAddress;
 
 /// Letters of the longest address.
-const MOST_LETTERS: usize = 45;
+const MAX_LETTERS: usize = 45;
 
 /// The text of an address, without memory of its own.
 #[derive(Clone, Copy)]
 pub(crate) struct AddressText {
-    letters: [u8; MOST_LETTERS],
+    letters: [u8; MAX_LETTERS],
     used: u8,
 }
 
 impl AddressText {
     /// The address of a client, without its port; one of IPv4 as that.
     pub(crate) fn of(address: &SocketAddress) -> AddressText {
-        let mut text = AddressText { letters: [0; MOST_LETTERS], used: 0 };
+        let mut text = AddressText { letters: [0; MAX_LETTERS], used: 0 };
         // There is room for any.
         let _ = write!(text, "{}", address.ip());
         text

@@ -10,7 +10,7 @@ use http::range::ByteRange;
 use sip::exheap::ExVec;
 
 use crate::Server;
-use crate::blocks::{MOST_BYTES, PIECE_BYTES};
+use crate::blocks::{MAX_BYTES, PIECE_BYTES};
 use crate::cache::Entry;
 use crate::plan::Content;
 use crate::store::{FileChannel, StoreError, of_file};
@@ -183,7 +183,7 @@ async fn send_coded(server: &Server, wire: &mut Wire, manner: Manner, entry: &Rc
             let block = match whole(server, entry).await {
                 Ok(block) => block,
                 Err(StoreError::Changed) => return Err(Unsent::Changed),
-                Err(error) => return Ok(send_trouble(server, wire, manner, error).await?),
+                Err(error) => return Ok(send_error(server, wire, manner, error).await?),
             };
             let size = entry.attributes.size_bytes as usize;
             let coded = server.coded.make(&entry.attributes, block.get(..size).unwrap_or(&[]));
@@ -276,7 +276,7 @@ async fn send_part(
         let block = match read {
             Ok(block) => block,
             Err(StoreError::Changed) => return Err(Unsent::Changed),
-            Err(error) => return Ok(send_trouble(server, wire, manner, error).await?),
+            Err(error) => return Ok(send_error(server, wire, manner, error).await?),
         };
         let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
         // The file has at most as many bytes as the longest block.
@@ -293,7 +293,7 @@ async fn send_part(
     let first = match reader.first().await {
         Ok(first) => first,
         Err(StoreError::Changed) => return Err(Unsent::Changed),
-        Err(error) => return Ok(send_trouble(server, wire, manner, error).await?),
+        Err(error) => return Ok(send_error(server, wire, manner, error).await?),
     };
     let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
     send_pieces(server, wire, Some(head), reader, first).await.map_err(|Gone| cut)?;
@@ -391,7 +391,7 @@ async fn send_parts(
 }
 
 /// Tells the client why a file cannot be sent.
-pub(crate) async fn send_trouble(
+pub(crate) async fn send_error(
     server: &Server,
     wire: &mut Wire,
     manner: Manner,
@@ -420,7 +420,7 @@ async fn whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, StoreErr
 
 async fn read_whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, StoreError> {
     let mut reader = Reader::new(server, entry, ByteRange { start: 0, length: entry.attributes.size_bytes });
-    reader.piece_bytes = MOST_BYTES;
+    reader.piece_bytes = MAX_BYTES;
     Ok(reader.first().await?.0)
 }
 

@@ -142,18 +142,18 @@ impl Application {
         }
     }
 
-    /// Queues a request, unless `most_waiting` are queued: the server's end of its channel.
+    /// Queues a request, unless `max_waiting` are queued: the server's end of its channel.
     pub(crate) fn submit(
         &self,
         head: &[u8],
         progress: &Rc<Progress>,
-        most_waiting: usize,
+        max_waiting: usize,
     ) -> Result<http_exchange::Exp<http_exchange::states::Ready>, Refusal> {
         if !self.paused_until.get().has_passed() {
             let left_ns = self.paused_until.get().as_ns().saturating_sub(sip::time::monotonic());
             return Err(Refusal::Failing(left_ns.div_ceil(1_000_000_000).max(1)));
         }
-        if self.waiting.borrow().len() >= most_waiting {
+        if self.waiting.borrow().len() >= max_waiting {
             self.refused.set(self.refused.get() + 1);
             return Err(Refusal::Busy);
         }

@@ -18,7 +18,7 @@ const CLASSES: [(usize, usize); 8] = [
     (1 << 20, 4),
 ];
 /// Bytes of the longest block.
-pub(crate) const MOST_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 /// Bytes of a piece of a large file. Larger ones leave the processor's cache between being read and being sent.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 
@@ -30,13 +30,13 @@ pub(crate) struct Blocks {
     allocated: Cell<u64>,
 }
 
-/// The length of the blocks that hold so many bytes; nothing where there are more than [`MOST_BYTES`].
+/// The length of the blocks that hold so many bytes; nothing where there are more than [`MAX_BYTES`].
 pub(crate) fn block_bytes(bytes: usize) -> Option<usize> {
     CLASSES.iter().map(|(length, _)| *length).find(|length| bytes <= *length)
 }
 
 impl Blocks {
-    /// A block of at least that many bytes, with anything in it. More than [`MOST_BYTES`] are too many.
+    /// A block of at least that many bytes, with anything in it. More than [`MAX_BYTES`] are too many.
     pub(crate) fn take(&self, bytes: usize) -> Result<ExVec<u8>, Status> {
         let index = CLASSES.iter().position(|(length, _)| bytes <= *length).ok_or(Status::TooLarge)?;
         let (length, _) = CLASSES[index];

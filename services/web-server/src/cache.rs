@@ -28,11 +28,11 @@ const UNSETTLED_S: i64 = 2;
 const WAYS: usize = 4;
 const SETS: usize = 512;
 /// Channels to one file that are kept while nobody reads.
-const MOST_CHANNELS: usize = 8;
+const MAX_CHANNELS: usize = 8;
 /// Bytes of contents that are kept, where nobody says how many.
-const MOST_WARM_BYTES: usize = 16 << 20;
+const MAX_WARM_BYTES: usize = 16 << 20;
 /// Blocks with the content of one file that are kept.
-const MOST_WARM_BLOCKS: usize = 64;
+const MAX_WARM_BLOCKS: usize = 64;
 
 /// An open file.
 pub(crate) struct Entry {
@@ -131,7 +131,7 @@ impl Entry {
     /// Gives a channel back.
     pub(crate) fn give_channel(&self, channel: FileChannel) {
         let mut channels = self.channels.borrow_mut();
-        if self.is_cached.get() && channels.len() < MOST_CHANNELS {
+        if self.is_cached.get() && channels.len() < MAX_CHANNELS {
             channels.push(channel);
         }
     }
@@ -171,7 +171,7 @@ pub(crate) struct Cache {
     sets: RefCell<Vec<Vec<Slot>>>,
     clock: Cell<u64>,
     warm_bytes: Cell<usize>,
-    most_warm_bytes: Cell<usize>,
+    max_warm_bytes: Cell<usize>,
     hits: Cell<u64>,
     misses: Cell<u64>,
 }
@@ -196,7 +196,7 @@ impl Cache {
             sets: RefCell::new(sets),
             clock: Cell::new(0),
             warm_bytes: Cell::new(0),
-            most_warm_bytes: Cell::new(MOST_WARM_BYTES),
+            max_warm_bytes: Cell::new(MAX_WARM_BYTES),
             hits: Cell::new(0),
             misses: Cell::new(0),
         }
@@ -285,14 +285,14 @@ impl Cache {
 
     /// Lets so many bytes of contents be kept.
     pub(crate) fn keep_at_most(&self, bytes: usize) {
-        self.most_warm_bytes.set(bytes);
+        self.max_warm_bytes.set(bytes);
     }
 
     /// Room for a long file as a whole, which counts with what is kept; none where there is too little.
     pub(crate) fn room(&self, bytes: u64) -> Option<Room<'_>> {
         let bytes = block_bytes(usize::try_from(bytes).ok()?)?;
         let held = self.warm_bytes.get() + bytes;
-        (held <= self.most_warm_bytes.get()).then(|| {
+        (held <= self.max_warm_bytes.get()).then(|| {
             self.warm_bytes.set(held);
             Room { cache: self, bytes }
         })
@@ -309,7 +309,7 @@ impl Cache {
     pub(crate) fn give_warm(&self, entry: &Entry, block: ExVec<u8>) -> Option<ExVec<u8>> {
         let bytes = self.warm_bytes.get() + block.len();
         let mut warm = entry.warm.borrow_mut();
-        if !entry.is_cached.get() || bytes > self.most_warm_bytes.get() || warm.len() >= MOST_WARM_BLOCKS {
+        if !entry.is_cached.get() || bytes > self.max_warm_bytes.get() || warm.len() >= MAX_WARM_BLOCKS {
             return Some(block);
         }
         warm.push(block);

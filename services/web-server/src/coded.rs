@@ -10,13 +10,13 @@ use contracts::file::FileAttributes;
 use http::{content_type, gzip};
 
 /// Contents shorter than this are not worth it: they go in one packet either way.
-const LEAST_BYTES: u64 = 1024;
+const MIN_BYTES: u64 = 1024;
 /// Longer ones would keep everybody waiting, and this goes into one block with its head.
-const MOST_BYTES: u64 = 60 << 10;
+const MAX_BYTES: u64 = 60 << 10;
 /// Bytes of coded contents that are kept.
-const MOST_KEPT_BYTES: usize = 4 << 20;
+const MAX_KEPT_BYTES: usize = 4 << 20;
 /// Contents that are kept.
-const MOST_KEPT: usize = 1024;
+const MAX_KEPT: usize = 1024;
 
 /// Node, time of change and size: what a strong tag is made of.
 type State = (u64, i64, u64);
@@ -41,7 +41,7 @@ fn state(attributes: &FileAttributes) -> State {
 
 /// Whether content of this type and size is sent coded to whom takes it.
 pub(crate) fn is_worth_it(kind: &str, size_bytes: u64) -> bool {
-    (LEAST_BYTES..=MOST_BYTES).contains(&size_bytes) && content_type::is_compressible(kind)
+    (MIN_BYTES..=MAX_BYTES).contains(&size_bytes) && content_type::is_compressible(kind)
 }
 
 impl Coded {
@@ -64,7 +64,7 @@ impl Coded {
         let coded = gzip::compress(content);
         let coded: Rc<[u8]> = if coded.len() < content.len() { coded.into() } else { Rc::from([]) };
         let mut kept = self.kept.borrow_mut();
-        while kept.len() >= MOST_KEPT || self.bytes.get() + coded.len() > MOST_KEPT_BYTES {
+        while kept.len() >= MAX_KEPT || self.bytes.get() + coded.len() > MAX_KEPT_BYTES {
             let oldest = kept.iter().min_by_key(|(_, kept)| kept.used).map(|(state, _)| *state);
             let Some(old) = oldest.and_then(|state| kept.remove(&state)) else { break };
             self.bytes.set(self.bytes.get() - old.content.len());

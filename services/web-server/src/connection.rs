@@ -22,15 +22,15 @@ use crate::store::StoreError;
 use crate::wire::{Gone, Wire};
 
 /// Content that nobody reads is passed over up to here, so that the connection can go on.
-pub(crate) const MOST_IGNORED_BYTES: u64 = 64 << 10;
+pub(crate) const MAX_IGNORED_BYTES: u64 = 64 << 10;
 /// Bytes of all heads together whose ends have not come; a client whose head is too much is sent away.
-const MOST_HELD_BYTES: usize = 16 << 20;
+const MAX_HELD_BYTES: usize = 16 << 20;
 /// How often a file is opened for one request, where it changes again and again.
-const MOST_OPENINGS: u32 = 3;
+const MAX_OPENINGS: u32 = 3;
 /// How long the rest of what a client sends is passed over after the last answer, so that it reads that answer before
 /// it hears that nobody listens (RFC 9112, section 9.6).
 const LINGER_MS: u64 = 1000;
-const MOST_LINGER_BYTES: usize = 1 << 20;
+const MAX_LINGER_BYTES: usize = 1 << 20;
 /// What is told of content that is not framed as it must be.
 pub(crate) const MALFORMED_CONTENT: &str = "a chunk of the content is out of the grammar";
 
@@ -109,7 +109,7 @@ pub(crate) async fn serve(
 fn manner(server: &Server, plan: &Plan) -> Manner {
     let is_short = match plan.framing {
         Framing::None => true,
-        Framing::Length(length) => length <= MOST_IGNORED_BYTES && !plan.expects_continue,
+        Framing::Length(length) => length <= MAX_IGNORED_BYTES && !plan.expects_continue,
         Framing::Chunked => !plan.expects_continue,
     };
     let is_read = matches!(plan.action, Action::Application(..));
@@ -202,7 +202,7 @@ impl Held<'_> {
         let all = self.server.held_bytes.get() - self.bytes + bytes;
         self.server.held_bytes.set(all);
         self.bytes = bytes;
-        all <= MOST_HELD_BYTES
+        all <= MAX_HELD_BYTES
     }
 }
 
@@ -272,7 +272,7 @@ async fn answer_slowly(
     }
     let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
     input.consume(plan.head_bytes);
-    let reader = BodyReader::new(plan.framing, MOST_IGNORED_BYTES);
+    let reader = BodyReader::new(plan.framing, MAX_IGNORED_BYTES);
     // Chunks are read before the answer, so that ones that are out of the grammar can be refused.
     let (reader, passed) = match reader {
         Ok(reader) if plan.framing == Framing::Chunked && !plan.expects_continue => {
@@ -346,12 +346,12 @@ async fn open_and_send(
     manner: Manner,
     path: &str,
 ) -> Result<Sent, Cut> {
-    for _ in 0..MOST_OPENINGS {
+    for _ in 0..MAX_OPENINGS {
         let opened = match server.store.open_file(path).await {
             Ok(opened) => opened,
             Err(StoreError::IsFolder) => return send_elsewhere(server, wire, head, manner, path).await,
             Err(StoreError::NotFound) => return send_listing(server, wire, manner, path).await,
-            Err(error) => return answers::send_trouble(server, wire, manner, error).await,
+            Err(error) => return answers::send_error(server, wire, manner, error).await,
         };
         let entry = Rc::new(Entry::new(path, opened, server.look_at_clock(), server.wall_s()));
         if server.coded.is_no_shorter(&entry.attributes) {
@@ -396,14 +396,14 @@ async fn send_elsewhere(
 /// Shows what is in a folder that has no page of its own.
 async fn send_listing(server: &Server, wire: &mut Wire, manner: Manner, path: &str) -> Result<Sent, Cut> {
     let Some(folder) = path.strip_suffix(plan::INDEX) else {
-        return answers::send_trouble(server, wire, manner, StoreError::NotFound).await;
+        return answers::send_error(server, wire, manner, StoreError::NotFound).await;
     };
     match server.store.list(folder.trim_end_matches('/')).await {
         Ok((names, left_out)) => {
             let page = listing::page(folder, names, left_out);
             answers::send_text(server, wire, manner, 200, &page, "").await
         }
-        Err(error) => answers::send_trouble(server, wire, manner, error).await,
+        Err(error) => answers::send_error(server, wire, manner, error).await,
     }
 }
 
@@ -436,7 +436,7 @@ async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, mut read
             Err(BodyError::TooLarge) => return Passed::Unfinished,
             Err(BodyError::Malformed) => return Passed::Malformed,
         }
-        if passed > MOST_IGNORED_BYTES && !reader.has_ended() {
+        if passed > MAX_IGNORED_BYTES && !reader.has_ended() {
             return Passed::Unfinished;
         }
     }
@@ -453,7 +453,7 @@ async fn linger(wire: &mut Wire, input: &mut Input) {
     loop {
         input.consume(usize::MAX / 2);
         let left_ms = deadline.as_ns().saturating_sub(sip::time::monotonic()) / 1_000_000;
-        if left_ms == 0 || bytes > MOST_LINGER_BYTES || input.read(wire, left_ms as u32).await != Ok(More::Data) {
+        if left_ms == 0 || bytes > MAX_LINGER_BYTES || input.read(wire, left_ms as u32).await != Ok(More::Data) {
             return;
         }
         bytes += input.bytes().len();

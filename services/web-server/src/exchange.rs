@@ -15,17 +15,17 @@ use sip::exheap::ExVec;
 use crate::Server;
 use crate::answers::{self, Cut, Manner, Sent};
 use crate::applications::{Application, Progress, Refusal};
-use crate::connection::{MALFORMED_CONTENT, MOST_IGNORED_BYTES};
+use crate::connection::{MALFORMED_CONTENT, MAX_IGNORED_BYTES};
 use crate::input::{Input, More};
 use crate::limited::limited;
 use crate::wire::{Gone, Wire};
 
 /// How often a request is handed over anew that no child took.
-const MOST_TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 /// Bytes in front of a chunk: the end of the one before, its size in hexadecimal, the line's end.
 const CHUNK_HEAD_BYTES: usize = 32;
 /// Bytes that are given to an application at once.
-const MOST_PIECE_BYTES: usize = 64 << 10;
+const MAX_PIECE_BYTES: usize = 64 << 10;
 /// A client must send content at this many bytes a millisecond at least, after the time that a head may take.
 const SLOWEST_BYTES_PER_MS: u64 = 1;
 
@@ -52,7 +52,7 @@ impl<'a> Content<'a> {
     /// Whether another request can follow an answer that is given now: what is left is not awaited, and not too long
     /// to be passed over.
     fn lets_go_on(&self) -> bool {
-        let is_too_long = self.reader.left().is_some_and(|left| left > MOST_IGNORED_BYTES);
+        let is_too_long = self.reader.left().is_some_and(|left| left > MAX_IGNORED_BYTES);
         self.reader.has_ended() || !self.is_awaited && !is_too_long
     }
 
@@ -78,7 +78,7 @@ impl<'a> Content<'a> {
                 }
             }
             let bytes = self.input.bytes();
-            let most = bytes.len().min(most as usize).clamp(1, MOST_PIECE_BYTES);
+            let most = bytes.len().min(most as usize).clamp(1, MAX_PIECE_BYTES);
             let looked_at = &bytes[..most.min(bytes.len())];
             let piece = self.reader.next(looked_at).map_err(|error| self.error = Some(error))?;
             let count = piece.data.len();
@@ -125,7 +125,7 @@ pub(crate) async fn answer(
                 application.note_answer();
                 return Ok(sent);
             }
-            Err(Failure::NotTaken) if tries < MOST_TRIES => {}
+            Err(Failure::NotTaken) if tries < MAX_TRIES => {}
             Err(Failure::NotTaken | Failure::Broken) => {
                 return answers::send_page(server, wire, manner, 502, "the application failed", "").await;
             }

@@ -1,6 +1,6 @@
 //! The access log: a line for each answer, gathered here and written now and then.
 //!
-//! A log that cannot be written, as when its volume is full, stops nobody: lines wait up to [`MOST_WAITING_BYTES`], and
+//! A log that cannot be written, as when its volume is full, stops nobody: lines wait up to [`MAX_WAITING_BYTES`], and
 //! what comes then is counted and not kept. A log that has grown long becomes the one before, and a new one begins. The
 //! file is opened again every second, so that one that was renamed, as logrotate(8) does, is left alone from then on.
 
@@ -30,7 +30,7 @@ const PAUSE_MS: u64 = 250;
 const OPEN_MS: u64 = 1000;
 /// How long it is waited before a log that could not be written is tried again.
 const LONG_PAUSE_MS: u64 = 2000;
-const MOST_WAITING_BYTES: usize = 4 << 20;
+const MAX_WAITING_BYTES: usize = 4 << 20;
 /// What is put behind the name of the log before.
 const BEFORE: &str = ".1";
 
@@ -38,7 +38,7 @@ const BEFORE: &str = ".1";
 pub(crate) struct AccessLog {
     path: String,
     /// Bytes after which a new one begins.
-    most_bytes: u64,
+    max_bytes: u64,
     /// It could not have the name of the one before, which was said.
     cannot_begin_anew: Cell<bool>,
     waiting: RefCell<Vec<u8>>,
@@ -53,10 +53,10 @@ pub(crate) struct AccessLog {
 
 impl AccessLog {
     /// A log to the file at this path of the namespace; without a path, none. A new one begins after so many bytes.
-    pub(crate) fn new(path: &str, most_bytes: u64) -> AccessLog {
+    pub(crate) fn new(path: &str, max_bytes: u64) -> AccessLog {
         AccessLog {
             path: String::from(path),
-            most_bytes,
+            max_bytes,
             cannot_begin_anew: Cell::new(false),
             waiting: RefCell::new(Vec::new()),
             spare: Cell::new(Vec::new()),
@@ -72,7 +72,7 @@ impl AccessLog {
             return;
         }
         let mut waiting = self.waiting.borrow_mut();
-        if waiting.len() > MOST_WAITING_BYTES {
+        if waiting.len() > MAX_WAITING_BYTES {
             self.lost.set(self.lost.get() + 1);
             return;
         }
@@ -177,11 +177,11 @@ async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
         report::error(format_args!("{}: {lost} lines had no room and are not in it", log.path));
     }
     keep(log, rest);
-    if lines.capacity() <= MOST_WAITING_BYTES {
+    if lines.capacity() <= MAX_WAITING_BYTES {
         lines.clear();
         log.spare.set(lines);
     }
-    if bytes >= log.most_bytes && !log.cannot_begin_anew.get() {
+    if bytes >= log.max_bytes && !log.cannot_begin_anew.get() {
         drop(file);
         return begin_anew(server).await;
     }

@@ -20,10 +20,10 @@ use sip::{Deadline, executor};
 use crate::turn::Turns;
 
 /// How long a question waits for a file system that is just being started again, in milliseconds.
-const PATIENCE_MS: u64 = 500;
+const TIMEOUT_MS: u64 = 500;
 const RETRY_MS: u64 = 2;
 /// Names that a listing shows at most.
-const MOST_NAMES: usize = 2000;
+const MAX_NAMES: usize = 2000;
 /// A folder that ext2 keeps for its own checks, and what it finds in them.
 const LOST_AND_FOUND: &str = "lost+found";
 
@@ -83,7 +83,7 @@ impl Store {
 
     /// Opens the file at a path of the served folder.
     pub(crate) async fn open_file(&self, path: &str) -> Result<Opened, StoreError> {
-        let patience = Deadline::after_ms(PATIENCE_MS);
+        let patience = Deadline::after_ms(TIMEOUT_MS);
         loop {
             match self.try_open_file(path).await {
                 Err(StoreError::Unavailable) if !patience.has_passed() => wait_a_little().await,
@@ -279,7 +279,7 @@ fn add_name(names: &mut Vec<(Name, NodeKind)>, entry: &directory_page::Entry<'_>
     {
         return true;
     }
-    if names.len() == MOST_NAMES {
+    if names.len() == MAX_NAMES {
         return false;
     }
     let is_folder = matches!(entry.kind, NodeKind::Directory | NodeKind::Mount);

@@ -26,13 +26,13 @@ use crate::bare::{kernel, symbols};
 use crate::builder;
 use crate::cargo::Metadata;
 use crate::command_line::{DebugArguments, MachineName};
-use crate::doors::Doors;
 use crate::failure::{Failure, Outcome};
 use crate::host_tools::{self, Tool};
 use crate::line_tables;
 use crate::programs::{Program, Programs};
 use crate::repository::{Repository, write_if_changed};
 use crate::run;
+use crate::stubs::EntryStubs;
 
 /// The file of the kernel's functions among those of the images; no program's name has a dot.
 const KERNEL: &str = "the.kernel";
@@ -121,13 +121,17 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
     let with_lines = images_with_lines(repository, &arguments.lines)?;
     let images = write_images(repository, &prepared.system, &with_lines)?;
     let folder = tempfile::Builder::new().prefix("sing-debug-").tempdir().map_err(cannot_start)?;
-    let door = folder.path().join("gdb");
-    prepared.hardware.more.extend(stub(&door)?);
+    let socket = folder.path().join("gdb");
+    prepared.hardware.more.extend(stub(&socket)?);
     let script = folder.path().join("script");
     let batch = folder.path().join("batch");
     std::fs::write(&batch, arguments.batch.join("\n") + "\n").map_err(cannot_start)?;
-    let files =
-        Files { kernel: &kernel::with_symbols(repository), sources: repository.base(), images: &images, door: &door };
+    let files = Files {
+        kernel: &kernel::with_symbols(repository),
+        sources: repository.base(),
+        images: &images,
+        socket: &socket,
+    };
     let batch = (!arguments.batch.is_empty()).then_some(batch.as_path());
     std::fs::write(&script, commands(&files, batch)?).map_err(cannot_start)?;
     // Ctrl-C is for gdb, which stops the machine at it.
@@ -150,9 +154,9 @@ fn cannot_start(error: std::io::Error) -> Failure {
 }
 
 /// QEMU's arguments for a machine that waits for gdb at a socket.
-fn stub(door: &Path) -> Outcome<Vec<OsString>> {
+fn stub(socket: &Path) -> Outcome<Vec<OsString>> {
     let mut words = vec!["-S".into(), "-gdb".into(), "chardev:gdb".into(), "-chardev".into()];
-    words.push(qemu::with_path("socket,id=gdb,server=on,wait=off,path=", door, "")?);
+    words.push(qemu::with_path("socket,id=gdb,server=on,wait=off,path=", socket, "")?);
     Ok(words)
 }
 
@@ -164,9 +168,9 @@ fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<BTree
     let programs = Programs::find(repository);
     let selected: Vec<&Program> = names.iter().map(|name| programs.get(name)).collect::<Outcome<_>>()?;
     let _lock = builder::lock(repository)?;
-    let doors = Doors::generate(repository, programs.all())?;
-    let metadata = Metadata::of_workspace(&doors.manifest(), &doors.encoded_flags())?;
-    line_tables::images(repository, &doors, &metadata, &selected)
+    let stubs = EntryStubs::generate(repository, programs.all())?;
+    let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
+    line_tables::images(repository, &stubs, &metadata, &selected)
 }
 
 /// The bytes of the code of an image.
@@ -224,12 +228,12 @@ struct Files<'a> {
     /// The functions of the images.
     images: &'a Path,
     /// The socket at which the machine waits.
-    door: &'a Path,
+    socket: &'a Path,
 }
 
 /// What gdb does when it starts.
 fn commands(files: &Files<'_>, batch: Option<&Path>) -> Outcome<String> {
-    let Files { kernel, sources, images, door } = files;
+    let Files { kernel, sources, images, socket } = files;
     let text = |path: &Path| match path.to_str() {
         Some(text) if !text.contains(['\'', '"', '\\', '\n', ' ']) => Ok(text.to_string()),
         _ => Err(Failure::new(format!("gdb cannot be told of the path {}", path.display()))
@@ -240,7 +244,7 @@ fn commands(files: &Files<'_>, batch: Option<&Path>) -> Outcome<String> {
     let _ = writeln!(out, "directory {}", text(sources)?);
     let _ = writeln!(out, "file \"{}\"", text(kernel)?);
     let _ = writeln!(out, "add-symbol-file {}/{KERNEL}", text(images)?);
-    let _ = writeln!(out, "target remote {}", text(door)?);
+    let _ = writeln!(out, "target remote {}", text(socket)?);
     let _ = writeln!(out, "python folder, lines = '{}', '{LINES}'", text(images)?);
     out.push_str(IMAGES);
     out.push_str(FRAMES);
@@ -260,8 +264,8 @@ mod tests {
 
     #[test]
     fn gdb_is_told_of_symbols_before_its_commands() {
-        let [kernel, sources, images, door] = ["/k", "/s", "/i", "/d"].map(Path::new);
-        let files = Files { kernel, sources, images, door };
+        let [kernel, sources, images, socket] = ["/k", "/s", "/i", "/d"].map(Path::new);
+        let files = Files { kernel, sources, images, socket };
         let script = commands(&files, Some(Path::new("/b"))).expect("plain paths");
         assert!(
             script.contains(

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Pieces of text that wait, each of some KiB at most; a busy machine may give them byte by byte.
 const PIECES: usize = 4096;
 /// How long the end waits for a reader that takes nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// How often the end looks.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -76,13 +76,13 @@ impl Write for DebugQueue {
 impl Drop for DebugQueue {
     fn drop(&mut self) {
         let begin = Instant::now();
-        while self.dropped > 0 && begin.elapsed() < PATIENCE {
+        while self.dropped > 0 && begin.elapsed() < TIMEOUT {
             self.say_dropped();
             thread::sleep(LOOK);
         }
         self.pieces = None;
         let (mut before, mut since) = (self.written.load(Ordering::Relaxed), Instant::now());
-        while !self.writer.is_finished() && since.elapsed() < PATIENCE {
+        while !self.writer.is_finished() && since.elapsed() < TIMEOUT {
             thread::sleep(LOOK);
             let now = self.written.load(Ordering::Relaxed);
             if now != before {
@@ -131,6 +131,6 @@ mod tests {
         }
         let begin = Instant::now();
         drop(queue);
-        assert!(begin.elapsed() < 4 * PATIENCE, "the end took {:?}", begin.elapsed());
+        assert!(begin.elapsed() < 4 * TIMEOUT, "the end took {:?}", begin.elapsed());
     }
 }

@@ -118,7 +118,8 @@ impl Guest {
         let folder = tempfile::Builder::new().prefix("sing-").tempdir().map_err(cannot_start)?;
         let paths = ["console", "debug", "control"].map(|name| folder.path().join(name));
         let errors = folder.path().join("errors");
-        let doors = paths.iter().map(UnixListener::bind).collect::<std::io::Result<Vec<_>>>().map_err(cannot_start)?;
+        let listeners =
+            paths.iter().map(UnixListener::bind).collect::<std::io::Result<Vec<_>>>().map_err(cannot_start)?;
         let mut qemu = Command::new(std::env::current_exe().map_err(cannot_start)?)
             .arg("attached")
             .arg(program)
@@ -130,7 +131,7 @@ impl Guest {
             .stderr(File::create(&errors).map_err(cannot_start)?)
             .spawn()
             .map_err(cannot_start)?;
-        match accept_all(&doors, &mut qemu) {
+        match accept_all(&listeners, &mut qemu) {
             Ok(Some([console, debug, control])) => {
                 Ok(Guest { qemu, folder, console, debug, control: Control::of(control)? })
             }
@@ -334,13 +335,13 @@ fn died(ended: ExitStatus, last: Option<u8>, words: &str) -> Failure {
         .remedy("see what it said last, or run it under `cargo sing debug`")
 }
 
-/// Waits until QEMU has come to each door; nothing when it ends before.
-fn accept_all(doors: &[UnixListener], qemu: &mut Child) -> std::io::Result<Option<[UnixStream; 3]>> {
+/// Waits until QEMU has come to each listener; nothing when it ends before.
+fn accept_all(listeners: &[UnixListener], qemu: &mut Child) -> std::io::Result<Option<[UnixStream; 3]>> {
     let mut came = Vec::new();
-    for door in doors {
-        door.set_nonblocking(true)?;
+    for listener in listeners {
+        listener.set_nonblocking(true)?;
         let stream = loop {
-            match door.accept() {
+            match listener.accept() {
                 Ok((stream, _)) => break stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),

@@ -4,21 +4,21 @@ use std::path::Path;
 
 use lang::{Colours, SourceFile};
 use proc_macro2::TokenStream;
-use reflection::door;
+use reflection::expand;
 
 /// Expands `contracts!("file-or-folder", ...)`.
 pub fn expand(input: TokenStream) -> TokenStream {
-    door::code_or_error(expanded(input))
+    expand::code_or_error(expanded(input))
 }
 
 const USAGE: &str = "write contracts!(\"a.contract\", \"folder\"), with paths from the folder of Cargo.toml";
 
 fn expanded(input: TokenStream) -> Result<TokenStream, String> {
-    let paths = door::texts(input, USAGE)?;
+    let paths = expand::texts(input, USAGE)?;
     if paths.is_empty() {
         return Err(USAGE.into());
     }
-    generate(&door::crate_folder("contracts!")?, &paths)
+    generate(&expand::crate_folder("contracts!")?, &paths)
 }
 
 fn generate(root: &Path, paths: &[String]) -> Result<TokenStream, String> {
@@ -34,8 +34,8 @@ fn generate(root: &Path, paths: &[String]) -> Result<TokenStream, String> {
     let Some(unit) = &compiled.unit else {
         return Err(format!("the contracts have errors\n\n{}", compiled.render(Colours::Never)));
     };
-    let mut code = door::parsed("contracts!", &lang::emit_rust(unit))?;
-    code.extend(files.iter().map(|file| door::watched(&root.join(&file.path))));
+    let mut code = expand::parsed("contracts!", &lang::emit_rust(unit))?;
+    code.extend(files.iter().map(|file| expand::watched(&root.join(&file.path))));
     Ok(code)
 }
 

@@ -6,7 +6,7 @@ use package::{AddressRange, DeviceNeed, EndpointSlot, Parameter, ParameterKind, 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 use reflection::emit::{Member, Source, Structure};
-use reflection::{door, naming};
+use reflection::{expand, naming};
 
 const USAGE: &str = "write startup!() for `manifest.toml`, or startup!(\"other.toml\")";
 
@@ -28,24 +28,24 @@ const DEVICE: Source = Source {
 
 /// Expands `startup!()` or `startup!("other.toml")`.
 pub fn expand(input: TokenStream) -> TokenStream {
-    door::code_or_error(generate(input))
+    expand::code_or_error(generate(input))
 }
 
 fn generate(input: TokenStream) -> Result<TokenStream, String> {
-    let files = door::texts(input, USAGE)?;
+    let files = expand::texts(input, USAGE)?;
     let file = match files.as_slice() {
         [] => "manifest.toml",
         [file] => file,
         _ => return Err(USAGE.into()),
     };
-    let path = door::crate_folder("startup!")?.join(file);
+    let path = expand::crate_folder("startup!")?.join(file);
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("the manifest {} cannot be read: {error}", path.display()))?;
     // What the contracts say is checked when the program is packaged; here rustc sees to it that the
     // named modules and states are there.
     let program = manifest::program(file, &text, None)
         .map_err(|errors| format!("the manifest has errors\n\n{}", errors.render(Colours::Never)))?;
-    let (code, watched) = (emit(&program)?, door::watched(&path));
+    let (code, watched) = (emit(&program)?, expand::watched(&path));
     Ok(quote! { #code #watched })
 }
 
@@ -156,7 +156,7 @@ fn device_object(need: &DeviceNeed, object: &DeviceObject) -> Result<TokenStream
 
 /// Only rustc knows how long a map is.
 fn fits(map: &str, path: &str, range: &AddressRange) -> Result<TokenStream, String> {
-    let map = door::parsed("startup!", map)?;
+    let map = expand::parsed("startup!", map)?;
     let message = format!("the manifest's range {range} is shorter than the map of registers `{path}`");
     let bytes = range.bytes;
     Ok(quote! { const _: () = ::core::assert!(::sip::hardware::map_bytes::<#map>() <= #bytes, #message); })

@@ -8,7 +8,7 @@ use core::task::{Context, Poll, Waker};
 
 use super::current;
 use crate::device::Device;
-use crate::select::MOST_THINGS;
+use crate::select::MAX_THINGS;
 use crate::thread_block;
 
 /// After this many messages devices and timers are looked at although there are more messages.
@@ -26,7 +26,7 @@ impl Turns {
     /// Devices that one wait of the kernel's has no room for get their turn when others have had theirs.
     pub(super) fn put_handles(&self, first: &[u64]) -> u64 {
         let devices = self.devices.borrow();
-        let mut handles = [0; MOST_THINGS];
+        let mut handles = [0; MAX_THINGS];
         let wanted = first.iter().chain(devices.iter().map(|(handle, _)| handle));
         let count = handles.iter_mut().zip(wanted).map(|(handle, &wanted)| *handle = wanted).count();
         thread_block::put_words(&handles[..count]);

@@ -6,10 +6,10 @@ use layout::Access;
 use sip::Status;
 use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
 
+use crate::error::DeviceError;
 use crate::link::Link;
 use crate::platform::{DeviceMemory, Platform};
 use crate::queue::Queue;
-use crate::trouble::Trouble;
 
 /// `VIRTIO_F_VERSION_1`: the interface of virtio 1.0 and later, the only one that is driven here.
 const VERSION_1: u64 = 1 << 32;
@@ -83,36 +83,41 @@ impl<P: Platform> Device<P> {
     ///
     /// # Errors
     /// It is no such device, does not confirm its reset within a second, or lacks or refuses features.
-    pub fn start(platform: P, kind: Kind, needed: &[(u64, &'static str)], wanted: u64) -> Result<Device<P>, Trouble> {
+    pub fn start(
+        platform: P,
+        kind: Kind,
+        needed: &[(u64, &'static str)],
+        wanted: u64,
+    ) -> Result<Device<P>, DeviceError> {
         let mut link = Link::open(&platform, kind)?;
         if !silence(&mut link, &platform) {
-            link.trouble()?;
-            return Err(Trouble::NotReset);
+            link.error()?;
+            return Err(DeviceError::NotReset);
         }
         let known = DeviceStatus::ACKNOWLEDGE | DeviceStatus::DRIVER;
         link.set_status(DeviceStatus::ACKNOWLEDGE);
         link.set_status(known);
         let offered = link.read_device_features();
-        link.trouble()?;
+        link.error()?;
         if offered & VERSION_1 == 0 {
-            return Err(Trouble::OldInterface);
+            return Err(DeviceError::OldInterface);
         }
         let mut features = offered & wanted | VERSION_1;
         for &(feature, name) in needed {
             if offered & feature == 0 {
-                return Err(Trouble::FeatureMissing(name));
+                return Err(DeviceError::FeatureMissing(name));
             }
             features |= feature;
         }
         link.write_driver_features(features);
         link.set_status(known | DeviceStatus::FEATURES_OK);
         let accepted = link.get_status().contains(DeviceStatus::FEATURES_OK);
-        link.trouble()?;
+        link.error()?;
         if !accepted {
-            return Err(Trouble::FeaturesRefused);
+            return Err(DeviceError::FeaturesRefused);
         }
         link.enable_configuration_interrupt();
-        link.trouble()?;
+        link.error()?;
         Ok(Device { platform, link, features, looked_ns: 0 })
     }
 
@@ -128,7 +133,7 @@ impl<P: Platform> Device<P> {
     pub fn queue<const SIZE: usize, M: DeviceMemory, T>(
         &mut self,
         index: u16,
-    ) -> Result<Queue<P, SIZE, M, T>, Trouble> {
+    ) -> Result<Queue<P, SIZE, M, T>, DeviceError> {
         Queue::new(&self.platform, &self.link, index)
     }
 
@@ -136,7 +141,7 @@ impl<P: Platform> Device<P> {
     ///
     /// # Errors
     /// It says at once that it cannot.
-    pub fn ready(&mut self) -> Result<(), Trouble> {
+    pub fn ready(&mut self) -> Result<(), DeviceError> {
         self.link.finish_init();
         self.check()
     }
@@ -145,26 +150,26 @@ impl<P: Platform> Device<P> {
     ///
     /// # Errors
     /// It always changes; the registers fail.
-    pub fn configuration<V>(&self, read: impl Fn(&Configuration<'_, P>) -> V) -> Result<V, Trouble> {
+    pub fn configuration<V>(&self, read: impl Fn(&Configuration<'_, P>) -> V) -> Result<V, DeviceError> {
         for _ in 0..CONFIGURATION_TRIES {
             let before = self.link.read_config_generation();
             let value = read(&Configuration { link: &self.link });
             let after = self.link.read_config_generation();
-            self.link.trouble()?;
+            self.link.error()?;
             if before == after {
                 return Ok(value);
             }
         }
-        Err(Trouble::Unsteady)
+        Err(DeviceError::Unsteady)
     }
 
     /// Asks why the device interrupted, and ends the interrupt.
     ///
     /// # Errors
     /// The registers fail; the device says that it cannot go on.
-    pub fn interrupted(&mut self) -> Result<Cause, Trouble> {
+    pub fn interrupted(&mut self) -> Result<Cause, DeviceError> {
         let pending = self.link.ack_interrupt();
-        self.link.trouble()?;
+        self.link.error()?;
         let mut cause = Cause {
             queue: pending.contains(InterruptStatus::QUEUE_INTERRUPT),
             configuration: pending.contains(InterruptStatus::DEVICE_CONFIGURATION_INTERRUPT),
@@ -189,11 +194,11 @@ impl<P: Platform> Device<P> {
         &self.platform
     }
 
-    fn check(&self) -> Result<(), Trouble> {
+    fn check(&self) -> Result<(), DeviceError> {
         let status = self.link.get_status();
-        self.link.trouble()?;
+        self.link.error()?;
         if status.intersects(DeviceStatus::DEVICE_NEEDS_RESET | DeviceStatus::FAILED) {
-            return Err(Trouble::NeedsReset);
+            return Err(DeviceError::NeedsReset);
         }
         Ok(())
     }
@@ -232,7 +237,7 @@ pub(crate) fn silence<P: Platform>(link: &mut Link<P::Registers>, platform: &P) 
     let since = platform.now_ns();
     loop {
         let status = link.get_status();
-        if link.trouble().is_err() {
+        if link.error().is_err() {
             return false;
         }
         if status.is_empty() {

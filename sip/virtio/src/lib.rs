@@ -1,7 +1,7 @@
 //! Virtio devices for drivers without unsafe code.
 //!
 //! Key types: [`Device`] (found, reset, its features agreed on), [`Queue`] (requests under way and the memory
-//! that the device has meanwhile), [`Trouble`] (all that can be wrong with a device, said for people),
+//! that the device has meanwhile), [`DeviceError`] (all that can be wrong with a device, said for people),
 //! [`System`] (the platform of a program). Neighbours: `virtio-drivers` keeps the rings, `sip::hardware` reaches
 //! registers and memory. Unsafe code is confined to the modules named in `docs/soundness/sip-virtio.md`.
 //! Deliberately not here: what any kind of device means by its requests; that is its driver's.
@@ -13,6 +13,7 @@ extern crate std;
 
 mod calls;
 mod device;
+mod error;
 mod link;
 mod memory;
 #[cfg(any(test, feature = "model"))]
@@ -21,14 +22,13 @@ mod platform;
 mod queue;
 mod running;
 mod system;
-mod trouble;
 
 pub use device::{Cause, Configuration, Device, Kind};
+pub use error::DeviceError;
 pub use platform::{DeviceMemory, Platform, Registers};
 pub use queue::{Completion, Data, Direction, Queue, Refused, Reply, Request};
 pub use running::{Core, Running, TIME_LIMIT_MS, give_up};
 pub use system::System;
-pub use trouble::Trouble;
 
 /// Most bytes of a request's own header.
 pub const HEADER_BYTES: usize = 32;

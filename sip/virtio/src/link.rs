@@ -1,7 +1,7 @@
 //! A device's common registers, over virtio-mmio or virtio-pci.
 //!
 //! Implements the transport of `virtio-drivers`. Its methods cannot fail there, so the first failure is kept
-//! until it is asked for ([`Link::trouble`]); a register that fails reads as zero meanwhile. Deliberately not
+//! until it is asked for ([`Link::error`]); a register that fails reads as zero meanwhile. Deliberately not
 //! here: the order of starting a device (see [`Device`](crate::Device)).
 
 use core::cell::Cell;
@@ -13,7 +13,7 @@ use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Trans
 use virtio_drivers::{Error, PhysAddr};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::Trouble;
+use crate::DeviceError;
 use crate::device::Kind;
 use crate::platform::{Platform, Registers};
 
@@ -41,17 +41,17 @@ enum Way<R> {
 
 /// The first thing that went wrong and was not asked for yet: others follow from it.
 #[derive(Clone, Default)]
-struct Noted(Cell<Option<Trouble>>);
+struct Noted(Cell<Option<DeviceError>>);
 
 impl Noted {
-    fn note(&self, trouble: Trouble) {
-        let first = self.0.take().unwrap_or(trouble);
+    fn note(&self, error: DeviceError) {
+        let first = self.0.take().unwrap_or(error);
         self.0.set(Some(first));
     }
 
     fn take<T: Default>(&self, outcome: Result<T, Status>) -> T {
         outcome.unwrap_or_else(|status| {
-            self.note(Trouble::Registers(status));
+            self.note(DeviceError::Registers(status));
             T::default()
         })
     }
@@ -93,13 +93,13 @@ pub(crate) struct Link<R> {
     kind: Kind,
     /// Where the doorbell of the queue lies that was asked for last.
     doorbell: u64,
-    trouble: Noted,
+    error: Noted,
 }
 
 impl<R: Registers> Link<R> {
     /// Looks at what ranges the device has, and whether it is of this kind.
-    pub fn open<P: Platform<Registers = R>>(platform: &P, kind: Kind) -> Result<Link<R>, Trouble> {
-        let range = |index| platform.range(index).map_err(Trouble::Registers);
+    pub fn open<P: Platform<Registers = R>>(platform: &P, kind: Kind) -> Result<Link<R>, DeviceError> {
+        let range = |index| platform.range(index).map_err(DeviceError::Registers);
         let count = platform.range_count();
         let way = match count {
             1 => Way::Mmio(range(0)?),
@@ -112,34 +112,34 @@ impl<R: Registers> Link<R> {
                     _ => 0,
                 },
             },
-            _ => return Err(Trouble::NoVirtioDevice),
+            _ => return Err(DeviceError::NoVirtioDevice),
         };
-        let link = Link { way, kind, doorbell: 0, trouble: Noted::default() };
+        let link = Link { way, kind, doorbell: 0, error: Noted::default() };
         if let Way::Mmio(registers) = &link.way {
             let slot = link.slot(registers);
             let (magic, version, found) = (slot.magic().read(), slot.version().read(), slot.device_id().read());
-            link.trouble()?;
+            link.error()?;
             match (magic, version) {
                 (slot::MAGIC, MODERN_VERSION) if found == kind.number() => {}
-                (slot::MAGIC, MODERN_VERSION) => return Err(Trouble::OtherKind { wanted: kind.number(), found }),
-                (slot::MAGIC, _) => return Err(Trouble::OldInterface),
-                _ => return Err(Trouble::NoVirtioDevice),
+                (slot::MAGIC, MODERN_VERSION) => return Err(DeviceError::OtherKind { wanted: kind.number(), found }),
+                (slot::MAGIC, _) => return Err(DeviceError::OldInterface),
+                _ => return Err(DeviceError::NoVirtioDevice),
             }
         }
         Ok(link)
     }
 
     fn common<'a>(&'a self, registers: &'a R) -> Common<'a, R> {
-        Common::over(Noting { registers, noted: &self.trouble })
+        Common::over(Noting { registers, noted: &self.error })
     }
 
     fn slot<'a>(&'a self, registers: &'a R) -> Slot<'a, R> {
-        Slot::over(Noting { registers, noted: &self.trouble })
+        Slot::over(Noting { registers, noted: &self.error })
     }
 
     /// What has gone wrong since the last time, if anything.
-    pub fn trouble(&self) -> Result<(), Trouble> {
-        self.trouble.0.take().map_or(Ok(()), Err)
+    pub fn error(&self) -> Result<(), DeviceError> {
+        self.error.0.take().map_or(Ok(()), Err)
     }
 
     /// Makes the device interrupt also when its configuration changes.
@@ -148,7 +148,7 @@ impl<R: Registers> Link<R> {
             let common = self.common(common);
             common.configuration_vector().write(pci::VECTOR);
             if common.configuration_vector().read() != pci::VECTOR {
-                self.trouble.note(Trouble::NoInterrupt);
+                self.error.note(DeviceError::NoInterrupt);
             }
         }
     }
@@ -161,19 +161,19 @@ impl<R: Registers> Link<R> {
     /// Reads a byte of the device's own configuration.
     pub fn configuration8(&self, offset: u64) -> u8 {
         let (registers, base) = self.configuration();
-        self.trouble.take(registers.read8(base + offset))
+        self.error.take(registers.read8(base + offset))
     }
 
     /// Reads 16 bits of the device's own configuration.
     pub fn configuration16(&self, offset: u64) -> u16 {
         let (registers, base) = self.configuration();
-        self.trouble.take(registers.read16(base + offset))
+        self.error.take(registers.read16(base + offset))
     }
 
     /// Reads 32 bits of the device's own configuration.
     pub fn configuration32(&self, offset: u64) -> u32 {
         let (registers, base) = self.configuration();
-        self.trouble.take(registers.read32(base + offset))
+        self.error.take(registers.read32(base + offset))
     }
 
     /// Reads 64 bits of the device's own configuration, as two halves.
@@ -183,7 +183,7 @@ impl<R: Registers> Link<R> {
 
     /// Notes that the driver did what registers do not do.
     pub fn refuse(&self, status: Status) {
-        self.trouble.note(Trouble::Registers(status));
+        self.error.note(DeviceError::Registers(status));
     }
 
     fn configuration(&self) -> (&R, u64) {
@@ -266,7 +266,7 @@ impl<R: Registers> Transport for Link<R> {
     fn notify(&mut self, queue: u16) {
         match &self.way {
             Way::Mmio(registers) => self.slot(registers).queue_notify().write(queue.into()),
-            Way::Pci { doorbells, .. } => self.trouble.take(doorbells.write16(self.doorbell, queue)),
+            Way::Pci { doorbells, .. } => self.error.take(doorbells.write16(self.doorbell, queue)),
         }
     }
 
@@ -315,7 +315,7 @@ impl<R: Registers> Transport for Link<R> {
                 common.queue_size().write(size as u16);
                 common.queue_vector().write(pci::VECTOR);
                 if common.queue_vector().read() != pci::VECTOR {
-                    self.trouble.note(Trouble::NoInterrupt);
+                    self.error.note(DeviceError::NoInterrupt);
                 }
                 write_address(&common.queue_descriptors_low(), &common.queue_descriptors_high(), descriptors);
                 write_address(&common.queue_driver_low(), &common.queue_driver_high(), driver_area);

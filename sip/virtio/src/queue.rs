@@ -15,10 +15,10 @@ use virtio_drivers::transport::Transport;
 
 use crate::calls::{Area, Call, Calls};
 use crate::device::silence;
+use crate::error::DeviceError;
 use crate::link::Link;
 use crate::memory;
 use crate::platform::{DeviceMemory, Platform};
-use crate::trouble::Trouble;
 use crate::{HEADER_BYTES, REPLY_BYTES};
 
 /// Bytes of a request's place in the memory for headers and replies.
@@ -92,7 +92,7 @@ pub struct Refused<M, T> {
     /// What the driver knows it by.
     pub tag: T,
     /// What is wrong with the device; nothing if the queue is merely full.
-    pub trouble: Option<Trouble>,
+    pub error: Option<DeviceError>,
 }
 
 /// A request that the device has answered.
@@ -146,27 +146,31 @@ pub struct Queue<P: Platform, const SIZE: usize, M: DeviceMemory, T> {
     oldest_ns: u64,
     /// The device has not been told of all requests.
     is_untold: bool,
-    broken: Option<Trouble>,
+    broken: Option<DeviceError>,
 }
 
 impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
-    pub(crate) fn new(platform: &P, link: &Link<P::Registers>, index: u16) -> Result<Queue<P, SIZE, M, T>, Trouble> {
+    pub(crate) fn new(
+        platform: &P,
+        link: &Link<P::Registers>,
+        index: u16,
+    ) -> Result<Queue<P, SIZE, M, T>, DeviceError> {
         let mut link = link.clone();
         let found = link.max_queue_size(index);
-        link.trouble()?;
+        link.error()?;
         if found < SIZE as u32 {
-            return Err(Trouble::QueueTooShort { queue: index, needed: SIZE as u32, found });
+            return Err(DeviceError::QueueTooShort { queue: index, needed: SIZE as u32, found });
         }
-        let slots = platform.allocate(SIZE * SLOT_BYTES).map_err(Trouble::Memory)?;
+        let slots = platform.allocate(SIZE * SLOT_BYTES).map_err(DeviceError::Memory)?;
         let mut call = Call::new(platform, &[]);
         let ring = call.run(|| VirtQueue::<Calls<P>, SIZE>::new(&mut link, index, false, false));
         let (rings_memory, failed) = call.into_allocated();
         let ring = match (ring, failed) {
             (Ok(ring), _) => ring,
-            (Err(_), Some(status)) => return Err(Trouble::Memory(status)),
-            (Err(Error::AlreadyUsed), _) => return Err(Trouble::QueueInUse(index)),
+            (Err(_), Some(status)) => return Err(DeviceError::Memory(status)),
+            (Err(Error::AlreadyUsed), _) => return Err(DeviceError::QueueInUse(index)),
             // The size was asked for before; now the device says another.
-            (Err(_), _) => return Err(Trouble::QueueTooShort { queue: index, needed: SIZE as u32, found: 0 }),
+            (Err(_), _) => return Err(DeviceError::QueueTooShort { queue: index, needed: SIZE as u32, found: 0 }),
         };
         let queue = Queue {
             platform: platform.clone(),
@@ -182,7 +186,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             is_untold: false,
             broken: None,
         };
-        queue.link.trouble()?;
+        queue.link.error()?;
         Ok(queue)
     }
 
@@ -194,7 +198,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     /// Hands a request to the device and tells it.
     ///
     /// # Errors
-    /// The queue is full, or there is trouble with the device; the data comes back.
+    /// The queue is full, or there is an error with the device; the data comes back.
     ///
     /// # Panics
     /// The request is malformed: header or reply too long, no piece at all, or data outside its block.
@@ -219,10 +223,10 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         assert!(data.is_some() || !matches!(reply, Reply::InBlock(_)), "a reply behind data that is not there");
         assert!(pieces != 0, "a request without a piece");
         if self.broken.is_some() || self.ring.available_desc() < pieces {
-            return Err(Refused { data, tag, trouble: self.broken });
+            return Err(Refused { data, tag, error: self.broken });
         }
         let Some(slot) = self.free_slots.pop() else {
-            return Err(Refused { data, tag, trouble: None });
+            return Err(Refused { data, tag, error: None });
         };
         memory::write(&*self.slots, slot * SLOT_BYTES, header);
         // A reply that the device does not write is none, whatever an earlier one left there.
@@ -245,7 +249,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             }
             Err(_) => {
                 self.free_slots.push(slot);
-                return Err(Refused { data: pending.data, tag: pending.tag, trouble: None });
+                return Err(Refused { data: pending.data, tag: pending.tag, error: None });
             }
         }
         self.is_untold = true;
@@ -263,7 +267,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         if self.ring.should_notify() {
             self.link.notify(self.index);
             // What fails now shows when somebody asks for answers; the requests are the device's already.
-            self.broken = self.broken.or(self.link.trouble().err());
+            self.broken = self.broken.or(self.link.error().err());
         }
     }
 
@@ -283,21 +287,21 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     /// Takes an answer, if there is one.
     ///
     /// # Errors
-    /// There is trouble with the device, now or since earlier: it is to be reset, by dropping the queue.
-    pub fn complete(&mut self) -> Result<Option<Completion<M, T>>, Trouble> {
-        if let Some(trouble) = self.broken {
-            return Err(trouble);
+    /// There is an error with the device, now or since earlier: it is to be reset, by dropping the queue.
+    pub fn complete(&mut self) -> Result<Option<Completion<M, T>>, DeviceError> {
+        if let Some(error) = self.broken {
+            return Err(error);
         }
         let completed = self.take_answer();
-        if let Err(trouble) = completed {
-            self.broken = Some(trouble);
+        if let Err(error) = completed {
+            self.broken = Some(error);
         }
         completed
     }
 
-    fn take_answer(&mut self) -> Result<Option<Completion<M, T>>, Trouble> {
+    fn take_answer(&mut self) -> Result<Option<Completion<M, T>>, DeviceError> {
         let Some(token) = self.ring.peek_used() else { return Ok(None) };
-        let unknown = Trouble::UnknownRequest { queue: self.index, request: token };
+        let unknown = DeviceError::UnknownRequest { queue: self.index, request: token };
         let place = self.pending.get_mut(usize::from(token)).ok_or(unknown)?;
         let pending = place.take().ok_or(unknown)?;
         let chain = Chain::of(&*self.slots, &pending);
@@ -314,7 +318,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         if written as usize > room {
             // Whoever says that may write on: the data stays here until the device has been reset.
             *place = Some(pending);
-            return Err(Trouble::TooMuchWritten { room: u32::try_from(room).unwrap_or(u32::MAX), written });
+            return Err(DeviceError::TooMuchWritten { room: u32::try_from(room).unwrap_or(u32::MAX), written });
         }
         self.under_way -= 1;
         let mut reply = [0; REPLY_BYTES];
@@ -328,7 +332,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     ///
     /// # Errors
     /// One has.
-    pub fn check_time(&mut self, limit_ms: u64) -> Result<(), Trouble> {
+    pub fn check_time(&mut self, limit_ms: u64) -> Result<(), DeviceError> {
         let now_ns = self.platform.now_ns();
         let waited_ms = |since_ns: u64| now_ns.saturating_sub(since_ns) / 1_000_000;
         // All of them need not be looked at as long as none can be so old.
@@ -337,7 +341,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         }
         self.oldest_ns = self.pending.iter().flatten().map(|pending| pending.since_ns).min().unwrap_or(now_ns);
         let waited_ms = waited_ms(self.oldest_ns);
-        if waited_ms >= limit_ms { Err(Trouble::NoAnswer { waited_ms }) } else { Ok(()) }
+        if waited_ms >= limit_ms { Err(DeviceError::NoAnswer { waited_ms }) } else { Ok(()) }
     }
 }
 

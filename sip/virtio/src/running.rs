@@ -1,6 +1,6 @@
 //! A driver at work: one thread serves clients, another waits for the device's interrupt.
 //!
-//! What came of requests lies in the driver's core; tasks look for theirs after each interrupt. Trouble with
+//! What came of requests lies in the driver's core; tasks look for theirs after each interrupt. DeviceError with
 //! the device ends the process: it is started again with a device that was reset. Deliberately not here: what
 //! a core does.
 
@@ -16,8 +16,8 @@ use sip::hardware::Interrupt;
 use sip::sync::{Event, Mutex};
 use sip::{Deadline, Status, executor, process};
 
+use crate::error::DeviceError;
 use crate::system::System;
-use crate::trouble::Trouble;
 
 /// How long a device has for a request, in milliseconds.
 pub const TIME_LIMIT_MS: u64 = 5_000;
@@ -30,7 +30,7 @@ pub trait Core: Send + 'static {
     ///
     /// # Errors
     /// The device is not to be used any longer.
-    fn serve(&mut self) -> Result<(), Trouble>;
+    fn serve(&mut self) -> Result<(), DeviceError>;
 }
 
 /// A core shared by the threads of a driver.
@@ -48,14 +48,14 @@ impl<C: Core> Running<C> {
     /// The device has no interrupt or cannot be started; there is no thread.
     pub fn start(
         device: &Declared<System>,
-        start: impl FnOnce(System) -> Result<C, Trouble>,
+        start: impl FnOnce(System) -> Result<C, DeviceError>,
     ) -> Result<(System, Arc<Running<C>>), alloc::string::String> {
         let no_device = |status: Status| alloc::format!("the device cannot be opened: {}", status.text());
         let system = device.open().map_err(no_device)?;
         let interrupt = system.interrupt().map_err(no_device)?;
         // The first wait lets the device interrupt; only then may it work, or its first interrupt would be missed.
         let _ = interrupt.wait(Deadline::PASSED);
-        let core = start(system.clone()).map_err(|trouble| alloc::format!("{trouble}"))?;
+        let core = start(system.clone()).map_err(|error| alloc::format!("{error}"))?;
         let served = Event::auto().map_err(no_device)?;
         let running = Arc::new(Running { core: Mutex::new(core), waiting: Mutex::new(Vec::new()), served });
         let serving = Arc::clone(&running);
@@ -125,8 +125,8 @@ impl<C: Core> Running<C> {
         let waiting = core::mem::take(&mut *self.waiting.lock());
         waiting.into_iter().for_each(Waker::wake);
         self.served.set();
-        if let Err(trouble) = served {
-            give_up(&trouble);
+        if let Err(error) = served {
+            give_up(&error);
         }
     }
 
@@ -142,7 +142,7 @@ impl<C: Core> Running<C> {
 }
 
 /// Says what is wrong and ends the process, so that it is started again and the device reset.
-pub fn give_up(trouble: &dyn fmt::Display) -> ! {
-    sip::debug::write_line(format_args!("{trouble}; the driver starts again"));
+pub fn give_up(error: &dyn fmt::Display) -> ! {
+    sip::debug::write_line(format_args!("{error}; the driver starts again"));
     process::exit(1)
 }

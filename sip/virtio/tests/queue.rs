@@ -1,7 +1,7 @@
 //! What the adapter promises of a queue, whatever its device does.
 
 use sip_virtio::model::{Behaviour, Faults, Machine, Memory, Way};
-use sip_virtio::{Data, Device, Direction, Kind, Platform, Queue, Refused, Reply, Request, Trouble};
+use sip_virtio::{Data, Device, DeviceError, Direction, Kind, Platform, Queue, Refused, Reply, Request};
 
 /// Parts of its configuration.
 #[layout::registers(bytes = 8)]
@@ -101,7 +101,7 @@ fn a_reply_behind_the_data_lies_in_its_block_and_has_its_room_there() {
         assert_eq!(&answered.data.expect("data").memory.to_vec()[12..21], b"\0\0answer\0");
         queue.submit(asked(5), 2).expect("room");
         machine.run();
-        assert_eq!(queue.complete().err(), Some(Trouble::TooMuchWritten { room: 5, written: 6 }));
+        assert_eq!(queue.complete().err(), Some(DeviceError::TooMuchWritten { room: 5, written: 6 }));
         assert_eq!(machine.stray_accesses(), 0);
     }
 }
@@ -123,7 +123,7 @@ fn a_full_queue_gives_the_data_back() {
     }
     let asked = Request { header: &[], data: data(&machine, 0, 64, Direction::ToDevice), reply: Reply::None };
     let refused = queue.submit(asked, 8).expect_err("there is no room");
-    assert!(matches!(refused, Refused { data: Some(_), tag: 8, trouble: None }));
+    assert!(matches!(refused, Refused { data: Some(_), tag: 8, error: None }));
 }
 
 #[test]
@@ -136,12 +136,12 @@ fn more_than_there_is_room_for_is_trouble_and_the_data_stays_until_the_reset() {
     machine.run();
     assert_eq!(queue.complete().expect("so far all is right").expect("answered").tag, 1);
     let before = machine.blocks();
-    let trouble = Trouble::TooMuchWritten { room: 8, written: 9 };
-    assert_eq!(queue.complete().err(), Some(trouble));
+    let error = DeviceError::TooMuchWritten { room: 8, written: 9 };
+    assert_eq!(queue.complete().err(), Some(error));
     assert_eq!(machine.blocks(), before, "the device may still have it");
     let asked = Request { header: &[1], data: None, reply: Reply::None };
-    assert_eq!(queue.submit(asked, 3).expect_err("nothing more is asked of it").trouble, Some(trouble));
-    assert_eq!(queue.complete().err(), Some(trouble), "trouble does not pass");
+    assert_eq!(queue.submit(asked, 3).expect_err("nothing more is asked of it").error, Some(error));
+    assert_eq!(queue.complete().err(), Some(error), "error does not pass");
     drop((queue, device));
     assert_eq!(machine.blocks(), 0);
 }
@@ -155,7 +155,7 @@ fn memory_of_a_device_that_is_not_reset_is_never_given_back() {
     machine.set_deaf(true);
     drop(queue);
     assert_eq!(machine.blocks(), before);
-    assert_eq!(Device::start(machine.clone(), Kind::Entropy, &[], 0).err(), Some(Trouble::NotReset));
+    assert_eq!(Device::start(machine.clone(), Kind::Entropy, &[], 0).err(), Some(DeviceError::NotReset));
     machine.set_deaf(false);
     assert!(Device::start(machine, Kind::Entropy, &[], 0).is_ok());
 }
@@ -171,18 +171,18 @@ fn a_device_is_started_once_its_features_are_agreed_on() {
     });
     assert_eq!(read, Ok((2, 0x0403, 0x0807_0605, 0x0807_0605_0403_0201)));
     let written = device.configuration(|from| Own::over(from).all().write(0));
-    assert_eq!(written, Err(Trouble::Registers(sip::Status::NotPermitted)), "a configuration is read only");
+    assert_eq!(written, Err(DeviceError::Registers(sip::Status::NotPermitted)), "a configuration is read only");
     let missing = Device::start(machine.clone(), Kind::Entropy, &[(1 << 4, "the fourth")], 0).err();
-    assert_eq!(missing, Some(Trouble::FeatureMissing("the fourth")));
+    assert_eq!(missing, Some(DeviceError::FeatureMissing("the fourth")));
 }
 
 #[test]
-fn a_configuration_that_never_stays_the_same_is_trouble() {
+fn a_configuration_that_never_stays_the_same_is_error() {
     for way in [Way::Mmio, Way::Pci] {
         let machine = Machine::new(Writer { answer: Vec::new() }, way, Faults::none());
         let device = Device::start(machine.clone(), Kind::Entropy, &[], 0).expect("the device is right");
         machine.set_restless(true);
-        assert_eq!(device.configuration(|from| Own::over(from).first().read()), Err(Trouble::Unsteady));
+        assert_eq!(device.configuration(|from| Own::over(from).first().read()), Err(DeviceError::Unsteady));
         machine.set_restless(false);
         assert_eq!(device.configuration(|from| Own::over(from).first().read()), Ok(1));
     }
@@ -193,11 +193,11 @@ fn a_queue_that_is_missing_or_too_short_is_refused() {
     let machine = Machine::new(Writer { answer: Vec::new() }, Way::Mmio, Faults::none());
     let mut device = Device::start(machine, Kind::Entropy, &[], 0).expect("the device is right");
     let missing = device.queue::<8, Memory, u32>(1).err();
-    assert_eq!(missing, Some(Trouble::QueueTooShort { queue: 1, needed: 8, found: 0 }));
+    assert_eq!(missing, Some(DeviceError::QueueTooShort { queue: 1, needed: 8, found: 0 }));
     let long = device.queue::<512, Memory, u32>(0).err();
-    assert_eq!(long, Some(Trouble::QueueTooShort { queue: 0, needed: 512, found: 256 }));
+    assert_eq!(long, Some(DeviceError::QueueTooShort { queue: 0, needed: 512, found: 256 }));
     let _first = device.queue::<8, Memory, u32>(0).expect("it has the queue");
-    assert_eq!(device.queue::<8, Memory, u32>(0).err(), Some(Trouble::QueueInUse(0)));
+    assert_eq!(device.queue::<8, Memory, u32>(0).err(), Some(DeviceError::QueueInUse(0)));
 }
 
 #[test]
@@ -208,5 +208,5 @@ fn a_request_that_is_not_answered_is_noticed() {
     machine.pass_ms(4_999);
     assert_eq!(queue.check_time(5_000), Ok(()));
     machine.pass_ms(1);
-    assert_eq!(queue.check_time(5_000), Err(Trouble::NoAnswer { waited_ms: 5_000 }));
+    assert_eq!(queue.check_time(5_000), Err(DeviceError::NoAnswer { waited_ms: 5_000 }));
 }

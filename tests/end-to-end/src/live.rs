@@ -12,7 +12,7 @@ use crate::run::counters;
 use crate::tool::machine_process;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running machine.
 pub struct Live {
@@ -77,14 +77,14 @@ impl Live {
         let mark = format!("answer {} is whole", self.asked);
         let input = self.input.as_mut().expect("the machine was not ended");
         input.write_all(format!("{command}; echo {mark}\n").as_bytes()).expect("the machine reads commands");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut text = String::new();
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) if line.ends_with(&mark) => return text,
                 Ok(line) => text.extend([line.as_str(), "\n"]),
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("`{command}` has no answer within {PATIENCE:?}, only:\n{text}\n{}", self.errors())
+                    panic!("`{command}` has no answer within {TIMEOUT:?}, only:\n{text}\n{}", self.errors())
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     panic!("the machine ended during `{command}`:\n{text}\n{}", self.errors())
@@ -106,7 +106,7 @@ impl Live {
             if said.contains(words) {
                 return answer;
             }
-            assert!(begin.elapsed() < PATIENCE, "`{command}` does not say `{words}`, but:\n{said}");
+            assert!(begin.elapsed() < TIMEOUT, "`{command}` does not say `{words}`, but:\n{said}");
             thread::sleep(Duration::from_millis(2));
         }
     }
@@ -139,13 +139,13 @@ impl Live {
     pub fn end(mut self) -> Option<i32> {
         self.input = None;
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < TIMEOUT {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
                 return status.code();
             }
             thread::sleep(Duration::from_millis(2));
         }
-        panic!("the machine did not end within {PATIENCE:?}; it said:\n{}", self.errors());
+        panic!("the machine did not end within {TIMEOUT:?}; it said:\n{}", self.errors());
     }
 }
 

@@ -12,10 +12,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long a connection may take to be made, and an answer to come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client waits after a connection that it did not get.
 const PAUSE: Duration = Duration::from_micros(500);
-const MOST_HEAD_BYTES: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// What a client asks for, and what it must get.
 pub trait Question: Send + 'static {
@@ -65,7 +65,7 @@ impl Load {
     /// Starts clients of the server at this port of the host: one for each question; those of the same kind have the
     /// same number.
     pub fn start(port: u16, questions: Vec<(usize, Box<dyn Question>)>) -> Load {
-        Load::start_at(Server { address: (Ipv4Addr::LOCALHOST, port).into(), patience: PATIENCE }, questions)
+        Load::start_at(Server { address: (Ipv4Addr::LOCALHOST, port).into(), patience: TIMEOUT }, questions)
     }
 
     /// The same for any server, which may be one that forgets its connections without a word.
@@ -154,8 +154,8 @@ fn note_broken(server: Server, seen: &Mutex<Seen>, error: &io::Error) {
     let mut seen = lock(seen);
     seen.broken += 1;
     let is_silence = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock);
-    if is_silence && server.patience >= PATIENCE {
-        seen.wrong = Some(format!("nothing came for {PATIENCE:?}, nor the connection's end"));
+    if is_silence && server.patience >= TIMEOUT {
+        seen.wrong = Some(format!("nothing came for {TIMEOUT:?}, nor the connection's end"));
     }
 }
 
@@ -164,7 +164,7 @@ fn note_broken(server: Server, seen: &Mutex<Seen>, error: &io::Error) {
 /// # Errors
 /// It takes no connections.
 pub fn connect(port: u16) -> io::Result<TcpStream> {
-    connect_to(Server { address: (Ipv4Addr::LOCALHOST, port).into(), patience: PATIENCE })
+    connect_to(Server { address: (Ipv4Addr::LOCALHOST, port).into(), patience: TIMEOUT })
 }
 
 fn connect_to(Server { address, patience }: Server) -> io::Result<TcpStream> {
@@ -191,7 +191,7 @@ pub fn ask_on(stream: &mut TcpStream, head: &str) -> io::Result<Answer> {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => bytes.extend_from_slice(&buffer[..count]),
         }
-        if bytes.len() > MOST_HEAD_BYTES + buffer.len() {
+        if bytes.len() > MAX_HEAD_BYTES + buffer.len() {
             return Err(io::ErrorKind::InvalidData.into());
         }
     };

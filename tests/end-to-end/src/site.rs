@@ -13,7 +13,7 @@ use crate::tool::{built_system, repository, sing, target};
 use crate::web::WebClient;
 
 /// How long the machine may take to serve.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// How long what was in use may take to be given back: what is kept for the next request is, after a while.
 const SETTLED: Duration = Duration::from_secs(40);
 /// What a system must have as much of as before, once nobody asks it anything.
@@ -92,7 +92,7 @@ impl Site {
         let live = Live::start(command);
         let begin = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begin.elapsed() < PATIENCE, "nobody listens at port {port}:\n{}", live.errors());
+            assert!(begin.elapsed() < TIMEOUT, "nobody listens at port {port}:\n{}", live.errors());
             thread::sleep(Duration::from_millis(10));
         }
         let images = Images::of(live.process());

@@ -18,7 +18,7 @@ use crate::web::WebClient;
 /// How long a start or an end may take on a busy host.
 const MOST: Duration = Duration::from_secs(180);
 /// A process that is killed gives its port back a moment later.
-const MOST_FOR_PORT: Duration = Duration::from_secs(5);
+const MAX_FOR_PORT: Duration = Duration::from_secs(5);
 
 /// A supervisor of a site, as systemd is one: it gives no input, listens to what it is told, and sends signals.
 pub struct Supervisor {
@@ -136,7 +136,7 @@ impl Supervisor {
     fn port_is_free(&self) {
         let begin = Instant::now();
         while let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)) {
-            assert!(begin.elapsed() < MOST_FOR_PORT, "port {} is in use still: {error}", self.port);
+            assert!(begin.elapsed() < MAX_FOR_PORT, "port {} is in use still: {error}", self.port);
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -15,7 +15,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 /// How long a person waits for what should be shown.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval of looking whether the terminal is to go away.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
@@ -105,8 +105,8 @@ impl Terminal {
                 self.looked_at += place + text.trim_end_matches('\n').len();
                 return;
             }
-            let left = PATIENCE.saturating_sub(begin.elapsed());
-            assert!(!left.is_zero(), "`{text}` was not shown within {PATIENCE:?}; but:\n{fresh}");
+            let left = TIMEOUT.saturating_sub(begin.elapsed());
+            assert!(!left.is_zero(), "`{text}` was not shown within {TIMEOUT:?}; but:\n{fresh}");
             shown = self.shown.1.wait_timeout(shown, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -133,13 +133,13 @@ impl Terminal {
     #[track_caller]
     pub fn end(mut self) -> Option<i32> {
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < TIMEOUT {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
                 return status.code();
             }
             thread::sleep(Duration::from_millis(2));
         }
-        panic!("the machine did not end within {PATIENCE:?}; it showed:\n{}", self.screen());
+        panic!("the machine did not end within {TIMEOUT:?}; it showed:\n{}", self.screen());
     }
 }
 

@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 use crate::tool::{repository, sing, target};
 
 /// How long a client waits for a server that has said nothing.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The system that is pressed.
 const SYSTEM: &str = "web-trial";
@@ -57,7 +57,7 @@ impl WebTrial {
                 {
                     return port;
                 }
-                assert!(begin.elapsed() < PATIENCE, "`{words}` was not said; but:\n{screen}");
+                assert!(begin.elapsed() < TIMEOUT, "`{words}` was not said; but:\n{screen}");
                 std::thread::sleep(Duration::from_millis(5));
             }
         };
@@ -134,8 +134,8 @@ impl WebClient {
     /// Over a connection that is there.
     #[track_caller]
     pub fn of(stream: TcpStream) -> WebClient {
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
+        stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout can be set");
         stream.set_nodelay(true).expect("an option can be set");
         WebClient { stream, waiting: Vec::new(), was_reset: false }
     }
@@ -261,7 +261,7 @@ impl WebClient {
         self.stream.set_read_timeout(Some(wait)).expect("a timeout can be set");
         let mut bytes = [0; 1024];
         let read = self.stream.read(&mut bytes);
-        self.stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        self.stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
         match read {
             Ok(0) => true,
             Ok(count) => {
@@ -291,7 +291,7 @@ impl WebClient {
                 true
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                panic!("nothing came within {PATIENCE:?}; before: {}", String::from_utf8_lossy(&self.waiting))
+                panic!("nothing came within {TIMEOUT:?}; before: {}", String::from_utf8_lossy(&self.waiting))
             }
             // The connection was cut.
             Err(_) => false,

@@ -2,7 +2,7 @@
 
 use sip_virtio::model::kinds::Disk;
 use sip_virtio::model::{Machine, Memory};
-use sip_virtio::{Core, Direction, Platform, TIME_LIMIT_MS, Trouble};
+use sip_virtio::{Core, DeviceError, Direction, Platform, TIME_LIMIT_MS};
 use virtio_blk::blk::Blk;
 
 use crate::life;
@@ -16,7 +16,7 @@ pub fn run(bytes: &[u8]) {
     life::run(bytes, |way, faults| Machine::new(Disk::new(SECTORS), way, faults), Driver::start, live);
 }
 
-fn live(driver: &mut Driver, machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
+fn live(driver: &mut Driver, machine: &Machine, choices: &[u8]) -> Result<(), DeviceError> {
     for &choice in choices {
         let (sector, count) = (u64::from(choice >> 4), 1 + usize::from(choice >> 2 & 3));
         let data = machine.allocate(count * 512).expect("memory");

@@ -3,7 +3,7 @@
 
 use sip_virtio::model::kinds::Network;
 use sip_virtio::model::{Machine, Memory};
-use sip_virtio::{Core, Platform, TIME_LIMIT_MS, Trouble};
+use sip_virtio::{Core, DeviceError, Platform, TIME_LIMIT_MS};
 use virtio_net::net::Net;
 
 use crate::life;
@@ -15,7 +15,7 @@ pub fn run(bytes: &[u8]) {
     life::run(bytes, |way, faults| Machine::new(Network::default(), way, faults), Driver::start, live);
 }
 
-fn live(driver: &mut Driver, machine: &Machine, choices: &[u8]) -> Result<(), Trouble> {
+fn live(driver: &mut Driver, machine: &Machine, choices: &[u8]) -> Result<(), DeviceError> {
     for &choice in choices {
         let bytes = 1 + 4 * usize::from(choice);
         let buffer = machine.allocate(bytes).expect("memory");

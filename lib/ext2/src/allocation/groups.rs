@@ -25,7 +25,7 @@ pub(crate) struct Group {
     is_changed: bool,
 }
 
-/// Blocks that were freed in an epoch, by group: a bit for each, and how many.
+/// Blocks that were freed in a transaction, by group: a bit for each, and how many.
 type Resting = BTreeMap<u32, (Vec<u8>, u32)>;
 
 /// All groups; none before the volume is to be written.
@@ -34,7 +34,7 @@ pub(crate) struct Groups {
     groups: Vec<Group>,
     free_blocks: u64,
     free_inodes: u64,
-    /// Freed in the epoch that goes on, and in the one that is being committed.
+    /// Freed in the transaction that goes on, and in the one that is being committed.
     resting: [Resting; 2],
     resting_blocks: u64,
     changed: Vec<u32>,
@@ -105,7 +105,7 @@ impl Groups {
         self.resting_blocks += count as u64;
     }
 
-    /// The epoch ends: what was freed in it rests until it is committed.
+    /// The transaction ends: what was freed in it rests until it is committed.
     pub(crate) fn freeze(&mut self) {
         let resting = core::mem::take(&mut self.resting[0]);
         for (group, (bytes, count)) in resting {
@@ -122,7 +122,7 @@ impl Groups {
         }
     }
 
-    /// The epoch is committed: what was freed in it can be had.
+    /// The transaction is committed: what was freed in it can be had.
     pub(crate) fn wake_resting(&mut self) {
         let blocks: u64 = self.resting[1].values().map(|rest| u64::from(rest.1)).sum();
         self.resting_blocks -= blocks;
@@ -158,7 +158,7 @@ impl Groups {
         }
     }
 
-    /// The groups whose counts were changed in this epoch.
+    /// The groups whose counts were changed in this transaction.
     pub(crate) fn take_changed(&mut self) -> Vec<u32> {
         let changed = core::mem::take(&mut self.changed);
         for &group in &changed {

@@ -1,7 +1,7 @@
 //! Where things go: blocks and inodes are found, taken and given back, and counted.
 //!
 //! A file's blocks are looked for from a goal on, in rows; a file's inode near its folder, a folder's inode where there
-//! is room for what will be in it. Freed blocks rest until the epoch that freed them is committed: before that, what the
+//! is room for what will be in it. Freed blocks rest until the transaction that freed them is committed: before that, what the
 //! disk would be after a crash still refers to them.
 
 mod bits;
@@ -20,12 +20,12 @@ const GOOD_ROW: u32 = 64;
 /// Groups that are searched for a good row before any row will do.
 const GROUPS_FOR_A_ROW: u32 = 8;
 /// Groups whose descriptors are kept in memory at most.
-const MOST_GROUPS: u32 = 1 << 20;
+const MAX_GROUPS: u32 = 1 << 20;
 
 impl<S: BlockSource> Store<S> {
     /// Whether the volume has no more groups than are kept in memory.
     pub(crate) fn has_few_groups(&self) -> bool {
-        self.geometry().groups <= MOST_GROUPS
+        self.geometry().groups <= MAX_GROUPS
     }
 
     /// Reads and checks all descriptors.
@@ -217,7 +217,7 @@ impl<S: BlockSource> Store<S> {
         self.edit(change, block, take).await
     }
 
-    /// Gives blocks back. They rest until this epoch is committed; what memory holds of them is forgotten.
+    /// Gives blocks back. They rest until this transaction is committed; what memory holds of them is forgotten.
     pub(crate) async fn free_blocks(&self, change: &Change<S>, first: u32, count: u32) -> Result<(), Error> {
         self.check_owned(first, count)?;
         self.release_blocks(change, first, count).await

@@ -8,7 +8,7 @@ use crate::wire::directory::field;
 use crate::wire::{read_u16, read_u32, write_u16, write_u32};
 
 /// The least bytes of an entry: a name has at least one byte.
-const LEAST_BYTES: usize = 12;
+const MIN_BYTES: usize = 12;
 
 /// An entry that lies in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,10 @@ impl Entry<'_> {
 
 /// The entry at `offset`, if it is one.
 pub(super) fn entry(block: &[u8], offset: usize) -> Option<Entry<'_>> {
-    let rest = block.get(offset..).filter(|rest| rest.len() >= LEAST_BYTES)?;
+    let rest = block.get(offset..).filter(|rest| rest.len() >= MIN_BYTES)?;
     let bytes = usize::from(read_u16(rest, field::ENTRY_BYTES));
     let name_bytes = usize::from(rest[field::NAME_BYTES]);
-    if bytes < LEAST_BYTES || !bytes.is_multiple_of(4) || bytes > rest.len() || entry_bytes(name_bytes) > bytes {
+    if bytes < MIN_BYTES || !bytes.is_multiple_of(4) || bytes > rest.len() || entry_bytes(name_bytes) > bytes {
         return None;
     }
     let name = &rest[field::NAME..field::NAME + name_bytes];
@@ -73,14 +73,14 @@ fn is_name(name: &[u8]) -> bool {
 
 /// Makes entries of bytes that are none, from `damaged` to `end`: the entry itself, if all but its length is right;
 /// else the one before takes them, or one that is not in use.
-pub(super) fn mend(block: &mut [u8], before: Option<usize>, damaged: usize, end: usize, most_inode: u32) {
+pub(super) fn mend(block: &mut [u8], before: Option<usize>, damaged: usize, end: usize, max_inode: u32) {
     let rest = &mut block[damaged..end];
-    if rest.len() >= LEAST_BYTES {
+    if rest.len() >= MIN_BYTES {
         let name_bytes = usize::from(rest[field::NAME_BYTES]);
         let inode = read_u32(rest, field::INODE);
         let name = rest.get(field::NAME..field::NAME + name_bytes);
         let fits = entry_bytes(name_bytes) <= rest.len();
-        if fits && (1..=most_inode).contains(&inode) && name.is_some_and(is_name) {
+        if fits && (1..=max_inode).contains(&inode) && name.is_some_and(is_name) {
             write_u16(rest, field::ENTRY_BYTES, rest.len() as u16);
             return;
         }
@@ -98,7 +98,7 @@ pub(super) fn mend(block: &mut [u8], before: Option<usize>, damaged: usize, end:
 pub(super) fn begins_folder(block: &[u8], number: u32) -> bool {
     let Some(dot) = entry(block, 0) else { return false };
     let Some(dot_dot) = entry(block, dot.end()) else { return false };
-    dot.name == b"." && dot.inode == number && dot.bytes < block.len() - LEAST_BYTES && dot_dot.name == b".."
+    dot.name == b"." && dot.inode == number && dot.bytes < block.len() - MIN_BYTES && dot_dot.name == b".."
 }
 
 /// Whether a block begins with `.` and `..` as they have to be, whatever inodes they name.
@@ -106,7 +106,7 @@ pub(super) fn has_dots(block: &[u8]) -> bool {
     let Some(dot) = entry(block, 0) else { return false };
     let Some(dot_dot) = entry(block, dot.end()) else { return false };
     let ends = |entry: &Entry<'_>| block[entry.offset + field::NAME + entry.name.len()] == 0;
-    dot.name == b"." && ends(&dot) && dot.bytes <= 2 * LEAST_BYTES && dot_dot.name == b".." && ends(&dot_dot)
+    dot.name == b"." && ends(&dot) && dot.bytes <= 2 * MIN_BYTES && dot_dot.name == b".." && ends(&dot_dot)
 }
 
 /// The first block of a folder made anew, with the other entries of the old one as far as they fit.
@@ -222,8 +222,8 @@ mod tests {
     fn any_bytes_end() {
         for seed in 0..200u8 {
             let bytes: Vec<u8> = (0..1024usize).map(|index| (index * 7 + seed as usize * 31) as u8 & seed).collect();
-            let end = resume(&bytes, 0, LEAST_BYTES);
-            assert!(end <= 1024 && entries(&bytes).count() <= 1024 / LEAST_BYTES);
+            let end = resume(&bytes, 0, MIN_BYTES);
+            assert!(end <= 1024 && entries(&bytes).count() <= 1024 / MIN_BYTES);
         }
     }
 }

@@ -161,11 +161,11 @@ impl<S: BlockSource> Checker<'_, S> {
         if !self.tell(Fault::Entry { folder: visit.node.number, offset: at }).await? {
             return Ok(end);
         }
-        let most_inode = self.volume.inodes();
+        let max_inode = self.volume.inodes();
         // `..` takes what is behind it where nothing else is before.
         let dots = (page.position == 0 && before.is_none()).then(|| entries::entries(&page.bytes).nth(1)).flatten();
         let before = before.or(dots.map(|dots| dots.offset));
-        entries::mend(&mut page.bytes, before, offset, end, most_inode);
+        entries::mend(&mut page.bytes, before, offset, end, max_inode);
         (page.changed, page.moved) = (true, true);
         // Either there is an entry by now, or the one before reaches to the end.
         Ok(if entries::entry(&page.bytes, offset).is_some_and(|entry| entry.end() == end) { offset } else { end })

@@ -10,7 +10,7 @@ use crate::wire::superblock::field;
 use crate::wire::write_u32;
 
 /// The most names that are counted: a folder with more says [`UNCOUNTED`].
-const MOST_LINKS: u16 = 65_000;
+const MAX_LINKS: u16 = 65_000;
 const UNCOUNTED: u16 = 1;
 
 impl<S: BlockSource> Checker<'_, S> {
@@ -34,7 +34,7 @@ impl<S: BlockSource> Checker<'_, S> {
                 continue;
             }
             let (says, names) = (self.links[inode as usize], self.names[inode as usize]);
-            let overflows = self.is_folder(inode) && names > MOST_LINKS;
+            let overflows = self.is_folder(inode) && names > MAX_LINKS;
             if overflows {
                 self.need_uncounted_links().await?;
             }

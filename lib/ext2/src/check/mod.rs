@@ -60,7 +60,7 @@ use crate::source::BlockSource;
 use state::Checker;
 
 /// The most rounds. Each mends what the one before brought to light.
-const MOST_ROUNDS: u32 = 12;
+const MAX_ROUNDS: u32 = 12;
 
 /// What may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ pub async fn check<S: BlockSource>(
         return Err(CheckError::ReadOnly);
     }
     let mut checker = Checker::open(source, options, report).await?;
-    for round in 0..MOST_ROUNDS {
+    for round in 0..MAX_ROUNDS {
         checker.begin_round(round)?;
         checker.go_round().await?;
         if !checker.has_mended_in_round() {

@@ -13,9 +13,9 @@ use super::{CheckError, Fault};
 use crate::source::BlockSource;
 
 /// Hashes that are held at once.
-const MOST_HASHES: usize = 1 << 20;
+const MAX_HASHES: usize = 1 << 20;
 /// Bytes of memory that they take, growing, and with the numbers of a folder's blocks.
-pub(super) const MEMORY_BYTES: u64 = 2 * 8 * MOST_HASHES as u64;
+pub(super) const MEMORY_BYTES: u64 = 2 * 8 * MAX_HASHES as u64;
 
 /// The names of a folder, as hashes.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn add(&mut self, hash: u64) -> Result<(), CheckError> {
         self.count += 1;
-        if self.hashes.len() < MOST_HASHES {
+        if self.hashes.len() < MAX_HASHES {
             self.hashes.try_reserve(1).map_err(|_| CheckError::NoMemory)?;
             self.hashes.push(hash);
         }
@@ -44,7 +44,7 @@ pub(super) fn name_hash(name: &[u8]) -> u64 {
 impl<S: BlockSource> Checker<'_, S> {
     /// Finds names that are twice in a folder.
     pub(super) async fn check_duplicates(&mut self, visit: &mut Visit, names: Names) -> Result<(), CheckError> {
-        let parts = names.count.div_ceil(MOST_HASHES as u64 / 2).max(1);
+        let parts = names.count.div_ceil(MAX_HASHES as u64 / 2).max(1);
         if names.hashes.len() as u64 == names.count {
             return self.check_part(visit, names.hashes, true).await;
         }
@@ -55,7 +55,7 @@ impl<S: BlockSource> Checker<'_, S> {
                 let bytes = self.read_block(visit.blocks[position]).await?;
                 for hash in entries::entries(&bytes).filter(|entry| entry.inode != 0).map(|entry| name_hash(entry.name))
                 {
-                    if hash % parts == part && hashes.len() < MOST_HASHES {
+                    if hash % parts == part && hashes.len() < MAX_HASHES {
                         hashes.try_reserve(1).map_err(|_| CheckError::NoMemory)?;
                         hashes.push(hash);
                     }

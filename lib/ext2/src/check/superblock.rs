@@ -236,7 +236,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         let room = volume.geometry.inode_bytes - inode::BYTES as u32;
         for (name, offset) in
-            [("min_extra_isize", field::LEAST_EXTRA_BYTES), ("want_extra_isize", field::WANTED_EXTRA_BYTES)]
+            [("min_extra_isize", field::MIN_EXTRA_BYTES), ("want_extra_isize", field::WANTED_EXTRA_BYTES)]
         {
             let says = u32::from(read_u16(&self.superblock, offset));
             if room > 0 && says != 0 && (!(4..=room).contains(&says) || !says.is_multiple_of(4)) {

@@ -28,7 +28,7 @@ const BLOCK_MASK: u32 = 0x0fff_ffff;
 /// The lowest bit of a hash in a table: names with this hash are also in the leaf before.
 pub(crate) const CONTINUED: u32 = 1;
 /// Levels of tables, the root's included.
-pub(crate) const MOST_LEVELS: usize = 2;
+pub(crate) const MAX_LEVELS: usize = 2;
 
 /// Which of the two kinds of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +71,8 @@ pub(crate) fn root(block: &[u8]) -> Result<Root, Problem> {
         _ => Algorithm::Tea,
     };
     let levels = usize::from(information[6]) + 1;
-    if levels > MOST_LEVELS {
-        let (value, most) = (u64::from(information[6]), MOST_LEVELS as u64 - 1);
+    if levels > MAX_LEVELS {
+        let (value, most) = (u64::from(information[6]), MAX_LEVELS as u64 - 1);
         return Err(Problem::OutOfRange { field: "indirect_levels", value, least: 0, most });
     }
     if read_u32(information, 0) != 0 || information[5] != INFORMATION_BYTES || information[7] & 1 != 0 {

@@ -12,7 +12,7 @@ use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, SHORT_TARGET_BYTES, field
 use crate::wire::{directory, write_u16, write_u32};
 
 /// The most names that Linux lets an inode have: each folder names its parent once.
-const MOST_LINKS: usize = 32_000;
+const MAX_LINKS: usize = 32_000;
 /// Permission bits, below the kind.
 const PERMISSION_BITS: u16 = 0o7777;
 
@@ -87,7 +87,7 @@ impl<'a> Plan<'a> {
                 }
                 items[position].children = first..items.len();
                 let folders = items[first..].iter().filter(|item| matches!(item.source, Source::Folder(_))).count();
-                if folders + 2 > MOST_LINKS {
+                if folders + 2 > MAX_LINKS {
                     return Err(FormatError::TooManyFolders(items[position].name.to_vec()));
                 }
             }

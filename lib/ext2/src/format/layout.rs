@@ -26,7 +26,7 @@ pub(super) fn plan<E>(options: &Options, used_inodes: u32) -> Result<Geometry, F
         backups: Backups::Sparse,
     };
     Geometry::plan(&wish).map_err(|error| match error {
-        PlanError::Small if options.volume_bytes >= Geometry::least_bytes(options.block_bytes, INODE_BYTES) => {
+        PlanError::Small if options.volume_bytes >= Geometry::min_bytes(options.block_bytes, INODE_BYTES) => {
             FormatError::Full
         }
         _ => FormatError::VolumeSize(options.volume_bytes),

@@ -14,16 +14,16 @@ use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
 use crate::source::BlockSource;
 use crate::store::{Change, Store};
 use crate::wire::inode::{self, BLOCK_NUMBERS, DIRECT_BLOCKS};
-use crate::wire::journal::{JournalSuperblock, LEAST_BLOCKS};
+use crate::wire::journal::{JournalSuperblock, MIN_BLOCKS};
 use crate::wire::superblock;
 use crate::wire::{write_u16, write_u32};
 
 /// The inode of journals.
 const JOURNAL_INODE: u32 = 8;
 /// Volumes with fewer blocks get no journal.
-const LEAST_VOLUME_BLOCKS: u32 = 2048;
+const MIN_VOLUME_BLOCKS: u32 = 2048;
 /// Blocks of a journal made here at most.
-const MOST_BLOCKS: u32 = 4096;
+const MAX_BLOCKS: u32 = 4096;
 /// A journal has one in so many of the volume's blocks, within its bounds.
 const SHARE: u32 = 64;
 /// Blocks that are left free besides the journal, or else there is none.
@@ -56,11 +56,11 @@ impl<S: BlockSource> Store<S> {
             return self.flush().await;
         }
         let blocks = self.geometry().blocks;
-        let wanted = (blocks / SHARE).clamp(LEAST_BLOCKS, MOST_BLOCKS);
+        let wanted = (blocks / SHARE).clamp(MIN_BLOCKS, MAX_BLOCKS);
         let free = self.superblock().free_blocks;
-        for size in [wanted, LEAST_BLOCKS] {
+        for size in [wanted, MIN_BLOCKS] {
             let tables = tables_of(size, self.block_bytes());
-            if blocks >= LEAST_VOLUME_BLOCKS && free >= size + tables + LEFT_FREE {
+            if blocks >= MIN_VOLUME_BLOCKS && free >= size + tables + LEFT_FREE {
                 return self.make_journal(size).await;
             }
         }
@@ -92,7 +92,7 @@ impl<S: BlockSource> Store<S> {
         let sectors = (blocks + tables) * (self.block_bytes() as u32 / 512);
         self.edit_journal_inode(&change, &numbers, size_bytes, sectors).await?;
         drop(change);
-        let frozen = self.end_epoch();
+        let frozen = self.freeze_transaction();
         self.write_log(&frozen).await?;
         self.write_commit(frozen.len()).await?;
         self.flush().await?;
@@ -230,7 +230,7 @@ impl<S: BlockSource> Store<S> {
         let clear = |bytes: &mut [u8]| store_backup(bytes, superblock_block, &[0; BLOCK_NUMBERS], 0);
         self.edit(&change, superblock_block, clear).await?;
         drop(change);
-        let frozen = self.end_epoch();
+        let frozen = self.freeze_transaction();
         self.log(&frozen).await?;
         let (switch, rest): (Vec<u32>, Vec<u32>) = frozen.into_iter().partition(|&block| block == superblock_block);
         self.write_home(rest).await?;

@@ -2,7 +2,7 @@
 //!
 //! It is ext3's, so that `e2fsck` and Linux replay it as well. A volume that has none gets one for as long as it is
 //! mounted for writing ([`life`]); what a crash left in one is put in its places at mount ([`replay`]). A transaction
-//! is one epoch; it lies in the ring behind the one before it, and the log on the disk begins with the last one or the
+//! is one transaction; it lies in the ring behind the one before it, and the log on the disk begins with the last one or the
 //! one before.
 
 mod life;
@@ -84,7 +84,7 @@ impl Journal {
     }
 
     /// Blocks of metadata that a transaction may have: two transactions have to fit into the ring.
-    pub(crate) fn most_blocks(&self) -> usize {
+    pub(crate) fn max_blocks(&self) -> usize {
         let per_descriptor = tags_per_block(self.block_bytes as u32) as usize;
         let half = (self.blocks - self.first) as usize / 2 - 1;
         half * per_descriptor / (per_descriptor + 1) - 1
@@ -177,7 +177,7 @@ impl<S: BlockSource> Store<S> {
         let (items, head) = {
             let journal = self.journal().borrow();
             let Some(journal) = journal.as_ref() else { return Ok(()) };
-            if blocks.len() > journal.most_blocks() {
+            if blocks.len() > journal.max_blocks() {
                 return Err(self.fail(ReadOnlyReason::TooLarge));
             }
             (journal.items(blocks.len()), journal.head)

@@ -15,9 +15,9 @@ use crate::wire::inode::{DIRECT_BLOCKS, Inode};
 use crate::wire::{read_u32, write_u32};
 
 /// Runs that one piece frees at most; each may lie in two groups.
-const MOST_RUNS: usize = 16;
+const MAX_RUNS: usize = 16;
 /// Blocks that one piece changes at most: bitmaps and descriptors, two tables, those of a table that is freed.
-pub(crate) const CUT_BLOCKS: usize = MOST_RUNS * 4 + 6;
+pub(crate) const CUT_BLOCKS: usize = MAX_RUNS * 4 + 6;
 
 /// What a piece came to.
 pub(crate) struct Piece {
@@ -275,7 +275,7 @@ fn stretches(numbers: &[u32], from: usize) -> Vec<Stretch> {
         {
             (last.place, last.first) = (place, number);
             last.count += 1;
-        } else if stretches.len() == MOST_RUNS {
+        } else if stretches.len() == MAX_RUNS {
             break;
         } else {
             stretches.push(Stretch { place, first: number, count: 1 });

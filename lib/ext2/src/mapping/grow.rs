@@ -15,10 +15,10 @@ use crate::wire::inode::{DIRECT_BLOCKS, Inode};
 use crate::wire::write_u32;
 
 /// Runs that one step of growth consists of at most, which bounds the groups that it touches.
-const MOST_RUNS: usize = 8;
+const MAX_RUNS: usize = 8;
 /// Blocks that one step of growth changes at most: bitmap and descriptor for each run, the tables that are new, the
 /// leaf and the table above it.
-pub(crate) const GROW_BLOCKS: usize = MOST_RUNS * 2 + 5;
+pub(crate) const GROW_BLOCKS: usize = MAX_RUNS * 2 + 5;
 
 /// Blocks taken for a file, not yet in its tables.
 pub(crate) struct Growth {
@@ -108,7 +108,7 @@ impl<S: BlockSource> Core<S> {
         most: u64,
         growth: &mut Growth,
     ) -> Result<(), Error> {
-        for _ in 0..MOST_RUNS {
+        for _ in 0..MAX_RUNS {
             let tables_left = missing - growth.tables.len();
             // At most a table's numbers and three tables.
             let left = (most - growth.blocks()) as u32 + tables_left as u32;

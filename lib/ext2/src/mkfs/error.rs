@@ -25,7 +25,7 @@ pub enum MakeError {
         /// Bytes of the disk.
         disk_bytes: u64,
         /// Bytes of the smallest volume with blocks of this size.
-        least_bytes: u64,
+        min_bytes: u64,
     },
     /// The disk has more blocks of this size than the format can count or describe.
     TooLarge {
@@ -51,8 +51,8 @@ impl fmt::Display for MakeError {
             MakeError::Inodes(asked) => {
                 write!(formatter, "{asked} nodes do not fit on the disk; choose fewer, or let the number be chosen")
             }
-            MakeError::TooSmall { disk_bytes, least_bytes } => {
-                write!(formatter, "the disk is too small: it has {disk_bytes} bytes, a volume needs {least_bytes}")
+            MakeError::TooSmall { disk_bytes, min_bytes } => {
+                write!(formatter, "the disk is too small: it has {disk_bytes} bytes, a volume needs {min_bytes}")
             }
             MakeError::TooLarge { disk_bytes, block_bytes } => write!(
                 formatter,

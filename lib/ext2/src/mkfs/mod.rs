@@ -30,11 +30,11 @@ const BYTES_PER_INODE_OF_LARGE: u64 = 16 << 10;
 /// Bytes of an inode on a volume of revision 1.
 const INODE_BYTES: u32 = 256;
 /// The most parts in a hundred that may be reserved.
-const MOST_RESERVED_PERCENT: u32 = 50;
+const MAX_RESERVED_PERCENT: u32 = 50;
 /// `lost+found` is made with room, because there may be none when it is needed.
 const LOST_BYTES: u32 = 16 << 10;
 /// It needs no indirect block.
-const LOST_MOST_BLOCKS: u32 = 12;
+const LOST_MAX_BLOCKS: u32 = 12;
 const LOST_NAME: &[u8] = b"lost+found";
 /// Folders that a new volume has.
 const FOLDERS: u32 = 2;
@@ -97,7 +97,7 @@ pub async fn make<S: BlockSource>(source: &S, options: &MakeOptions) -> Result<M
     let mut output = Output::new(source, geometry.block_bytes);
     output.clear_beginning().await?;
     output.flush().await?;
-    let lost_blocks = (LOST_BYTES / geometry.block_bytes).min(LOST_MOST_BLOCKS);
+    let lost_blocks = (LOST_BYTES / geometry.block_bytes).min(LOST_MAX_BLOCKS);
     let mut free_blocks = 0;
     for group in 0..geometry.groups {
         let here = if group == 0 { 1 + lost_blocks } else { 0 };
@@ -132,8 +132,8 @@ pub async fn make<S: BlockSource>(source: &S, options: &MakeOptions) -> Result<M
 }
 
 fn plan(disk_bytes: u64, options: &MakeOptions) -> Result<Geometry, MakeError> {
-    if options.reserved_percent > MOST_RESERVED_PERCENT {
-        return Err(MakeError::Reserved { asked: options.reserved_percent, most: MOST_RESERVED_PERCENT });
+    if options.reserved_percent > MAX_RESERVED_PERCENT {
+        return Err(MakeError::Reserved { asked: options.reserved_percent, most: MAX_RESERVED_PERCENT });
     }
     let usual = if disk_bytes < LARGE_BLOCKS_FROM { 1024 } else { 4096 };
     let block_bytes = options.block_bytes.unwrap_or(usual);
@@ -153,12 +153,12 @@ fn plan(disk_bytes: u64, options: &MakeOptions) -> Result<Geometry, MakeError> {
         inode_bytes,
         backups,
     };
-    let least_bytes = Geometry::least_bytes(block_bytes, inode_bytes);
+    let min_bytes = Geometry::min_bytes(block_bytes, inode_bytes);
     Geometry::plan(&wish).map_err(|error| match (error, options.inodes) {
         (PlanError::Large, _) => MakeError::TooLarge { disk_bytes, block_bytes },
-        (PlanError::Small, Some(asked)) if disk_bytes >= least_bytes => MakeError::Inodes(asked),
+        (PlanError::Small, Some(asked)) if disk_bytes >= min_bytes => MakeError::Inodes(asked),
         (PlanError::Inodes, Some(asked)) => MakeError::Inodes(asked),
-        (PlanError::Small | PlanError::Inodes, _) => MakeError::TooSmall { disk_bytes, least_bytes },
+        (PlanError::Small | PlanError::Inodes, _) => MakeError::TooSmall { disk_bytes, min_bytes },
     })
 }
 
@@ -240,7 +240,7 @@ async fn write_folders<S: BlockSource>(
             fresh::folder_block(bytes, ROOT_INODE, ROOT_INODE, kind, Some((FIRST_INODE, LOST_NAME)))
         })
         .await?;
-    let mut blocks = [0; LOST_MOST_BLOCKS as usize];
+    let mut blocks = [0; LOST_MAX_BLOCKS as usize];
     for (index, slot) in (0..lost_blocks).zip(&mut blocks) {
         *slot = root_block + 1 + index;
         let fill = |bytes: &mut [u8]| match index {

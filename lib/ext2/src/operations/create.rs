@@ -3,7 +3,7 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use super::{MOST_NAMES, check_name};
+use super::{MAX_NAMES, check_name};
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
 use crate::error::{Error, Problem, Structure};
 use crate::inode::Node;
@@ -86,7 +86,7 @@ impl<S: BlockSource> Core<S> {
         if self.find_entry(&parent, name).await?.is_some() {
             return Err(Error::AlreadyExists);
         }
-        if new.kind == NewKind::Directory && parent.links >= MOST_NAMES {
+        if new.kind == NewKind::Directory && parent.links >= MAX_NAMES {
             return Err(Error::TooManyNames);
         }
         let change = self.store.begin_for(CREATE_BLOCKS, INSERT_NEW_BLOCKS + 1).await?;

@@ -1,6 +1,6 @@
 //! One more name for what has one.
 
-use super::{MOST_NAMES, check_name, check_unprotected};
+use super::{MAX_NAMES, check_name, check_unprotected};
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
 use crate::error::Error;
 use crate::lock::Hold;
@@ -31,7 +31,7 @@ impl<S: BlockSource> Volume<S> {
         if core.find_entry(&parent, name).await?.is_some() {
             return Err(Error::AlreadyExists);
         }
-        if inode.links >= MOST_NAMES {
+        if inode.links >= MAX_NAMES {
             return Err(Error::TooManyNames);
         }
         let change = core.store.begin_for(INSERT_BLOCKS + 1, INSERT_NEW_BLOCKS).await?;

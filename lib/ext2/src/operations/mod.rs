@@ -24,7 +24,7 @@ use crate::wire::directory::LONGEST_NAME;
 use crate::wire::inode::{Inode, Kind, flag};
 
 /// The most names that Linux lets an inode have. Each folder names its parent once.
-pub(crate) const MOST_NAMES: u16 = 32_000;
+pub(crate) const MAX_NAMES: u16 = 32_000;
 
 /// Refuses what cannot be a new name, or one that is taken out.
 fn check_name(name: &[u8]) -> Result<(), Error> {

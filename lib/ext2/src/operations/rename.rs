@@ -1,7 +1,7 @@
 //! Giving something another name, in one change.
 
 use super::remove::Loss;
-use super::{MOST_NAMES, check_name, check_unprotected};
+use super::{MAX_NAMES, check_name, check_unprotected};
 use crate::directory::Found;
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS, Insertion};
 use crate::error::{Error, Problem, Structure};
@@ -144,7 +144,7 @@ impl<S: BlockSource> Core<S> {
             None => None,
         };
         let gains_name = is_folder && from.folder.number != to.folder.number && replaced.is_none();
-        if gains_name && to.folder.links >= MOST_NAMES {
+        if gains_name && to.folder.links >= MAX_NAMES {
             return Err(Error::TooManyNames);
         }
         Ok(Some(Plan { from, to, moved, found, replaced }))

@@ -17,7 +17,7 @@ use crate::volume::Core;
 use crate::wire::inode::{Inode, Kind, flag};
 
 /// Blocks that are taken in one change at most.
-const MOST_BLOCKS: u64 = 1024;
+const MAX_BLOCKS: u64 = 1024;
 /// The largest size that a file may have on a volume that does not say that it has larger ones.
 const LARGE_FILE: u64 = 0x7fff_ffff;
 
@@ -85,8 +85,8 @@ impl<S: BlockSource> Core<S> {
         let sectors_left = u64::from(u32::MAX) / u64::from(self.block_sectors());
         let per_block = u64::from(self.superblock.numbers_per_block());
         // The tables count as well.
-        let most_blocks = sectors_left - sectors_left / per_block - sectors_left / (per_block * per_block) - 3;
-        self.superblock.largest_file().min(most_blocks * self.block_bytes())
+        let max_blocks = sectors_left - sectors_left / per_block - sectors_left / (per_block * per_block) - 3;
+        self.superblock.largest_file().min(max_blocks * self.block_bytes())
     }
 
     /// Writes bytes, and what follows from that into the inode. Gives how many were written.
@@ -158,7 +158,7 @@ impl<S: BlockSource> Core<S> {
                 Ok(count)
             }
             Run::Hole { blocks } => {
-                let most = blocks.min(wanted).min(MOST_BLOCKS);
+                let most = blocks.min(wanted).min(MAX_BLOCKS);
                 self.fill_hole(inode, offset, bytes, most).await
             }
         }

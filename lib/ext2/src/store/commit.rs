@@ -1,4 +1,4 @@
-//! Commits: an epoch becomes permanent, all of it or nothing.
+//! Commits: a transaction becomes permanent, all of it or nothing.
 //!
 //! With a journal: (1) file data to its place and copies of the metadata into the log, flush; (2) the commit block, and
 //! the journal's superblock that lets the log begin with this transaction, flush; (3) the metadata to its place, beside
@@ -24,7 +24,7 @@ impl<S: BlockSource> Store<S> {
     /// Makes permanent all that was changed and written until now. Callers that come together share the work. Fails
     /// also if file data could not be written since the last time; that data is kept and tried again.
     pub(crate) async fn commit(&self) -> Result<(), Error> {
-        self.commit_epoch().await?;
+        self.commit_transaction().await?;
         self.0.data_error.take().map_or(Ok(()), Err)
     }
 
@@ -34,21 +34,21 @@ impl<S: BlockSource> Store<S> {
     }
 
     /// A commit that leaves failures of file data for others to be told.
-    pub(super) async fn commit_epoch(&self) -> Result<(), Error> {
-        let epochs = &self.0.epochs;
-        if !epochs.is_started.get() && !self.has_changes() {
+    pub(super) async fn commit_transaction(&self) -> Result<(), Error> {
+        let transactions = &self.0.transactions;
+        if !transactions.is_started.get() && !self.has_changes() {
             return Ok(());
         }
-        let target = epochs.running.get();
-        let turn = epochs.commit.acquire(Hold::Exclusive).await;
-        if epochs.first_uncommitted.get() > target {
+        let target = transactions.running.get();
+        let turn = transactions.commit.acquire(Hold::Exclusive).await;
+        if transactions.first_uncommitted.get() > target {
             return Ok(());
         }
         self.check_writable()?;
-        epochs.freeze().await;
-        let blocks = self.end_epoch();
-        epochs.thaw();
-        // What the next epoch writes into blocks of this one is written as well, which does no harm.
+        transactions.freeze().await;
+        let blocks = self.freeze_transaction();
+        transactions.thaw();
+        // What the next transaction writes into blocks of this one is written as well, which does no harm.
         self.0.data_error.set(None);
         self.write_all_data().await;
         let has_journal = self.0.journal.borrow().is_some();
@@ -57,8 +57,8 @@ impl<S: BlockSource> Store<S> {
             (false, true) => self.log(&blocks).await?,
             (false, false) => self.write_in_order(&blocks).await?,
         }
-        epochs.first_uncommitted.set(target + 1);
-        epochs.commits.set(epochs.commits.get() + 1);
+        transactions.first_uncommitted.set(target + 1);
+        transactions.commits.set(transactions.commits.get() + 1);
         self.0.groups.borrow_mut().wake_resting();
         if has_journal && !blocks.is_empty() {
             let store = self.clone();
@@ -81,13 +81,13 @@ impl<S: BlockSource> Store<S> {
         each(self.0.limits.requests, next).await
     }
 
-    /// Looks at a block of the epoch that is being committed.
+    /// Looks at a block of the transaction that is being committed.
     pub(crate) fn with_frozen<R>(&self, block: u32, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         self.0.sets.borrow().frozen.get(&block).map(|own| look(&own.bytes))
     }
 
-    /// Ends the running epoch: its blocks, counts filled in, become the frozen ones. Gives their numbers.
-    pub(crate) fn end_epoch(&self) -> Vec<u32> {
+    /// Ends the running transaction: its blocks, counts filled in, become the frozen ones. Gives their numbers.
+    pub(crate) fn freeze_transaction(&self) -> Vec<u32> {
         let geometry = &self.0.geometry;
         let mut groups = self.0.groups.borrow_mut();
         let counts = groups.free_counts();
@@ -113,8 +113,8 @@ impl<S: BlockSource> Store<S> {
             }
         }
         groups.freeze();
-        let epochs = &self.0.epochs;
-        epochs.running.set(epochs.running.get() + 1);
+        let transactions = &self.0.transactions;
+        transactions.running.set(transactions.running.get() + 1);
         let blocks = sets.running.keys().copied().collect();
         // Nothing is frozen here but after a failure, and then what is newer counts.
         let mut running = core::mem::take(&mut sets.running);

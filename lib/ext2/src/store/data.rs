@@ -7,7 +7,7 @@ use crate::error::{DiskError, Error, Problem, Structure};
 use crate::source::BlockSource;
 
 /// Lines that may fail to be written before who waits for room is told.
-const MOST_FAILURES: usize = 8;
+const MAX_FAILURES: usize = 8;
 
 /// What came of an attempt that does not wait.
 enum Attempt {
@@ -236,13 +236,13 @@ impl<S: BlockSource> Store<S> {
     }
 
     /// Lines that may be dirty before who writes has to wait.
-    fn most_unwritten(&self) -> usize {
+    fn max_unwritten(&self) -> usize {
         self.0.geometry.lines * 3 / 4
     }
 
     /// Waits until there is room for another dirty line.
     async fn make_room(&self) -> Result<(), Error> {
-        let most = self.most_unwritten();
+        let most = self.max_unwritten();
         let mut failures = 0;
         loop {
             let oldest = {
@@ -255,7 +255,7 @@ impl<S: BlockSource> Store<S> {
             match oldest {
                 // What cannot be written keeps its place in the cache; another line may do.
                 Some(index) => match self.write_line(index).await {
-                    Err(error) if failures >= MOST_FAILURES => return Err(error),
+                    Err(error) if failures >= MAX_FAILURES => return Err(error),
                     result => failures += usize::from(result.is_err()),
                 },
                 None => self.0.room.until(|| self.0.lines.borrow().unwritten < most).await,

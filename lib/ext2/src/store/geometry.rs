@@ -1,13 +1,13 @@
 //! Numbers of a volume that never change while it is mounted.
 
 use super::CacheLimits;
-use super::lines::MOST_BLOCKS;
+use super::lines::MAX_BLOCKS;
 use crate::error::{Error, Problem, Structure};
 use crate::wire::group;
 use crate::wire::superblock::Superblock;
 
 /// Lines are held at least, however small the limit is.
-const LEAST_LINES: usize = 8;
+const MIN_LINES: usize = 8;
 
 /// Numbers of a volume that never change while it is mounted.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +53,8 @@ impl Geometry {
             return Err(Error::corrupt(Structure::Superblock, superblock.first_data_block.into(), problem));
         }
         let table = u64::from(superblock.inodes_per_group) * u64::from(superblock.inode_bytes);
-        let most_bytes = block_bytes * MOST_BLOCKS;
-        let line_bytes = limits.line_bytes.clamp(block_bytes.max(4096), most_bytes).next_power_of_two();
+        let max_bytes = block_bytes * MAX_BLOCKS;
+        let line_bytes = limits.line_bytes.clamp(block_bytes.max(4096), max_bytes).next_power_of_two();
         Ok(Geometry {
             block_bytes,
             blocks: superblock.blocks,
@@ -70,7 +70,7 @@ impl Geometry {
             first_inode: superblock.first_inode,
             line_bytes,
             line_blocks: line_bytes / block_bytes,
-            lines: (limits.data_bytes / line_bytes).max(LEAST_LINES),
+            lines: (limits.data_bytes / line_bytes).max(MIN_LINES),
         })
     }
 

@@ -13,7 +13,7 @@ use core::task::Waker;
 use crate::cache::CacheCounts;
 
 /// Blocks of a line at most: the bits of a [`Mask`].
-pub(super) const MOST_BLOCKS: usize = 64;
+pub(super) const MAX_BLOCKS: usize = 64;
 /// A bit for each block of a line.
 pub(super) type Mask = u64;
 /// No line.
@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 
 /// The bits of `count` blocks from `first` on.
 pub(super) fn bits(first: usize, count: usize) -> Mask {
-    if count >= MOST_BLOCKS { Mask::MAX << first } else { ((1 << count) - 1) << first }
+    if count >= MAX_BLOCKS { Mask::MAX << first } else { ((1 << count) - 1) << first }
 }
 
 /// The first row of bits that are set, as its first and its count.

@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Store;
-use super::epoch::Change;
 use super::lines::{Mask, bits};
+use super::transaction::Change;
 use crate::error::{DiskError, Error, ReadOnlyReason};
 use crate::features::{COMPATIBLE_EXTENDED_ATTRIBUTES, READ_ONLY_LARGE_FILE};
 use crate::source::BlockSource;
@@ -13,23 +13,23 @@ use crate::source::BlockSource;
 /// A block in a write set.
 pub(crate) struct Block {
     pub(crate) bytes: Vec<u8>,
-    /// Whether nothing refers to it before this epoch.
+    /// Whether nothing refers to it before this transaction.
     pub(crate) is_new: bool,
 }
 
 /// The blocks that were changed and are not yet in their places.
 #[derive(Default)]
 pub(super) struct Sets {
-    /// Of the epoch that goes on.
+    /// Of the transaction that goes on.
     pub(super) running: BTreeMap<u32, Block>,
-    /// Of the epoch that is being committed, or has been and is not yet in place.
+    /// Of the transaction that is being committed, or has been and is not yet in place.
     pub(super) frozen: BTreeMap<u32, Block>,
     /// Memory of blocks that are not in use.
     spare: Vec<Vec<u8>>,
 }
 
-/// Blocks of memory that are kept for the next epoch.
-const MOST_SPARE: usize = 256;
+/// Blocks of memory that are kept for the next transaction.
+const MAX_SPARE: usize = 256;
 
 impl Sets {
     /// The bytes of a block, if they are in a set.
@@ -62,7 +62,7 @@ impl Sets {
     }
 
     pub(super) fn keep(&mut self, block: Block) {
-        if self.spare.len() < MOST_SPARE {
+        if self.spare.len() < MAX_SPARE {
             self.spare.push(block.bytes);
         }
     }
@@ -173,7 +173,7 @@ impl<S: BlockSource> Store<S> {
 
     fn block_memory(&self) -> Result<Vec<u8>, Error> {
         let mut sets = self.0.sets.borrow_mut();
-        if sets.running.len() >= self.0.epochs.most_blocks.get() {
+        if sets.running.len() >= self.0.transactions.max_blocks.get() {
             drop(sets);
             return Err(self.fail(ReadOnlyReason::TooLarge));
         }

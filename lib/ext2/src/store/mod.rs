@@ -1,7 +1,7 @@
 //! The volume as numbered blocks: cached, changed in whole transactions, allocated.
 //!
 //! File data is written in its place some time after it was given; metadata is edited in a *write set* in memory and
-//! becomes permanent when an *epoch* is committed: all that was changed since the commit before, or nothing of it. A
+//! becomes permanent when a *transaction* is committed: all that was changed since the commit before, or nothing of it. A
 //! change of several blocks holds a [`Change`] while it is half done, so that no commit falls into it.
 //!
 //! What is read and written of the disk goes through [lines]; a block in the write set is not valid in its line, so
@@ -11,7 +11,6 @@
 
 mod commit;
 mod data;
-mod epoch;
 mod geometry;
 mod lines;
 mod metadata;
@@ -19,6 +18,7 @@ mod open;
 mod tasks;
 #[cfg(all(test, feature = "format"))]
 mod tests;
+mod transaction;
 mod transfer;
 
 use alloc::collections::VecDeque;
@@ -32,12 +32,12 @@ use crate::error::{Error, ReadOnlyReason};
 use crate::journal::Journal;
 use crate::source::BlockSource;
 use crate::wire::superblock::Superblock;
-pub(crate) use epoch::Change;
-use epoch::Epochs;
 pub(crate) use geometry::Geometry;
 use lines::Lines;
 pub(crate) use metadata::Feature;
 use metadata::Sets;
+pub(crate) use transaction::Change;
+use transaction::Transactions;
 
 /// How much each cache may hold, and how the disk is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub(crate) struct Shared<S: BlockSource> {
     /// A write of file data that failed and was not yet told to anybody.
     data_error: Cell<Option<Error>>,
     sets: RefCell<Sets>,
-    epochs: Epochs,
+    transactions: Transactions,
     groups: RefCell<Groups>,
     journal: RefCell<Option<Journal>>,
 }
@@ -214,7 +214,7 @@ impl<S: BlockSource> Store<S> {
             free_inodes: superblock.free_inodes.into(),
             dirty_bytes: lines.dirty_blocks() * block_bytes,
             metadata_bytes: (sets.running.len() + sets.frozen.len()) as u64 * block_bytes,
-            commits: shared.epochs.commits.get(),
+            commits: shared.transactions.commits.get(),
             data: lines.counts(shared.geometry.line_bytes),
         }
     }
@@ -223,7 +223,7 @@ impl<S: BlockSource> Store<S> {
     pub(crate) fn fail(&self, reason: ReadOnlyReason) -> Error {
         let reason = self.0.read_only.get().unwrap_or(reason);
         self.0.read_only.set(Some(reason));
-        self.0.epochs.changed.wake();
+        self.0.transactions.changed.wake();
         Error::ReadOnly(reason)
     }
 }

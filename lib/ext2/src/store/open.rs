@@ -5,9 +5,9 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use super::epoch::Epochs;
 use super::lines::Lines;
 use super::metadata::{Block, Sets};
+use super::transaction::Transactions;
 use super::{Access, Geometry, MountOptions, Shared, Store, tasks};
 use crate::allocation::Groups;
 use crate::error::{DiskError, Error, ReadOnlyReason};
@@ -18,7 +18,7 @@ use crate::source::BlockSource;
 use crate::wire::superblock::{self, Superblock};
 
 /// Blocks that a write set may have, however small the limits are.
-const LEAST_SET: usize = 512;
+const MIN_SET: usize = 512;
 
 impl<S: BlockSource> Store<S> {
     /// Reads and checks the superblock, refuses what cannot be read rightly, and puts in their places the changes that
@@ -47,7 +47,7 @@ impl<S: BlockSource> Store<S> {
             room: tasks::Waiters::default(),
             data_error: Cell::new(None),
             sets: RefCell::new(Sets::default()),
-            epochs: Epochs::new(),
+            transactions: Transactions::new(),
             groups: RefCell::new(Groups::default()),
             journal: RefCell::new(None),
         }));
@@ -105,7 +105,7 @@ impl<S: BlockSource> Store<S> {
             None => self.finish().await,
         };
         self.0.is_shut.set(true);
-        self.0.epochs.changed.wake();
+        self.0.transactions.changed.wake();
         self.0.lines.borrow_mut().clear();
         self.0.spare.borrow_mut().clear();
         result
@@ -115,15 +115,15 @@ impl<S: BlockSource> Store<S> {
         let turn = loop {
             self.commit().await?;
             // The last commit's blocks are in their places when its turn ends.
-            let turn = self.0.epochs.commit.acquire(Hold::Exclusive).await;
-            self.0.epochs.freeze().await;
+            let turn = self.0.transactions.commit.acquire(Hold::Exclusive).await;
+            self.0.transactions.freeze().await;
             if !self.has_changes() {
                 break turn;
             }
-            self.0.epochs.thaw();
+            self.0.transactions.thaw();
         };
         self.check_writable()?;
-        if !self.0.epochs.is_started.get() {
+        if !self.0.transactions.is_started.get() {
             if !self.has_transient_journal() {
                 return Ok(());
             }
@@ -149,10 +149,10 @@ impl<S: BlockSource> Store<S> {
 
     /// Uses this journal for what is committed from now on.
     pub(crate) fn set_journal(&self, journal: Option<Journal>) {
-        // The rest of a write set's memory is for the epoch that is being committed meanwhile.
-        let most = (self.0.limits.data_bytes / self.0.geometry.block_bytes).max(LEAST_SET);
-        let room = journal.as_ref().map_or(usize::MAX, Journal::most_blocks);
-        self.0.epochs.most_blocks.set(most.min(room));
+        // The rest of a write set's memory is for the transaction that is being committed meanwhile.
+        let most = (self.0.limits.data_bytes / self.0.geometry.block_bytes).max(MIN_SET);
+        let room = journal.as_ref().map_or(usize::MAX, Journal::max_blocks);
+        self.0.transactions.max_blocks.set(most.min(room));
         *self.0.journal.borrow_mut() = journal;
     }
 

@@ -11,7 +11,7 @@ pub const HEADER_BYTES: usize = 12;
 /// Bytes of the superblock.
 pub const SUPERBLOCK_BYTES: usize = 1024;
 /// Blocks that a journal has at least: e2fsck takes a shorter one for a damaged one.
-pub const LEAST_BLOCKS: u32 = 1024;
+pub const MIN_BLOCKS: u32 = 1024;
 /// Bytes of the identity that follows a tag without [`TAG_SAME_UUID`].
 pub const UUID_BYTES: usize = 16;
 /// Bytes of a tag.
@@ -126,7 +126,7 @@ impl JournalSuperblock {
             return Err(Refusal::Field("the block size"));
         }
         let blocks = read(bytes, field::BLOCKS);
-        if blocks > file_blocks || blocks < LEAST_BLOCKS {
+        if blocks > file_blocks || blocks < MIN_BLOCKS {
             return Err(Refusal::Field("the length"));
         }
         let (first, start) = (read(bytes, field::FIRST), read(bytes, field::START));

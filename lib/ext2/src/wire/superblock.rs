@@ -63,7 +63,7 @@ pub mod field {
     pub(crate) const JOURNAL_BACKUP_KIND: usize = 253;
     pub(crate) const MADE_TIME: usize = 264;
     pub(crate) const JOURNAL_BACKUP: usize = 268;
-    pub(crate) const LEAST_EXTRA_BYTES: usize = 348;
+    pub(crate) const MIN_EXTRA_BYTES: usize = 348;
     pub(crate) const WANTED_EXTRA_BYTES: usize = 350;
     pub(crate) const FLAGS: usize = 352;
 }
@@ -238,9 +238,9 @@ impl Superblock {
             return Err(self.damaged(Problem::Meaningless { field: "inode_size", value: self.inode_bytes.into() }));
         }
         in_range("inode_size", self.inode_bytes, OLD_INODE_BYTES, self.block_bytes)?;
-        let most_inodes = u64::from(self.groups()) * u64::from(self.inodes_per_group);
-        let least_inodes = most_inodes - u64::from(self.inodes_per_group) + 1;
-        let (least, most) = (least_inodes.max(crate::ROOT_INODE.into()), most_inodes);
+        let max_inodes = u64::from(self.groups()) * u64::from(self.inodes_per_group);
+        let min_inodes = max_inodes - u64::from(self.inodes_per_group) + 1;
+        let (least, most) = (min_inodes.max(crate::ROOT_INODE.into()), max_inodes);
         let value = u64::from(self.inodes);
         if !(least..=most).contains(&value) {
             return Err(self.damaged(Problem::OutOfRange { field: "inodes_count", value, least, most }));

@@ -20,7 +20,7 @@ use crate::noise::Random;
 use crate::recording::{Event, Recording, Write};
 
 /// Polls that one operation may take: far more than any needs.
-const MOST_POLLS: u64 = 20_000_000;
+const MAX_POLLS: u64 = 20_000_000;
 
 /// What a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl TestDisk {
             moved |= self.poll_tasks();
             assert!(moved || self.answer_one(), "a deadlock: nobody goes on, and no request is under way");
             polls += 1;
-            assert!(polls < MOST_POLLS, "an operation without end");
+            assert!(polls < MAX_POLLS, "an operation without end");
         }
     }
 

@@ -20,7 +20,7 @@ use crate::volume::Mounted;
 const FORMAT: Format = Format { mebibytes: 8, ..FORMATS[0] };
 const OPERATIONS: usize = 50;
 /// Nothing that is done to a damaged volume may take longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const LIFE: Life = Life {
     content_bytes: 1 << 20,
@@ -42,7 +42,7 @@ impl Watchdog {
     fn over(what: String) -> Watchdog {
         let (alive, dead) = mpsc::channel::<()>();
         std::thread::spawn(move || {
-            if dead.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if dead.recv_timeout(TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("no end of {what}");
                 std::process::abort();
             }

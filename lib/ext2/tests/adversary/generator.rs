@@ -15,7 +15,7 @@ const SCENE_LASTS: u64 = 6;
 
 /// Names of extended attributes, which all fit into a block of 1 KiB, together with values of at most so many bytes.
 const EXTENDED_NAMES: [&str; 4] = ["a", "singularity.acl", "b", "a name that is somewhat longer"];
-const MOST_EXTENDED: usize = 180;
+const MAX_EXTENDED: usize = 180;
 
 /// What kind of life a volume has.
 #[derive(Clone, Copy, Debug)]
@@ -240,7 +240,7 @@ impl Generator {
             return Operation::RemoveExtended { path, name };
         }
         // Few values, so that nodes have the same ones.
-        let bytes = *self.random.pick(&[0, 1, 30, 31, 32, 100, MOST_EXTENDED]).unwrap_or(&0);
+        let bytes = *self.random.pick(&[0, 1, 30, 31, 32, 100, MAX_EXTENDED]).unwrap_or(&0);
         Operation::SetExtended { path, name, bytes, seed: self.random.below(3) }
     }
 

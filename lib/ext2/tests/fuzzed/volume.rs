@@ -9,7 +9,7 @@ use crate::sample::{self, name};
 
 /// Bytes of the input for one operation.
 const STEP: usize = 4;
-const MOST_STEPS: usize = 48;
+const MAX_STEPS: usize = 48;
 
 /// One trial; a panic is a finding.
 pub fn run(bytes: &[u8]) {
@@ -20,7 +20,7 @@ pub fn run(bytes: &[u8]) {
     let size = disk.size_bytes();
     let Ok(volume) = complete(Volume::mount(disk.clone(), options)) else { return };
     let mut open = None;
-    for step in steps.as_chunks::<STEP>().0.iter().take(MOST_STEPS) {
+    for step in steps.as_chunks::<STEP>().0.iter().take(MAX_STEPS) {
         complete(act(&volume, &mut open, *step));
     }
     drop(open);

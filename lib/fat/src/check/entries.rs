@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use hadris_fat_raw::{ATTR_DIRECTORY, ATTR_VOLUME_ID, FIRST_DATA_CLUSTER, ShortEntry, Slot};
 
 use crate::BlockSource;
-use crate::check::folder::{DOT, DOT_DOT, Folder, MOST_SLOTS, SLOT_BYTES, is_good};
+use crate::check::folder::{DOT, DOT_DOT, Folder, MAX_SLOTS, SLOT_BYTES, is_good};
 use crate::check::{Checker, Remedy};
 use crate::error::Error;
 
@@ -22,7 +22,7 @@ impl<S: BlockSource> Checker<S> {
     /// in a new cluster of which the disk has only a part.
     pub(super) async fn check_behind_end(&mut self, folder: &Folder, first: u64) -> Result<(), Error> {
         let mut used = Vec::new();
-        for index in first..MOST_SLOTS {
+        for index in first..MAX_SLOTS {
             let Some(offset) = self.slot_offset(&folder.place, index) else { break };
             let mut raw = NO_ENTRY;
             self.bytes.read(offset, &mut raw).await?;
@@ -70,7 +70,7 @@ impl<S: BlockSource> Checker<S> {
     /// leaves such a folder where its name is on the disk and its first cluster is not.
     pub(super) async fn is_garbage(&self, folder: &Folder) -> Result<bool, Error> {
         let (mut good, mut bad) = (0_u32, 0_u32);
-        for index in 0..MOST_SLOTS {
+        for index in 0..MAX_SLOTS {
             let Some(offset) = self.slot_offset(&folder.place, index) else { break };
             let mut raw = NO_ENTRY;
             self.bytes.read(offset, &mut raw).await?;
@@ -98,7 +98,7 @@ impl<S: BlockSource> Checker<S> {
         if !self.log.problem(Remedy::Lossy, format!("{}/: its content is no folder's", folder.path)) {
             return Ok(());
         }
-        for index in 0..MOST_SLOTS {
+        for index in 0..MAX_SLOTS {
             let Some(offset) = self.slot_offset(&folder.place, index) else { break };
             let (name, cluster) = match index {
                 0 => (DOT, folder.first()),

@@ -15,7 +15,7 @@ use crate::error::Error;
 
 pub(super) const SLOT_BYTES: u64 = 32;
 /// Slots that a folder can have.
-pub(super) const MOST_SLOTS: u64 = 65_536;
+pub(super) const MAX_SLOTS: u64 = 65_536;
 /// Where a part of a long name has what is a short entry's first cluster.
 const LONG_CLUSTER_AT: usize = 26;
 pub(super) const DOT: [u8; 11] = *b".          ";
@@ -117,7 +117,7 @@ impl<S: BlockSource> Checker<S> {
             self.check_dots(folder).await?;
             index = 2;
         }
-        while index < MOST_SLOTS
+        while index < MAX_SLOTS
             && let Some(offset) = self.slot_offset(&folder.place, index)
         {
             index += 1;

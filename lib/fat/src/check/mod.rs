@@ -28,7 +28,7 @@ use owners::Trust;
 use table::Claims;
 
 /// Lines of a report; more are only counted.
-const MOST_LINES: usize = 200;
+const MAX_LINES: usize = 200;
 
 /// What to do about what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Log {
         };
         self.report.problems += 1;
         self.report.left += u32::from(!is_mended);
-        if self.report.lines.len() < MOST_LINES {
+        if self.report.lines.len() < MAX_LINES {
             self.report.lines.push(if is_mended { format!("{text}: mended") } else { text });
         }
         is_mended

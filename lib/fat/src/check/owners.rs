@@ -12,7 +12,7 @@ use hadris_fat_raw::{FIRST_DATA_CLUSTER, RootLocation, ShortEntry, Slot};
 
 use crate::BlockSource;
 use crate::check::Checker;
-use crate::check::folder::{Folder, MOST_SLOTS, Place, SLOT_BYTES};
+use crate::check::folder::{Folder, MAX_SLOTS, Place, SLOT_BYTES};
 use crate::error::Error;
 
 /// How much a chain can be believed.
@@ -41,7 +41,7 @@ impl<S: BlockSource> Checker<S> {
     }
 
     async fn reserve_in(&mut self, folder: &Folder, waiting: &mut VecDeque<Folder>) -> Result<(), Error> {
-        for index in 0..MOST_SLOTS {
+        for index in 0..MAX_SLOTS {
             let Some(offset) = self.slot_offset(&folder.place, index) else { break };
             let mut raw = [0; SLOT_BYTES as usize];
             self.bytes.read(offset, &mut raw).await?;
@@ -71,7 +71,7 @@ impl<S: BlockSource> Checker<S> {
 
     /// Reserves a folder's chain if it is beyond doubt and nothing of it is reserved. Gives its clusters.
     async fn reserve_folder(&mut self, first: u32) -> Result<Vec<u32>, Error> {
-        let Some(count) = self.length(first, self.most_folder_clusters()).await? else { return Ok(Vec::new()) };
+        let Some(count) = self.length(first, self.max_folder_clusters()).await? else { return Ok(Vec::new()) };
         let mut clusters = Vec::new();
         let mut cluster = first;
         for _ in 0..count {
@@ -105,14 +105,14 @@ impl<S: BlockSource> Checker<S> {
     }
 
     pub(super) async fn trust_in_folder(&self, first: u32) -> Result<Trust, Error> {
-        let length = self.length(first, self.most_folder_clusters()).await?;
+        let length = self.length(first, self.max_folder_clusters()).await?;
         Ok(if length.is_some() { Trust::Sure } else { Trust::Doubtful })
     }
 
     /// Clusters of a folder with as many slots as it can have.
-    fn most_folder_clusters(&self) -> u32 {
+    fn max_folder_clusters(&self) -> u32 {
         // At most 4096.
-        (MOST_SLOTS * SLOT_BYTES).div_ceil(u64::from(self.geometry.cluster_size())) as u32
+        (MAX_SLOTS * SLOT_BYTES).div_ceil(u64::from(self.geometry.cluster_size())) as u32
     }
 
     /// How many clusters a chain has that ends in order after at most `most`; nothing for any other.

@@ -60,7 +60,7 @@ struct Shared {
     at_disk: RefCell<Vec<Rc<Request>>>,
     bytes: RefCell<Vec<u8>>,
     buffers: Cell<usize>,
-    most_buffers: Cell<usize>,
+    max_buffers: Cell<usize>,
 }
 
 /// The executor and its disk; clones are the same.
@@ -81,7 +81,7 @@ impl Machine {
             at_disk: RefCell::default(),
             bytes: RefCell::new(bytes),
             buffers: Cell::new(0),
-            most_buffers: Cell::new(0),
+            max_buffers: Cell::new(0),
         }))
     }
 
@@ -90,8 +90,8 @@ impl Machine {
     }
 
     /// Buffers that were out at the same time at most.
-    pub fn most_buffers(&self) -> usize {
-        self.0.most_buffers.get()
+    pub fn max_buffers(&self) -> usize {
+        self.0.max_buffers.get()
     }
 
     pub fn start(&self, task: impl Future<Output = ()> + 'static) {
@@ -269,7 +269,7 @@ impl BlockSource for Machine {
 
     fn allocate(&self, bytes: usize) -> Result<Buffer, DiskError> {
         self.0.buffers.set(self.0.buffers.get() + 1);
-        self.0.most_buffers.set(self.0.most_buffers.get().max(self.0.buffers.get()));
+        self.0.max_buffers.set(self.0.max_buffers.get().max(self.0.buffers.get()));
         Ok(Buffer { bytes: vec![0xA5; bytes], shared: Rc::clone(&self.0) })
     }
 

@@ -1,4 +1,4 @@
-//! Volumes on disks in memory, in use, in trouble and under repair.
+//! Volumes on disks in memory, in use, in error and under repair.
 //!
 //! Tests that need Linux's own programs for FAT are in modules with `dosfstools` in their names.
 #![forbid(unsafe_code)]

@@ -5,8 +5,8 @@ use http::request::{Request, header_space, parse};
 
 use crate::cases::Expected;
 
-const MOST_HEAD_BYTES: usize = 16 * 1024;
-const MOST_BODY_BYTES: u64 = 8 << 20;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+const MAX_BODY_BYTES: u64 = 8 << 20;
 
 /// A connection, as a server reads it.
 struct Reading<'l> {
@@ -38,13 +38,13 @@ impl Reading<'_> {
 
     fn read_head(&mut self) -> bool {
         let mut space = header_space();
-        match parse(&self.waiting, &mut space, MOST_HEAD_BYTES) {
+        match parse(&self.waiting, &mut space, MAX_HEAD_BYTES) {
             Ok(None) => return false,
             Ok(Some(request)) => {
                 (self.look)(&request);
                 let method = request.method_text.to_string();
                 let (keeps, head_bytes) = (request.keep_alive, request.head_bytes);
-                match BodyReader::new(request.framing, MOST_BODY_BYTES) {
+                match BodyReader::new(request.framing, MAX_BODY_BYTES) {
                     Ok(reader) => self.content = Some((method, reader, 0, keeps)),
                     Err(_) => self.end(Expected::Refused(413)),
                 }

@@ -47,7 +47,7 @@ fn package_seeds() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// A system of one program, which is a script: no smaller one can be signed.
-fn least_system() -> Vec<u8> {
+fn min_system() -> Vec<u8> {
     let system = SystemManifest {
         name: "least".into(),
         root: "greet".into(),
@@ -63,7 +63,7 @@ fn least_system() -> Vec<u8> {
 
 fn system_seeds() -> Vec<(&'static str, Vec<u8>)> {
     vec![
-        ("file", taken_as(system_file::AS_FILE, least_system())),
+        ("file", taken_as(system_file::AS_FILE, min_system())),
         ("manifest", taken_as(system_file::AS_MANIFEST, common::system().encode())),
     ]
 }
@@ -91,5 +91,5 @@ fn the_seeds_are_good_packages_and_systems() {
     for name in ["cat", "console", "shell"] {
         Image::check(&image(&small(name)).write()).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
-    install::system_of(&least_system()).unwrap_or_else(|findings| panic!("{findings:?}"));
+    install::system_of(&min_system()).unwrap_or_else(|findings| panic!("{findings:?}"));
 }

@@ -16,8 +16,8 @@ pub(super) const HOPS: u8 = 255;
 pub(super) const ALL_HOSTS: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_ROUTERS: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 /// Prefixes of one advertisement that are looked at, and name servers.
-const MOST_PREFIXES: usize = 8;
-const MOST_NAME_SERVERS: usize = 4;
+const MAX_PREFIXES: usize = 8;
+const MAX_NAME_SERVERS: usize = 4;
 
 const ROUTER_SOLICITATION: u8 = 133;
 const ROUTER_ADVERTISEMENT: u8 = 134;
@@ -114,7 +114,7 @@ fn hardware(options: &[(u8, &[u8])], kind: u8) -> Option<EthernetAddress> {
 /// Reads a message whose checksum is right; nothing where it is none, is one for routers, or comes from afar.
 pub(super) fn read(header: &IpHeader, message: &[u8]) -> Option<Discovery> {
     let IpAddress::Ipv6(source) = header.source else { return None };
-    if header.hops_left != HOPS || *message.get(1)? != 0 {
+    if header.hop_limit != HOPS || *message.get(1)? != 0 {
         return None;
     }
     match *message.first()? {
@@ -159,7 +159,7 @@ fn read_router(message: &[u8]) -> Option<Advertisement> {
     for (kind, option) in options {
         match kind {
             MTU if option.len() == 8 => found.mtu = number_at(option, 4),
-            PREFIX if option.len() == 32 && found.prefixes.len() < MOST_PREFIXES => {
+            PREFIX if option.len() == 32 && found.prefixes.len() < MAX_PREFIXES => {
                 found.prefixes.push(Prefix {
                     bits: option[2],
                     is_on_link: option[3] & 0x80 != 0,
@@ -171,7 +171,7 @@ fn read_router(message: &[u8]) -> Option<Advertisement> {
             }
             NAME_SERVERS if option.len() >= 24 && number_at(option, 4)? > 0 => {
                 for place in option[8..].chunks_exact(16) {
-                    if found.name_servers.len() < MOST_NAME_SERVERS {
+                    if found.name_servers.len() < MAX_NAME_SERVERS {
                         found.name_servers.extend(address_at(place, 0).map(IpAddress::Ipv6));
                     }
                 }
@@ -220,12 +220,12 @@ mod tests {
     use super::*;
     use smoltcp::wire::IpProtocol;
 
-    fn header(source: &str, hops_left: u8) -> IpHeader {
+    fn header(source: &str, hop_limit: u8) -> IpHeader {
         IpHeader {
             source: source.parse().expect("an address"),
             destination: "ff02::1".parse().expect("an address"),
             protocol: IpProtocol::Icmpv6,
-            hops_left,
+            hop_limit,
             header_bytes: 40,
             payload_bytes: 0,
             fragment: None,

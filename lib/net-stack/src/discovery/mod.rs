@@ -26,17 +26,17 @@ const BETWEEN_QUESTIONS_NS: u64 = 4_000_000_000;
 /// How long to wait for a buffer.
 const AGAIN_NS: u64 = 10_000_000;
 /// Addresses that routers may bring about, and routers that may be known: others on the link could claim any number.
-const MOST_LEARNT: usize = 3;
-const MOST_ROUTERS: usize = 4;
+const MAX_LEARNT: usize = 3;
+const MAX_ROUTERS: usize = 4;
 /// Addresses that are tried at once.
-const MOST_TRIED: usize = 8;
+const MAX_TRIED: usize = 8;
 /// A message that is not authenticated does not make a time shorter than this (RFC 4862, 5.5.3).
-const LEAST_NS: u64 = 7200 * SECOND_NS;
+const MIN_NS: u64 = 7200 * SECOND_NS;
 const SECOND_NS: u64 = 1_000_000_000;
 /// A time that is past and was noted.
 const NOTED: u64 = 0;
 /// Less than this no link of IPv6 carries.
-const LEAST_MTU: u32 = 1280;
+const MIN_MTU: u32 = 1280;
 
 /// An address that others are asked about.
 struct Tried {
@@ -120,7 +120,7 @@ impl Discovery {
 
     /// Asks whether somebody else has an address before it is used; false: there are too many of them.
     pub(crate) fn try_out(&mut self, address: Address) -> bool {
-        if self.tried.len() >= MOST_TRIED {
+        if self.tried.len() >= MAX_TRIED {
             return false;
         }
         self.tried.push(Tried { address, is_asked: false, until_ns: 0 });
@@ -141,7 +141,7 @@ impl Discovery {
     }
 
     /// Whether a packet to a group is for this machine.
-    pub(crate) fn hears<B: Buffer>(&self, output: &Output<B>, group: &Ipv6Address) -> bool {
+    pub(crate) fn is_member<B: Buffer>(&self, output: &Output<B>, group: &Ipv6Address) -> bool {
         let tried = self.tried.iter().map(|tried| &tried.address);
         let mut all = output.addresses.all().iter().chain(tried);
         *group == messages::ALL_HOSTS
@@ -226,15 +226,15 @@ impl Discovery {
         let learnt = |route: &&Route| route.learnt && route.network == everywhere() && route.gateway != router.into();
         if told.router_s == 0 {
             output.routes.remove_learnt(&route);
-        } else if output.routes.all().iter().filter(learnt).count() < MOST_ROUTERS {
+        } else if output.routes.all().iter().filter(learnt).count() < MAX_ROUTERS {
             output.routes.add_learnt(route);
         }
-        if let Some(mtu) = told.mtu.filter(|mtu| *mtu >= LEAST_MTU) {
+        if let Some(mtu) = told.mtu.filter(|mtu| *mtu >= MIN_MTU) {
             output.mtu_6 = usize::try_from(mtu).ok().filter(|mtu| *mtu < output.mtu);
         }
         let mut changes = Vec::new();
         for prefix in told.prefixes.iter().filter(|prefix| prefix.is_for_hosts && prefix.bits == 64) {
-            self.hear_prefix(output, prefix, now_ns, &mut changes);
+            self.receive_prefix(output, prefix, now_ns, &mut changes);
         }
         if !told.name_servers.is_empty() {
             changes.push(Change::NameServers(told.name_servers.clone()));
@@ -242,7 +242,7 @@ impl Discovery {
         changes
     }
 
-    fn hear_prefix<B: Buffer>(
+    fn receive_prefix<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
         prefix: &Prefix,
@@ -263,12 +263,12 @@ impl Discovery {
         };
         let (valid_ns, preferred_ns) = (ends(prefix.valid_s), ends(prefix.preferred_s));
         if let Some(known) = self.learnt.iter_mut().find(|known| known.address == address) {
-            let least_ns = now_ns + LEAST_NS;
+            let min_ns = now_ns + MIN_NS;
             known.preferred_ns = preferred_ns;
             known.valid_ns =
-                if valid_ns > least_ns || valid_ns > known.valid_ns { valid_ns } else { known.valid_ns.min(least_ns) };
+                if valid_ns > min_ns || valid_ns > known.valid_ns { valid_ns } else { known.valid_ns.min(min_ns) };
         } else if prefix.valid_s > 0
-            && self.learnt.len() < MOST_LEARNT
+            && self.learnt.len() < MAX_LEARNT
             && !output.addresses.has(&address.into())
             && !self.is_tried(&address.into())
         {

@@ -52,11 +52,11 @@ struct RecordHead {
     data_bytes: u16,
 }
 /// Records of one answer that are looked at.
-const MOST_RECORDS: usize = 128;
+const MAX_RECORDS: usize = 128;
 /// Addresses of one name that are kept.
-const MOST_ADDRESSES: usize = 16;
+const MAX_ADDRESSES: usize = 16;
 /// Names that stand for another, one after the other.
-pub(super) const MOST_ALIASES: usize = 16;
+pub(super) const MAX_ALIASES: usize = 16;
 /// How long it is believed that there is nothing, where the server does not say.
 const NOTHING_S: u32 = 30;
 
@@ -215,7 +215,7 @@ pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<R
         return Some(Reply::Failed);
     }
     let (mut aliases, mut addresses, mut at) = (Vec::new(), Vec::new(), after + 4);
-    for _ in 0..usize::from(header.answers).min(MOST_RECORDS) {
+    for _ in 0..usize::from(header.answers).min(MAX_RECORDS) {
         let record = read_record(message, at)?;
         at = record.end;
         if let Some(address) = address(&record, kind).filter(|_| record.is_internet) {
@@ -226,10 +226,10 @@ pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<R
         }
     }
     let (mut current, mut seconds) = (name, u32::MAX);
-    for _ in 0..=MOST_ALIASES {
+    for _ in 0..=MAX_ALIASES {
         let own = || addresses.iter().filter(|(owner, ..)| owner == current);
         if let Some(least) = own().map(|(.., seconds)| *seconds).min() {
-            let found = own().map(|(_, address, _)| *address).take(MOST_ADDRESSES);
+            let found = own().map(|(_, address, _)| *address).take(MAX_ADDRESSES);
             return Some(Reply::Addresses(found.collect(), seconds.min(least)));
         }
         match aliases.iter().find(|(owner, ..)| owner == current) {
@@ -247,7 +247,7 @@ pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<R
 /// How long it is true that there is nothing: as the zone says (RFC 2308, 5).
 fn nothing_seconds(message: &[u8], at: usize, records: u16) -> Option<u32> {
     let mut at = at;
-    for _ in 0..usize::from(records).min(MOST_RECORDS) {
+    for _ in 0..usize::from(records).min(MAX_RECORDS) {
         let record = read_record(message, at)?;
         if record.kind == AUTHORITY && record.is_internet {
             let least = u32::from_be_bytes(*record.data.last_chunk()?);

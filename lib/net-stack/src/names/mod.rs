@@ -15,7 +15,7 @@ use core::task::{Poll, Waker};
 use smoltcp::wire::IpAddress;
 
 use crate::ends::{End, Failure, NameFailure};
-use crate::icmp::{Error, Trouble};
+use crate::icmp::{Error, ErrorKind};
 use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 use crate::tcp::Tcp;
@@ -28,14 +28,14 @@ use stream::{Progress, Stream};
 /// Questions at once.
 const MOST: usize = 64;
 /// Name servers at most.
-pub(crate) const MOST_SERVERS: usize = 4;
+pub(crate) const MAX_SERVERS: usize = 4;
 /// The port of name servers.
 pub(crate) const PORT: u16 = 53;
 /// How often all servers are asked, and how long is waited for them the first time; then twice as long each time.
 const ROUNDS: u32 = 3;
-const PATIENCE_NS: u64 = 1_000_000_000;
+const TIMEOUT_NS: u64 = 1_000_000_000;
 /// What one server has at least.
-const LEAST_PATIENCE_NS: u64 = 300_000_000;
+const MIN_TIMEOUT_NS: u64 = 300_000_000;
 /// How long to wait for a buffer.
 const AGAIN_NS: u64 = 10_000_000;
 
@@ -109,7 +109,7 @@ impl Question {
                 cache.keep(self.wanted.clone(), self.kind, Vec::new(), seconds, now_ns);
                 self.finish(Err(NameFailure::NotFound));
             }
-            Reply::Alias(..) if self.aliases >= message::MOST_ALIASES => self.finish(Err(NameFailure::Failed)),
+            Reply::Alias(..) if self.aliases >= message::MAX_ALIASES => self.finish(Err(NameFailure::Failed)),
             Reply::Alias(name, seconds) => {
                 self.name = name;
                 self.aliases += 1;
@@ -147,7 +147,7 @@ impl Question {
         let round = self.tries / count;
         self.tries += 1;
         let Some(server) = self.server(servers) else { return };
-        self.next_ns = output.now_ns + ((PATIENCE_NS << round) / u64::from(count)).max(LEAST_PATIENCE_NS);
+        self.next_ns = output.now_ns + ((TIMEOUT_NS << round) / u64::from(count)).max(MIN_TIMEOUT_NS);
         let sent = udp::send_from(output, None, self.port, End::new(server, PORT), &self.question());
         if sent.is_err() {
             self.next_ns = output.now_ns;
@@ -161,7 +161,7 @@ impl Names {
     }
 
     pub(crate) fn set_servers(&mut self, servers: &[IpAddress]) {
-        let new: Vec<IpAddress> = servers.iter().copied().take(MOST_SERVERS).collect();
+        let new: Vec<IpAddress> = servers.iter().copied().take(MAX_SERVERS).collect();
         if new != self.servers {
             self.servers = new;
             self.cache.clear();
@@ -255,12 +255,12 @@ impl Names {
     }
 
     /// Hears that a server was not reached; false: it was not asked.
-    pub(crate) fn hear_trouble(&mut self, error: &Error, own_port: u16, port: u16, now_ns: u64) -> bool {
+    pub(crate) fn receive_error(&mut self, error: &Error, own_port: u16, port: u16, now_ns: u64) -> bool {
         let server = error.header.destination;
         let Names { servers, questions, .. } = self;
         let asked = questions.values_mut().find(|question| port == PORT && question.is_asked_from(own_port));
         let Some(question) = asked.filter(|question| question.server(servers) == Some(server)) else { return false };
-        if !matches!(error.trouble, Trouble::TooLong { .. }) {
+        if !matches!(error.kind, ErrorKind::TooLong { .. }) {
             // It may be a lie; the others are asked again later all the same.
             question.next_ns = now_ns;
         }

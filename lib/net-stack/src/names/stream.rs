@@ -10,7 +10,7 @@ use crate::output::{Buffer, Output};
 use crate::tcp::{ConnectionId, Tcp};
 
 /// How long it may take.
-const PATIENCE_NS: u64 = 5_000_000_000;
+const TIMEOUT_NS: u64 = 5_000_000_000;
 /// Bytes of an answer at most.
 const LONGEST: usize = 16 << 10;
 /// Bytes that are read at once.
@@ -36,7 +36,7 @@ impl Stream {
     pub(super) fn new(server: IpAddress, question: Vec<u8>, now_ns: u64) -> Stream {
         let mut with_length = (question.len() as u16).to_be_bytes().to_vec();
         with_length.extend(question);
-        Stream { server, connection: None, question: with_length, answer: Vec::new(), until_ns: now_ns + PATIENCE_NS }
+        Stream { server, connection: None, question: with_length, answer: Vec::new(), until_ns: now_ns + TIMEOUT_NS }
     }
 
     pub(super) fn server(&self) -> IpAddress {

@@ -14,7 +14,7 @@ use super::{Connection, ConnectionId, Holder, Tcp};
 /// Ports that are given to those who want any (RFC 6335).
 const FREE_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// Ports that are tried.
-const MOST_TRIES: usize = 64;
+const MAX_TRIES: usize = 64;
 
 impl Connection {
     /// Why nothing can be read or written, once it ended.
@@ -27,7 +27,7 @@ impl Tcp {
     /// A port that nobody has.
     pub(crate) fn free_port(&mut self, is_free: impl Fn(&Tcp, u16) -> bool) -> Result<u16, Failure> {
         let count = u64::from(FREE_PORTS.end() - FREE_PORTS.start()) + 1;
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let port = FREE_PORTS.start() + (self.random.next() % count) as u16;
             if is_free(self, port) {
                 return Ok(port);

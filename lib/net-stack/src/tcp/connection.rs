@@ -30,11 +30,11 @@ pub(super) struct Connection {
     /// It is in the table of ends.
     pub(super) is_listed: bool,
     /// When the other end was heard last.
-    pub(super) heard_ns: u64,
+    pub(super) received_ns: u64,
     /// Since when something is sent that is not acknowledged.
     pub(super) unanswered_since_ns: Option<u64>,
     /// How long that may last.
-    pub(super) patience_ns: u64,
+    pub(super) timeout_ns: u64,
     /// Who waits for data.
     pub(super) reader: Option<Waker>,
     /// Who waits for room, or for the connection to be made.
@@ -57,8 +57,10 @@ impl Connection {
     /// When the other end is taken to be gone, unless it is heard before.
     pub(super) fn given_up_at_ns(&self) -> Option<u64> {
         match (self.unanswered_since_ns, self.machine.keep_alive_ns()) {
-            (Some(since_ns), _) => Some(since_ns.max(self.heard_ns).saturating_add(self.patience_ns)),
-            (None, Some(silence_ns)) => Some(self.heard_ns.saturating_add(silence_ns).saturating_add(self.patience_ns)),
+            (Some(since_ns), _) => Some(since_ns.max(self.received_ns).saturating_add(self.timeout_ns)),
+            (None, Some(silence_ns)) => {
+                Some(self.received_ns.saturating_add(silence_ns).saturating_add(self.timeout_ns))
+            }
             (None, None) => None,
         }
     }
@@ -77,7 +79,7 @@ impl Connection {
         };
         let reaction = self.machine.receive(memory, &taken, now_ns);
         if reaction == Reaction::None {
-            self.heard_ns = now_ns;
+            self.received_ns = now_ns;
         }
         self.wake(memory);
         reaction

@@ -5,7 +5,7 @@ use smoltcp::phy::{Checksum, ChecksumCapabilities};
 use smoltcp::wire::{IpAddress, IpProtocol, IpRepr, TcpControl, TcpOption, TcpPacket, TcpRepr, TcpSeqNumber};
 
 use crate::ends::End;
-use crate::output::{Buffer, LONGEST_CUT_PAYLOAD, Output};
+use crate::output::{Buffer, MAX_TSO_PAYLOAD_BYTES, Output};
 use crate::packet::Segment;
 
 /// Bytes of the headers of IP and TCP without options.
@@ -23,7 +23,7 @@ pub(super) fn path<B: Buffer>(output: &Output<B>, remote: &IpAddress) -> Path {
     let mss = mtu.saturating_sub(headers);
     let features = output.features;
     let is_cut = is_version_4 && features.segmentation_version_4 && features.checksum && mtu == link_mtu;
-    let burst_bytes = if is_cut && !output.addresses.is_here(remote) { LONGEST_CUT_PAYLOAD.max(mss) } else { mss };
+    let burst_bytes = if is_cut && !output.addresses.is_here(remote) { MAX_TSO_PAYLOAD_BYTES.max(mss) } else { mss };
     Path { mss, burst_bytes }
 }
 

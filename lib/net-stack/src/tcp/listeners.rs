@@ -15,12 +15,12 @@ use super::{ConnectionId, Holder, ListenerId, Tcp, emit};
 /// Listeners there may be.
 const MOST: usize = 4096;
 /// Connections that wait to be accepted, at most, whatever was asked for.
-const MOST_BACKLOG: usize = 4096;
+const MAX_BACKLOG: usize = 4096;
 /// Of those that are being made, the share that one listener may have at least.
-const LEAST_HALF_OPEN: usize = 16;
+const MIN_HALF_OPEN: usize = 16;
 
 /// How long the other end may take to make a connection whole.
-const HALF_OPEN_PATIENCE_NS: u64 = 15_000_000_000;
+const HALF_OPEN_TIMEOUT_NS: u64 = 15_000_000_000;
 
 struct Listener {
     address: Option<IpAddress>,
@@ -166,7 +166,7 @@ impl Tcp {
         if self.listeners.count() >= MOST {
             return Err(Failure::Exhausted);
         }
-        let backlog = backlog.clamp(1, MOST_BACKLOG);
+        let backlog = backlog.clamp(1, MAX_BACKLOG);
         let listener = Listener {
             address,
             port,
@@ -251,7 +251,7 @@ impl Tcp {
             listener.being_made.push_back(id);
         }
         if let Some(connection) = self.get_mut(id) {
-            connection.patience_ns = HALF_OPEN_PATIENCE_NS;
+            connection.timeout_ns = HALF_OPEN_TIMEOUT_NS;
         }
         Some(id)
     }
@@ -259,9 +259,9 @@ impl Tcp {
     /// Forgets the oldest connection that is being made where there are as many as may be: those of a flood never
     /// become whole, those of people do within a few round trips.
     fn make_room<B: Buffer>(&mut self, output: &mut Output<B>, wanted_by: ListenerId) {
-        let most = self.limits.half_open.max(LEAST_HALF_OPEN);
+        let most = self.limits.half_open.max(MIN_HALF_OPEN);
         let own = self.listeners.get(wanted_by).map_or(0, |listener| listener.half_open);
-        let from = if own >= (most / 2).max(LEAST_HALF_OPEN) || (self.listeners.half_open >= most && own > 0) {
+        let from = if own >= (most / 2).max(MIN_HALF_OPEN) || (self.listeners.half_open >= most && own > 0) {
             Some(wanted_by)
         } else if self.listeners.half_open >= most {
             self.listeners.busiest()
@@ -287,7 +287,7 @@ impl Tcp {
     /// A connection has become whole.
     pub(crate) fn promote<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId, listener: ListenerId) {
         self.listeners.made_or_gone(listener);
-        let patience_ns = self.patience_ns();
+        let timeout_ns = self.timeout_ns();
         let Some(waiting_at) = self.listeners.get_mut(listener) else { return };
         if waiting_at.waiting.len() >= waiting_at.backlog {
             output.counters.tcp_overflowed += 1;
@@ -301,7 +301,7 @@ impl Tcp {
         output.counters.tcp_accepted += 1;
         if let Some(connection) = self.get_mut(id) {
             connection.holder = Holder::Waiting(listener);
-            connection.patience_ns = patience_ns;
+            connection.timeout_ns = timeout_ns;
         }
     }
 }

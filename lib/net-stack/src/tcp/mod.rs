@@ -8,9 +8,9 @@
 mod calls;
 mod connection;
 mod emit;
+mod error;
 mod listeners;
 mod time_wait;
-mod trouble;
 
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use ::tcp::{Memory, Reaction, Seq, Settings, State};
 
 use crate::ends::{End, Failure};
 use crate::icmp::ErrorLimit;
-use crate::output::{Buffer, LONGEST_CUT_PAYLOAD, Output};
+use crate::output::{Buffer, MAX_TSO_PAYLOAD_BYTES, Output};
 use crate::packet::{IpHeader, Segment};
 use crate::random::Random;
 
@@ -43,7 +43,7 @@ pub struct Limits {
     /// Connections that are being made from elsewhere, of all listeners.
     pub half_open: usize,
     /// How long unacknowledged data is sent again and again.
-    pub patience_ms: u64,
+    pub timeout_ms: u64,
 }
 
 impl Default for Limits {
@@ -54,7 +54,7 @@ impl Default for Limits {
             window_bytes: 64 << 10,
             max_window_bytes: 1 << 20,
             half_open: 1024,
-            patience_ms: 120_000,
+            timeout_ms: 120_000,
         }
     }
 }
@@ -113,9 +113,9 @@ pub(crate) struct Tcp {
 /// Bytes to send that are kept: as many as long packets carry where there is room for one, or each time the buffer is
 /// full a short packet would follow the long one.
 fn send_bytes(window_bytes: usize) -> usize {
-    match window_bytes / LONGEST_CUT_PAYLOAD {
+    match window_bytes / MAX_TSO_PAYLOAD_BYTES {
         0 => window_bytes,
-        packets => packets * LONGEST_CUT_PAYLOAD,
+        packets => packets * MAX_TSO_PAYLOAD_BYTES,
     }
 }
 
@@ -205,9 +205,9 @@ impl Tcp {
             failure: None,
             hint: None,
             is_listed: true,
-            heard_ns: now_ns,
+            received_ns: now_ns,
             unanswered_since_ns: None,
-            patience_ns: self.patience_ns(),
+            timeout_ns: self.timeout_ns(),
             reader: None,
             writer: None,
         };
@@ -220,8 +220,8 @@ impl Tcp {
         Some(self.id_of(slot))
     }
 
-    fn patience_ns(&self) -> u64 {
-        self.limits.patience_ms.saturating_mul(1_000_000)
+    fn timeout_ns(&self) -> u64 {
+        self.limits.timeout_ms.saturating_mul(1_000_000)
     }
 
     /// Forgets a connection without a word to the other end.

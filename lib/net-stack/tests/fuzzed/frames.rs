@@ -15,7 +15,7 @@ const OWN: EthernetAddress = EthernetAddress([2, 0, 0, 0, 0, 1]);
 const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const BUFFERS: usize = 24;
 /// Steps of one run at most.
-const MOST_STEPS: usize = 300;
+const MAX_STEPS: usize = 300;
 const PORT: u16 = 80;
 
 /// The bytes, one after the other; zeros after the last.
@@ -86,7 +86,7 @@ impl World {
             window_bytes: 8 << 10,
             max_window_bytes: 32 << 10,
             half_open: 16,
-            patience_ms: 20_000,
+            timeout_ms: 20_000,
         };
         let mut stack = Stack::new(Configuration {
             hardware: OWN,
@@ -315,7 +315,7 @@ impl World {
 pub fn run(bytes: &[u8]) {
     let mut world = World::new();
     let mut bytes = Bytes(bytes);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if bytes.0.is_empty() {
             break;
         }

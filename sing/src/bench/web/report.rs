@@ -15,7 +15,7 @@ pub const WANTED_HOSTED: f64 = 0.8;
 /// The same on a bare machine, where Linux is in QEMU too.
 pub const WANTED_BARE: f64 = 1.0;
 /// Parts that used less of a hundred than this are shown as one.
-const LEAST_SHARE: f64 = 0.5;
+const MIN_SHARE: f64 = 0.5;
 
 /// A figure of a turn, and what it is called.
 struct Figure {
@@ -102,10 +102,10 @@ fn shares(text: &mut String, one: &Measured) {
 }
 
 fn in_words(shares: &[(String, f64)]) -> String {
-    let shown = shares.iter().filter(|(_, share)| *share >= LEAST_SHARE);
+    let shown = shares.iter().filter(|(_, share)| *share >= MIN_SHARE);
     let mut words: Vec<String> = shown.map(|(name, share)| format!("{name} {share:.1} %")).collect();
-    let others: f64 = shares.iter().filter(|(_, share)| *share < LEAST_SHARE).map(|(_, share)| share).sum();
-    if others >= LEAST_SHARE {
+    let others: f64 = shares.iter().filter(|(_, share)| *share < MIN_SHARE).map(|(_, share)| share).sum();
+    if others >= MIN_SHARE {
         words.push(format!("others {others:.1} %"));
     }
     words.join(", ")

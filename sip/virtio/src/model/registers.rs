@@ -16,7 +16,7 @@ const DRIVER_OK: u32 = 4;
 const FEATURES_OK: u32 = 8;
 const NEEDS_RESET: u32 = 64;
 const QUEUE_SIZE_MAX: u16 = 256;
-const QUEUES_MOST: u64 = 4;
+const MAX_QUEUES: u64 = 4;
 const DOORBELL_BYTES: u64 = 4;
 
 /// How the device's registers are reached.
@@ -271,7 +271,7 @@ pub(super) fn range_bytes(way: Way, range: usize) -> u64 {
     match (way, range) {
         (Way::Mmio, _) => 512,
         (Way::Pci, 0) => 56,
-        (Way::Pci, 1) => QUEUES_MOST * DOORBELL_BYTES,
+        (Way::Pci, 1) => MAX_QUEUES * DOORBELL_BYTES,
         (Way::Pci, 4) => DOORBELL_BYTES,
         (Way::Pci, _) => 64,
     }

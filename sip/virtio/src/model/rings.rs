@@ -11,9 +11,9 @@ const DESCRIPTOR_BYTES: u64 = 16;
 const CONTINUES: u16 = 1;
 const WRITABLE: u16 = 2;
 /// Requests that the device answers in one go at most: a driver that misleads it does not hang the test.
-const MOST_AT_ONCE: usize = 256;
+const MAX_AT_ONCE: usize = 256;
 /// Bytes of a request that the device takes for one at most.
-const MOST_CHAIN_BYTES: usize = 1 << 24;
+const MAX_CHAIN_BYTES: usize = 1 << 24;
 
 /// A queue as the device sees it.
 #[derive(Clone, Default)]
@@ -41,7 +41,7 @@ impl Ring {
         }
         self.take_available(arena);
         let mut answered = false;
-        for _ in 0..self.waiting.len().min(MOST_AT_ONCE) {
+        for _ in 0..self.waiting.len().min(MAX_AT_ONCE) {
             if faults.strikes() {
                 self.misbehave(arena, faults);
                 answered = true;
@@ -92,7 +92,7 @@ impl Ring {
 
     fn chain(&self, head: u16, arena: &Arena) -> Option<Chain> {
         let mut chain = Chain { readable: Vec::new(), writable: Vec::new() };
-        let mut room = MOST_CHAIN_BYTES;
+        let mut room = MAX_CHAIN_BYTES;
         let mut next = head;
         for _ in 0..self.size {
             let mut bytes = [0; DESCRIPTOR_BYTES as usize];

@@ -5,7 +5,7 @@
 //! own that goes with the driver, and here it does not. So that is tried now and then only; else a fuzzer's memory runs
 //! out.
 
-use sip_virtio::Trouble;
+use sip_virtio::DeviceError;
 use sip_virtio::model::{Faults, Machine, Numbers, Way};
 
 /// One occasion of so many in a thousand is used.
@@ -19,8 +19,8 @@ const WRONG_TO_THE_END: u8 = 0xfe;
 pub fn run<D>(
     bytes: &[u8],
     make: impl Fn(Way, Faults) -> Machine,
-    start: impl Fn(Machine) -> Result<D, Trouble>,
-    live: impl Fn(&mut D, &Machine, &[u8]) -> Result<(), Trouble>,
+    start: impl Fn(Machine) -> Result<D, DeviceError>,
+    live: impl Fn(&mut D, &Machine, &[u8]) -> Result<(), DeviceError>,
 ) {
     let Some((choices, device)) = bytes.split_at_checked(STEPS) else { return };
     let way = if choices[0] & 1 == 0 { Way::Mmio } else { Way::Pci };
@@ -34,8 +34,8 @@ pub fn run<D>(
         drop(driver);
         end
     };
-    if let Err(trouble) = whole_life(choices[1] == WRONG_TO_THE_END) {
-        assert!(!trouble.to_string().is_empty());
+    if let Err(error) = whole_life(choices[1] == WRONG_TO_THE_END) {
+        assert!(!error.to_string().is_empty());
     }
     machine.set_faults(Faults::none());
     assert_eq!(whole_life(false), Ok(()), "it does all right now");

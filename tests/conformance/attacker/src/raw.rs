@@ -6,7 +6,7 @@ use sip::Status;
 use sip::abi::{AbiReturn, FUNCTIONS, ThreadBlock, limits};
 
 /// Most arguments that a function of the table takes.
-pub(crate) const MOST_ARGUMENTS: usize = 6;
+pub(crate) const MAX_ARGUMENTS: usize = 6;
 
 type Entry = extern "C" fn(u64, u64, u64, u64, u64, u64) -> AbiReturn;
 
@@ -66,7 +66,7 @@ pub(crate) fn entry_address(number: usize) -> usize {
 
 /// Calls the function with this number; missing arguments are 0.
 pub(crate) fn call(number: usize, arguments: &[u64]) -> Result<u64, Status> {
-    let mut all = [0; MOST_ARGUMENTS];
+    let mut all = [0; MAX_ARGUMENTS];
     all[..arguments.len()].copy_from_slice(arguments);
     // SAFETY: every function of the table takes at most these arguments, all in registers, and ignores
     // further ones. What it does to this process's memory is what the attack is about.

@@ -14,7 +14,7 @@ const ACT: usize = 0;
 /// Numbers of hoarders from here on are of some that are not alone.
 const AMONG_OTHERS: u64 = 4;
 /// How long the launcher lets a hoarder go on.
-const PATIENCE_MS: u64 = 30_000;
+const TIMEOUT_MS: u64 = 30_000;
 /// The longest that a short sleep with a little work may take while memory runs out.
 const RESPONSE_MS: u64 = 2_000;
 
@@ -24,7 +24,7 @@ const RESPONSE_MS: u64 = 2_000;
 pub(crate) fn launch(stage: Stage) -> i32 {
     let (number, among_others) = (stage.number % AMONG_OTHERS, stage.number >= AMONG_OTHERS);
     let act = ["hoard-memory", "hoard-blocks", "hoard-channels", "hoard-children"][number as usize];
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     let epitaph = loop {
         let ended = start(act).map(|hoarder| watch(&hoarder, deadline));
         match ended {

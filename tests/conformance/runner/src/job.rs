@@ -24,7 +24,7 @@ const SERVER: usize = 1;
 const DRIVERS_DEVICE: usize = 1;
 
 /// How long a program may take for anything that it does not do for ever.
-const PATIENCE_MS: u64 = 180_000;
+const TIMEOUT_MS: u64 = 180_000;
 
 /// A program with its act.
 pub(crate) struct Job {
@@ -126,7 +126,7 @@ impl Job {
 
 /// A child's end, soon.
 pub(crate) fn end_of(child: &Child) -> Result<Epitaph, String> {
-    match child.wait_until(Deadline::after_ms(PATIENCE_MS)) {
+    match child.wait_until(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(epitaph) => Ok(epitaph),
         Err(status) => {
             // So that the tests after this one have the machine for themselves.

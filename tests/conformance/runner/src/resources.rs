@@ -21,7 +21,7 @@ const COUNTED: [&str; 10] = [
 ];
 
 /// How long the last thread of a test may take to be buried.
-const PATIENCE_MS: u64 = 20_000;
+const TIMEOUT_MS: u64 = 20_000;
 
 /// One count.
 #[derive(PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Count {
 
     /// Waits until everything is as it was at this count; else says what is not.
     pub(crate) fn wait_until_back(&self) -> Result<(), String> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             let now = Count::now()?;
             if now == *self {

@@ -10,7 +10,7 @@ use end_to_end::{Format, Image, Live, Machine, built_system};
 use crate::network::{LEASES, MACHINE, NAME, Network, PEER, PEER_IPV6, PREFIX};
 
 /// How long it may take until all addresses are there: routers are asked and addresses tried for some seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const PORT: u16 = 8000;
 const CONTENT: &str = "a file of the machine's\n";
 
@@ -26,7 +26,7 @@ fn configured(live: &mut Live) -> (String, Ipv6Addr) {
         });
         match given {
             Some(address) if text.contains(&format!("{LEASES}.5")) => return (text, address),
-            _ => assert!(begin.elapsed() < PATIENCE, "not all addresses are there:\n{text}\n{}", live.errors()),
+            _ => assert!(begin.elapsed() < TIMEOUT, "not all addresses are there:\n{text}\n{}", live.errors()),
         }
         thread::sleep(Duration::from_millis(200));
     }

@@ -62,8 +62,8 @@ fn devices_that_cannot_be_used_say_why_and_the_others_work() {
     ];
     let run = BareMachine::new("qemu").with(&qemu(words.as_flattened())).run("devices; random 4");
     let said = ["cannot interrupt by messages", "only the registers of old virtio devices"];
-    for trouble in said {
-        assert!(run.text().contains(trouble) && run.errors.contains(trouble), "{trouble}:\n{run}");
+    for error in said {
+        assert!(run.text().contains(error) && run.errors.contains(error), "{error}:\n{run}");
     }
     // The last is behind the bridge; numbers of those that cannot be used are not given again.
     let names = names(&run);

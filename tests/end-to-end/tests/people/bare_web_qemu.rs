@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use end_to_end::{BareMachine, KINDS, Supervisor};
 
 /// What the machine may take until it serves, on a busy host.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a client waits for bytes.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Lengths around the ends of blocks, segments and buffers, and one that takes many of each.
@@ -45,7 +45,7 @@ impl Serving {
         let begin = Instant::now();
         while serving.ask_once("/").is_none_or(|(status, _)| status != 200) {
             let ended = serving.tool.try_wait().is_ok_and(|ended| ended.is_some());
-            assert!(!ended && begin.elapsed() < PATIENCE, "{kind}: nobody serves at port {port}");
+            assert!(!ended && begin.elapsed() < TIMEOUT, "{kind}: nobody serves at port {port}");
             std::thread::sleep(Duration::from_millis(100));
         }
         serving

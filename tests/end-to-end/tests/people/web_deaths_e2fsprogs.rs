@@ -35,11 +35,11 @@ const STATES: [(&str, &str); 9] = [
 /// How long a request is let get into its state.
 const INTO: [Duration; 3] = [Duration::ZERO, Duration::from_millis(2), Duration::from_millis(40)];
 /// How long anything may take until it is noticed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Of what there must not be more than there was.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
 /// Blocks that are kept for use again, more than before: as many as were needed at once.
-const MOST_KEPT_BLOCKS: u64 = 8;
+const MAX_KEPT_BLOCKS: u64 = 8;
 
 /// How a client ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Trial {
                         assert!(content.is_empty() || answer.content == content.as_bytes(), "{after}: {answer:?}");
                         break;
                     }
-                    other => assert!(begin.elapsed() < PATIENCE, "{after}: {path}: {other:?}\n{}", self.live.errors()),
+                    other => assert!(begin.elapsed() < TIMEOUT, "{after}: {path}: {other:?}\n{}", self.live.errors()),
                 }
                 thread::sleep(Duration::from_millis(1));
             }
@@ -108,7 +108,7 @@ impl Trial {
             let now = self.live.counters();
             // A thread of the system's start may have ended since.
             let count = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
-            let is_more = |name: &&&str| count(&now, name) > count(before, name) + slack(name, MOST_KEPT_BLOCKS);
+            let is_more = |name: &&&str| count(&now, name) > count(before, name) + slack(name, MAX_KEPT_BLOCKS);
             let told: Vec<String> = STEADY
                 .iter()
                 .filter(is_more)
@@ -117,7 +117,7 @@ impl Trial {
             if told.is_empty() {
                 return;
             }
-            assert!(begin.elapsed() < PATIENCE, "{after}: {}", told.join(", "));
+            assert!(begin.elapsed() < TIMEOUT, "{after}: {}", told.join(", "));
             thread::sleep(Duration::from_millis(100));
         }
     }

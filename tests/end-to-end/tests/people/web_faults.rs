@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use end_to_end::{Load, Machine, Question, Site, WebClient, built_system, free_port};
 
 /// How long it may take until an application is back.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// What is asked again and again meanwhile.
 const GREETING: usize = 0;
 /// The same of the application that fails now and then.
@@ -55,7 +55,7 @@ fn is_back(site: &Site, after: &str) {
             return assert_eq!(answer.text(), "not read\n", "after {after}");
         }
         // Only one that fails again and again is waited for.
-        assert!(answer.status == 503 && begin.elapsed() < PATIENCE, "after {after}: {answer:?}");
+        assert!(answer.status == 503 && begin.elapsed() < TIMEOUT, "after {after}: {answer:?}");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -109,7 +109,7 @@ fn each_failure_costs_one_answer_and_others_do_not_notice() {
         is_back(&site, path);
         let begin = Instant::now();
         while load.good(GREETING) == seen {
-            assert!(begin.elapsed() < PATIENCE, "others were not served after {path}");
+            assert!(begin.elapsed() < TIMEOUT, "others were not served after {path}");
         }
     }
     let gap = load.longest_gap(GREETING);

@@ -252,7 +252,7 @@ impl Site {
 /// Of what there must not be more than there was.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
 /// Blocks that server and file system may keep for use again, more than before: as many as were needed at once.
-const MOST_KEPT_BLOCKS: u64 = 32;
+const MAX_KEPT_BLOCKS: u64 = 32;
 
 /// Kills each part so many times in turn.
 #[track_caller]
@@ -309,7 +309,7 @@ fn steady_again(site: &mut Site, before: &BTreeMap<String, u64>, files_before: u
     let begin = Instant::now();
     loop {
         let count = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
-        let is_more = |name: &&str| count(&after, name) > count(before, name) + slack(name, MOST_KEPT_BLOCKS);
+        let is_more = |name: &&str| count(&after, name) > count(before, name) + slack(name, MAX_KEPT_BLOCKS);
         let differs: Vec<&str> = STEADY.into_iter().filter(is_more).collect();
         if differs.is_empty() && files == files_before {
             return;

@@ -21,7 +21,7 @@ const BODY_BYTES: usize = 100_000;
 /// What a machine with other work may take longer.
 const GRACE: Duration = Duration::from_secs(5);
 /// Bytes that an idle connection may cost each of the processes on its way.
-const MOST_BYTES_EACH: u64 = 8192;
+const MAX_BYTES_EACH: u64 = 8192;
 /// Bytes of a file that no socket takes in at once.
 const LARGE_BYTES: u64 = 40 << 20;
 
@@ -231,7 +231,7 @@ fn thousands_of_idle_connections_cost_little() {
         for (program, before) in programs.into_iter().zip(before) {
             let each = memory(&mut trial, program).saturating_sub(before) / MANY as u64;
             println!("round {round}: {MANY} idle connections, made in {took:?}: {each} bytes each in {program}");
-            assert!(each > 0 && each <= MOST_BYTES_EACH, "round {round}: {each} bytes each in {program}");
+            assert!(each > 0 && each <= MAX_BYTES_EACH, "round {round}: {each} bytes each in {program}");
         }
         for _ in 0..100 {
             assert_eq!(WebClient::connect(trial.ordinary).get("/", "").text(), "<p>here");

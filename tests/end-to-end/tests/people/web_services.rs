@@ -11,10 +11,10 @@ use end_to_end::{Supervisor, repository, sing};
 
 const FORM: &[u8] = b"urlroot=/spec/static&dir=1&class=2&num=3&client=77";
 /// A process that is killed is gone a moment later.
-const MOST_FOR_END: Duration = Duration::from_secs(5);
+const MAX_FOR_END: Duration = Duration::from_secs(5);
 
 /// The server writes its log several times a second.
-const MOST_FOR_LOG: Duration = Duration::from_secs(20);
+const MAX_FOR_LOG: Duration = Duration::from_secs(20);
 
 /// The numbers of what was posted.
 fn posted(supervisor: &Supervisor) -> BTreeSet<u64> {
@@ -145,7 +145,7 @@ fn is_left_by_all(supervisor: &Supervisor) {
         if left.is_empty() {
             return;
         }
-        assert!(begin.elapsed() < MOST_FOR_END, "{left:?} still run");
+        assert!(begin.elapsed() < MAX_FOR_END, "{left:?} still run");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -174,7 +174,7 @@ fn the_log_may_be_a_file_of_the_host() {
         if text.contains("\"GET /dir00001/class2_3 HTTP/1.1\" 200 ") {
             break;
         }
-        assert!(begin.elapsed() < MOST_FOR_LOG, "{text}\n{}", supervisor.errors());
+        assert!(begin.elapsed() < MAX_FOR_LOG, "{text}\n{}", supervisor.errors());
         thread::sleep(Duration::from_millis(50));
     }
     supervisor.stop(running);
@@ -191,7 +191,7 @@ fn a_log_is_rotated(words: &[&str]) {
     assert_eq!(supervisor.client().get("/before", "").status, 404);
     let begin = Instant::now();
     while !fs::read_to_string(&log).unwrap_or_default().contains("/before") {
-        assert!(begin.elapsed() < MOST_FOR_LOG, "{}", supervisor.errors());
+        assert!(begin.elapsed() < MAX_FOR_LOG, "{}", supervisor.errors());
         thread::sleep(Duration::from_millis(50));
     }
     let rotated = log.with_extension("rotated");

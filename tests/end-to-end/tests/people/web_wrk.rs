@@ -6,7 +6,7 @@ use std::time::Duration;
 use end_to_end::{Site, client};
 
 /// What wrk says of connections that broke, and of answers that are none.
-const TROUBLE: [&str; 2] = ["Socket errors", "Non-2xx"];
+const ERROR: [&str; 2] = ["Socket errors", "Non-2xx"];
 /// Blocks that the server keeps to use them again, at most: a connection has no more than four at a time, and 140 are
 /// there at most. Tens of thousands of requests are answered, so that one lost in a hundred of them is seen.
 const KEPT_BLOCKS: u64 = 4 * 140;
@@ -30,7 +30,7 @@ fn ask(site: &Site) {
         let url = site.url(path);
         let run = client("wrk", ["-t2", "-c", connections, "-d1s", "--timeout", "20s", &url], Duration::from_secs(40));
         let told = run.succeeded();
-        assert!(TROUBLE.iter().all(|trouble| !told.contains(trouble)), "{told}");
+        assert!(ERROR.iter().all(|error| !told.contains(error)), "{told}");
         let count = told.lines().find_map(|line| line.trim().split_once(" requests in ")?.0.parse().ok());
         assert!(count > Some(100u64), "{told}");
         println!("{path}, {connections} connections: {} answers in 1 s", count.unwrap_or(0));

@@ -53,9 +53,9 @@ impl Ground {
     /// Starts the victim and writes the file.
     pub(crate) fn prepare(namespace: directory::Imp<directory::states::Ready>) -> Result<Ground, String> {
         let mut namespace = Namespace::new(namespace);
-        let mut manager = VolumeManager::open(&mut namespace, "ext2").map_err(|trouble| trouble.to_string())?;
-        manager.format(DISK, OPTIONS).map_err(|trouble| trouble.to_string())?;
-        manager.mount(DISK, VOLUME, MountAccess::WriteIfPossible).map_err(|trouble| trouble.to_string())?;
+        let mut manager = VolumeManager::open(&mut namespace, "ext2").map_err(|error| error.to_string())?;
+        manager.format(DISK, OPTIONS).map_err(|error| error.to_string())?;
+        manager.mount(DISK, VOLUME, MountAccess::WriteIfPossible).map_err(|error| error.to_string())?;
         let block = ExVec::from_slice(&content()).map_err(|status| String::from(status.text()))?;
         let mut file = namespace.create_file(FILE, 0o644, CreateMode::New).map_err(said(FILE))?;
         file.write_at(block, 0, FILE_BYTES).and_then(|written| written.all()).map_err(said(FILE))?;

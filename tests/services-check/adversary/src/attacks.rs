@@ -42,7 +42,7 @@ const TCP_SLOT: usize = 1;
 const ATTACK_PARAMETER: usize = 0;
 const TARGET_PARAMETER: usize = 1;
 /// How long an attack may take.
-const PATIENCE_MS: u64 = 60_000;
+const TIMEOUT_MS: u64 = 60_000;
 
 const fn plain(name: &'static str, act: &'static str, target: &'static str, lines: &'static [&'static str]) -> Attack {
     Attack { name, act, target, given: Given::Nothing, lines }
@@ -199,7 +199,7 @@ pub(crate) fn send(attack: &Attack, namespace: &mut Namespace) -> Outcome {
         child = child.endpoint(TCP_SLOT, stack).map_err(said)?;
     }
     let child = child.start().map_err(said)?;
-    let end = child.wait_until(Deadline::after_ms(PATIENCE_MS));
+    let end = child.wait_until(Deadline::after_ms(TIMEOUT_MS));
     let end = end.map_err(|status| format!("the intruder has not ended: {}", status.text()))?;
     check!(end.is_success(), "it went through: {end}");
     Ok(())

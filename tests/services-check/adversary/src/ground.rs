@@ -34,7 +34,7 @@ const LETTER_LIST: &str = "allow all adversary-check.singularity\nallow read **\
 /// What suits the disk.
 const OPTIONS: FormatOptions =
     FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
-const PATIENCE_MS: u64 = 10_000;
+const TIMEOUT_MS: u64 = 10_000;
 
 fn said(what: &str) -> impl Fn(AccessError) -> String + use<'_> {
     move |error| format!("{what}: {error}")
@@ -48,9 +48,9 @@ pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
             Err(error) => return Err(format!("{folder}: {error}")),
         }
     }
-    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|trouble| format!("{trouble}"))?;
-    manager.format(DISK, OPTIONS).map_err(|trouble| format!("{trouble}"))?;
-    manager.mount(DISK, VAULT, MountAccess::WriteIfPossible).map_err(|trouble| format!("{trouble}"))?;
+    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|error| format!("{error}"))?;
+    manager.format(DISK, OPTIONS).map_err(|error| format!("{error}"))?;
+    manager.mount(DISK, VAULT, MountAccess::WriteIfPossible).map_err(|error| format!("{error}"))?;
     namespace.make_directory("/fs/vault/own").map_err(said("/fs/vault/own"))?;
     namespace.make_directory("/fs/vault/open").map_err(said("/fs/vault/open"))?;
     for path in [DIARY, LETTER] {
@@ -94,7 +94,7 @@ pub(crate) fn is_unharmed(namespace: &mut Namespace) -> Outcome {
     let list = namespace.acl(DIARY).map_err(said("the list of the diary"))?.map(|found| found.text);
     check!(list.as_deref() == Some(OWN_LIST), "the diary's list is {list:?}");
     let here = SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     let mut stack = stack(namespace)?;
     loop {
         stack = match stack.listen(here, 1).receive_by(deadline) {

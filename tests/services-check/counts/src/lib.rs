@@ -18,7 +18,7 @@ use sip::{Deadline, diagnostics, thread};
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
 
 /// How long services may take to let go of what a test held.
-const PATIENCE_MS: u64 = 3000;
+const TIMEOUT_MS: u64 = 3000;
 
 /// A count that stays the same for this long is taken as settled.
 const SETTLE_MS: u64 = 5;
@@ -46,7 +46,7 @@ impl Count {
     /// # Errors
     /// The system does not tell.
     pub fn settled() -> Result<Count, String> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut last = Count::now()?;
         loop {
             thread::sleep(Deadline::after_ms(SETTLE_MS));
@@ -63,7 +63,7 @@ impl Count {
     /// # Errors
     /// It does not come to that; says what is not.
     pub fn wait_until_back(&self) -> Result<(), String> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             let now = Count::now()?;
             if now == *self {

@@ -19,7 +19,7 @@ use sip::Deadline;
 sip::startup!();
 
 /// How long a disk is waited for.
-const PATIENCE_MS: u64 = 5_000;
+const TIMEOUT_MS: u64 = 5_000;
 const AGAIN_AFTER_MS: u64 = 5;
 
 type Controller = faulty_disk::Imp<states::Ready>;
@@ -66,7 +66,7 @@ pub fn main(startup: Startup) -> i32 {
 
 /// Waits for a disk that is not there yet: the shell starts before the disks of the test's system.
 fn open(namespace: &mut Namespace, path: &str) -> Result<Controller, AccessError> {
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     loop {
         let opened = namespace.open(path, faulty_disk::new_channel, |importer| match importer.receive() {
             faulty_disk::ImpStart::Success { next } => Ok(next),

@@ -90,7 +90,7 @@ fn take_a_name(intruder: &mut Intruder) -> Outcome {
 
 fn control_a_service(intruder: &mut Intruder) -> Outcome {
     use contracts::service_manager::ServiceError;
-    use contracts::services::{ServiceTrouble, power_off, restart, start, stop};
+    use contracts::services::{ServiceManagerError, power_off, restart, start, stop};
     let target = intruder.target.clone();
     let namespace = intruder.namespace()?;
     for (what, result) in [
@@ -99,7 +99,7 @@ fn control_a_service(intruder: &mut Intruder) -> Outcome {
         ("ending the machine", power_off(namespace, 3)),
         ("starting the machine anew", restart(namespace)),
     ] {
-        let refused = matches!(result, Err(ServiceTrouble::Service(ServiceError::NotPermitted)));
+        let refused = matches!(result, Err(ServiceManagerError::Service(ServiceError::NotPermitted)));
         check!(refused, "{what} ({target}): {result:?}");
     }
     for (what, result) in [("stopping", stop(namespace, ALLOWED)), ("starting", start(namespace, ALLOWED))] {

@@ -22,7 +22,7 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
 type Stack = tcp::Imp<tcp::states::Ready>;
 
 const UDP: &str = "/service/udp";
-const PATIENCE_MS: u64 = 10_000;
+const TIMEOUT_MS: u64 = 10_000;
 
 fn stack(namespace: &mut Namespace) -> Result<Stack, String> {
     net::open_tcp(namespace).map_err(|error| format!("{}: {error}", net::TCP))
@@ -34,7 +34,7 @@ fn port(intruder: &Intruder) -> Result<u16, String> {
 
 /// Tries to listen: how it went, and the stack.
 fn listen_at(stack: Stack, address: IpAddr, port: u16) -> Result<(Result<(), TcpError>, Stack), String> {
-    match stack.listen(SocketAddress::new(address, port), 1).receive_by(Deadline::after_ms(PATIENCE_MS)) {
+    match stack.listen(SocketAddress::new(address, port), 1).receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(tcp::ImpReadyAfterListen::Listening { next, .. }) => Ok((Ok(()), next)),
         Ok(tcp::ImpReadyAfterListen::Failed { error, next }) => Ok((Err(error), next)),
         Ok(tcp::ImpReadyAfterListen::ChannelClosed(_)) => Err(String::from("the network stack ended")),
@@ -72,7 +72,7 @@ fn connect(intruder: &mut Intruder) -> Outcome {
     let mut stack = stack(intruder.namespace()?)?;
     for address in [Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED] {
         let connecting = stack.connect(SocketAddress::new(IpAddr::V4(address), port), 1000);
-        stack = match connecting.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+        stack = match connecting.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
             Ok(tcp::ImpReadyAfterConnect::Failed { error: TcpError::NotPermitted, next }) => next,
             Ok(tcp::ImpReadyAfterConnect::Failed { error, .. }) => {
                 return Err(format!("connecting to {address} port {port}: {error:?}"));

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use contracts::directory::CreateMode;
 use contracts::volume_manager::{CheckMode, FormatOptions, MountAccess, VolumeError};
-use contracts::volume_managers::{VolumeManager, VolumeTrouble};
+use contracts::volume_managers::{VolumeManager, VolumeManagerError};
 
 use crate::names::is_refused;
 use crate::{Attack, Intruder, Outcome};
@@ -23,11 +23,11 @@ const OPTIONS: FormatOptions =
     FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
 
 fn manager(intruder: &mut Intruder) -> Result<VolumeManager, String> {
-    VolumeManager::open(intruder.namespace()?, "ext2").map_err(|trouble| format!("the manager of volumes: {trouble}"))
+    VolumeManager::open(intruder.namespace()?, "ext2").map_err(|error| format!("the manager of volumes: {error}"))
 }
 
-fn is_not_permitted<T>(what: &str, asked: Result<T, VolumeTrouble>) -> Outcome {
-    match asked.map_err(|trouble| trouble.error()) {
+fn is_not_permitted<T>(what: &str, asked: Result<T, VolumeManagerError>) -> Outcome {
+    match asked.map_err(|error| error.error()) {
         Err(Some(VolumeError::NotPermitted)) => Ok(()),
         Err(error) => Err(format!("{what}: it failed for another reason, {error:?}")),
         Ok(_) => Err(format!("{what} went through")),

@@ -30,7 +30,7 @@ const DRIVER: &str = "file-disk";
 /// How long the driver has to hand the writes to the machine.
 const HEAD_START_MS: u64 = 1;
 /// How long the driver's end is waited for, and its successor.
-const PATIENCE_MS: u64 = 20_000;
+const TIMEOUT_MS: u64 = 20_000;
 
 type Channel = disk::Imp<states::Ready>;
 type Failed = AccessError;
@@ -68,7 +68,7 @@ fn check(namespace: &mut Namespace, path: &str) -> Result<u64, Failed> {
         prepared.into_iter().map(|(channel, block, offset)| channel.write(block, offset, WRITE_BYTES as u32)).collect();
     sip::time::sleep_until(Deadline::after_ms(HEAD_START_MS));
     kill_driver()?;
-    match events.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+    match events.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(disk_events::ImpReady::ChannelClosed(_)) => {}
         _ => return Err(NameError::NotSupported.into()),
     }
@@ -115,7 +115,7 @@ fn last_sector(number: u64) -> u64 {
 }
 
 fn open(namespace: &mut Namespace, path: &str) -> Result<Channel, Failed> {
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     loop {
         let opened = namespace.open(path, disk::new_channel, |importer| match importer.receive() {
             disk::ImpStart::Success { next } => Ok(next),

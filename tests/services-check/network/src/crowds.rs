@@ -17,7 +17,7 @@ const MOST: usize = 2000;
 const WATCHED_MS: u64 = 500;
 /// Cycles in that time of who does not spin, who would take more than twice as many: looking again now and then takes
 /// few, but a host that is busy counts also those in which it did something else.
-const MOST_CYCLES: u64 = 250_000_000;
+const MAX_CYCLES: u64 = 250_000_000;
 
 pub(crate) const TESTS: &[Test] = &[
     ("crowds: who finds no socket is told, and goes on when there is one", exhausted),
@@ -77,7 +77,7 @@ fn quiet_listener(namespace: &mut Namespace) -> Outcome {
         Ok(_) => return Err("a listener without room has an answer".into()),
     };
     let used = cycles()? - before;
-    check!(used < MOST_CYCLES, "{used} cycles in {WATCHED_MS} ms of waiting");
+    check!(used < MAX_CYCLES, "{used} cycles in {WATCHED_MS} ms of waiting");
     // Each one that goes makes room for one that waits; they are served.
     let mut listener = None;
     for round in 0..20 {

@@ -16,7 +16,7 @@ use sip::{Deadline, thread};
 use crate::{Outcome, answer};
 
 /// How long anything that must not hang may take.
-pub(crate) const PATIENCE_MS: u64 = 10_000;
+pub(crate) const TIMEOUT_MS: u64 = 10_000;
 /// How long a message may take until its receiver works on it.
 pub(crate) const TAKEN_MS: u64 = 3;
 /// What is read at once at most.
@@ -150,7 +150,7 @@ pub(crate) fn reading(event: tcp_connection::ImpReadyAfterRead) -> Result<(Readi
 pub(crate) fn read_all(mut end: End, bytes: usize) -> Result<(Vec<u8>, End), String> {
     let mut all = Vec::new();
     while all.len() < bytes {
-        let (reading, next) = read(end, PATIENCE_MS as u32 / 2)?;
+        let (reading, next) = read(end, TIMEOUT_MS as u32 / 2)?;
         end = next;
         match reading {
             Reading::Data(data) => all.extend_from_slice(&data),

@@ -39,11 +39,11 @@ pub(crate) use check;
 /// What an endpoint hears next. The test fails if it hears nothing in time.
 macro_rules! answer {
     ($endpoint:expr) => {
-        match $endpoint.receive_by(sip::Deadline::after_ms($crate::ends::PATIENCE_MS)) {
+        match $endpoint.receive_by(sip::Deadline::after_ms($crate::ends::TIMEOUT_MS)) {
             Ok(event) => event,
             // By this way it becomes whatever error the function has.
             Err(_) => {
-                Err(alloc::format!("no answer within {} s at line {}", $crate::ends::PATIENCE_MS / 1000, line!()))?
+                Err(alloc::format!("no answer within {} s at line {}", $crate::ends::TIMEOUT_MS / 1000, line!()))?
             }
         }
     };

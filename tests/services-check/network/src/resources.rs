@@ -12,7 +12,7 @@ use sip::{Deadline, diagnostics, thread};
 /// they grew to.
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
 /// How long the stack may take to let go of what a test held.
-const PATIENCE_MS: u64 = 5000;
+const TIMEOUT_MS: u64 = 5000;
 /// A count that stays the same for this long is taken as settled.
 const SETTLE_MS: u64 = 5;
 
@@ -36,7 +36,7 @@ impl Count {
 
     /// Counts when nothing changes any more: the stack closes its ends a little after its clients.
     pub(crate) fn settled(namespace: &mut Namespace) -> Result<Count, String> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut last = Count::now(namespace)?;
         loop {
             thread::sleep(Deadline::after_ms(SETTLE_MS));
@@ -50,7 +50,7 @@ impl Count {
 
     /// Waits until everything is as it was at this count; else says what is not.
     pub(crate) fn wait_until_back(&self, namespace: &mut Namespace) -> Result<(), String> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             let now = Count::now(namespace)?;
             if now == *self {

@@ -15,7 +15,7 @@ use sip::time::monotonic;
 use sip::{Deadline, diagnostics, thread};
 
 use crate::datagrams;
-use crate::ends::{PATIENCE_MS, block, fill, let_it_be_taken, listen, loopback, pair, pattern, read_all, write};
+use crate::ends::{TIMEOUT_MS, block, fill, let_it_be_taken, listen, loopback, pair, pattern, read_all, write};
 use crate::{Outcome, Test, answer, check};
 
 /// The programs that may be the stack.
@@ -33,7 +33,7 @@ fn kill() -> Outcome {
     let stack = processes.iter().find(|process| STACKS.contains(&diagnostics::name(&process.name).as_str()));
     let id = stack.ok_or("no network stack runs")?.id;
     stop_any(id, StopReason::Requested).map_err(|status| format!("it cannot be ended: {}", status.text()))?;
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     loop {
         let all = diagnostics::processes().map_err(|status| format!("the processes: {}", status.text()))?;
         if !all.iter().any(|process| process.id == id) {

@@ -17,7 +17,7 @@ use contracts::tcp::TcpError;
 use sip::audit;
 
 use crate::datagrams::{bind, receive, resolve, send};
-use crate::ends::{PATIENCE_MS, accept, block, connect, listen, loopback};
+use crate::ends::{TIMEOUT_MS, accept, block, connect, listen, loopback};
 use crate::{Outcome, Test, check};
 
 /// Where the system manifest lets nobody listen, connect or send.
@@ -93,7 +93,7 @@ fn no_connecting(namespace: &mut Namespace) -> Outcome {
     check!(connected == Err(TcpError::NotPermitted), "::1: {connected:?}");
     is_noted(from, "connect on [::1]:7101 (no network rule allows it)")?;
     let from = next_line()?;
-    let (left, _) = connect(namespace, local, PATIENCE_MS as u32)?.map_err(failed)?;
+    let (left, _) = connect(namespace, local, TIMEOUT_MS as u32)?.map_err(failed)?;
     let (right, _, listener) = accept(listener)?;
     drop((left, right, listener));
     is_silent(from)
@@ -109,7 +109,7 @@ fn no_datagrams(namespace: &mut Namespace) -> Outcome {
     is_noted(from, "datagram on 127.0.0.1:7100 (network rule 4)")?;
     let (sent, one) = send(one, block(b"this")?, 4, there)?;
     check!(sent == Ok(()), "after one that was refused: {sent:?}");
-    let (received, other) = receive(other, PATIENCE_MS as u32)?;
+    let (received, other) = receive(other, TIMEOUT_MS as u32)?;
     let data = received.map_err(failed)?.map(|(data, _)| data);
     check!(data.as_deref() == Some(&b"this"[..]), "{data:?} came");
     drop((one, other));

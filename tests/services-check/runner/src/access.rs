@@ -18,7 +18,7 @@ use sip::exheap::ExVec;
 use sip::process::{Child, EpitaphKind, create};
 use sip::{Deadline, Status};
 
-use crate::client::{PATIENCE_MS, Provider, same};
+use crate::client::{Provider, TIMEOUT_MS, same};
 use crate::names::{change, said};
 use crate::{Outcome, Test, check};
 use matrix::{Case, Principal, Table};
@@ -153,7 +153,7 @@ fn probe_from(view: Namespace, principal: Principal, folder: &str, is_in_volume:
     let volume = if is_in_volume { "true" } else { "false" };
     let ready = |child: Child| child.parameter(0, folder)?.parameter(1, volume)?.endpoint(0, view)?.start();
     let child = child.and_then(ready).map_err(say)?;
-    let end = child.wait_until(Deadline::after_ms(PATIENCE_MS)).map_err(say)?;
+    let end = child.wait_until(Deadline::after_ms(TIMEOUT_MS)).map_err(say)?;
     if end.kind != EpitaphKind::Exited {
         return Err(format!("{principal:?} in {folder}: {end}"));
     }
@@ -178,21 +178,21 @@ fn passed_on(namespace: &mut Namespace) -> Outcome {
 pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     const OPTIONS: FormatOptions =
         FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
-    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|trouble| trouble.to_string())?;
-    manager.format(DISK, OPTIONS).map_err(|trouble| trouble.to_string())?;
+    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|error| error.to_string())?;
+    manager.format(DISK, OPTIONS).map_err(|error| error.to_string())?;
     mount(namespace, &mut manager)?;
     volume_matrix(namespace)
 }
 
 /// What a file system keeps of what it did is no loss; another one keeps nothing.
 fn mount_anew(namespace: &mut Namespace) -> Outcome {
-    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|trouble| trouble.to_string())?;
-    manager.unmount(VOLUME).map_err(|trouble| trouble.to_string())?;
+    let mut manager = VolumeManager::open(namespace, "ext2").map_err(|error| error.to_string())?;
+    manager.unmount(VOLUME).map_err(|error| error.to_string())?;
     mount(namespace, &mut manager)
 }
 
 fn mount(namespace: &mut Namespace, manager: &mut VolumeManager) -> Outcome {
-    manager.mount(DISK, VOLUME, MountAccess::WriteIfPossible).map_err(|trouble| trouble.to_string())?;
+    manager.mount(DISK, VOLUME, MountAccess::WriteIfPossible).map_err(|error| error.to_string())?;
     namespace.names(VOLUME).map(drop).map_err(said)
 }
 

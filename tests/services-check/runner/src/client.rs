@@ -12,7 +12,7 @@ use sip::process::{Child, StopReason, create};
 use sip::{Deadline, Status};
 
 /// How long anything that must not hang may take.
-pub(crate) const PATIENCE_MS: u64 = 10_000;
+pub(crate) const TIMEOUT_MS: u64 = 10_000;
 
 /// A connected endpoint.
 pub(crate) type Knocker = knock_answer::Imp<states::Ready>;
@@ -31,7 +31,7 @@ pub(crate) fn reconnect(namespace: &mut Namespace, path: &str) -> Result<Knocker
 
 /// What the provider says first.
 pub(crate) fn opened(importer: knock_answer::Imp<states::Start>) -> Result<Knocker, AccessError> {
-    match importer.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+    match importer.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(ImpStart::Success { next }) => Ok(next),
         Ok(ImpStart::ChannelClosed(_)) => Err(AccessError::ServerEnded),
         Err(_) => Err(AccessError::System(Status::TimedOut)),
@@ -40,7 +40,7 @@ pub(crate) fn opened(importer: knock_answer::Imp<states::Start>) -> Result<Knock
 
 /// The text that a knock is answered with, and the endpoint to go on with.
 pub(crate) fn knock(knocker: Knocker, number: u32, text: &str) -> Result<(String, Knocker), AccessError> {
-    match knocker.knock(number, block(text)?).receive_by(Deadline::after_ms(PATIENCE_MS)) {
+    match knocker.knock(number, block(text)?).receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(ImpReadyAfterKnock::Answer { number: same, text, next }) if same == number => Ok((text.to_text(), next)),
         Ok(ImpReadyAfterKnock::Answer { .. }) => Err(AccessError::System(Status::WrongState)),
         Ok(ImpReadyAfterKnock::ChannelClosed(_)) => Err(AccessError::ServerEnded),
@@ -101,7 +101,7 @@ impl Provider {
             child = child.endpoint(1, held).map_err(say)?;
         }
         let child = child.start().map_err(say)?;
-        match importer.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+        match importer.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
             Ok(service_provider::ImpStart::Ready { next }) => Ok((Provider { child }, next)),
             _ => Err(String::from("a provider did not say that it is ready")),
         }
@@ -116,7 +116,7 @@ impl Provider {
 
     /// Waits until it has ended.
     pub(crate) fn ended(self) -> Result<(), String> {
-        let end = self.child.wait_until(Deadline::after_ms(PATIENCE_MS));
+        let end = self.child.wait_until(Deadline::after_ms(TIMEOUT_MS));
         end.map(drop).map_err(|status| format!("a provider has not ended: {}", status.text()))
     }
 }

@@ -13,7 +13,7 @@ use contracts::{directory_page, file};
 use sip::Deadline;
 use sip::exheap::ExVec;
 
-use crate::client::{PATIENCE_MS, Provider, connect, refused, rest_of, same};
+use crate::client::{Provider, TIMEOUT_MS, connect, refused, rest_of, same};
 use crate::{Outcome, Test, check};
 
 /// More names than a page of this suite has room for.
@@ -187,7 +187,7 @@ type Events = namespace_events::Imp<namespace_events::states::Ready>;
 
 /// The next announced change.
 pub(crate) fn change(events: Events) -> Result<(Change, String, Events), String> {
-    match events.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+    match events.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(ImpReady::Changed { change, path, next }) => Ok((change, path.to_text(), next.next())),
         Ok(ImpReady::ChannelClosed(_)) => Err("the subscription was closed".to_string()),
         Err(_) => Err("no change was announced".to_string()),

@@ -10,7 +10,7 @@ use contracts::namespace::{Namespace, block};
 use knock_answer_contract::knock_answer;
 use sip::{Deadline, Status};
 
-use crate::client::{PATIENCE_MS, Provider, connect, knock, opened, refused, rest_of, same};
+use crate::client::{Provider, TIMEOUT_MS, connect, knock, opened, refused, rest_of, same};
 use crate::names::said;
 use crate::{Outcome, Test, check};
 
@@ -152,7 +152,7 @@ fn begin(
 
 /// The endpoint of a bind under way went down with its provider, and both ends say so.
 fn went_down(binding: Binding, importer: knock_answer::Imp<knock_answer::states::Start>) -> Outcome {
-    match binding.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+    match binding.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(ImpReadyAfterBind::Failed { error: NameError::Unavailable, .. }) => {}
         Ok(ImpReadyAfterBind::Bound { .. }) => return Err("it was bound to the dead".to_string()),
         Ok(_) => return Err("the bind ended otherwise than with Unavailable".to_string()),
@@ -173,7 +173,7 @@ fn death_while_binding(namespace: &mut Namespace) -> Outcome {
     provider.kill()?;
     went_down(binding, importer)?;
     for (waiting, importer) in [(second, second_importer), (third, third_importer)] {
-        match waiting.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+        match waiting.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
             Ok(ImpReadyAfterBind::NotBound { error: NameError::Unavailable, .. }) => drop(importer),
             Ok(_) => return Err("one that waited was not told Unavailable".to_string()),
             Err(_) => return Err("one that waited hangs".to_string()),

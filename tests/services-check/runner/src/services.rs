@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use contracts::namespace::Namespace;
 use contracts::service_events::{self, ImpReady};
 use contracts::service_manager::{self, ImpReadyAfterSubscribe, ServiceError, ServiceRecord};
-use contracts::services::{self, ServiceTrouble, list, start, stop, text};
+use contracts::services::{self, ServiceManagerError, list, start, stop, text};
 use sip::process::StopReason;
 use sip::{Deadline, Status};
 
-use crate::client::{PATIENCE_MS, connect, knock, reconnect};
+use crate::client::{TIMEOUT_MS, connect, knock, reconnect};
 use crate::names::said;
 use crate::{Outcome, Test, check};
 
@@ -32,18 +32,18 @@ pub(crate) const TESTS: &[Test] = &[
     ("services: a file system outlives the driver of its disk", disk),
 ];
 
-fn trouble(error: ServiceTrouble) -> String {
+fn error(error: ServiceManagerError) -> String {
     error.to_string()
 }
 
 fn record(namespace: &mut Namespace, name: &str) -> Result<ServiceRecord, String> {
-    let found = list(namespace).map_err(trouble)?.into_iter().find(|record| text(&record.name) == name);
+    let found = list(namespace).map_err(error)?.into_iter().find(|record| text(&record.name) == name);
     found.ok_or_else(|| format!("no service `{name}` is listed"))
 }
 
 /// Waits until the service is in the state; gives its record then.
 fn wait_for(namespace: &mut Namespace, name: &str, state: &str) -> Result<ServiceRecord, String> {
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     loop {
         let found = record(namespace, name)?;
         let word = services::state_word(found.state);
@@ -62,7 +62,7 @@ pub(crate) fn settle(namespace: &mut Namespace) -> Outcome {
 
 /// Waits until the service runs as another process than before.
 fn wait_restarted(namespace: &mut Namespace, name: &str, before: u64) -> Result<ServiceRecord, String> {
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     loop {
         let found = wait_for(namespace, name, RUNNING)?;
         if found.process != before {
@@ -81,7 +81,7 @@ fn order_end(namespace: &mut Namespace, path: &str, status: u32, order: &str) ->
 }
 
 fn order(namespace: &mut Namespace) -> Outcome {
-    let all = list(namespace).map_err(trouble)?;
+    let all = list(namespace).map_err(error)?;
     let names: Vec<String> = all.iter().map(|record| text(&record.name)).collect();
     let place = |name: &str| names.iter().position(|other| other == name).ok_or_else(|| format!("no `{name}`"));
     check!(place("needed")? < place("needs-other")?, "the order is {names:?}");
@@ -91,22 +91,22 @@ fn order(namespace: &mut Namespace) -> Outcome {
     check!(text(&needs.path) == "/check/needs-other", "the path is {}", text(&needs.path));
     check!(text(&needs.program) == "check-always" && needs.restarts == 0, "{} restarts", needs.restarts);
     let missing = start(namespace, "nothing");
-    check!(missing == Err(ServiceTrouble::Service(ServiceError::NotFound)), "{missing:?}");
+    check!(missing == Err(ServiceManagerError::Service(ServiceError::NotFound)), "{missing:?}");
     Ok(())
 }
 
 fn stop_and_start(namespace: &mut Namespace) -> Outcome {
     let again = start(namespace, "needed");
-    check!(again == Err(ServiceTrouble::Service(ServiceError::AlreadyRunning)), "{again:?}");
+    check!(again == Err(ServiceManagerError::Service(ServiceError::AlreadyRunning)), "{again:?}");
     for _ in 0..10 {
         let before = wait_for(namespace, "needed", RUNNING)?;
-        stop(namespace, "needed").map_err(trouble)?;
+        stop(namespace, "needed").map_err(error)?;
         let stopped = wait_for(namespace, "needed", STOPPED)?;
         check!(stopped.process == 0, "a stopped service has process {}", stopped.process);
         check!(connect(namespace, "/check/needed").is_err(), "a stopped service serves");
         let again = stop(namespace, "needed");
-        check!(again == Err(ServiceTrouble::Service(ServiceError::NotRunning)), "{again:?}");
-        start(namespace, "needed").map_err(trouble)?;
+        check!(again == Err(ServiceManagerError::Service(ServiceError::NotRunning)), "{again:?}");
+        start(namespace, "needed").map_err(error)?;
         let after = wait_for(namespace, "needed", RUNNING)?;
         check!(after.process != before.process, "the same process runs");
         drop(reconnect(namespace, "/check/needed")?);
@@ -126,14 +126,14 @@ fn policies(namespace: &mut Namespace) -> Outcome {
     wait_restarted(namespace, "check-on-failure", before.process)?;
     order_end(namespace, "/check/check-on-failure", 0, "exit")?;
     wait_for(namespace, "check-on-failure", STOPPED)?;
-    start(namespace, "check-on-failure").map_err(trouble)?;
+    start(namespace, "check-on-failure").map_err(error)?;
     wait_for(namespace, "check-on-failure", RUNNING)?;
     for (status, end) in [(0, STOPPED), (5, FAILED)] {
         order_end(namespace, "/check/check-never", status, "exit")?;
         let ended = wait_for(namespace, "check-never", end)?;
         let reason = text(&ended.reason);
         check!(reason.contains(&format!("status {status}")), "the reason is `{reason}`");
-        start(namespace, "check-never").map_err(trouble)?;
+        start(namespace, "check-never").map_err(error)?;
         wait_for(namespace, "check-never", RUNNING)?;
     }
     Ok(())
@@ -141,8 +141,8 @@ fn policies(namespace: &mut Namespace) -> Outcome {
 
 fn backoff(namespace: &mut Namespace) -> Outcome {
     let before = wait_for(namespace, "check-limited", FAILED)?;
-    start(namespace, "check-limited").map_err(trouble)?;
-    let deadline = Deadline::after_ms(PATIENCE_MS);
+    start(namespace, "check-limited").map_err(error)?;
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
     let mut starts: Vec<u64> = Vec::new();
     let last = loop {
         let now = record(namespace, "check-limited")?;
@@ -203,7 +203,7 @@ fn subscribe(namespace: &mut Namespace) -> Result<Events, String> {
 /// Hears changes until the service is in the state with this word.
 fn hear(mut events: Events, name: &str, state: &str) -> Result<Events, String> {
     loop {
-        match events.receive_by(Deadline::after_ms(PATIENCE_MS)) {
+        match events.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
             Ok(ImpReady::Changed { name: changed, state: entered, next, .. }) => {
                 events = next.next();
                 if text(&changed) == name && services::state_word(entered) == state {
@@ -218,17 +218,17 @@ fn hear(mut events: Events, name: &str, state: &str) -> Result<Events, String> {
 
 /// Lets the manager find out that subscribers are gone: it does so when it tells them of changes.
 fn stir(namespace: &mut Namespace) -> Outcome {
-    stop(namespace, "needed").map_err(trouble)?;
+    stop(namespace, "needed").map_err(error)?;
     wait_for(namespace, "needed", STOPPED)?;
-    start(namespace, "needed").map_err(trouble)?;
+    start(namespace, "needed").map_err(error)?;
     wait_for(namespace, "needed", RUNNING).map(drop)
 }
 
 fn events(namespace: &mut Namespace) -> Outcome {
     let mut events = subscribe(namespace)?;
-    stop(namespace, "needed").map_err(trouble)?;
+    stop(namespace, "needed").map_err(error)?;
     events = hear(events, "needed", STOPPED)?;
-    start(namespace, "needed").map_err(trouble)?;
+    start(namespace, "needed").map_err(error)?;
     for state in ["starting", RUNNING] {
         events = hear(events, "needed", state)?;
     }
@@ -243,9 +243,9 @@ fn events(namespace: &mut Namespace) -> Outcome {
 fn slow_subscriber(namespace: &mut Namespace) -> Outcome {
     let slow = subscribe(namespace)?;
     let quick = subscribe(namespace)?;
-    stop(namespace, "needed").map_err(trouble)?;
+    stop(namespace, "needed").map_err(error)?;
     let quick = hear(quick, "needed", STOPPED)?;
-    start(namespace, "needed").map_err(trouble)?;
+    start(namespace, "needed").map_err(error)?;
     let quick = hear(quick, "needed", RUNNING)?;
     drop((slow, quick));
     stir(namespace)

@@ -29,7 +29,7 @@ sip::startup!();
 
 const PERMISSIONS: u32 = 0o644;
 /// How long a file system may be away.
-const PATIENCE_MS: u64 = 30_000;
+const TIMEOUT_MS: u64 = 30_000;
 const AGAIN_AFTER_MS: u64 = 2;
 
 /// Goes on until the time is over, then looks at everything once more.
@@ -157,7 +157,7 @@ impl Client {
     }
 
     fn patiently<T>(&mut self, mut act: impl FnMut(&mut Namespace) -> Result<T, AccessError>) -> Result<T, String> {
-        let deadline = Deadline::after_ms(PATIENCE_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             match act(&mut self.namespace) {
                 Err(error) if error.may_pass() && !deadline.has_passed() => {

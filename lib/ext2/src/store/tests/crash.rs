@@ -104,14 +104,14 @@ pub(super) fn state(store: &Store<RecordingDisk>) -> State {
         .collect()
 }
 
-/// Several epochs of random changes, each state marked when it is committed.
+/// Several transactions of random changes, each state marked when it is committed.
 fn run(disk: &RecordingDisk, seed: u64) -> Vec<State> {
     let mut random = Random(seed);
     let store = open(disk);
     let mut states = vec![state(&store)];
     disk.record();
     let (mut model, mut version) = (states[0].clone(), 0);
-    for epoch in 1..=6 {
+    for transaction in 1..=6 {
         for _ in 0..random.below(12) {
             let (number, count) = (FILES.start + random.below(20) as u32, random.below(13) as u32);
             version += 1;
@@ -120,7 +120,7 @@ fn run(disk: &RecordingDisk, seed: u64) -> Vec<State> {
         }
         states.push(model.clone());
         complete(store.commit()).unwrap();
-        disk.mark(epoch);
+        disk.mark(transaction);
     }
     assert_eq!(state(&store), model);
     complete(store.unmount()).unwrap();

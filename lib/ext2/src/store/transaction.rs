@@ -1,4 +1,4 @@
-//! Epochs: what becomes permanent together, and the changes that are under way in one.
+//! Transactions: what becomes permanent together, and the changes that are under way in one.
 
 use core::cell::Cell;
 
@@ -11,21 +11,21 @@ use crate::source::BlockSource;
 /// Blocks of a write set that are left for the superblock and for what a change did not count.
 const SLACK: usize = 8;
 
-/// Where the epochs are.
-pub(super) struct Epochs {
-    /// The number of the epoch that goes on.
+/// Where the transactions are.
+pub(super) struct Transactions {
+    /// The number of the transaction that goes on.
     pub(super) running: Cell<u64>,
-    /// Every epoch with a smaller number is committed.
+    /// Every transaction with a smaller number is committed.
     pub(super) first_uncommitted: Cell<u64>,
     /// Commits so far.
     pub(super) commits: Cell<u64>,
     /// Changes under way, and the blocks they have announced.
     open: Cell<usize>,
     announced: Cell<usize>,
-    /// Whether no change may begin because an epoch is about to end.
+    /// Whether no change may begin because a transaction is about to end.
     is_freezing: Cell<bool>,
     /// Blocks of a write set at most.
-    pub(super) most_blocks: Cell<usize>,
+    pub(super) max_blocks: Cell<usize>,
     /// Whether the volume has been made ready to be changed.
     pub(super) is_started: Cell<bool>,
     start: Lock,
@@ -34,16 +34,16 @@ pub(super) struct Epochs {
     pub(super) changed: Waiters,
 }
 
-impl Epochs {
-    pub(super) fn new() -> Epochs {
-        Epochs {
+impl Transactions {
+    pub(super) fn new() -> Transactions {
+        Transactions {
             running: Cell::new(1),
             first_uncommitted: Cell::new(1),
             commits: Cell::new(0),
             open: Cell::new(0),
             announced: Cell::new(0),
             is_freezing: Cell::new(false),
-            most_blocks: Cell::new(usize::MAX),
+            max_blocks: Cell::new(usize::MAX),
             is_started: Cell::new(false),
             start: Lock::default(),
             commit: Lock::default(),
@@ -73,10 +73,10 @@ pub(crate) struct Change<S: BlockSource> {
 
 impl<S: BlockSource> Drop for Change<S> {
     fn drop(&mut self) {
-        let epochs = &self.store.0.epochs;
-        epochs.open.set(epochs.open.get() - 1);
-        epochs.announced.set(epochs.announced.get() - self.announced);
-        epochs.changed.wake();
+        let transactions = &self.store.0.transactions;
+        transactions.open.set(transactions.open.get() - 1);
+        transactions.announced.set(transactions.announced.get() - self.announced);
+        transactions.changed.wake();
     }
 }
 
@@ -90,49 +90,50 @@ impl<S: BlockSource> Store<S> {
     }
 
     /// Begins a change of at most so many blocks of metadata.
-    pub(crate) async fn begin(&self, most_blocks: usize) -> Result<Change<S>, Error> {
-        self.begin_for(most_blocks, 0).await
+    pub(crate) async fn begin(&self, max_blocks: usize) -> Result<Change<S>, Error> {
+        self.begin_for(max_blocks, 0).await
     }
 
     /// Begins a change that wants to allocate so many blocks. If they are only there when freed ones have rested, what
     /// was done so far is committed first.
-    pub(crate) async fn begin_for(&self, most_blocks: usize, new_blocks: u32) -> Result<Change<S>, Error> {
-        let epochs = &self.0.epochs;
-        let most_blocks = most_blocks + SLACK;
+    pub(crate) async fn begin_for(&self, max_blocks: usize, new_blocks: u32) -> Result<Change<S>, Error> {
+        let transactions = &self.0.transactions;
+        let max_blocks = max_blocks + SLACK;
         loop {
             self.check_writable()?;
-            if epochs.is_freezing.get() {
-                epochs.changed.until(|| !epochs.is_freezing.get() || self.0.is_shut.get()).await;
+            if transactions.is_freezing.get() {
+                transactions.changed.until(|| !transactions.is_freezing.get() || self.0.is_shut.get()).await;
                 continue;
             }
-            if !epochs.is_started.get() {
-                let turn = epochs.start.acquire(Hold::Exclusive).await;
-                if !epochs.is_started.get() {
+            if !transactions.is_started.get() {
+                let turn = transactions.start.acquire(Hold::Exclusive).await;
+                if !transactions.is_started.get() {
                     self.start_writing().await?;
-                    epochs.is_started.set(true);
+                    transactions.is_started.set(true);
                 }
                 drop(turn);
                 continue;
             }
             let used = self.0.sets.borrow().running.len();
-            let is_full = used.saturating_add(epochs.announced.get() + most_blocks) > epochs.most_blocks.get();
+            let is_full =
+                used.saturating_add(transactions.announced.get() + max_blocks) > transactions.max_blocks.get();
             let is_short = self.0.groups.borrow().would_gain(new_blocks, self.reserved_blocks());
-            if is_full && used == 0 && epochs.open.get() > 0 {
-                let open = epochs.open.get();
-                epochs.changed.until(|| epochs.open.get() < open).await;
+            if is_full && used == 0 && transactions.open.get() > 0 {
+                let open = transactions.open.get();
+                transactions.changed.until(|| transactions.open.get() < open).await;
                 continue;
             }
             if is_full && used > 0 || is_short {
-                self.commit_epoch().await?;
+                self.commit_transaction().await?;
                 continue;
             }
             if !self.has_superblock() {
                 self.load_superblock().await?;
                 continue;
             }
-            epochs.open.set(epochs.open.get() + 1);
-            epochs.announced.set(epochs.announced.get() + most_blocks);
-            return Ok(Change { store: self.clone(), announced: most_blocks });
+            transactions.open.set(transactions.open.get() + 1);
+            transactions.announced.set(transactions.announced.get() + max_blocks);
+            return Ok(Change { store: self.clone(), announced: max_blocks });
         }
     }
 
@@ -142,8 +143,8 @@ impl<S: BlockSource> Store<S> {
 
     /// A change that counts for no limit, for the store's own use.
     pub(crate) fn own_change(&self) -> Change<S> {
-        let epochs = &self.0.epochs;
-        epochs.open.set(epochs.open.get() + 1);
+        let transactions = &self.0.transactions;
+        transactions.open.set(transactions.open.get() + 1);
         Change { store: self.clone(), announced: 0 }
     }
 

@@ -12,26 +12,26 @@ use sip::Status;
 
 /// Why a request was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct Error {
     /// For programs.
     pub(crate) error: VolumeError,
     /// For people.
     pub(crate) explanation: String,
 }
 
-impl Trouble {
-    pub(crate) fn new(error: VolumeError, explanation: impl Into<String>) -> Trouble {
-        Trouble { error, explanation: explanation.into() }
+impl Error {
+    pub(crate) fn new(error: VolumeError, explanation: impl Into<String>) -> Error {
+        Error { error, explanation: explanation.into() }
     }
 
     /// The kernel did not give what is needed.
-    pub(crate) fn exhausted(what: &str, status: Status) -> Trouble {
-        Trouble::new(VolumeError::Exhausted, format!("{what}: {}", status.text()))
+    pub(crate) fn exhausted(what: &str, status: Status) -> Error {
+        Error::new(VolumeError::Exhausted, format!("{what}: {}", status.text()))
     }
 }
 
 /// What to tell of the directory's answer about a mount point.
-pub(crate) fn of_point(point: &str, error: AccessError) -> Trouble {
+pub(crate) fn of_point(point: &str, error: AccessError) -> Error {
     let kind = match error {
         AccessError::Name(NameError::AlreadyExists | NameError::NotSupported) => VolumeError::PointBusy,
         AccessError::Name(NameError::NotPermitted) => VolumeError::NotPermitted,
@@ -44,7 +44,7 @@ pub(crate) fn of_point(point: &str, error: AccessError) -> Trouble {
         }
         _ => error.to_string(),
     };
-    Trouble::new(kind, format!("{point}: {words}"))
+    Error::new(kind, format!("{point}: {words}"))
 }
 
 /// A file system's reason not to serve.
@@ -60,7 +60,7 @@ pub(crate) fn of_start(error: StartError) -> VolumeError {
 }
 
 /// A file system's reason not to have written everything.
-pub(crate) fn of_file_system(point: &str, error: FileSystemError) -> Trouble {
+pub(crate) fn of_file_system(point: &str, error: FileSystemError) -> Error {
     let (error, words) = match error {
         FileSystemError::DeviceError => (
             VolumeError::DeviceError,
@@ -76,7 +76,7 @@ pub(crate) fn of_file_system(point: &str, error: FileSystemError) -> Trouble {
         FileSystemError::Exhausted => (VolumeError::Exhausted, "its file system has no memory left; try again"),
         FileSystemError::NoSpace => (VolumeError::NoSpace, "the volume has no room left for what was not written"),
     };
-    Trouble::new(error, format!("{point}: {words}"))
+    Error::new(error, format!("{point}: {words}"))
 }
 
 /// The reason that a tool's exit status stands for; `None` where it is none.

@@ -1,4 +1,4 @@
-//! Door crates: for each program a generated crate with the entry code, which links the program's
+//! Entry stubs: for each program a generated crate with the entry code, which links the program's
 //! library and the runtime into an image. All of them form one generated workspace, built at once.
 //!
 //! Deliberately not here: what the entry code does; that is the macro `sip::entry!`.
@@ -60,7 +60,7 @@ const PROFILE: [&str; 13] = [
 const PROFILE_VARIABLES: &str = "CARGO_PROFILE_";
 
 /// The generated workspace.
-pub struct Doors {
+pub struct EntryStubs {
     folder: PathBuf,
     target: PathBuf,
     link_script: PathBuf,
@@ -70,14 +70,14 @@ pub struct Doors {
     workspaces: Vec<PathBuf>,
 }
 
-impl Doors {
+impl EntryStubs {
     /// Writes the workspace for these programs; files that would not change are left alone.
     ///
     /// # Errors
     /// A file cannot be written or the repository's Cargo.lock not be read.
-    pub fn generate<'a>(repository: &Repository, programs: impl Iterator<Item = &'a Program>) -> Outcome<Doors> {
-        let doors = Doors {
-            folder: repository.output("doors"),
+    pub fn generate<'a>(repository: &Repository, programs: impl Iterator<Item = &'a Program>) -> Outcome<EntryStubs> {
+        let stubs = EntryStubs {
+            folder: repository.output("stubs"),
             target: repository.output("build"),
             link_script: repository.base().join(LINK_SCRIPT),
             base: repository.base().to_path_buf(),
@@ -86,7 +86,7 @@ impl Doors {
         let mut members = BTreeSet::new();
         for program in programs {
             if let Body::Crate { folder, package } = &program.body {
-                doors.write_door(repository, program, folder, package)?;
+                stubs.write_stub(repository, program, folder, package)?;
                 members.insert(program.name.as_str());
             }
         }
@@ -96,9 +96,9 @@ impl Doors {
             let _ = writeln!(workspace, "    {member:?},");
         }
         workspace.push_str("]\n");
-        write_if_changed(&doors.manifest(), workspace.as_bytes())?;
-        doors.copy_lock(repository)?;
-        Ok(doors)
+        write_if_changed(&stubs.manifest(), workspace.as_bytes())?;
+        stubs.copy_lock(repository)?;
+        Ok(stubs)
     }
 
     /// The workspace's Cargo.toml.
@@ -126,7 +126,7 @@ impl Doors {
             command.arg("--config").arg(profile_setting(setting));
         }
         for program in programs.filter(|program| matches!(program.body, Body::Crate { .. })) {
-            command.arg("--package").arg(door_name(program));
+            command.arg("--package").arg(stub_name(program));
         }
         // Takes the place of whatever flags the user has: an image is made with exactly these.
         command.env("CARGO_ENCODED_RUSTFLAGS", self.encoded_flags()).env_remove("RUSTFLAGS");
@@ -152,9 +152,9 @@ impl Doors {
         )
     }
 
-    fn write_door(&self, repository: &Repository, program: &Program, folder: &Path, package: &str) -> Outcome<()> {
+    fn write_stub(&self, repository: &Repository, program: &Program, folder: &Path, package: &str) -> Outcome<()> {
         let name = &program.name;
-        let door = self.folder.join(name);
+        let stub = self.folder.join(name);
         let folder = toml_text(&absolute(folder)?);
         let sip = toml_text(&repository.base().join("sip"));
         let manifest = format!(
@@ -162,16 +162,16 @@ impl Doors {
              [[bin]]\nname = {name:?}\npath = \"main.rs\"\ntest = false\nbench = false\n\n\
              [dependencies]\nprogram = {{ package = {package}, path = {folder} }}\n\
              sip = {{ path = {sip} }}\n",
-            door_name(program),
+            stub_name(program),
             package = toml_text(Path::new(package)),
         );
         let main = "#![no_std]\n#![no_main]\n\nsip::entry!(program::main);\n";
-        write_if_changed(&door.join("Cargo.toml"), manifest.as_bytes())?;
-        write_if_changed(&door.join("main.rs"), main.as_bytes())
+        write_if_changed(&stub.join("Cargo.toml"), manifest.as_bytes())?;
+        write_if_changed(&stub.join("main.rs"), main.as_bytes())
     }
 
-    /// Gives the doors the repository's Cargo.lock when that has changed, so that an image holds the
-    /// versions that were audited and tested. Cargo then adds the doors themselves to its copy.
+    /// Gives the stubs the repository's Cargo.lock when that has changed, so that an image holds the
+    /// versions that were audited and tested. Cargo then adds the stubs themselves to its copy.
     fn copy_lock(&self, repository: &Repository) -> Outcome<()> {
         let original = repository.base().join("Cargo.lock");
         let content = std::fs::read(&original).map_err(|error| Failure::file("read", &original, &error))?;
@@ -204,9 +204,9 @@ fn with_slash(folder: &Path) -> String {
     format!("{}/", folder.display())
 }
 
-/// The package name of a program's door.
-pub fn door_name(program: &Program) -> String {
-    format!("door-{}", program.name)
+/// The package name of a program's stub.
+pub fn stub_name(program: &Program) -> String {
+    format!("stub-{}", program.name)
 }
 
 fn absolute(path: &Path) -> Outcome<PathBuf> {
@@ -226,14 +226,14 @@ mod tests {
     #[test]
     fn the_profile_of_images_is_on_the_command_line_and_in_the_bill() {
         let repository = Repository::find().expect("this is one");
-        let doors = Doors {
-            folder: repository.output("doors"),
+        let stubs = EntryStubs {
+            folder: repository.output("stubs"),
             target: repository.output("build"),
             link_script: repository.base().join(LINK_SCRIPT),
             base: repository.base().to_path_buf(),
             workspaces: repository.workspaces().into_iter().map(Path::to_path_buf).collect(),
         };
-        let command = doors.build_command(std::iter::empty(), Path::new("/judged"));
+        let command = stubs.build_command(std::iter::empty(), Path::new("/judged"));
         let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         for setting in ["profile.release.opt-level=2", "profile.release.lto=\"fat\"", "profile.release.debug=false"] {
             assert!(words.windows(2).any(|pair| pair[0] == "--config" && pair[1] == setting), "{setting}: {words:?}");

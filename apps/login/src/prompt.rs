@@ -64,7 +64,7 @@ enum Line {
 }
 
 /// The console, as those see it who are not in yet.
-pub struct Door {
+pub struct Prompt {
     namespace: Namespace,
     console: Option<Console>,
     sources: Sources,
@@ -76,13 +76,13 @@ pub struct Door {
     /// What was told of lines of the file that do not count; it is told once.
     told: Option<LeftOut>,
     /// How often in a row the console could not be read.
-    troubles: u32,
+    failures: u32,
 }
 
-impl Door {
+impl Prompt {
     /// With an open console.
-    pub fn new(namespace: Namespace, console: Console, sources: Sources) -> Door {
-        Door {
+    pub fn new(namespace: Namespace, console: Console, sources: Sources) -> Prompt {
+        Prompt {
             namespace,
             console: Some(console),
             sources,
@@ -91,7 +91,7 @@ impl Door {
             mistakes: Mistakes::default(),
             all_mistakes: 0,
             told: None,
-            troubles: 0,
+            failures: 0,
         }
     }
 
@@ -110,12 +110,12 @@ impl Door {
         let asked = self.ask_console();
         match asked {
             Ok(asked) => {
-                self.troubles = 0;
+                self.failures = 0;
                 asked
             }
             Err(error) => {
-                self.troubles += 1;
-                if self.troubles > CONSOLE_ATTEMPTS {
+                self.failures += 1;
+                if self.failures > CONSOLE_ATTEMPTS {
                     return Asked::Hopeless(format!("{CONSOLE}: {error}"));
                 }
                 Asked::Again

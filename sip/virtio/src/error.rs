@@ -7,7 +7,7 @@ use sip::Status;
 /// Why a device is not used, or not any longer. A driver that meets one while it works reports it and ends;
 /// it is then started again, and the device reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum DeviceError {
     /// Its ranges of registers are not those of a virtio device.
     NoVirtioDevice,
     /// It only knows the interface of before virtio 1.0.
@@ -81,39 +81,39 @@ pub enum Trouble {
     },
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for DeviceError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Trouble::NoVirtioDevice => formatter.write_str("the registers are not those of a virtio device"),
-            Trouble::OldInterface => formatter.write_str(
+            DeviceError::NoVirtioDevice => formatter.write_str("the registers are not those of a virtio device"),
+            DeviceError::OldInterface => formatter.write_str(
                 "the device only knows the interface of before virtio 1.0; make the machine offer a modern one",
             ),
-            Trouble::OtherKind { wanted, found } => {
+            DeviceError::OtherKind { wanted, found } => {
                 write!(formatter, "the device is of virtio kind {found}, and this driver drives kind {wanted}")
             }
-            Trouble::NotReset => formatter.write_str("the device does not confirm that it was reset"),
-            Trouble::FeaturesRefused => formatter.write_str("the device refuses features that it offered itself"),
-            Trouble::FeatureMissing(feature) => write!(formatter, "the device lacks the feature {feature}"),
-            Trouble::QueueTooShort { queue, needed, found } => {
+            DeviceError::NotReset => formatter.write_str("the device does not confirm that it was reset"),
+            DeviceError::FeaturesRefused => formatter.write_str("the device refuses features that it offered itself"),
+            DeviceError::FeatureMissing(feature) => write!(formatter, "the device lacks the feature {feature}"),
+            DeviceError::QueueTooShort { queue, needed, found } => {
                 write!(formatter, "queue {queue} of the device has {found} entries, and {needed} are needed")
             }
-            Trouble::QueueInUse(queue) => write!(formatter, "queue {queue} of the device is in use after a reset"),
-            Trouble::NoInterrupt => formatter.write_str("the device does not take the interrupt that it was given"),
-            Trouble::Registers(status) => write!(formatter, "the device's registers fail: {}", status.text()),
-            Trouble::Memory(status) => write!(formatter, "there is no memory for the device: {}", status.text()),
-            Trouble::Unsteady => formatter.write_str("the device's configuration changes without end"),
-            Trouble::NeedsReset => formatter.write_str("the device says that it cannot go on without a reset"),
-            Trouble::UnknownRequest { queue, request } => {
+            DeviceError::QueueInUse(queue) => write!(formatter, "queue {queue} of the device is in use after a reset"),
+            DeviceError::NoInterrupt => formatter.write_str("the device does not take the interrupt that it was given"),
+            DeviceError::Registers(status) => write!(formatter, "the device's registers fail: {}", status.text()),
+            DeviceError::Memory(status) => write!(formatter, "there is no memory for the device: {}", status.text()),
+            DeviceError::Unsteady => formatter.write_str("the device's configuration changes without end"),
+            DeviceError::NeedsReset => formatter.write_str("the device says that it cannot go on without a reset"),
+            DeviceError::UnknownRequest { queue, request } => {
                 write!(formatter, "the device answers request {request} of queue {queue}, which is not under way")
             }
-            Trouble::TooMuchWritten { room, written } => {
+            DeviceError::TooMuchWritten { room, written } => {
                 write!(formatter, "the device says that it wrote {written} bytes where {room} have room")
             }
-            Trouble::TooLittleWritten { needed, written } => {
+            DeviceError::TooLittleWritten { needed, written } => {
                 write!(formatter, "the device says that it wrote {written} bytes of an answer of {needed}")
             }
-            Trouble::Nonsense { what, value } => write!(formatter, "the device gives {value} as {what}"),
-            Trouble::NoAnswer { waited_ms } => {
+            DeviceError::Nonsense { what, value } => write!(formatter, "the device gives {value} as {what}"),
+            DeviceError::NoAnswer { waited_ms } => {
                 write!(formatter, "the device has not answered a request for {waited_ms} ms")
             }
         }
