@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_hears_whose_fault_it_is() {
+    fn a_client_learns_whose_fault_it_is() {
         assert_eq!(status_of(NameError::NotFound.into()), 404);
         assert_eq!(status_of(NameError::NotPermitted.into()), 403);
         assert_eq!(status_of(AccessError::ServerEnded), 503);

@@ -16,10 +16,10 @@ sip::startup!();
 /// Counts for whoever asks: the question is the moment at which counting begins.
 pub fn main(startup: Startup) -> i32 {
     let window_ns = startup.window_ms.clamp(1, 60_000) as u64 * 1_000_000;
-    let mut asker = startup.asker;
+    let mut caller = startup.caller;
     let mut other = startup.other;
     loop {
-        asker = match asker.receive() {
+        caller = match caller.receive() {
             ExpReady::Number { value: begin_ns, next } => {
                 let Some(idle) = run_until(other, begin_ns) else { return 1 };
                 let Some(counted) = run_until(idle.other, begin_ns.saturating_add(window_ns)) else { return 1 };

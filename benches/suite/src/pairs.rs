@@ -17,7 +17,7 @@ const WINDOW_MS: u64 = 200;
 /// Counters with this before the processor's number tell how often it went from one thread to another.
 const SWITCHES: &str = "switches of processor ";
 /// Slots of `bench-pair`'s manifest.
-const ASKER: usize = 0;
+const CALLER: usize = 0;
 const OTHER: usize = 1;
 
 /// Measures one pair, then two at the same time, and so on, and reports figures for each number of pairs:
@@ -34,28 +34,28 @@ pub fn measure(pairs: u64, mut report: impl FnMut(&str, u64) -> Result<(), Failu
 
 /// Two SIPs that talk to each other, and the end at which one of them tells its count.
 struct Pair {
-    asker: process::Child,
+    caller: process::Child,
     asked: process::Child,
     answer: measured::Imp<ReadyAfterNumber>,
 }
 
 impl Pair {
     fn start(begin: Deadline) -> Result<Pair, Failure> {
-        let (question, asker_end) = measured::new_channel().map_err(|_| Failure("no channel for a pair"))?;
+        let (question, caller_end) = measured::new_channel().map_err(|_| Failure("no channel for a pair"))?;
         let (other, asked_end) = measured::new_channel().map_err(|_| Failure("no channel for a pair"))?;
         let asked = process::create("bench-server")
             .map_err(|_| Failure("bench-server could not be created"))?
             .endpoint(0, asked_end)
             .and_then(process::Child::start)
             .map_err(|_| Failure("bench-server could not be started"))?;
-        let asker = process::create("bench-pair")
+        let caller = process::create("bench-pair")
             .map_err(|_| Failure("bench-pair could not be created"))?
-            .endpoint(ASKER, asker_end)
+            .endpoint(CALLER, caller_end)
             .and_then(|child| child.endpoint(OTHER, other))
             .and_then(|child| child.parameter(0, &format!("{WINDOW_MS}")))
             .and_then(process::Child::start)
             .map_err(|_| Failure("bench-pair could not be started"))?;
-        Ok(Pair { asker, asked, answer: question.number(begin.as_ns()) })
+        Ok(Pair { caller, asked, answer: question.number(begin.as_ns()) })
     }
 
     /// Waits for its end; how many round trips it made.
@@ -64,7 +64,7 @@ impl Pair {
             return Err(Failure("one of a pair hung up"));
         };
         drop(next);
-        for child in [self.asker, self.asked] {
+        for child in [self.caller, self.asked] {
             child.wait().map_err(|_| Failure("one of a pair did not end"))?;
         }
         Ok(value)

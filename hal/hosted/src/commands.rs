@@ -264,7 +264,7 @@ fn open_echo(table: &mut Table, record: &mut Record, version: u64) -> Result<(),
     let mut socket = Socket::new(file, Purpose::Datagrams, version == 6);
     socket.is_echo = true;
     // Refused: it is not told.
-    let _ = calls::tell_hops(socket.descriptor(), socket.version_6);
+    let _ = calls::report_hop_limit(socket.descriptor(), socket.version_6);
     record.set_number(TOKEN_AT, table.insert(socket));
     Ok(())
 }

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_question_is_heard() {
+    fn no_other_question_is_answered() {
         let question = |numbers: [u64; 3]| [numbers.map(u64::to_le_bytes).concat(), vec![b'x'; 300]].concat();
         for numbers in [[Command::Connect as u64, 0, 1], [0, 0, 1], [u64::MAX, 0, 1], [Command::Resolve as u64, 0, 254]]
         {

@@ -324,7 +324,7 @@ pub(crate) fn receive_echo(socket: RawFd, memory: Memory) -> io::Result<(usize, 
 }
 
 /// Lets answers to echo requests tell how many hops were left.
-pub(crate) fn tell_hops(socket: RawFd, version_6: bool) -> io::Result<()> {
+pub(crate) fn report_hop_limit(socket: RawFd, version_6: bool) -> io::Result<()> {
     match version_6 {
         true => set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1),
         false => set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTTL, 1),

@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_tells_how_many_hops_were_left() {
+    fn an_echo_has_the_hop_limit_of_its_reply() {
         let fixture = Fixture::new();
         let (answer, record) = fixture.command(Command::OpenEcho, 0, 4, Name::default());
         if answer == failed(Failure::NotSupported) {

@@ -217,7 +217,7 @@ fn listen_to_the_button(console: &Console) {
 
 #[test]
 #[ignore = "ends its process"]
-fn child_hears_the_power_button() {
+fn child_gets_the_power_button() {
     be_a_machine(|console| {
         listen_to_the_button(console);
         console.say(b"ready");
@@ -477,7 +477,7 @@ fn ends_within(child: &mut Child, limit: Duration) -> Option<i32> {
 
 #[test]
 fn a_request_to_end_is_an_interrupt_of_the_power_button() {
-    let mut child = with_pipes("child_hears_the_power_button");
+    let mut child = with_pipes("child_gets_the_power_button");
     read_until(child.stdout.as_mut().expect("a pipe"), "ready");
     terminate(&child);
     read_until(child.stdout.as_mut().expect("a pipe"), "<shut down>");

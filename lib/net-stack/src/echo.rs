@@ -13,7 +13,7 @@ use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 
 /// Hops that an echo may make.
-const HOPS: u8 = 64;
+const HOP_LIMIT: u8 = 64;
 /// Echoes that are waited for at once.
 const MOST: usize = 256;
 
@@ -92,7 +92,7 @@ impl Echoes {
         let data: Vec<u8> = (0..bytes).map(|number| number as u8).collect();
         let ([a, b], [c, d]) = (id.0.to_be_bytes(), sequence.to_be_bytes());
         let kind = kinds(matches!(to, IpAddress::Ipv4(_))).0;
-        Message { from, to, hops: HOPS, kind, code: 0, fields: [a, b, c, d], data: &data }.send(output);
+        Message { from, to, hops: HOP_LIMIT, kind, code: 0, fields: [a, b, c, d], data: &data }.send(output);
         Ok(id)
     }
 
@@ -128,7 +128,7 @@ impl Echoes {
             };
             let Some(from) = from else { return };
             let (to, kind) = (header.source, answer);
-            Message { from, to, hops: HOPS, kind, code: 0, fields: rest, data }.send(output);
+            Message { from, to, hops: HOP_LIMIT, kind, code: 0, fields: rest, data }.send(output);
         } else if fields[0] == answer {
             let id = EchoId(u16::from_be_bytes([rest[0], rest[1]]));
             let sequence = u16::from_be_bytes([rest[2], rest[3]]);

@@ -341,7 +341,7 @@ fn an_offer_that_is_taken_back_is_not_used() {
 }
 
 #[test]
-fn answers_to_others_and_nonsense_are_not_heard() {
+fn answers_to_others_and_nonsense_are_ignored() {
     let mut server = Server::new();
     let discover = server.wait(30);
     let mut other = discover.clone();

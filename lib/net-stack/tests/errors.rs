@@ -273,7 +273,7 @@ fn parts_of_packets_are_put_together() {
 }
 
 #[test]
-fn who_waits_for_a_neighbour_that_is_not_there_hears_it() {
+fn waiting_for_a_neighbour_that_is_not_there_fails() {
     let mut network = Network::with(2, Limits { timeout_ms: 10_000, ..Limits::default() });
     let gateway = IpAddress::v4(192, 0, 2, 99);
     let everywhere = IpCidr::new(IpAddress::v4(0, 0, 0, 0), 0);

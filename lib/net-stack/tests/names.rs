@@ -13,7 +13,7 @@ const ALIAS: u16 = 5;
 struct Resolver {
     network: Network,
     servers: Vec<UdpId>,
-    asker: usize,
+    caller: usize,
 }
 
 type Answer = Result<Vec<IpAddress>, NameFailure>;
@@ -68,12 +68,12 @@ impl Resolver {
         let servers = (0..count).map(bind).collect();
         let own: Vec<IpAddress> = (0..count).map(address).collect();
         network.stacks[count].set_name_servers(&own);
-        Resolver { network, servers, asker: count }
+        Resolver { network, servers, caller: count }
     }
 
     fn begin(&mut self, name: &str, is_version_6: bool) -> NameQuery {
         let now_ns = self.network.now_ns;
-        let stack = &mut self.network.stacks[self.asker];
+        let stack = &mut self.network.stacks[self.caller];
         stack.set_time(now_ns);
         stack.resolve(name, is_version_6).expect("a question")
     }
@@ -86,7 +86,7 @@ impl Resolver {
         mut answers: impl FnMut(usize, &[u8]) -> Vec<Vec<u8>>,
     ) -> Answer {
         let query = self.begin(name, is_version_6);
-        let (servers, asker) = (self.servers.clone(), self.asker);
+        let (servers, caller) = (self.servers.clone(), self.caller);
         let done = self.network.until(100, |network| {
             for (number, server) in servers.iter().enumerate() {
                 while let Poll::Ready(Ok(Datagram { remote, data })) =
@@ -97,7 +97,7 @@ impl Resolver {
                     }
                 }
             }
-            network.stacks[asker].poll_resolved(&query, Waker::noop())
+            network.stacks[caller].poll_resolved(&query, Waker::noop())
         });
         done.expect("an end")
     }
@@ -367,20 +367,20 @@ fn what_does_not_fit_is_asked_for_by_tcp() {
         let listener = resolver.network.listen(0, 53, 4);
         let mut streams = Streams { listener, open: Vec::new() };
         let query = resolver.begin("long.example", false);
-        let (server, asker) = (resolver.servers[0], resolver.asker);
+        let (server, caller) = (resolver.servers[0], resolver.caller);
         let found = resolver.network.until(100, |network| {
             if let Poll::Ready(Ok(Datagram { remote, data })) = network.stacks[0].poll_udp(server, Waker::noop()) {
                 network.stacks[0].udp_send(server, remote, &answer(&data, 0x200, &[])).expect("it is sent");
             }
             streams.serve(network, by_stream);
-            network.stacks[asker].poll_resolved(&query, Waker::noop())
+            network.stacks[caller].poll_resolved(&query, Waker::noop())
         });
         assert_eq!(found, Some(expected), "{what}");
         for (id, _) in streams.open {
             resolver.network.stacks[0].release(id);
         }
         resolver.network.pass_ms(200_000);
-        assert_eq!(resolver.network.stacks[asker].tcp_sockets(), 0, "{what}");
+        assert_eq!(resolver.network.stacks[caller].tcp_sockets(), 0, "{what}");
     }
     // Nobody is there by TCP, and a question that is forgotten leaves nothing.
     let mut resolver = Resolver::new(1);

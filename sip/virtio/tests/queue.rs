@@ -127,7 +127,7 @@ fn a_full_queue_gives_the_data_back() {
 }
 
 #[test]
-fn more_than_there_is_room_for_is_trouble_and_the_data_stays_until_the_reset() {
+fn more_than_there_is_room_for_is_an_error_and_the_data_stays_until_the_reset() {
     let (machine, device, mut queue) = started(&[7; 9], Way::Mmio);
     let asked = Request { header: &[], data: data(&machine, 0, 9, Direction::FromDevice), reply: Reply::None };
     queue.submit(asked, 1).expect("room");

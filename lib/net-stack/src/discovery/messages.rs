@@ -11,7 +11,7 @@ use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 
 /// What a packet that no router has passed on has left: only neighbours can send these messages.
-pub(super) const HOPS: u8 = 255;
+pub(super) const HOP_LIMIT: u8 = 255;
 /// All hosts and all routers of the link.
 pub(super) const ALL_HOSTS: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_ROUTERS: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
@@ -114,7 +114,7 @@ fn hardware(options: &[(u8, &[u8])], kind: u8) -> Option<EthernetAddress> {
 /// Reads a message whose checksum is right; nothing where it is none, is one for routers, or comes from afar.
 pub(super) fn read(header: &IpHeader, message: &[u8]) -> Option<Discovery> {
     let IpAddress::Ipv6(source) = header.source else { return None };
-    if header.hop_limit != HOPS || *message.get(1)? != 0 {
+    if header.hop_limit != HOP_LIMIT || *message.get(1)? != 0 {
         return None;
     }
     match *message.first()? {
@@ -212,7 +212,7 @@ pub(super) fn ask_routers<B: Buffer>(output: &mut Output<B>, from: Ipv6Address) 
 
 fn send<B: Buffer>(output: &mut Output<B>, from: Ipv6Address, to: Ipv6Address, kind: u8, flags: u8, data: &[u8]) {
     let (from, to) = (IpAddress::Ipv6(from), IpAddress::Ipv6(to));
-    Message { from, to, hops: HOPS, kind, code: 0, fields: [flags, 0, 0, 0], data }.send(output);
+    Message { from, to, hops: HOP_LIMIT, kind, code: 0, fields: [flags, 0, 0, 0], data }.send(output);
 }
 
 #[cfg(test)]
@@ -245,7 +245,9 @@ mod tests {
 
     #[test]
     fn an_advertisement_is_read() {
-        let Some(Discovery::Router(found)) = read(&header("fe80::1", HOPS), &advertisement()) else { panic!("none") };
+        let Some(Discovery::Router(found)) = read(&header("fe80::1", HOP_LIMIT), &advertisement()) else {
+            panic!("none")
+        };
         assert_eq!((found.router_s, found.mtu), (0x0708, Some(1500)));
         assert_eq!(found.hardware, Some(EthernetAddress([2, 0, 0, 0, 0, 9])));
         let prefix = found.prefixes[0];
@@ -257,14 +259,14 @@ mod tests {
     #[test]
     fn what_comes_from_afar_or_is_cut_is_nothing() {
         assert_eq!(read(&header("fe80::1", 254), &advertisement()), None);
-        assert_eq!(read(&header("2001:db8::1", HOPS), &advertisement()), None);
+        assert_eq!(read(&header("2001:db8::1", HOP_LIMIT), &advertisement()), None);
         let whole = advertisement();
         for length in 0..whole.len() {
             // Cut between options it is an advertisement with fewer; elsewhere it is none. It never panics.
-            let _ = read(&header("fe80::1", HOPS), &whole[..length]);
+            let _ = read(&header("fe80::1", HOP_LIMIT), &whole[..length]);
         }
         let mut endless = whole.clone();
         endless[17] = 0;
-        assert_eq!(read(&header("fe80::1", HOPS), &endless), None);
+        assert_eq!(read(&header("fe80::1", HOP_LIMIT), &endless), None);
     }
 }

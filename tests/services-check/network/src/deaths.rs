@@ -139,7 +139,7 @@ fn end_after(left: End, last: Last, taken: bool) -> Outcome {
 }
 
 /// What the other end hears at last: an end or a reset, not silence.
-fn hears_of_it(mut right: End) -> Result<Reading, String> {
+fn final_event(mut right: End) -> Result<Reading, String> {
     loop {
         let (reading, next) = read(right, FOR_EVER)?;
         right = next;
@@ -157,7 +157,7 @@ fn of_connections(namespace: &mut Namespace) -> Outcome {
                 let at = || format!("{before:?}, {last:?}, taken: {taken}");
                 let (left, right) = prepare(namespace, before)?;
                 end_after(left, last, taken).map_err(|why| format!("{}: {why}", at()))?;
-                let heard = hears_of_it(right).map_err(|why| format!("{}: {why}", at()))?;
+                let heard = final_event(right).map_err(|why| format!("{}: {why}", at()))?;
                 let is_right = match before {
                     // Both have finished, or finish by ending: whatever was written is read to its end.
                     Before::Finished | Before::OtherFinished => {
@@ -201,7 +201,7 @@ fn of_writers(namespace: &mut Namespace) -> Outcome {
                     let_it_be_taken();
                     drop(writing);
                 }
-                let heard = hears_of_it(right)?;
+                let heard = final_event(right)?;
                 let is_told = matches!(heard, Reading::End | Reading::Failed(TcpError::Reset));
                 check!(is_told, "full: {full}, taken: {taken}, writer first: {writer_first}: {heard:?}");
             }
@@ -238,7 +238,7 @@ fn of_listeners(namespace: &mut Namespace) -> Outcome {
                     drop(listener);
                 }
                 for other in others {
-                    let heard = hears_of_it(other)?;
+                    let heard = final_event(other)?;
                     let is_told = matches!(heard, Reading::End | Reading::Failed(TcpError::Reset));
                     check!(is_told, "{waiting} wait, accepts: {accepts}, taken: {taken}: {heard:?}");
                 }
