@@ -1,21 +1,21 @@
 //! A least-recently-used cache with a limit in bytes.
 //!
-//! A map finds an entry, a list through the entries keeps the order of use, as in the paper; the
-//! list's links are indices, so that it needs no unsafe code.
+//! A map for look-up and a doubly linked list in order of use, as in the paper; the links are indices, which avoids
+//! unsafe code.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// How a cache has done since it was made.
+/// Counters of a cache since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Look-ups that found something.
+    /// Look-ups that found an entry.
     pub hits: u64,
-    /// Look-ups that found nothing.
+    /// Look-ups that found no entry.
     pub misses: u64,
-    /// Bytes held now.
+    /// Bytes currently held.
     pub bytes: usize,
-    /// Entries held now.
+    /// Entries currently held.
     pub entries: usize,
 }
 
@@ -69,8 +69,8 @@ impl<K: Ord + Copy, V: Clone> Cache<K, V> {
         Some(self.entries[position].value.clone())
     }
 
-    /// Puts a value in, which counts `bytes` towards the limit; what was used longest ago goes.
-    /// A value larger than the whole cache is not kept.
+    /// Inserts a value that counts `bytes` towards the limit, evicting the least recently used entries.
+    /// A value larger than the limit is not kept; an existing value of the key is removed either way.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) {
         if let Some(&position) = self.positions.get(&key) {
             self.remove_at(position);
@@ -88,7 +88,7 @@ impl<K: Ord + Copy, V: Clone> Cache<K, V> {
         self.link_newest(position);
     }
 
-    /// Throws a value out, if it is there.
+    /// Removes the entry of `key`, if present.
     pub(crate) fn remove(&mut self, key: K) {
         if let Some(&position) = self.positions.get(&key) {
             self.remove_at(position);
@@ -104,7 +104,7 @@ impl<K: Ord + Copy, V: Clone> Cache<K, V> {
         let removed = self.entries.swap_remove(position);
         self.positions.remove(&removed.key);
         self.bytes -= removed.bytes;
-        // The last entry has moved into the gap: whoever pointed at its old place must follow.
+        // `swap_remove` moved the last entry here: redirect the links to its old index.
         if let Some(moved) = self.entries.get(position) {
             let (key, newer, older) = (moved.key, moved.newer, moved.older);
             self.positions.insert(key, position);
@@ -127,7 +127,7 @@ impl<K: Ord + Copy, V: Clone> Cache<K, V> {
         self.entries[position].newer = NONE;
     }
 
-    /// Makes `target` what comes after `position` towards the old end; of no entry: the newest.
+    /// Sets the `older` link of `position` to `target`; for [`NONE`], sets the list's newest entry.
     fn point_older_of(&mut self, position: usize, target: usize) {
         match self.entries.get_mut(position) {
             Some(entry) => entry.older = target,
@@ -135,7 +135,7 @@ impl<K: Ord + Copy, V: Clone> Cache<K, V> {
         }
     }
 
-    /// Makes `target` what comes after `position` towards the new end; of no entry: the oldest.
+    /// Sets the `newer` link of `position` to `target`; for [`NONE`], sets the list's oldest entry.
     fn point_newer_of(&mut self, position: usize, target: usize) {
         match self.entries.get_mut(position) {
             Some(entry) => entry.newer = target,

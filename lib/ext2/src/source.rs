@@ -1,4 +1,4 @@
-//! Where bytes come from and go to.
+//! Block sources: the [`BlockSource`] trait and an in-memory disk.
 
 use alloc::rc::Rc;
 use alloc::vec;
@@ -11,7 +11,7 @@ use core::task::{Context, Poll, Waker};
 pub use block_source::BlockSource;
 use block_source::DiskError;
 
-/// A disk in memory. Clones share its bytes.
+/// An in-memory disk. Clones share its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
     bytes: Rc<RefCell<Vec<u8>>>,
@@ -20,28 +20,28 @@ pub struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// A disk with these bytes.
+    /// A disk that contains `bytes`.
     pub fn new(bytes: Vec<u8>) -> MemoryDisk {
         MemoryDisk { bytes: Rc::new(RefCell::new(bytes)), ..MemoryDisk::default() }
     }
 
-    /// A copy of its bytes.
+    /// A copy of the disk's contents.
     pub fn bytes(&self) -> Vec<u8> {
         self.bytes.borrow().clone()
     }
 
-    /// Makes it refuse to be written, or take that back.
+    /// Sets whether writes fail with [`DiskError::ReadOnly`].
     pub fn set_read_only(&self, read_only: bool) {
         self.read_only.set(read_only);
     }
 
-    /// Sets its clock.
+    /// Sets the clock, in seconds since 1970.
     pub fn set_now_s(&self, now_s: u32) {
         self.now_s.set(now_s);
     }
 }
 
-/// The bytes from `offset` on, if there are that many.
+/// The range of `bytes` bytes at `offset`, or [`DiskError::Short`] if it exceeds `available`.
 fn place(offset: u64, bytes: usize, available: usize) -> Result<core::ops::Range<usize>, DiskError> {
     let start = usize::try_from(offset).map_err(|_| DiskError::Short)?;
     let end = start.checked_add(bytes).filter(|&end| end <= available).ok_or(DiskError::Short)?;
@@ -98,8 +98,8 @@ impl BlockSource for MemoryDisk {
     }
 }
 
-/// Drives an operation whose source is always ready to its end on the calling thread. With a
-/// source that waits for something, this polls without rest; such a source needs an executor.
+/// Runs an operation to completion on the calling thread, for sources that are always ready. It busy-polls a source
+/// that can be pending; such a source needs an executor.
 pub fn complete<T>(operation: impl Future<Output = T>) -> T {
     let mut operation = pin!(operation);
     let mut context = Context::from_waker(Waker::noop());

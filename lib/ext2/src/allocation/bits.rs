@@ -1,4 +1,4 @@
-//! Rows of free bits in a bitmap, where some of the free ones rest.
+//! Runs of free bits in a bitmap, except those that await a commit.
 
 /// The bits of a bitmap that are in use, together with those that rest.
 pub(super) struct Used<'a> {

@@ -1,8 +1,8 @@
-//! Where things go: blocks and inodes are found, taken and given back, and counted.
+//! Allocation, freeing and accounting of blocks and inodes.
 //!
-//! A file's blocks are looked for from a goal on, in rows; a file's inode near its folder, a folder's inode where there
-//! is room for what will be in it. Freed blocks rest until the transaction that freed them is committed: before that, what the
-//! disk would be after a crash still refers to them.
+//! A file's blocks are allocated in runs from a goal block; a file's inode near its directory, a directory's inode
+//! where there is room for its future entries. Freed blocks *rest*, that is, are not reused, until the transaction that freed
+//! them is committed: until then, the state after a crash still refers to them.
 
 mod bits;
 mod groups;

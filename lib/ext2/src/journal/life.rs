@@ -1,9 +1,9 @@
-//! A journal is made, used and taken away.
+//! Creation, use and removal of a journal.
 //!
-//! Making one is a single write of the superblock: before it, all is in blocks that are free, and the log already holds
-//! the transaction that marks those blocks as used and makes the inode. Until that is in its place, the superblock's
-//! copy of the inode's block numbers leads to the journal. Taking it away is a transaction as well, whose superblock
-//! goes to its place last.
+//! A single write of the superblock creates it: before that, everything is in free blocks, and the log already holds
+//! the transaction that marks those blocks as used and creates the inode. Until that is written in place, the superblock's
+//! copy of the inode's block numbers locates the journal. Removal is a transaction too, whose superblock is written in
+//! place last.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,9 +1,8 @@
-//! The journal: commits go into it before they go to their places.
+//! The journal: commits are logged before they are written in place.
 //!
-//! It is ext3's, so that `e2fsck` and Linux replay it as well. A volume that has none gets one for as long as it is
-//! mounted for writing ([`life`]); what a crash left in one is put in its places at mount ([`replay`]). A transaction
-//! is one transaction; it lies in the ring behind the one before it, and the log on the disk begins with the last one or the
-//! one before.
+//! The format is ext3's, so that `e2fsck` and Linux can replay it. A volume without a journal gets one for as long as
+//! it is mounted for writing ([`life`]); mounting replays a journal left by a crash ([`replay`]). Each transaction
+//! follows its predecessor in the ring, and the log on the disk starts at the last transaction or the one before.
 
 mod life;
 mod replay;

@@ -1,4 +1,4 @@
-//! What a crash left in the journal is put in its places.
+//! Replay of a journal left by a crash.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
-//! Taking blocks away from the end of a file, a piece at a time.
+//! Truncation: removes blocks from the end of a file, one change at a time.
 //!
-//! A piece is what one change can hold. Where a table is damaged, what it leads to is let go of without being
-//! freed: room is lost until the volume is checked, but nothing is freed that may be another file's.
+//! Each step removes what fits into one change. Blocks reached through a damaged table are dropped without being freed:
+//! they leak until the volume is checked, but no block that may belong to another file is freed.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
-//! Putting blocks into holes and behind the end of a file.
+//! Allocation of blocks in holes and past the end of a file.
 //!
-//! In two steps: [`grow`](Core::grow) takes the blocks and brings every table that will change into the change,
-//! and can fail; [`install`](Core::install) writes the numbers, and cannot. In between the caller fills the blocks,
-//! or gives them back.
+//! Two steps: [`grow`](Core::grow) allocates the blocks and adds every table that will change to the change, and can
+//! fail; [`install`](Core::install) writes the block numbers, and cannot. In between the caller fills the blocks or
+//! frees them.
 
 use alloc::vec::Vec;
 

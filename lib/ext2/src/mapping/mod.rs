@@ -1,9 +1,9 @@
-//! From a block of a file to a block of the volume.
+//! Maps file blocks to volume blocks.
 //!
-//! The first twelve numbers stand in the inode; the others in leaf tables, which single, double and triple
-//! indirect blocks lead to. The walk is at most three deep whatever the numbers say, so that a table that names
-//! itself leads to wrong data at worst, never round in a circle. The blocks of one leaf table are a *window* of the
-//! file. [`grow`] puts blocks into holes, [`cut`] takes them away from the end.
+//! The inode holds the first twelve block numbers; leaf tables, reached through single, double and triple indirect
+//! blocks, hold the others. The walk is at most three levels deep whatever the numbers are, so that a table that refers
+//! to itself yields wrong data at worst, never an endless loop. The blocks of one leaf table are a *window* of the
+//! file. [`grow`] allocates blocks in holes, [`cut`] truncates.
 
 pub(crate) mod cut;
 pub(crate) mod grow;

@@ -1,12 +1,12 @@
-//! Commits: a transaction becomes permanent, all of it or nothing.
+//! Commits: make a transaction durable atomically.
 //!
-//! With a journal: (1) file data to its place and copies of the metadata into the log, flush; (2) the commit block, and
-//! the journal's superblock that lets the log begin with this transaction, flush; (3) the metadata to its place, beside
-//! what goes on. The flush of the next commit's first step makes (3) permanent before its second step takes this
-//! transaction out of the log; its place in the log is behind this transaction's, so that whatever of a step the disk
-//! has when it loses power, the log holds this transaction, or the next one, or both, whole.
+//! With a journal: (1) write file data in place and copies of the metadata to the log, flush; (2) write the commit
+//! block and the journal superblock that makes the log start at this transaction, flush; (3) write the metadata in place,
+//! concurrently with later operations. The flush in step 1 of the next commit makes (3) durable before its step 2 drops
+//! this transaction from the log; the next transaction lies behind this one in the log, so that whichever part of a
+//! step reached the disk before a power loss, the log holds this transaction, the next one, or both, complete.
 //!
-//! Without one: file data, flush; metadata that nothing refers to yet, flush; the rest, flush.
+//! Without a journal: file data, flush; metadata not yet referenced, flush; the rest, flush.
 
 use alloc::vec::Vec;
 use core::future::Future;

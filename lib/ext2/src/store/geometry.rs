@@ -1,4 +1,4 @@
-//! Numbers of a volume that never change while it is mounted.
+//! Volume parameters that are constant while it is mounted.
 
 use super::CacheLimits;
 use super::lines::MAX_BLOCKS;

@@ -1,13 +1,13 @@
-//! The volume as numbered blocks: cached, changed in whole transactions, allocated.
+//! The volume as numbered blocks: caching, atomic transactions, allocation.
 //!
-//! File data is written in its place some time after it was given; metadata is edited in a *write set* in memory and
-//! becomes permanent when a *transaction* is committed: all that was changed since the commit before, or nothing of it. A
-//! change of several blocks holds a [`Change`] while it is half done, so that no commit falls into it.
+//! File data is written back in place. Metadata is edited in an in-memory *write set* and becomes durable when its
+//! *transaction* commits: every change since the previous commit, or none. A multi-block update holds a [`Change`]
+//! until it is complete, so that no commit can split it.
 //!
-//! What is read and written of the disk goes through [lines]; a block in the write set is not valid in its line, so
-//! that there are never two truths. No borrow is held while anything is waited for.
+//! Disk I/O goes through [lines]; a block in the write set is invalid in its line, so that there is only one current
+//! copy. No `RefCell` borrow is held across an await.
 //!
-//! Not here: what the blocks mean, apart from superblock, group descriptors, bitmaps and journal.
+//! Not here: the meaning of blocks other than the superblock, group descriptors, bitmaps and journal.
 
 mod commit;
 mod data;
@@ -39,20 +39,20 @@ use metadata::Sets;
 pub(crate) use transaction::Change;
 use transaction::Transactions;
 
-/// How much each cache may hold, and how the disk is used.
+/// Cache sizes and disk I/O limits of a mounted volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
-    /// Bytes of inodes.
+    /// Capacity of the inode cache in bytes.
     pub inode_bytes: usize,
-    /// Bytes of block numbers.
+    /// Capacity of the block-number cache in bytes.
     pub number_bytes: usize,
-    /// Bytes of data.
+    /// Capacity of the data cache in bytes.
     pub data_bytes: usize,
-    /// Bytes of a piece of data; made a power of two between 4 KiB and 64 blocks.
+    /// Size of a data cache line in bytes; adjusted to a power of two between 4 KiB and 64 blocks.
     pub line_bytes: usize,
-    /// Requests that the disk is given at once for one operation.
+    /// Maximum concurrent disk requests per operation.
     pub requests: usize,
-    /// Bytes that are read ahead of a file's reader at most.
+    /// Maximum read-ahead in bytes.
     pub read_ahead_bytes: usize,
 }
 
@@ -70,47 +70,47 @@ impl Default for CacheLimits {
     }
 }
 
-/// Whether a volume is to be written.
+/// Requested access to a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Not at all, not even to put in their places what its journal holds.
+    /// Never write to the disk, not even to replay the journal.
     ReadOnly,
-    /// Unless something forbids it, which is then known as the volume's [`ReadOnlyReason`].
+    /// Read and write, or read-only if that is impossible; the volume's [`ReadOnlyReason`] then says why.
     #[default]
     WriteIfPossible,
 }
 
-/// How a volume is to be mounted.
+/// Options for mounting a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MountOptions {
-    /// How much may be held in memory.
+    /// Cache sizes and disk I/O limits.
     pub limits: CacheLimits,
-    /// Whether it is to be written.
+    /// Requested access.
     pub access: Access,
 }
 
-/// What a volume holds, and how its store has done.
+/// Space usage of a volume and counters of its store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatistics {
-    /// Blocks of the volume.
+    /// Total blocks of the volume.
     pub blocks: u64,
-    /// Blocks that hold nothing.
+    /// Free blocks, including the reserved ones.
     pub free_blocks: u64,
-    /// Those of them that files can have.
+    /// Free blocks beyond the reserved ones.
     pub available_blocks: u64,
-    /// Blocks that files cannot have.
+    /// Reserved blocks, as in the superblock.
     pub reserved_blocks: u64,
-    /// Inodes of the volume.
+    /// Total inodes of the volume.
     pub inodes: u64,
-    /// Inodes that are free.
+    /// Free inodes.
     pub free_inodes: u64,
-    /// Bytes of file data that the disk does not have yet.
+    /// Bytes of file data not yet written to the disk.
     pub dirty_bytes: u64,
     /// Bytes of metadata in the write set.
     pub metadata_bytes: u64,
-    /// Commits so far.
+    /// Transactions committed since mount.
     pub commits: u64,
-    /// The data cache.
+    /// Counters of the data cache.
     pub data: CacheCounts,
 }
 
@@ -127,24 +127,24 @@ pub(crate) struct Shared<S: BlockSource> {
     source: S,
     limits: CacheLimits,
     geometry: Geometry,
-    /// As it is at this moment, but for the free counts.
+    /// The current superblock, except for the free counts, which [`Groups`] keeps.
     superblock: RefCell<Superblock>,
     read_only: Cell<Option<ReadOnlyReason>>,
     is_shut: Cell<bool>,
     lines: RefCell<Lines<S::Buffer>>,
-    /// Buffers of a line's size that hold nothing.
+    /// Unused buffers of the size of a line.
     spare: RefCell<Vec<S::Buffer>>,
     /// A buffer kept for commits when memory is short, and whether there is one at all.
     kept: RefCell<Vec<S::Buffer>>,
     has_kept: Cell<bool>,
-    /// Lines to be read before anybody asks, and the tasks that do it.
+    /// Lines queued for read-ahead, and the number of tasks reading them.
     ahead: RefCell<VecDeque<u64>>,
     readers_ahead: Cell<usize>,
-    /// Tasks that write dirty lines in the background.
+    /// Number of background write-back tasks.
     writers: Cell<usize>,
-    /// Wakes who waits for dirty lines to become fewer.
+    /// Tasks waiting for the number of dirty lines to drop.
     room: tasks::Waiters,
-    /// A write of file data that failed and was not yet told to anybody.
+    /// A write-back error not yet reported to a caller.
     data_error: Cell<Option<Error>>,
     sets: RefCell<Sets>,
     transactions: Transactions,
@@ -163,7 +163,7 @@ impl<S: BlockSource> Store<S> {
         self.0.limits
     }
 
-    /// The superblock, with the counts of this moment.
+    /// A copy of the superblock with the current free counts.
     pub(crate) fn superblock(&self) -> Superblock {
         let mut superblock = *self.0.superblock.borrow();
         if let Some((blocks, inodes)) = self.0.groups.borrow().free_counts() {
@@ -177,12 +177,12 @@ impl<S: BlockSource> Store<S> {
         &self.0.geometry
     }
 
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub(crate) fn block_bytes(&self) -> usize {
         self.0.geometry.block_bytes
     }
 
-    /// Why nothing can be changed, if that is so.
+    /// Why the volume is read-only; `None` if it is writable.
     pub(crate) fn read_only_reason(&self) -> Option<ReadOnlyReason> {
         self.0.read_only.get()
     }
@@ -192,12 +192,12 @@ impl<S: BlockSource> Store<S> {
         self.0.source.now_s()
     }
 
-    /// The first of the inodes that are to be freed though nothing names them, or 0.
+    /// Head of the orphan inode list (`s_last_orphan`), or 0.
     pub(crate) fn orphan_head(&self) -> u32 {
         self.0.superblock.borrow().last_orphan
     }
 
-    /// What the volume holds, and how the store has done.
+    /// Space usage of the volume and counters of the store.
     pub(crate) fn statistics(&self) -> StoreStatistics {
         let superblock = self.superblock();
         let shared = &*self.0;
@@ -219,7 +219,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Takes note of a failure after which nothing may be changed any more; the first one counts.
+    /// Makes the volume read-only for `reason`, unless an earlier reason is recorded; returns the error for the caller.
     pub(crate) fn fail(&self, reason: ReadOnlyReason) -> Error {
         let reason = self.0.read_only.get().unwrap_or(reason);
         self.0.read_only.set(Some(reason));

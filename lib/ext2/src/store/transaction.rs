@@ -1,4 +1,4 @@
-//! Transactions: what becomes permanent together, and the changes that are under way in one.
+//! Transactions, the units of atomic commit, and the changes in flight within them.
 
 use core::cell::Cell;
 
@@ -8,29 +8,29 @@ use crate::error::Error;
 use crate::lock::{Hold, Lock};
 use crate::source::BlockSource;
 
-/// Blocks of a write set that are left for the superblock and for what a change did not count.
+/// Blocks of the write set added to each change's announcement, for the superblock and uncounted blocks.
 const SLACK: usize = 8;
 
-/// Where the transactions are.
+/// State of the running and committed transactions.
 pub(super) struct Transactions {
-    /// The number of the transaction that goes on.
+    /// Number of the running transaction.
     pub(super) running: Cell<u64>,
-    /// Every transaction with a smaller number is committed.
+    /// All transactions with smaller numbers are committed.
     pub(super) first_uncommitted: Cell<u64>,
-    /// Commits so far.
+    /// Transactions committed since mount.
     pub(super) commits: Cell<u64>,
-    /// Changes under way, and the blocks they have announced.
+    /// Changes in flight, and the blocks they have announced.
     open: Cell<usize>,
     announced: Cell<usize>,
-    /// Whether no change may begin because a transaction is about to end.
+    /// Whether new changes must wait because the running transaction is closing.
     is_freezing: Cell<bool>,
-    /// Blocks of a write set at most.
+    /// Maximum blocks in a write set.
     pub(super) max_blocks: Cell<usize>,
-    /// Whether the volume has been made ready to be changed.
+    /// Whether the volume has been prepared for writing.
     pub(super) is_started: Cell<bool>,
     start: Lock,
     pub(super) commit: Lock,
-    /// Wakes who waits for changes to end or to be allowed.
+    /// Tasks waiting for changes to end or to be admitted.
     pub(super) changed: Waiters,
 }
 
@@ -51,20 +51,20 @@ impl Transactions {
         }
     }
 
-    /// Waits until no change is under way, and lets none begin.
+    /// Blocks new changes and waits until those in flight have ended.
     pub(super) async fn freeze(&self) {
         self.is_freezing.set(true);
         self.changed.until(|| self.open.get() == 0).await;
     }
 
-    /// Lets changes begin again.
+    /// Admits new changes again.
     pub(super) fn thaw(&self) {
         self.is_freezing.set(false);
         self.changed.wake();
     }
 }
 
-/// A change of several blocks that is under way: no commit falls into it. Dropping it ends it.
+/// Guard of a multi-block change in flight; no commit happens until it is dropped.
 #[must_use]
 pub(crate) struct Change<S: BlockSource> {
     store: Store<S>,
@@ -81,7 +81,7 @@ impl<S: BlockSource> Drop for Change<S> {
 }
 
 impl<S: BlockSource> Store<S> {
-    /// Whether changes are allowed at all.
+    /// Returns an error if the volume is shut down or read-only.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
         if self.0.is_shut.get() {
             return Err(Error::ShutDown);
@@ -89,13 +89,13 @@ impl<S: BlockSource> Store<S> {
         self.0.read_only.get().map_or(Ok(()), |reason| Err(Error::ReadOnly(reason)))
     }
 
-    /// Begins a change of at most so many blocks of metadata.
+    /// Begins a change of at most `max_blocks` metadata blocks.
     pub(crate) async fn begin(&self, max_blocks: usize) -> Result<Change<S>, Error> {
         self.begin_for(max_blocks, 0).await
     }
 
-    /// Begins a change that wants to allocate so many blocks. If they are only there when freed ones have rested, what
-    /// was done so far is committed first.
+    /// Begins a change of at most `max_blocks` metadata blocks that will allocate `new_blocks`. Commits first if only
+    /// that makes enough freed blocks available.
     pub(crate) async fn begin_for(&self, max_blocks: usize, new_blocks: u32) -> Result<Change<S>, Error> {
         let transactions = &self.0.transactions;
         let max_blocks = max_blocks + SLACK;
@@ -141,14 +141,14 @@ impl<S: BlockSource> Store<S> {
         self.0.sets.borrow().running.contains_key(&self.0.geometry.first_data_block)
     }
 
-    /// A change that counts for no limit, for the store's own use.
+    /// A change outside the write-set limit, for internal use.
     pub(crate) fn own_change(&self) -> Change<S> {
         let transactions = &self.0.transactions;
         transactions.open.set(transactions.open.get() + 1);
         Change { store: self.clone(), announced: 0 }
     }
 
-    /// Puts the superblock into the write set.
+    /// Adds the superblock to the write set.
     pub(crate) async fn load_superblock(&self) -> Result<(), Error> {
         let change = self.own_change();
         self.edit(&change, self.0.geometry.first_data_block, |_| ()).await
