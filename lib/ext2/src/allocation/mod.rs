@@ -1,8 +1,8 @@
 //! Allocation, freeing and accounting of blocks and inodes.
 //!
 //! A file's blocks are allocated in runs from a goal block; a file's inode near its directory, a directory's inode
-//! where there is room for its future entries. Freed blocks *rest*, that is, are not reused, until the transaction that freed
-//! them is committed: until then, the state after a crash still refers to them.
+//! where there is room for its future entries. Freed blocks *rest*, that is, are not reused, until the transaction
+//! that freed them is committed: until then, the state after a crash still refers to them.
 
 mod bits;
 mod groups;

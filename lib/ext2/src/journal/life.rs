@@ -1,9 +1,9 @@
 //! Creation, use and removal of a journal.
 //!
 //! A single write of the superblock creates it: before that, everything is in free blocks, and the log already holds
-//! the transaction that marks those blocks as used and creates the inode. Until that is written in place, the superblock's
-//! copy of the inode's block numbers locates the journal. Removal is a transaction too, whose superblock is written in
-//! place last.
+//! the transaction that marks those blocks as used and creates the inode. Until that is written in place, the
+//! superblock's copy of the inode's block numbers locates the journal. Removal is a transaction too, whose superblock
+//! is written in place last.
 
 use alloc::vec;
 use alloc::vec::Vec;

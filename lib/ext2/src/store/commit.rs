@@ -1,10 +1,10 @@
 //! Commits: make a transaction durable atomically.
 //!
 //! With a journal: (1) write file data in place and copies of the metadata to the log, flush; (2) write the commit
-//! block and the journal superblock that makes the log start at this transaction, flush; (3) write the metadata in place,
-//! concurrently with later operations. The flush in step 1 of the next commit makes (3) durable before its step 2 drops
-//! this transaction from the log; the next transaction lies behind this one in the log, so that whichever part of a
-//! step reached the disk before a power loss, the log holds this transaction, the next one, or both, complete.
+//! block and the journal superblock that makes the log start at this transaction, flush; (3) write the metadata in
+//! place, concurrently with later operations. The flush in step 1 of the next commit makes (3) durable before its step
+//! 2 drops this transaction from the log; the next transaction lies behind this one in the log, so that whichever part
+//! of a step reached the disk before a power loss, the log holds this transaction, the next one, or both, complete.
 //!
 //! Without a journal: file data, flush; metadata not yet referenced, flush; the rest, flush.
 
