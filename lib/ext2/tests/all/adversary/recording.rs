@@ -1,0 +1,157 @@
+//! What a disk was told, in order, and what may be on it when its power fails at some moment.
+//!
+//! A disk keeps what was written in a cache of its own. A write is on the medium for certain when a flush that
+//! began after the write's end has ended; before that, each of its sectors may be there or not. Writes to one
+//! sector never overtake each other, so that choosing a subset in order gives every state there can be.
+
+use std::rc::Rc;
+
+use crate::adversary::image::Image;
+use crate::adversary::noise::Random;
+
+const SECTOR_BYTES: usize = 512;
+
+/// Bytes that were to be written.
+#[derive(Clone)]
+pub struct Write {
+    pub offset: u64,
+    pub bytes: Rc<[u8]>,
+}
+
+/// What happened, in order.
+#[derive(Clone, Copy)]
+pub enum Event {
+    /// The write of this number was begun.
+    WriteBegun(usize),
+    /// It ended.
+    WriteDone(usize),
+    FlushBegun,
+    /// The flush ended that was begun at this place.
+    FlushDone(usize),
+}
+
+/// How much of what is not for certain on the medium is there after all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Luck {
+    /// All: the disk wrote in order, and fast.
+    All,
+    /// None.
+    None,
+    /// Some writes whole, others not at all.
+    Writes(u64),
+    /// Some sectors of some writes.
+    Sectors(u64),
+}
+
+/// The whole story of a disk.
+#[derive(Clone)]
+pub struct Recording {
+    start: Image,
+    writes: Vec<Write>,
+    events: Vec<Event>,
+}
+
+impl Recording {
+    pub fn new(start: Image) -> Recording {
+        Recording { start, writes: Vec::new(), events: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub fn push(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// Gives the number of the write.
+    pub fn begin_write(&mut self, write: Write) -> usize {
+        self.writes.push(write);
+        self.events.push(Event::WriteBegun(self.writes.len() - 1));
+        self.writes.len() - 1
+    }
+
+    /// The places after which a write had just begun: the moments worth a crash.
+    pub fn moments(&self) -> impl Iterator<Item = usize> {
+        let is_moment = |event: &Event| !matches!(event, Event::FlushBegun);
+        self.events.iter().enumerate().filter(move |(_, event)| is_moment(event)).map(|(place, _)| place + 1)
+    }
+
+    /// A walk over the moments, which must come in rising order.
+    pub fn crashes(&self) -> Crashes<'_> {
+        Crashes { recording: self, medium: self.start.clone(), place: 0, open: Vec::new() }
+    }
+}
+
+/// The states of the medium at rising moments of a recording.
+pub struct Crashes<'a> {
+    recording: &'a Recording,
+    /// What is there for certain.
+    medium: Image,
+    place: usize,
+    /// Writes that were begun and are not on the medium for certain: number, and where each ended.
+    open: Vec<(usize, Option<usize>)>,
+}
+
+impl Crashes<'_> {
+    /// The medium if the power fails after the first `moment` events.
+    pub fn at(&mut self, moment: usize, luck: Luck) -> Image {
+        self.advance(moment);
+        let mut image = self.medium.clone();
+        let mut random = match luck {
+            Luck::Writes(seed) | Luck::Sectors(seed) => Random::new(seed),
+            Luck::All | Luck::None => Random::new(0),
+        };
+        // Of a crash to the next, most writes land, or few do.
+        let share = random.below(4) + 1;
+        for (number, _) in &self.open {
+            let write = &self.recording.writes[*number];
+            match luck {
+                Luck::None => {}
+                Luck::All => image.write(write.offset, &write.bytes),
+                Luck::Writes(_) if random.below(5) < share => image.write(write.offset, &write.bytes),
+                Luck::Writes(_) => {}
+                Luck::Sectors(_) => {
+                    for (index, sector) in write.bytes.chunks(SECTOR_BYTES).enumerate() {
+                        if random.below(5) < share {
+                            image.write(write.offset + (index * SECTOR_BYTES) as u64, sector);
+                        }
+                    }
+                }
+            }
+        }
+        image
+    }
+
+    /// How many writes may or may not be there.
+    pub fn uncertain(&self) -> usize {
+        self.open.len()
+    }
+
+    fn advance(&mut self, moment: usize) {
+        assert!(moment >= self.place, "moments rise");
+        while self.place < moment {
+            match self.recording.events[self.place] {
+                Event::WriteBegun(number) => self.open.push((number, None)),
+                Event::WriteDone(number) => {
+                    if let Some(write) = self.open.iter_mut().find(|write| write.0 == number) {
+                        write.1 = Some(self.place);
+                    }
+                }
+                Event::FlushBegun => {}
+                Event::FlushDone(begun) => self.settle(begun),
+            }
+            self.place += 1;
+        }
+    }
+
+    /// What had ended before the flush began is on the medium now.
+    fn settle(&mut self, flush_begun: usize) {
+        let is_settled = |write: &(usize, Option<usize>)| write.1.is_some_and(|ended| ended < flush_begun);
+        for write in self.open.iter().filter(|write| is_settled(write)) {
+            let write = &self.recording.writes[write.0];
+            self.medium.write(write.offset, &write.bytes);
+        }
+        self.open.retain(|write| !is_settled(write));
+    }
+}
