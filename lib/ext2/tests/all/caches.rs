@@ -1,15 +1,14 @@
 //! The caches keep within their limits and save reads; reads that wait go on side by side.
 
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::support::{noise, read, resolve};
 use ext2::format::{Attributes, File, Folder, Node, Options, format};
 use ext2::{BlockSource, CacheLimits, DiskError, Error, MemoryDisk, MountOptions, Volume, complete};
-use crate::support::{noise, read, resolve};
 
 const FILE_BYTES: usize = 3 << 20;
 

@@ -1,12 +1,8 @@
 //! Volumes with one fault each: every fault is found, named, mended, and then gone for Linux's check too.
 
-
 use std::fs;
 use std::path::Path;
 
-use ext2::check::{CheckError, CheckOptions, Mode, Outcome, check};
-use ext2::complete;
-use ext2::mkfs::{MakeOptions, make};
 use crate::volumes::checking::{checked, lines};
 use crate::volumes::damaged_folders::FOLDER_DAMAGES;
 use crate::volumes::damaged_inodes::INODE_DAMAGES;
@@ -14,6 +10,9 @@ use crate::volumes::damages::{DESTROYED, Damage, GROUP_DAMAGES, JOURNAL_DAMAGES,
 use crate::volumes::image::Image;
 use crate::volumes::samples::{Sample, debugfs, samples};
 use crate::volumes::{Disk, e2fsck, has_tools, run};
+use ext2::check::{CheckError, CheckOptions, Mode, Outcome, check};
+use ext2::complete;
+use ext2::mkfs::{MakeOptions, make};
 
 #[test]
 fn sound_volumes_are_clean_and_not_written() {

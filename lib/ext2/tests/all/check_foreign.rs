@@ -1,14 +1,13 @@
 //! Disks that hold something else than the ext2 volume whose traces are on them: a repair leaves them alone.
 
-
 use std::fs;
 use std::path::Path;
 
-use ext2::check::{CheckError, Mode};
 use crate::volumes::checking::checked;
 use crate::volumes::image::Image;
 use crate::volumes::samples::samples;
 use crate::volumes::{Disk, has_tools, run};
+use ext2::check::{CheckError, Mode};
 
 const SUPERBLOCK: usize = 1024;
 const MAGIC: usize = SUPERBLOCK + 56;

@@ -1,15 +1,14 @@
 //! Volumes with any bytes on them: the check ends, nothing panics, and what is repaired is sound for Linux too.
 
-
 use std::path::Path;
 
-use ext2::check::{Mode, Outcome};
-use proptest::prelude::*;
 use crate::volumes::chance::{Chance, damage};
 use crate::volumes::checking::{checked, lines};
 use crate::volumes::image::Image;
 use crate::volumes::samples::{Sample, small_samples};
 use crate::volumes::{Disk, e2fsck, has_tools};
+use ext2::check::{Mode, Outcome};
+use proptest::prelude::*;
 
 /// Damages a volume by chance and repairs it. Whether it could be repaired; or what went wrong.
 fn try_seed(sample: &Sample, seed: u64, path: &Path) -> Result<bool, String> {

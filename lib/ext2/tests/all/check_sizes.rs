@@ -10,9 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use crate::volumes::{NOW, e2fsck, has_tools, run};
 use ext2::check::{BUFFER_BYTES, BUFFERS, CheckOptions, Mode, Outcome, check};
 use ext2::{BlockSource, DiskError, complete};
-use crate::volumes::{NOW, e2fsck, has_tools, run};
 
 const MANIFEST: &str = include_str!("../../../../services/ext2-tool/manifest.toml");
 

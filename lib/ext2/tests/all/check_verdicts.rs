@@ -1,16 +1,15 @@
 //! Our verdict beside that of `e2fsck -fn`, on volumes that are odd but not damaged, and on what both leave after a
 //! repair.
 
-
 use std::fs;
 use std::path::Path;
 
-use ext2::check::{Mode, Outcome};
 use crate::volumes::checking::{checked, lines};
 use crate::volumes::damages::SUPER;
 use crate::volumes::image::Image;
 use crate::volumes::samples::{Sample, debugfs, small_samples};
 use crate::volumes::{Disk, e2fsck, has_tools, run};
+use ext2::check::{Mode, Outcome};
 
 /// A volume, by name.
 fn sample(place: &Path, name: &str) -> Image {

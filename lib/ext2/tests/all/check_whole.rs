@@ -1,13 +1,10 @@
 //! A repair happens whole or not at all: what it leaves when the machine dies, when the disk fails, and when there is
 //! not memory for all of it.
 
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use ext2::check::{CheckError, Mode, Outcome};
-use ext2::{Kind, MemoryDisk, MountOptions, ROOT_INODE, Volume, complete};
 use crate::volumes::chance::{Chance, damage};
 use crate::volumes::checking::{MEMORY_BYTES, checked, checked_within, lines};
 use crate::volumes::damaged_folders::FOLDER_DAMAGES;
@@ -16,6 +13,8 @@ use crate::volumes::damages::{Damage, GROUP_DAMAGES, JOURNAL_DAMAGES, SUPERBLOCK
 use crate::volumes::image::Image;
 use crate::volumes::samples::{Sample, debugfs, samples, small_samples};
 use crate::volumes::{Disk, Event, e2fsck, has_tools};
+use ext2::check::{CheckError, Mode, Outcome};
+use ext2::{Kind, MemoryDisk, MountOptions, ROOT_INODE, Volume, complete};
 
 /// About how often a repair is cut off.
 const MAX_CUTS: usize = 10;

@@ -1,18 +1,17 @@
 //! Damaged metadata is an error, whatever the damage: no panic, no endless loop, no allocation
 //! that the damage decides the size of.
 
-
 use std::cell::Cell;
 use std::future::Future;
 use std::sync::LazyLock;
 
+use crate::support::{noise, read};
 use ext2::format::{Attributes, File, Folder, Link, Node, Options, format};
 use ext2::{
     BlockSource, CacheLimits, DiskError, Error, Kind, LastLink, MemoryDisk, MountOptions, ROOT_INODE, Structure,
     Volume, complete,
 };
 use proptest::prelude::*;
-use crate::support::{noise, read};
 
 const BLOCK_BYTES: usize = 1024;
 /// Reads of the disk that a walk may take: many times what it takes on the sound image.

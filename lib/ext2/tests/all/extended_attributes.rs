@@ -1,17 +1,16 @@
 //! Extended attributes beside Linux's tools: what these set is read and changed here, and the other way round.
 
-
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::support::{FileDisk, has_tool, run};
 use ext2::check::{CheckOptions, Mode, Outcome, check};
 use ext2::wire::attributes::namespace::{TRUSTED, USER};
 use ext2::{
     Error, ExtendedAttribute, LastLink, MountOptions, NewKind, NewNode, Problem, ROOT_INODE, Structure, Volume,
     complete,
 };
-use crate::support::{FileDisk, has_tool, run};
 use tempfile::TempDir;
 
 /// A volume in a host file.

@@ -1,12 +1,11 @@
 //! Names of any bytes on a volume, asked for by their text, against a model that is a map from text to bytes.
 
-
 use std::collections::BTreeMap;
 
+use crate::support::{FileDisk, has_tool, run};
 use ext2::{LastLink, MountOptions, NewKind, NewNode, ROOT_INODE, Volume, complete};
 use name_text::{ESCAPE_BYTES, from_text, to_text};
 use proptest::prelude::*;
-use crate::support::{FileDisk, has_tool, run};
 
 /// Names that Linux takes: up to 255 bytes, any but `/` and zero, many of them escapes or parts of escapes.
 fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {

@@ -1,15 +1,14 @@
 //! Images built here are what their description says, to this reader and to Linux's tools.
 
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{content, has_tool, mount, names, noise, read, resolve, run};
 use ext2::format::{Attributes, File, Folder, Foreign, FormatError, ImageSink, Link, Node, Options, format};
 use ext2::{Kind, MemoryDisk, MountOptions, Volume, complete};
-use crate::support::{content, has_tool, mount, names, noise, read, resolve, run};
 
 const MADE: u32 = 1_700_000_000;
 

@@ -1,13 +1,12 @@
 //! Images that Linux's tools made are read back, byte for byte.
 
-
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use ext2::{Error, Kind, LastLink, ROOT_INODE, complete};
 use crate::support::{content, has_tool, mount, names, noise, read, resolve, run};
+use ext2::{Error, Kind, LastLink, ROOT_INODE, complete};
 
 const BLOCK_SIZES: [&str; 3] = ["1024", "2048", "4096"];
 

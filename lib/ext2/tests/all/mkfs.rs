@@ -1,12 +1,11 @@
 //! Formatted disks are content to Linux's tools, and nothing is written that need not be.
 
-
 use std::fs;
 use std::path::Path;
 
+use crate::volumes::{Disk, e2fsck, has_tools, run};
 use ext2::complete;
 use ext2::mkfs::{Made, MakeError, MakeOptions, Style, make};
-use crate::volumes::{Disk, e2fsck, has_tools, run};
 
 fn options() -> MakeOptions {
     let mut label = [0; 16];

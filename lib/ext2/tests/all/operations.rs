@@ -1,17 +1,16 @@
 //! Every operation, on volumes of every kind: what it makes is what Linux reads, and e2fsck finds it clean.
 
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{FileDisk, has_tool, noise, run};
 use ext2::format::{Attributes, Folder, Options, format};
 use ext2::{
     AttributeChanges, Inode, Kind, LastLink, MountOptions, NewKind, NewNode, OpenFile, ROOT_INODE, Volume, complete,
 };
-use crate::support::{FileDisk, has_tool, noise, run};
 
 /// A volume in a host file, and what is expected to be in it.
 struct World {

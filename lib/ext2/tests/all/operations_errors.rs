@@ -1,15 +1,14 @@
 //! Every error of every operation, and that nothing has changed after it.
 
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{FileDisk, has_tool, noise, run};
 use ext2::{
     Access, AttributeChanges, Error, LastLink, MountOptions, NewKind, NewNode, ROOT_INODE, ReadOnlyReason, Volume,
     complete,
 };
-use crate::support::{FileDisk, has_tool, noise, run};
 
 const FILE: NewNode<'_> = NewNode { kind: NewKind::File, permissions: 0o644, owner: 0, group: 0 };
 const FOLDER: NewNode<'_> = NewNode { kind: NewKind::Directory, ..FILE };

@@ -1,6 +1,5 @@
 //! Many clients of one volume at once, on a disk that takes its time.
 
-
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs;
@@ -10,11 +9,11 @@ use std::process::Command;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use crate::support::{has_tool, noise, run};
 use ext2::{
     BlockSource, CacheLimits, DiskError, Error, LastLink, MemoryDisk, MountOptions, NewKind, NewNode, ROOT_INODE,
     Volume,
 };
-use crate::support::{has_tool, noise, run};
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 

@@ -3,18 +3,17 @@
 //! Time is counted in ticks. A read of the disk takes some of them, however many are under way; the client takes some
 //! between its requests. So what was not asked for early enough shows as ticks that the client waits.
 
-
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
+use crate::support::noise;
 use ext2::format::{Attributes, File, Folder, Node, Options, format};
 use ext2::{
     BlockSource, CacheLimits, DiskError, LastLink, MemoryDisk, MountOptions, OpenFile, ROOT_INODE, Volume, complete,
 };
-use crate::support::noise;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 

@@ -1,11 +1,10 @@
 //! A file that is read in order while others change it: what a reader remembers of it never shows as old bytes.
 
-
 use std::collections::BTreeMap;
 
+use crate::support::noise;
 use ext2::format::{Attributes, File, Folder, Node, Options, format};
 use ext2::{CacheLimits, LastLink, MemoryDisk, MountOptions, OpenFile, ROOT_INODE, Volume, complete};
-use crate::support::noise;
 
 const FILE_BYTES: usize = 300_000;
 /// Room for all data, so that nothing is read again that might mend what is remembered wrongly.

@@ -88,7 +88,8 @@ fn record(
 }
 
 fn one_by_one(operation: Operation) -> Vec<Operation> {
-    let path = |folder: &Path, number, name_bytes| below(folder, crate::adversary::operation::many_name(number, name_bytes));
+    let path =
+        |folder: &Path, number, name_bytes| below(folder, crate::adversary::operation::many_name(number, name_bytes));
     match operation {
         Operation::CreateMany { folder, first, count, name_bytes } => (first..first + count)
             .map(|number| {

@@ -299,7 +299,8 @@ fn damaged_folders_cost_no_other_file_its_content() {
             mounted.apply(&Operation::Open { path: path.clone(), slot: 0 });
             mounted.apply(&Operation::Write { slot: 0, offset: 0, bytes: 20_000, seed });
             mounted.apply(&Operation::Close { slot: 0 });
-            mounted.apply(&Operation::Rename { from: path, to: crate::adversary::model::below(&folder, b"new".to_vec()) });
+            mounted
+                .apply(&Operation::Rename { from: path, to: crate::adversary::model::below(&folder, b"new".to_vec()) });
         }
         mounted.apply(&Operation::Sync);
         for (number, content) in &contents {

@@ -34,7 +34,8 @@ pub struct LinuxMount {
 
 /// Whether this process may mount images; says so if not, as the test is then skipped.
 pub fn may_mount() -> bool {
-    let may = crate::adversary::tools::are_there() && LinuxMount::mount(&crate::adversary::tools::FORMATS[0].make()).is_ok();
+    let may =
+        crate::adversary::tools::are_there() && LinuxMount::mount(&crate::adversary::tools::FORMATS[0].make()).is_ok();
     if !may {
         eprintln!("skipped: mounting through a loop device is not possible; root may do so");
     }

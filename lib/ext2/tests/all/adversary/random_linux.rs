@@ -46,7 +46,12 @@ fn play(format: &Format, seed: u64, operations: usize) -> Result<(), String> {
     go_on(linux_image, linux_model, &mut generator, operations / 4)
 }
 
-fn go_on(image: crate::adversary::image::Image, model: Model, generator: &mut Generator, operations: usize) -> Result<(), String> {
+fn go_on(
+    image: crate::adversary::image::Image,
+    model: Model,
+    generator: &mut Generator,
+    operations: usize,
+) -> Result<(), String> {
     let as_left = Player::new(TestDisk::new(image.clone()), CacheLimits::default(), model.clone())?;
     as_left.mounted.compare(&as_left.model).map_err(|error| format!("what Linux made: {error}"))?;
     // Where entries tell no kind, Linux leaves anything in its place, which e2fsck calls a fault.
