@@ -1,5 +1,5 @@
-//! The bytes of a connection, in chunks: those to send until they are acknowledged, and those that came until they
-//! are read.
+//! Send and receive buffers of a connection, made of chunks: bytes stay until they are acknowledged, or
+//! read by the user.
 
 use alloc::collections::VecDeque;
 use core::ops::Range;
@@ -7,11 +7,11 @@ use core::ops::Range;
 use crate::memory::{CHUNK_BYTES, Chunk, Memory, Need};
 use crate::ranges::Ranges;
 
-/// Bytes to send, from the first that is not acknowledged.
+/// The send buffer: bytes from SND.UNA on.
 #[derive(Default)]
 pub(crate) struct SendBuffer {
     chunks: VecDeque<Chunk>,
-    /// Where in the first chunk the first byte is.
+    /// Offset of the first byte in the first chunk.
     start: usize,
     bytes: usize,
 }
@@ -21,7 +21,7 @@ impl SendBuffer {
         self.bytes
     }
 
-    /// Takes as many bytes as there are chunks for.
+    /// Appends as many bytes as there are chunks for; returns their number.
     pub(crate) fn write(&mut self, memory: &mut Memory, data: &[u8]) -> usize {
         let mut written = 0;
         while written < data.len() {
@@ -41,7 +41,7 @@ impl SendBuffer {
         written
     }
 
-    /// Copies bytes from so far behind the first; all of them are there.
+    /// Copies bytes from `offset` after the first one; the whole range must be in the buffer.
     pub(crate) fn copy(&self, offset: usize, into: &mut [u8]) {
         let mut at = self.start + offset;
         let mut left = into;
@@ -56,7 +56,7 @@ impl SendBuffer {
         }
     }
 
-    /// Drops bytes at the front.
+    /// Drops acknowledged bytes from the front.
     pub(crate) fn discard(&mut self, memory: &mut Memory, count: usize) {
         let count = count.min(self.bytes);
         self.bytes -= count;
@@ -72,28 +72,28 @@ impl SendBuffer {
     }
 }
 
-/// Bytes that came. Places in the stream count from its first byte.
+/// The receive buffer. Stream offsets count from the first byte after the SYN.
 #[derive(Default)]
 pub(crate) struct ReceiveBuffer {
-    /// From the chunk with the next byte to read on.
+    /// Chunks from the one with the next byte to read.
     chunks: VecDeque<Option<Chunk>>,
-    /// The next byte to read.
+    /// Offset of the next byte to read.
     read: u64,
-    /// The next byte that did not come.
+    /// Offset of the first byte not yet received in order (RCV.NXT).
     next: u64,
     ahead: Ranges,
 }
 
-/// What became of bytes that came.
+/// The outcome of inserting received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
-    /// There is more to read.
+    /// RCV.NXT moved: there is more to read.
     InOrder,
-    /// They are kept until what precedes them comes.
+    /// Out of order: kept until the gap before them is filled.
     Ahead,
-    /// They were there before.
+    /// Duplicate bytes.
     Duplicate,
-    /// There is no room for them.
+    /// There is no memory for them.
     Dropped,
 }
 
@@ -102,17 +102,17 @@ impl ReceiveBuffer {
         self.next
     }
 
-    /// Bytes that can be read.
+    /// Bytes ready to be read.
     pub(crate) fn readable(&self) -> usize {
         (self.next - self.read) as usize
     }
 
-    /// What came beyond the next byte.
+    /// Ranges received out of order.
     pub(crate) fn ahead(&self) -> &Ranges {
         &self.ahead
     }
 
-    /// Takes bytes at a place that is not before the next byte that did not come.
+    /// Inserts bytes at an offset at or after RCV.NXT.
     pub(crate) fn insert(&mut self, memory: &mut Memory, at: u64, data: &[u8]) -> Inserted {
         let wanted = at..at + data.len() as u64;
         if wanted.is_empty() || self.ahead.contains(&wanted) {
@@ -138,7 +138,7 @@ impl ReceiveBuffer {
         Inserted::InOrder
     }
 
-    /// Copies bytes into the chunks of their places, as far as there are chunks.
+    /// Copies bytes to their offsets, as far as there are chunks.
     fn fill(&mut self, memory: &mut Memory, at: u64, data: &[u8]) -> usize {
         let origin = self.read - self.read % CHUNK_BYTES as u64;
         let mut filled = 0;
@@ -187,14 +187,14 @@ impl ReceiveBuffer {
         self.chunks.drain(..).flatten().for_each(|chunk| memory.give(chunk));
     }
 
-    /// Gives all chunks back; nothing can be read any more.
+    /// Frees all chunks; unread bytes are lost.
     pub(crate) fn drop_all(&mut self, memory: &mut Memory) {
         self.ahead = Ranges::default();
         self.read = self.next;
         self.clear(memory);
     }
 
-    /// The blocks of a SACK option: places in the stream.
+    /// The blocks of a SACK option, as stream offsets.
     pub(crate) fn sack_ranges<const N: usize>(&self) -> [Option<Range<u64>>; N] {
         self.ahead.newest()
     }

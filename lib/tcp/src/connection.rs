@@ -6,62 +6,62 @@ use crate::segment::{Options, Path, Segment, Transmit};
 use crate::sender::{Sender, Stretch};
 use crate::seq::Seq;
 
-/// The retransmission timeout of a SYN, which doubles each time (RFC 6298).
+/// Initial retransmission timeout of a SYN; doubles with each retransmission (RFC 6298).
 const SYN_TIMEOUT_NS: u64 = 1_000_000_000;
 const MAX_SYN_BACKOFF: u32 = 6;
-/// The greatest shift of windows (RFC 7323, 2.3).
+/// Maximum window scale (RFC 7323, 2.3).
 const MAX_SHIFT: u8 = 14;
 
-/// The state of a connection.
+/// The states of RFC 9293, section 3.3.2, without LISTEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// This end has sent a SYN.
+    /// A SYN was sent.
     SynSent,
-    /// Both have, and this end's is not acknowledged.
+    /// SYNs were exchanged, and ours is not acknowledged.
     SynReceived,
-    /// Both may send.
+    /// Data flows in both directions.
     Established,
-    /// This end has finished, which is not acknowledged.
+    /// Our FIN was sent and is not acknowledged.
     FinWait1,
-    /// This end has finished.
+    /// Our FIN is acknowledged; the peer may still send.
     FinWait2,
-    /// The other end has finished.
+    /// The peer's FIN was received; we may still send.
     CloseWait,
-    /// Both have finished, and this end's FIN is not acknowledged.
+    /// Simultaneous close: our FIN is not acknowledged.
     Closing,
-    /// The other end has finished, then this one, whose FIN is not acknowledged.
+    /// We closed after the peer, and our FIN is not acknowledged.
     LastAck,
-    /// Both have finished; the other end may not know that all of it arrived.
+    /// Both sides have closed; the peer may still retransmit its FIN.
     TimeWait,
-    /// It is over.
+    /// No connection.
     Closed,
 }
 
-/// What a connection is made with.
+/// Parameters of a new connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The number of its SYN; nobody else can foretell it (RFC 6528).
+    /// Initial sequence number; must be unpredictable to others (RFC 6528).
     pub first: Seq,
-    /// Bytes that are kept until they are read, at first.
+    /// Initial receive buffer, in bytes.
     pub receive_bytes: usize,
-    /// The same for a reader that keeps up.
+    /// Receive buffer limit for a reader that keeps up, in bytes.
     pub max_receive_bytes: usize,
-    /// Bytes that are kept until they are acknowledged, over a short way.
+    /// Send buffer limit on paths with a short RTT, in bytes.
     pub send_bytes: usize,
-    /// The same over a long way.
+    /// Send buffer limit on paths with a long RTT, in bytes.
     pub max_send_bytes: usize,
-    /// The longest payload that the link to the other end carries.
+    /// MSS of the link to the peer, in bytes.
     pub mss: usize,
 }
 
-/// What the caller has to do about a segment.
+/// What the caller must do about a received segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     /// Nothing.
     None,
-    /// To call [`Connection::ack_now`] if that is not too often: the segment may be forged (RFC 5961).
+    /// Call [`Connection::ack_now`], rate-limited: a challenge ACK, since the segment may be forged (RFC 5961).
     Challenge,
-    /// To answer with a reset.
+    /// Reply with a RST.
     Refuse,
 }
 
@@ -71,7 +71,7 @@ pub struct Connection {
     settings: Settings,
     sender: Sender,
     receiver: Receiver,
-    /// When the SYN was sent last, and how often.
+    /// When the SYN was last sent, and the number of transmissions.
     syn_sent_ns: u64,
     syn_count: u32,
     is_syn_due: bool,
@@ -101,12 +101,12 @@ impl Connection {
         }
     }
 
-    /// Begins a connection.
+    /// Active open: the SYN is sent by the next call of [`Connection::next_transmit`].
     pub fn connect(settings: Settings, now_ns: u64) -> Connection {
         Connection::new(settings, State::SynSent, now_ns)
     }
 
-    /// Takes a connection that the other end begins with this SYN.
+    /// Passive open, from a peer's SYN.
     pub fn accept(settings: Settings, syn: &Segment<'_>, now_ns: u64) -> Connection {
         let mut connection = Connection::new(settings, State::SynReceived, now_ns);
         connection.begin(syn);
@@ -118,42 +118,42 @@ impl Connection {
         self.sender.begin(syn, self.settings.mss);
     }
 
-    /// Its state.
+    /// The connection's state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether nothing will ever be sent any more.
+    /// Whether nothing is left to transmit, ever.
     pub fn has_ended(&self) -> bool {
         self.state == State::Closed && !self.is_reset_due
     }
 
-    /// Whether what is written is taken.
+    /// Whether [`Connection::write`] accepts bytes in this state.
     pub fn may_write(&self) -> bool {
         matches!(self.state, State::Established | State::CloseWait)
     }
 
-    /// Whether the other end has finished; what it sent before may not be read yet.
+    /// Whether the peer's FIN was received; bytes before it may still be unread.
     pub fn is_peer_finished(&self) -> bool {
         self.receiver.is_finished()
     }
 
-    /// Bytes that can be read.
+    /// Bytes ready to be read.
     pub fn readable(&self) -> usize {
         self.receiver.readable()
     }
 
-    /// Bytes that the other end has not acknowledged.
+    /// Bytes written that the peer has not acknowledged.
     pub fn send_queued(&self) -> usize {
         self.sender.queued()
     }
 
-    /// Whether it is worth writing more.
+    /// Whether the send buffer has room worth waking a writer for.
     pub fn has_room(&self, memory: &Memory) -> bool {
         self.sender.has_room(memory)
     }
 
-    /// Whether the other end owes an acknowledgment.
+    /// Whether anything sent is unacknowledged.
     pub fn is_unanswered(&self) -> bool {
         let is_between = matches!(
             self.state,
@@ -162,12 +162,12 @@ impl Connection {
         is_between || self.sender.queued() > 0
     }
 
-    /// What comes next from the other end.
+    /// The next sequence number expected from the peer (RCV.NXT).
     pub fn expected(&self) -> Seq {
         self.receiver.next()
     }
 
-    /// Whether a sequence number is of something sent and not acknowledged.
+    /// Whether SND.UNA <= `seq` < SND.NXT.
     pub fn is_in_flight(&self, seq: Seq) -> bool {
         match self.state {
             State::SynSent | State::SynReceived => seq == self.settings.first && self.syn_count > 0,
@@ -175,17 +175,17 @@ impl Connection {
         }
     }
 
-    /// Takes as many bytes as there is room for.
+    /// Queues bytes to send, as many as there is room for; returns their number.
     pub fn write(&mut self, memory: &mut Memory, data: &[u8]) -> usize {
         if self.may_write() { self.sender.write(memory, data) } else { 0 }
     }
 
-    /// Reads bytes that came in order.
+    /// Reads bytes received in order; returns their number.
     pub fn read(&mut self, memory: &mut Memory, into: &mut [u8]) -> usize {
         self.receiver.read(memory, into)
     }
 
-    /// Nothing more will be written.
+    /// Closes the sending direction: a FIN follows the queued bytes.
     pub fn finish(&mut self) {
         self.state = match self.state {
             State::Established | State::SynReceived => State::FinWait1,
@@ -196,19 +196,19 @@ impl Connection {
         self.sender.finish();
     }
 
-    /// Ends the connection at once; the other end is told.
+    /// Aborts the connection with a RST.
     pub fn abort(&mut self, memory: &mut Memory) {
         self.is_reset_due |= !matches!(self.state, State::SynSent | State::TimeWait | State::Closed);
         self.forget(memory);
     }
 
-    /// Ends the connection without telling the other end.
+    /// Drops the connection without a RST.
     pub fn forget(&mut self, memory: &mut Memory) {
         self.close(memory);
         self.receiver.drop_all(memory);
     }
 
-    /// Gives all memory back.
+    /// Frees all buffers.
     pub fn drop_all(&mut self, memory: &mut Memory) {
         self.sender.drop_all(memory);
         self.receiver.drop_all(memory);
@@ -220,33 +220,33 @@ impl Connection {
         (self.is_syn_due, self.syn_timer_ns) = (false, None);
     }
 
-    /// Whether short segments wait for acknowledgments of what was sent before.
+    /// Sets Nagle's algorithm (RFC 9293, 3.7.4).
     pub fn set_nagle(&mut self, is_on: bool) {
         self.sender.set_nagle(is_on);
     }
 
-    /// After how long without a segment the other end is asked whether it is there.
+    /// Sets the idle time before keep-alive probes, in nanoseconds (RFC 9293, 3.8.4); `None`: no probes.
     pub fn set_keep_alive(&mut self, silence_ns: Option<u64>, now_ns: u64) {
         self.keep_alive_ns = silence_ns;
         self.received_ns = self.received_ns.max(now_ns);
     }
 
-    /// After how long without a segment the other end is asked whether it is there.
+    /// Idle time before keep-alive probes, in nanoseconds; `None`: no probes.
     pub fn keep_alive_ns(&self) -> Option<u64> {
         self.keep_alive_ns
     }
 
-    /// The way to the other end carries less than what is in flight.
+    /// Path MTU decreased below segments in flight: they are retransmitted.
     pub fn path_narrowed(&mut self) {
         self.sender.path_narrowed();
     }
 
-    /// Acknowledges what came as soon as possible.
+    /// Sends an ACK with the next segment, at once.
     pub fn ack_now(&mut self) {
         self.receiver.ack_now();
     }
 
-    /// Takes a segment of this connection.
+    /// Processes a received segment of this connection (RFC 9293, 3.10.7).
     pub fn receive(&mut self, memory: &mut Memory, segment: &Segment<'_>, now_ns: u64) -> Reaction {
         match self.state {
             State::Closed => Reaction::Refuse,
@@ -293,7 +293,7 @@ impl Connection {
         self.syn_count = 0;
     }
 
-    /// Whether the other end has not acknowledged the SYN.
+    /// Whether our SYN is unacknowledged.
     fn is_syn_unanswered(&self) -> bool {
         self.state == State::SynReceived || self.state == State::FinWait1 && self.syn_count > 0
     }
@@ -302,7 +302,7 @@ impl Connection {
         let next = self.receiver.next();
         if segment.is_syn && !segment.is_reset {
             if self.is_syn_unanswered() && segment.seq == next.previous() {
-                // The SYN again, or the SYN-ACK of an end that began at the same time.
+                // A retransmitted SYN, or the SYN-ACK of a simultaneous open.
                 match segment.ack {
                     Some(ack) if ack == self.settings.first + 1 => {
                         self.establish(segment, now_ns);
@@ -325,7 +325,7 @@ impl Connection {
             return Reaction::None;
         }
         if segment.is_reset {
-            // One who does not see the connection cannot know that number (RFC 5961, section 3).
+            // An off-path attacker cannot know RCV.NXT (RFC 5961, section 3).
             if segment.seq != next {
                 return Reaction::Challenge;
             }
@@ -367,7 +367,7 @@ impl Connection {
         }
     }
 
-    /// When [`Connection::expire`] is to be called, or [`Connection::next_transmit`] has something.
+    /// The next deadline: call [`Connection::expire`] then, or [`Connection::next_transmit`] has a segment.
     pub fn next_time_ns(&self) -> Option<u64> {
         let receiver_ns = self.receiver.next_time_ns();
         let [sender_ns, keep_alive_ns] = match self.state {
@@ -382,7 +382,7 @@ impl Connection {
         Some(self.received_ns.saturating_add(silence_ns))
     }
 
-    /// Does what is due.
+    /// Handles expired timers: SYN retransmission, RTO, tail loss probe, reordering, persist.
     pub fn expire(&mut self, now_ns: u64) {
         if self.syn_timer_ns.is_some_and(|time_ns| time_ns <= now_ns) {
             (self.is_syn_due, self.syn_timer_ns) = (true, None);
@@ -392,7 +392,7 @@ impl Connection {
         }
     }
 
-    /// The next segment to send. It counts as sent.
+    /// The next segment to transmit, which then counts as sent.
     pub fn next_transmit(&mut self, path: &Path, now_ns: u64) -> Option<Transmit> {
         if core::mem::take(&mut self.is_reset_due) {
             let ack = Some(self.receiver.next());
@@ -444,7 +444,7 @@ impl Connection {
             self.received_ns = now_ns;
         }
         if self.sender.take_window_probe(now_ns) || is_silent {
-            // The other end answers a segment from before its window.
+            // A keep-alive probe: the peer answers a segment below its window.
             let seq = self.sender.unacked().previous();
             return Some(Transmit { seq, ..self.bare() });
         }
@@ -465,7 +465,7 @@ impl Connection {
         }
     }
 
-    /// A segment that acknowledges what came.
+    /// A pure ACK.
     fn bare(&mut self) -> Transmit {
         let (ack, window, options) = self.receiver.acknowledge();
         Transmit { seq: self.sender.next(), ack: Some(ack), window, options, ..Transmit::default() }
@@ -476,7 +476,7 @@ impl Connection {
         is_due.then(|| self.bare())
     }
 
-    /// Copies the payload of a segment that is sent now.
+    /// Copies the payload of a segment returned by [`Connection::next_transmit`].
     pub fn copy_payload(&self, transmit: &Transmit, into: &mut [u8]) {
         self.sender.copy(transmit.seq, into);
     }

@@ -1,39 +1,39 @@
-//! How much may be in flight: slow start and CUBIC (RFC 9438).
+//! Congestion window: slow start and CUBIC (RFC 9438).
 //!
-//! All windows are in bytes. Deliberately not here: what was lost, and how the window comes down during recovery.
+//! Windows are in bytes. Deliberately not here: loss detection, and rate reduction during recovery.
 
 const MS: u64 = 1_000_000;
-/// Segments in flight at first (RFC 6928).
+/// Initial window, in segments (RFC 6928).
 const INITIAL_SEGMENTS: u64 = 10;
 const INITIAL_BYTES: u64 = 14_600;
-/// No window is longer.
+/// Maximum window, in bytes.
 const MAX_WINDOW: u64 = 16 << 20;
-/// Beyond so many milliseconds the cubic function is cut off.
+/// Maximum time argument of the cubic function, in milliseconds.
 const MAX_EPOCH_MS: i64 = 1_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Cubic {
     window: u64,
     threshold: u64,
-    /// The window at the last reduction, towards which the next growth goes.
+    /// W_max: the window before the last reduction, with fast convergence applied.
     plateau: u64,
-    /// The window right before the last reduction.
+    /// cwnd_prior: the window right before the last reduction.
     prior: u64,
     epoch: Option<Epoch>,
 }
 
-/// A time of growth without losses.
+/// A congestion avoidance epoch.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start_ns: u64,
-    /// When the plateau is reached.
+    /// K: when the plateau is reached, in milliseconds after the epoch's start.
     plateau_ms: u64,
     plateau: u64,
-    /// The window that Reno would have.
+    /// W_est: the Reno-friendly window.
     reno: u64,
 }
 
-/// What is restored when a reduction turns out to have been spurious.
+/// State to restore when a reduction proves spurious.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Saved {
     window: u64,
@@ -56,7 +56,7 @@ impl Cubic {
         self.threshold
     }
 
-    /// During recovery the window is set from outside.
+    /// Sets the window during recovery.
     pub(crate) fn set_window(&mut self, window: u64) {
         self.window = window.min(MAX_WINDOW);
     }
@@ -65,7 +65,7 @@ impl Cubic {
         self.window < self.threshold
     }
 
-    /// Bytes were acknowledged while the window was in full use.
+    /// Grows the window for acknowledged bytes; call only while cwnd-limited.
     pub(crate) fn acked(&mut self, mut bytes: u64, mss: u64, rtt_ns: u64, now_ns: u64) {
         if self.is_in_slow_start() {
             let count = bytes.min(self.threshold - self.window);
@@ -91,12 +91,12 @@ impl Cubic {
         self.epoch = Some(epoch);
     }
 
-    /// What a reduction changes.
+    /// Saves what a reduction changes.
     pub(crate) fn save(&self) -> Saved {
         Saved { window: self.window, threshold: self.threshold, plateau: self.plateau, prior: self.prior }
     }
 
-    /// Something was lost: the window to come down to is the threshold, which is not below so many bytes.
+    /// Loss: sets ssthresh, at least `floor` bytes.
     pub(crate) fn reduce(&mut self, mss: u64, floor: u64) {
         // Another connection may want a share (RFC 9438, 4.7).
         self.plateau = if self.window < self.plateau { self.window * 17 / 20 } else { self.window };
@@ -105,12 +105,12 @@ impl Cubic {
         self.epoch = None;
     }
 
-    /// The way is full: slow start is over.
+    /// The path is full: leaves slow start.
     pub(crate) fn end_slow_start(&mut self) {
         self.threshold = self.threshold.min(self.window);
     }
 
-    /// Nothing is known to be in flight any more.
+    /// RTO: the window collapses to one segment.
     pub(crate) fn collapse(&mut self, mss: u64) {
         self.window = mss;
         self.epoch = None;
@@ -122,13 +122,13 @@ impl Cubic {
         self.epoch = None;
     }
 
-    /// Nothing was sent for long: what is known of the way is old (RFC 5681, 4.1).
+    /// Restarts after idle (RFC 5681, 4.1).
     pub(crate) fn idle(&mut self, mss: u64) {
         self.window = self.window.min(initial_window(mss));
         self.epoch = None;
     }
 
-    /// The window was not in full use for a while.
+    /// Ends the epoch after an application-limited period.
     pub(crate) fn pause(&mut self) {
         self.epoch = None;
     }
@@ -146,17 +146,17 @@ impl Epoch {
         Epoch { start_ns: now_ns, plateau_ms: cube_root(cubed), plateau, reno: window }
     }
 
-    /// The window so long after the start (RFC 9438, 4.2).
+    /// W_cubic at `since_ms` after the epoch's start (RFC 9438, 4.2).
     fn at(&self, since_ms: u64, mss: u64) -> u64 {
         let limited = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX).min(MAX_EPOCH_MS);
         let distance = limited(since_ms) - limited(self.plateau_ms);
-        // Divided in two steps, so that it fits: a cube of 10^18, a segment of 2^16.
+        // Divided in two steps, so that 10^18 * 2^16 does not overflow.
         let grown = distance.pow(3) / 1_000_000 * 2 * (mss as i64) / 5000;
         u64::try_from(self.plateau as i64 + grown).unwrap_or(0).min(MAX_WINDOW)
     }
 }
 
-/// The greatest number whose cube is no greater.
+/// The integer cube root, rounded down.
 fn cube_root(cubed: u128) -> u64 {
     let mut root: u64 = 0;
     for bit in (0..42).rev() {

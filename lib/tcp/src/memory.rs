@@ -1,30 +1,30 @@
-//! The chunks that buffers are made of, and how many there may be of all connections.
+//! Chunks, which buffers are made of, and the limit over all connections.
 //!
-//! A buffer holds chunks only for bytes that are in it, so idle connections hold none. Where chunks are scarce a
-//! connection is still given the one without which it would come to a halt, from a reserve: see [`Need`].
+//! A buffer holds chunks only for the bytes in it, so idle connections hold none. When chunks are scarce, a
+//! connection that would stall without one gets it from a reserve: see [`Need`].
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes of a chunk: so many are pages of their own, which a program's allocator gives back when they are freed.
+/// Bytes of a chunk: large enough for pages of its own, which the allocator returns when the chunk is freed.
 pub const CHUNK_BYTES: usize = 32 << 10;
-/// Chunks that are kept while nobody uses them; more go back to the allocator.
+/// Maximum number of free chunks kept for reuse.
 const MAX_SPARE: usize = 128;
-/// Beyond the bound so large a part of it is for first chunks.
+/// One part in this many of the limit is added to it as a reserve for first chunks.
 const RESERVE: usize = 4;
 
 pub(crate) type Chunk = Box<[u8]>;
 
-/// Why a chunk is wanted.
+/// Why a chunk is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// To hold more than is there already.
+    /// The buffer has chunks already.
     More,
-    /// The connection has none, and waits for ever without.
+    /// The buffer has none: without it the connection would stall.
     First,
 }
 
-/// The chunks of all connections.
+/// The chunks of all connections of a stack.
 pub struct Memory {
     spare: Vec<Chunk>,
     used: usize,
@@ -32,22 +32,22 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Chunks for about so many bytes.
+    /// A pool with a limit of `max_bytes`, rounded down to chunks.
     pub fn new(max_bytes: usize) -> Memory {
         Memory { spare: Vec::new(), used: 0, max_used: max_bytes / CHUNK_BYTES }
     }
 
-    /// Bytes of chunks that are in use.
+    /// Bytes in use.
     pub fn used_bytes(&self) -> usize {
         self.used * CHUNK_BYTES
     }
 
-    /// Bytes of chunks that may be in use.
+    /// The limit, in bytes.
     pub fn max_bytes(&self) -> usize {
         self.max_used * CHUNK_BYTES
     }
 
-    /// Bytes of chunks that are kept for later.
+    /// Bytes in free chunks kept for reuse.
     pub fn spare_bytes(&self) -> usize {
         self.spare.len() * CHUNK_BYTES
     }

@@ -1,12 +1,12 @@
-//! Ranges of a stream that came before what precedes them.
+//! Ranges of a stream received out of order.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Ranges that are kept; a segment that would make one more is dropped, and sent again in time.
+/// Maximum number of ranges; a segment that would add one is dropped, to be retransmitted.
 const MAX_RANGES: usize = 64;
 
-/// Ranges in their order, none of which touches the next.
+/// Disjoint, non-adjacent ranges in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     all: Vec<Known>,
@@ -16,7 +16,7 @@ pub(crate) struct Ranges {
 #[derive(Debug)]
 struct Known {
     range: Range<u64>,
-    /// When something was added to it last.
+    /// Sequence of the last insertion into it.
     stamp: u64,
 }
 
@@ -25,17 +25,17 @@ impl Ranges {
         self.all.is_empty()
     }
 
-    /// Whether all of a range is there.
+    /// Whether a range is contained.
     pub(crate) fn contains(&self, range: &Range<u64>) -> bool {
         self.all.iter().any(|known| known.range.start <= range.start && range.end <= known.range.end)
     }
 
-    /// Whether a range can be added.
+    /// Whether a range can be inserted within the limit.
     pub(crate) fn has_room_for(&self, range: &Range<u64>) -> bool {
         self.all.len() < MAX_RANGES || self.touching(range).1 > 0
     }
 
-    /// Where the ranges are that a range touches, and how many.
+    /// Index and number of the ranges that a range overlaps or touches.
     fn touching(&self, range: &Range<u64>) -> (usize, usize) {
         let first = self.all.partition_point(|known| known.range.end < range.start);
         let end = self.all.partition_point(|known| known.range.start <= range.end);
@@ -52,7 +52,7 @@ impl Ranges {
         self.all.splice(first..first + count, [joined]);
     }
 
-    /// Takes out the range at the front if the stream has come to it; where it ends.
+    /// Removes the first range if it begins at or before `next`; returns its end.
     pub(crate) fn take_up_to(&mut self, next: u64) -> Option<u64> {
         let front = self.all.first().filter(|known| known.range.start <= next)?;
         let end = front.range.end;
@@ -60,7 +60,7 @@ impl Ranges {
         Some(end.max(next))
     }
 
-    /// Ranges, those first to which something was added last (RFC 2018, section 4).
+    /// The ranges, most recently extended first (RFC 2018, section 4).
     pub(crate) fn newest<const N: usize>(&self) -> [Option<Range<u64>>; N] {
         let mut newest: [Option<&Known>; N] = [None; N];
         for known in &self.all {

@@ -1,36 +1,36 @@
-//! How fast bytes arrive at the other end, and what follows from that about losses.
+//! Delivery rate, and whether a loss is due to congestion.
 //!
-//! A loss tells of a full queue only where more is in flight than the way itself holds: the rate at which bytes arrive
-//! times the least round trip time. On radio links and others that lose segments without being full, a window that
-//! comes down at each loss uses a small part of the way. So slow start goes on through losses as long as the rate
-//! grows, and no loss brings the window below what the way holds (as TCP Westwood has it), unless much is lost at once.
-//! Deliberately not here: the samples of the rate, which are the scoreboard's.
+//! A loss signals a full queue only if more is in flight than the bandwidth-delay product: the delivery rate times the
+//! minimum RTT. On radio and other lossy links, a window reduced at each loss would use a small part of the capacity.
+//! So slow start continues through losses while the rate grows, and no loss reduces the window below the
+//! bandwidth-delay product (as in TCP Westwood), unless the loss is heavy. Deliberately not here: taking rate samples,
+//! which the scoreboard does.
 
-/// Round trips for which a rate is believed.
+/// Round trips that the maximum rate is remembered for.
 const ROUNDS: usize = 10;
-/// Round trips without growth of the rate by a quarter after which the way is full.
+/// Round trips without 25 % of growth after which the path counts as full (as in BBR).
 const FULL_ROUNDS: u8 = 3;
-/// One in so many bytes lost is too many for a way that only loses some; and at least so many segments.
+/// Loss of more than one byte in this many is heavy, if it is also at least this many segments.
 const HEAVY_LOSS: u64 = 5;
 const HEAVY_LOSS_SEGMENTS: u64 = 4;
 
-/// A sample of the rate.
+/// A delivery rate sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) bytes_per_s: u64,
-    /// Less was sent than might have been.
+    /// The sender was application-limited.
     pub(crate) is_limited: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
-    /// The greatest rate of each of the last round trips, this one first.
+    /// Maximum rate of each of the last round trips, latest first.
     rounds: [u64; ROUNDS],
-    /// Whether this round trip has a sample of a window in full use.
+    /// Whether this round trip has a cwnd-limited sample.
     has_full_sample: bool,
     highest: u64,
     rounds_without_growth: u8,
-    /// Bytes of this round trip and the one before.
+    /// Bytes delivered in this round trip and the previous one.
     delivered: [u64; 2],
     lost: [u64; 2],
 }
@@ -46,7 +46,7 @@ impl Rate {
         self.has_full_sample |= !sample.is_limited;
     }
 
-    /// So much of what was taken for lost was not.
+    /// Bytes marked lost that arrived after all.
     pub(crate) fn note_spurious(&mut self, bytes: u64) {
         for lost in &mut self.lost {
             *lost = lost.saturating_sub(bytes);
@@ -57,7 +57,7 @@ impl Rate {
         self.rounds.iter().copied().max().unwrap_or(0)
     }
 
-    /// A round trip is over.
+    /// Ends a round trip.
     pub(crate) fn end_round(&mut self) {
         let greatest = self.greatest();
         if greatest >= self.highest + self.highest / 4 {
@@ -72,18 +72,18 @@ impl Rate {
         self.lost = [0, self.lost[0]];
     }
 
-    /// Whether a larger window would not bring more.
+    /// Whether the path is full: a larger window would not raise the rate.
     pub(crate) fn is_full(&self) -> bool {
         self.rounds_without_growth >= FULL_ROUNDS
     }
 
-    /// Whether more is lost than on a way that is not full.
+    /// Whether the loss is heavy enough to mean congestion.
     pub(crate) fn is_loss_heavy(&self, mss: u64) -> bool {
         let (lost, delivered): (u64, u64) = (self.lost.iter().sum(), self.delivered.iter().sum());
         lost >= HEAVY_LOSS_SEGMENTS * mss && lost * HEAVY_LOSS > lost + delivered
     }
 
-    /// Bytes that the way holds.
+    /// Bandwidth-delay product, in bytes.
     pub(crate) fn held_bytes(&self, min_rtt_ns: u64) -> u64 {
         let held = u128::from(self.greatest()) * u128::from(min_rtt_ns) / 1_000_000_000;
         u64::try_from(held).unwrap_or(u64::MAX)

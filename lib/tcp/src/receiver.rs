@@ -1,46 +1,46 @@
-//! The receiving half: what may come, what is acknowledged, and when.
+//! The receive half: window, reassembly and acknowledgments.
 
 use crate::buffers::{Inserted, ReceiveBuffer};
 use crate::memory::Memory;
 use crate::segment::{Options, SACK_BLOCKS, Segment};
 use crate::seq::Seq;
 
-/// How long data may go unacknowledged that came in order.
+/// Delayed ACK timeout, in nanoseconds.
 const ACK_DELAY_NS: u64 = 10_000_000;
-/// Of how many full segments each is acknowledged at once (RFC 5681, 4.2).
+/// Full-sized segments after which an ACK is sent at once (RFC 5681, 4.2).
 const SEGMENTS_PER_ACK: u32 = 2;
 
-/// What becomes of a segment's data.
+/// The outcome of receiving a segment's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// There is more to read.
+    /// RCV.NXT moved: there is more to read.
     pub(crate) has_data: bool,
-    /// The other end has finished, and all before that came.
+    /// The peer's FIN and everything before it has been received.
     pub(crate) has_finished: bool,
 }
 
 pub(crate) struct Receiver {
     buffer: ReceiveBuffer,
-    /// The number of the first byte.
+    /// Sequence number of the first byte (IRS + 1).
     first: Seq,
-    /// The right edge of the window that was advertised.
+    /// The advertised right edge, as a stream offset.
     edge: Seq,
-    /// Bytes that are kept for the reader.
+    /// Receive buffer limit, in bytes.
     limit: usize,
     max_limit: usize,
-    /// Bytes read since the limit was raised.
+    /// Bytes read since the limit was last raised.
     read_since: usize,
     shift: u8,
-    /// The place of the other end's FIN in the stream.
+    /// Stream offset of the peer's FIN.
     fin_at: Option<u64>,
     is_finished: bool,
     has_sack: bool,
     is_ack_due: bool,
     ack_by_ns: Option<u64>,
     unacked: u32,
-    /// The longest payload that came.
+    /// Largest payload received, as an estimate of the peer's MSS.
     segment_bytes: u32,
-    /// What came twice, to be told once.
+    /// Duplicate range, to be reported in one D-SACK block.
     duplicate: Option<(Seq, Seq)>,
 }
 
@@ -65,10 +65,10 @@ impl Receiver {
         }
     }
 
-    /// The other end's SYN came.
+    /// Processes the peer's SYN.
     pub(crate) fn begin(&mut self, syn: &Segment<'_>) {
         self.first = syn.seq + 1;
-        // What a SYN advertises is not scaled.
+        // The window of a SYN is not scaled.
         self.edge = self.first + self.limit.min(usize::from(u16::MAX)) as u32;
         self.has_sack = syn.options.sack_permitted;
         if syn.options.window_scale.is_none() {
@@ -78,9 +78,9 @@ impl Receiver {
         }
     }
 
-    /// What comes next.
+    /// RCV.NXT.
     pub(crate) fn next(&self) -> Seq {
-        // Numbers wrap as places do modulo 2^32.
+        // Sequence numbers are stream offsets modulo 2^32.
         self.first + self.buffer.next() as u32 + u32::from(self.is_finished)
     }
 
@@ -92,7 +92,7 @@ impl Receiver {
         self.buffer.readable()
     }
 
-    /// Whether any of a segment lies in the window (RFC 9293, 3.10.7.4).
+    /// Whether a segment is acceptable (RFC 9293, 3.10.7.4).
     pub(crate) fn is_acceptable(&self, segment: &Segment<'_>) -> bool {
         let (next, len) = (self.next(), segment.sequence_len());
         let window = self.edge.since(next);
@@ -103,7 +103,7 @@ impl Receiver {
         }
     }
 
-    /// A segment came of which all was there before.
+    /// Records a duplicate segment.
     pub(crate) fn note_old(&mut self, segment: &Segment<'_>) {
         let end = segment.seq + segment.payload.len() as u32;
         if !segment.payload.is_empty() && !end.is_after(self.next()) {
@@ -112,7 +112,7 @@ impl Receiver {
         self.is_ack_due = true;
     }
 
-    /// Takes data and FIN of an acceptable segment.
+    /// Processes data and FIN of an acceptable segment.
     pub(crate) fn take(&mut self, memory: &mut Memory, segment: &Segment<'_>, now_ns: u64) -> Taken {
         if segment.sequence_len() == 0 || self.is_finished {
             self.is_ack_due |= segment.sequence_len() > 0;
@@ -127,7 +127,7 @@ impl Receiver {
             self.is_ack_due = true;
             (start, data) = (next, &data[old..]);
         }
-        // An acceptable segment does not begin beyond the window.
+        // An acceptable segment begins within the window.
         let room = self.edge.since(start) as usize;
         if data.len() > room {
             self.is_ack_due = true;
@@ -160,7 +160,7 @@ impl Receiver {
             Inserted::InOrder => {
                 self.unacked += count;
                 self.ack_by_ns = self.ack_by_ns.or(Some(now_ns.saturating_add(ACK_DELAY_NS)));
-                // What fills a gap is told at once (RFC 5681, 4.2).
+                // A segment that fills a gap is acknowledged at once (RFC 5681, 4.2).
                 self.is_ack_due |= had_gap || self.unacked >= SEGMENTS_PER_ACK * self.segment_bytes;
                 return true;
             }
@@ -171,13 +171,13 @@ impl Receiver {
         false
     }
 
-    /// Reads bytes that came in order.
+    /// Reads bytes received in order; returns their number.
     pub(crate) fn read(&mut self, memory: &mut Memory, into: &mut [u8]) -> usize {
         let count = self.buffer.read(memory, into);
         self.read_since += count;
         let is_scarce = memory.used_bytes() > memory.max_bytes() / 2;
         if self.read_since >= self.limit && self.limit < self.max_limit && !is_scarce {
-            // The reader keeps up, so what is on the way may be more.
+            // The reader keeps up: receive buffer auto-tuning.
             self.limit = (2 * self.limit).min(self.max_limit);
             self.read_since = 0;
         }
@@ -188,18 +188,18 @@ impl Receiver {
         count
     }
 
-    /// By how much the window has to grow for that to be told.
+    /// Minimum growth of the window worth a window update.
     fn update_bytes(&self) -> usize {
         (self.limit / 4).max(2 * self.segment_bytes as usize)
     }
 
-    /// Where the window ends that there is room for; never before what was advertised.
+    /// The right edge that memory allows; never shrinks below what was advertised.
     fn free_edge(&self) -> Seq {
         let free = self.limit.saturating_sub(self.buffer.readable());
         (self.next() + free as u32).max(self.edge)
     }
 
-    /// Acknowledges as soon as possible.
+    /// Requests an immediate ACK.
     pub(crate) fn ack_now(&mut self) {
         self.is_ack_due = true;
     }
@@ -212,14 +212,14 @@ impl Receiver {
         self.ack_by_ns
     }
 
-    /// What a segment that is sent now says: its acknowledgment, its window, and its SACK blocks.
+    /// Acknowledgment number, window and SACK blocks of a segment sent now.
     pub(crate) fn acknowledge(&mut self) -> (Seq, u16, Options) {
         let options = self.sack_options();
         self.duplicate = None;
         (self.is_ack_due, self.ack_by_ns, self.unacked) = (false, None, 0);
         let next = self.next();
         let free = self.free_edge();
-        // Growth that is not worth a segment is not told (RFC 9293, 3.8.6.2.2).
+        // Silly window syndrome avoidance (RFC 9293, 3.8.6.2.2).
         let is_worth_it = free.since(self.edge) as usize >= (self.limit / 2).min(self.segment_bytes as usize);
         let edge = if is_worth_it { free } else { self.edge };
         let window = edge.since(next);
@@ -230,7 +230,7 @@ impl Receiver {
         (next, scaled as u16, options)
     }
 
-    /// Bytes of the options of the next segment.
+    /// Length of the options of the next segment, in bytes.
     pub(crate) fn option_bytes(&self) -> usize {
         if self.duplicate.is_none() && self.buffer.ahead().is_empty() { 0 } else { self.sack_options().sack_bytes() }
     }
@@ -258,7 +258,7 @@ impl Receiver {
         self.shift
     }
 
-    /// Gives all memory back.
+    /// Frees all buffers.
     pub(crate) fn drop_all(&mut self, memory: &mut Memory) {
         self.buffer.drop_all(memory);
         (self.is_ack_due, self.ack_by_ns) = (false, None);

@@ -1,18 +1,18 @@
-//! The round trip time, and the retransmission timeout that follows from it (RFC 6298).
+//! RTT estimation and the retransmission timeout (RFC 6298).
 
 const MS: u64 = 1_000_000;
-/// Before anything was measured (RFC 6298, 2.1).
+/// Initial RTO (RFC 6298, 2.1).
 const INITIAL_RTO_NS: u64 = 1000 * MS;
-/// The least that is added to the round trip time: delayed acknowledgments take up to so long.
+/// Minimum of the RTO's variance term, which covers delayed ACKs.
 const MIN_SLACK_NS: u64 = 200 * MS;
 const MAX_RTO_NS: u64 = 60_000 * MS;
 const MAX_BACKOFF: u32 = 12;
-/// How long the least round trip time is believed.
+/// Lifetime of the minimum RTT.
 const MIN_RTT_WINDOW_NS: u64 = 300_000 * MS;
 
-/// Samples of which none may be short for a queue to be seen: some come late on their own.
+/// Number of recent samples that must all be long for a queue to be detected.
 const RECENT: usize = 8;
-/// What a queue adds at least before it is seen (as the threshold of RFC 9406, 4.2).
+/// Minimum queueing delay that is detected (compare the threshold of RFC 9406, 4.2).
 const MIN_QUEUE_NS: u64 = 4 * MS;
 
 #[derive(Debug, Default)]
@@ -21,14 +21,14 @@ pub(crate) struct Rtt {
     variance_ns: u64,
     min: Option<(u64, u64)>,
     backoff: u32,
-    /// The last samples, of which the next takes the place of the oldest.
+    /// Ring of the last samples.
     recent: [u64; RECENT],
     count: usize,
 }
 
 impl Rtt {
     pub(crate) fn sample(&mut self, rtt_ns: u64, now_ns: u64) {
-        // What takes no time at all on the clock took some.
+        // An RTT of zero is a clock too coarse.
         let rtt_ns = rtt_ns.max(1);
         match self.smoothed_ns {
             None => {
@@ -56,7 +56,7 @@ impl Rtt {
         self.min.map(|(min_ns, _)| min_ns)
     }
 
-    /// Whether segments wait in a queue on their way: all of the last took longer than the shortest by a quarter.
+    /// Whether a queue has built up: all recent samples exceed the minimum RTT by a quarter.
     pub(crate) fn is_queue_seen(&self) -> bool {
         let Some(min_ns) = self.min_ns().filter(|_| self.count >= RECENT) else { return false };
         self.recent.iter().all(|rtt_ns| *rtt_ns > min_ns + (min_ns / 4).max(MIN_QUEUE_NS))
@@ -70,17 +70,17 @@ impl Rtt {
         (base_ns << self.backoff).min(MAX_RTO_NS)
     }
 
-    /// The timeout expired (RFC 6298, 5.5).
+    /// Backs off after an RTO (RFC 6298, 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
-    /// Timeouts since the other end answered.
+    /// RTOs since the peer last answered.
     pub(crate) fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// The other end answered.
+    /// Resets the backoff: the peer answered.
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }

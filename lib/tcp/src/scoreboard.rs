@@ -1,30 +1,30 @@
-//! What was sent and is not acknowledged: when it was sent, what arrived out of order, what got lost.
+//! The retransmission scoreboard: what is unacknowledged, when it was sent, what was SACKed, what is lost.
 //!
-//! Losses are found by time (RACK, RFC 8985): what was sent sufficiently before something that arrived is lost. Against
-//! an end without SACK, repeated acknowledgments tell (RFC 6582). Deliberately not here: how much may be sent.
+//! Loss detection is by time (RACK, RFC 8985): a segment sent sufficiently before one that was delivered is lost. For
+//! a peer without SACK, duplicate ACKs count (RFC 6582). Deliberately not here: how much may be sent.
 
 use alloc::collections::VecDeque;
 
 use crate::rate::Sample;
 use crate::seq::Seq;
 
-/// Entries from which on nothing new is sent.
+/// Maximum number of entries; no new data is sent beyond it.
 pub(crate) const MAX_ENTRIES: usize = 1024;
-/// Entries from which on none is split, whatever is acknowledged of it.
+/// Maximum number of entries after splitting; beyond it partial SACKs are ignored.
 const MAX_SPLIT_ENTRIES: usize = 2 * MAX_ENTRIES;
-/// Segments beyond a gap that tell of a loss rather than of another order (RFC 5681).
+/// DupThresh: segments above a gap that mean loss rather than reordering (RFC 5681).
 const DUPLICATE_THRESHOLD: u64 = 3;
-/// Most quarters of the least round trip time that are waited for segments that come late.
+/// Maximum reordering window, in quarters of the minimum RTT.
 const MAX_REORDER_STEPS: u64 = 64;
-/// A way counts as so long at least once segments were sent again in vain: queues and schedulers of hosts disorder
-/// segments by more than a short way takes.
+/// Minimum RTT assumed for the reordering window once a retransmission proved spurious: host queues and schedulers
+/// reorder by more than the RTT of a short path.
 const SHORT_WAY_NS: u64 = 1_000_000;
-/// On short ways so much is waited at most, though RFC 8985 would have the smoothed round trip time.
+/// Maximum reordering window on short paths, where RFC 8985 would limit it to the smoothed RTT.
 const MAX_SHORT_REORDER_NS: u64 = 5_000_000;
-/// Recoveries for which a longer wait is kept (RFC 8985, 6.2).
+/// Recoveries that a wider reordering window persists for (RFC 8985, 6.2).
 const REORDER_PERSIST: u8 = 16;
 
-/// A stretch that was sent in one go.
+/// A contiguous range sent in one transmission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) seq: Seq,
@@ -36,15 +36,15 @@ pub(crate) struct Sent {
     at_sending: Delivered,
 }
 
-/// How much had arrived when something was sent.
+/// Delivery state at the time of a transmission, for rate samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delivered {
     bytes: u64,
-    /// When the last of it was known to have arrived.
+    /// When the last delivery was known.
     time_ns: u64,
-    /// When that was sent.
+    /// When the delivered data was sent.
     sent_ns: u64,
-    /// Less was in flight than might have been.
+    /// The sender was application-limited.
     is_limited: bool,
 }
 
@@ -54,19 +54,19 @@ impl Sent {
     }
 }
 
-/// What one acknowledgment told.
+/// What one ACK reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
-    /// Bytes that are known to have arrived, and were not known before.
+    /// Newly delivered bytes.
     pub(crate) delivered: u64,
-    /// How long the last of them took, if it was sent once.
+    /// RTT sample of the last one, if it was not retransmitted (Karn).
     pub(crate) rtt_ns: Option<u64>,
     newest_sent_ns: u64,
-    /// Of the one sent last: when, and how much had arrived then.
+    /// Of the most recently sent delivered entry: time and delivery state.
     newest: Option<(u64, Delivered)>,
 }
 
-/// The segment sent last of those that arrived.
+/// RACK.segment: the most recently sent segment that was delivered.
 #[derive(Clone, Copy, Debug)]
 struct Rack {
     sent_ns: u64,
@@ -80,20 +80,20 @@ pub(crate) struct Scoreboard {
     pipe: u64,
     sacked: u64,
     lost: u64,
-    /// What repeated acknowledgments of an end without SACK stand for.
+    /// Duplicate ACKs of a peer without SACK.
     unsacked_delivered: u64,
     rack: Option<Rack>,
-    /// The highest number that is known to have arrived.
+    /// Highest sequence number delivered (RACK.fack).
     highest: Option<Seq>,
     is_reordering_seen: bool,
     reorder_steps: u64,
     reorder_persist: u8,
-    /// Whether an entry is sent a second time and not acknowledged: earlier ones may be lost without SACK telling.
+    /// Whether a retransmission is outstanding.
     has_retransmitted: bool,
     delivered: Delivered,
-    /// Until so many bytes have arrived, samples of the rate tell of less than might have been.
+    /// Rate samples are application-limited until this many bytes are delivered.
     limited_until: u64,
-    /// Bytes that were found lost since this was asked last.
+    /// Bytes marked lost since the last call.
     newly_lost: u64,
 }
 
@@ -106,17 +106,17 @@ impl Scoreboard {
         self.sent.len() >= MAX_ENTRIES
     }
 
-    /// Bytes that are in flight: sent, and neither arrived nor lost, as far as is known.
+    /// Bytes in flight ("pipe"): sent, and neither SACKed nor marked lost.
     pub(crate) fn pipe(&self) -> u64 {
         self.pipe.saturating_sub(self.unsacked_delivered)
     }
 
-    /// Bytes that arrived out of order.
+    /// SACKed bytes.
     pub(crate) fn sacked(&self) -> u64 {
         self.sacked
     }
 
-    /// Something new was sent, behind all else.
+    /// Records a transmission of new data.
     pub(crate) fn push(&mut self, seq: Seq, len: u32, now_ns: u64) {
         let entry = Sent {
             seq,
@@ -131,7 +131,7 @@ impl Scoreboard {
         self.pipe += u64::from(len);
     }
 
-    /// How much has arrived, as is noted of what is sent now.
+    /// The delivery state to record with a transmission.
     fn at_sending(&mut self, now_ns: u64) -> Delivered {
         if self.pipe == 0 {
             (self.delivered.time_ns, self.delivered.sent_ns) = (now_ns, now_ns);
@@ -139,30 +139,30 @@ impl Scoreboard {
         Delivered { is_limited: self.limited_until > self.delivered.bytes, ..self.delivered }
     }
 
-    /// There is nothing more to send though more might be in flight.
+    /// Marks the flow application-limited.
     pub(crate) fn note_limited(&mut self) {
         self.limited_until = (self.delivered.bytes + self.pipe).max(1);
     }
 
-    /// At what rate bytes arrived between the sending of the newest one that was acknowledged and now.
+    /// The delivery rate sample of an ACK.
     pub(crate) fn rate(&self, progress: &Progress, min_rtt_ns: u64) -> Option<Sample> {
         let (sent_ns, before) = progress.newest?;
         let bytes = self.delivered.bytes - before.bytes;
         let sending_ns = sent_ns.saturating_sub(before.sent_ns);
         let arriving_ns = self.delivered.time_ns.saturating_sub(before.time_ns);
         let took_ns = sending_ns.max(arriving_ns);
-        // What took less than a round trip is a burst of acknowledgments.
+        // An interval below the minimum RTT is ACK compression.
         let is_plausible = took_ns >= min_rtt_ns.max(1);
         let bytes_per_s = is_plausible.then(|| bytes.saturating_mul(1_000_000_000) / took_ns)?;
         Some(Sample { bytes_per_s, is_limited: before.is_limited })
     }
 
-    /// Bytes that were found lost since this was asked last.
+    /// Bytes marked lost since the last call.
     pub(crate) fn take_newly_lost(&mut self) -> u64 {
         core::mem::take(&mut self.newly_lost)
     }
 
-    /// The first entry that is lost.
+    /// The first entry marked lost.
     pub(crate) fn first_lost(&self) -> Option<Sent> {
         if self.lost == 0 {
             return None;
@@ -170,12 +170,12 @@ impl Scoreboard {
         self.sent.iter().find(|entry| entry.is_lost).copied()
     }
 
-    /// The first entry that is not known to have arrived.
+    /// The first entry not SACKed.
     pub(crate) fn first_missing(&self) -> Option<Sent> {
         self.sent.iter().find(|entry| !entry.is_sacked).copied()
     }
 
-    /// The end of the last entry, of so many bytes at most, as an entry of its own.
+    /// Splits off the tail of the last entry, at most `max_len` bytes, for a tail loss probe.
     pub(crate) fn split_last(&mut self, max_len: u32) -> Option<Sent> {
         let last = *self.sent.back()?;
         if last.len > max_len {
@@ -184,7 +184,7 @@ impl Scoreboard {
         self.sent.back().copied()
     }
 
-    /// The start of the entry at `seq`, of so many bytes at most, is sent again: how many bytes.
+    /// Records a retransmission of the entry at `seq`, of at most `max_len` bytes; returns their number.
     pub(crate) fn retransmit(&mut self, seq: Seq, max_len: u32, now_ns: u64) -> u32 {
         let Some(index) = self.index_of(seq) else { return 0 };
         if self.sent[index].len > max_len {
@@ -208,7 +208,7 @@ impl Scoreboard {
         self.sent.get(index).filter(|entry| entry.seq == seq).map(|_| index)
     }
 
-    /// Makes two entries of one.
+    /// Splits an entry.
     fn split(&mut self, index: usize, len: u32) {
         let first = &mut self.sent[index];
         let rest = Sent { seq: first.seq + len, len: first.len - len, ..*first };
@@ -216,7 +216,7 @@ impl Scoreboard {
         self.sent.insert(index + 1, rest);
     }
 
-    /// All before a number arrived.
+    /// Processes a cumulative ACK.
     pub(crate) fn ack(&mut self, to: Seq, min_rtt_ns: Option<u64>, now_ns: u64, progress: &mut Progress) {
         self.unsacked_delivered = 0;
         while let Some(front) = self.sent.front_mut() {
@@ -224,7 +224,7 @@ impl Scoreboard {
                 break;
             }
             if to.is_before(front.end()) {
-                // Only a part of it.
+                // A partial ACK of the entry.
                 let rest = front.end().since(to);
                 let mut part = *front;
                 part.len -= rest;
@@ -240,7 +240,7 @@ impl Scoreboard {
         }
     }
 
-    /// The other end has what lies between two numbers. Only whole segments count.
+    /// Processes a SACK block. Only whole segments count.
     pub(crate) fn sack(
         &mut self,
         (start, end): (Seq, Seq),
@@ -278,7 +278,7 @@ impl Scoreboard {
         }
     }
 
-    /// Notes that an entry arrived, which is taken out or marked by the caller.
+    /// Accounts for a delivered entry; the caller removes or marks it.
     fn deliver(&mut self, entry: Sent, min_rtt_ns: Option<u64>, now_ns: u64, progress: &mut Progress) {
         let len = u64::from(entry.len);
         match (entry.is_sacked, entry.is_lost) {
@@ -303,7 +303,7 @@ impl Scoreboard {
             }
             self.is_reordering_seen |= self.highest.is_some_and(|highest| entry.end().is_before(highest));
         } else if min_rtt_ns.is_some_and(|min_ns| took_ns < min_ns) {
-            // What was sent first arrived, and not what was sent again.
+            // The original was delivered, not the retransmission (RFC 8985, 5.2 step 2).
             return;
         }
         self.highest = Some(self.highest.map_or(entry.end(), |highest| highest.max(entry.end())));
@@ -315,16 +315,16 @@ impl Scoreboard {
         }
     }
 
-    /// An acknowledgment was repeated by an end without SACK: one segment arrived. Whether the first one is lost.
+    /// A duplicate ACK of a peer without SACK. Returns whether the first segment counts as lost.
     pub(crate) fn note_duplicate(&mut self, mss: u32) -> bool {
         self.unsacked_delivered = (self.unsacked_delivered + u64::from(mss)).min(self.pipe);
         let in_flight = self.pipe.div_ceil(u64::from(mss));
-        // Of few segments no more than that can be told (RFC 5827).
+        // Early retransmit with few segments in flight (RFC 5827).
         let enough = DUPLICATE_THRESHOLD.min(in_flight.saturating_sub(1)).max(1) * u64::from(mss);
         self.unsacked_delivered >= enough.min(self.pipe)
     }
 
-    /// Marks the first segment as lost; false: it is already, or was sent again.
+    /// Marks the first segment lost; false if it already is or was retransmitted.
     pub(crate) fn lose_first(&mut self, mss: u32) -> bool {
         let Some(front) = self.sent.front().filter(|entry| !entry.is_lost && !entry.is_sacked).copied() else {
             return false;
@@ -344,8 +344,8 @@ impl Scoreboard {
         self.newly_lost += u64::from(entry.len);
     }
 
-    /// Marks all as lost that is not known to have arrived. An end that dropped what it had acknowledged selectively
-    /// is believed nothing any more (RFC 2018, section 8).
+    /// Marks everything not SACKed as lost. If the peer reneged, its SACKs are discarded as well (RFC 2018, section
+    /// 8).
     pub(crate) fn lose_all(&mut self) {
         let is_reneged = self.sent.front().is_some_and(|front| front.is_sacked);
         for index in 0..self.sent.len() {
@@ -362,7 +362,7 @@ impl Scoreboard {
         self.unsacked_delivered = 0;
     }
 
-    /// Marks what is lost now: whether there is any, and when to look again for what may be.
+    /// RACK loss detection: whether anything is newly lost, and when to run again (the reordering timer).
     pub(crate) fn find_losses(
         &mut self,
         mss: u32,
@@ -392,7 +392,7 @@ impl Scoreboard {
         (has_lost, next_ns)
     }
 
-    /// How long a segment may come after one that was sent later (RFC 8985, 6.2).
+    /// The reordering window (RFC 8985, 6.2).
     fn reorder_window_ns(&self, mss: u32, min_rtt_ns: u64, smoothed_rtt_ns: u64, is_recovering: bool) -> u64 {
         let is_enough = self.sacked >= DUPLICATE_THRESHOLD * u64::from(mss);
         if !self.is_reordering_seen && (is_recovering || is_enough) {
@@ -404,14 +404,14 @@ impl Scoreboard {
         ((self.reorder_steps + 1) * min_rtt_ns.max(SHORT_WAY_NS) / 4).min(smoothed_rtt_ns.max(MAX_SHORT_REORDER_NS))
     }
 
-    /// The other end told that it got something twice: what was waited for late segments was too little.
+    /// A D-SACK reported a spurious retransmission: widens the reordering window.
     pub(crate) fn widen_reorder_window(&mut self) {
         self.is_reordering_seen = true;
         self.reorder_steps = (self.reorder_steps + 1).min(MAX_REORDER_STEPS);
         self.reorder_persist = REORDER_PERSIST;
     }
 
-    /// A recovery is over.
+    /// Ends a recovery.
     pub(crate) fn end_recovery(&mut self) {
         self.reorder_persist = self.reorder_persist.saturating_sub(1);
         if self.reorder_persist == 0 {
@@ -420,8 +420,7 @@ impl Scoreboard {
     }
 }
 
-/// Of an entry that a block overlaps: how many bytes to pass over and how many to take, so that only whole segments
-/// are taken.
+/// For an entry that a block overlaps: bytes to skip and bytes to take, so that only whole segments are taken.
 fn whole_segments(entry: &Sent, start: Seq, end: Seq, mss: u32) -> Option<(u32, u32)> {
     let from = entry.seq.max(start).since(entry.seq);
     let to = entry.end().min(end).since(entry.seq);

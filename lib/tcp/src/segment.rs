@@ -1,25 +1,25 @@
-//! Segments as they come and go, without their wire format.
+//! Segments received and to transmit, independent of the wire format.
 
 use crate::seq::Seq;
 
-/// SACK blocks in one segment; the first may be a D-SACK block (RFC 2883).
+/// Maximum number of SACK blocks in a segment; the first may be a D-SACK block (RFC 2883).
 pub const SACK_BLOCKS: usize = 3;
 
-/// Options of a segment.
+/// TCP options of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The longest payload that the sender takes; in a SYN.
+    /// MSS, in a SYN only.
     pub mss: Option<u16>,
-    /// The shift of the sender's windows; in a SYN.
+    /// Window scale, in a SYN only.
     pub window_scale: Option<u8>,
-    /// Whether the sender understands SACK; in a SYN.
+    /// SACK permitted, in a SYN only.
     pub sack_permitted: bool,
-    /// Start and end of what the sender has beyond its acknowledgment.
+    /// SACK blocks: first sequence number, and the one after the last.
     pub sack: [Option<(Seq, Seq)>; SACK_BLOCKS],
 }
 
 impl Options {
-    /// Bytes of the SACK option with its padding.
+    /// Length of the SACK option with padding, in bytes.
     pub fn sack_bytes(&self) -> usize {
         match self.sack.iter().flatten().count() {
             0 => 0,
@@ -28,67 +28,67 @@ impl Options {
     }
 }
 
-/// A segment that came, whose checksum is right.
+/// A received segment with a valid checksum.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Segment<'a> {
-    /// The number of its first byte, or of its SYN.
+    /// Sequence number of the SYN or the first byte.
     pub seq: Seq,
-    /// What it acknowledges.
+    /// Acknowledgment number.
     pub ack: Option<Seq>,
-    /// The window field, unscaled.
+    /// The window field, as on the wire.
     pub window: u16,
-    /// It begins the connection.
+    /// The SYN flag.
     pub is_syn: bool,
-    /// Its sender has finished.
+    /// The FIN flag.
     pub is_fin: bool,
-    /// It ends the connection.
+    /// The RST flag.
     pub is_reset: bool,
-    /// Its options.
+    /// The options.
     pub options: Options,
-    /// Its data.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 impl Segment<'_> {
-    /// Sequence numbers that it takes.
+    /// Length in sequence space: payload, SYN and FIN.
     pub fn sequence_len(&self) -> u32 {
-        // Payloads are shorter than 64 KiB.
+        // A payload is shorter than 64 KiB.
         self.payload.len() as u32 + u32::from(self.is_syn) + u32::from(self.is_fin)
     }
 }
 
-/// A segment to send. Its payload is copied by [`crate::Connection::copy_payload`].
+/// A segment to transmit. [`crate::Connection::copy_payload`] copies its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmit {
-    /// The number of its first byte, or of its SYN.
+    /// Sequence number of the SYN or the first byte.
     pub seq: Seq,
-    /// What it acknowledges.
+    /// Acknowledgment number.
     pub ack: Option<Seq>,
-    /// The window field, scaled.
+    /// The window field, after scaling.
     pub window: u16,
-    /// It begins the connection.
+    /// The SYN flag.
     pub is_syn: bool,
-    /// This end has finished.
+    /// The FIN flag.
     pub is_fin: bool,
-    /// It ends the connection.
+    /// The RST flag.
     pub is_reset: bool,
-    /// Nothing follows it for now.
+    /// The PSH flag: nothing follows for now.
     pub is_push: bool,
-    /// Its options.
+    /// The options.
     pub options: Options,
-    /// How long its payload is.
+    /// Length of the payload, in bytes.
     pub payload_bytes: usize,
-    /// The interface has to cut the payload into segments of so many bytes; 0: it is one segment.
+    /// TSO segment size in bytes; 0: one segment.
     pub segment_bytes: u16,
-    /// Whether its bytes were sent before.
+    /// Whether this is a retransmission.
     pub is_retransmission: bool,
 }
 
-/// What the way to the other end carries.
+/// Path properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The longest payload of a segment without options.
+    /// MSS without options, in bytes.
     pub mss: usize,
-    /// The longest payload that is handed to the interface at once, which cuts it; the same as `mss` where it does not.
+    /// TSO limit: maximum payload handed to the interface at once; equals `mss` without TSO.
     pub burst_bytes: usize,
 }

@@ -7,17 +7,17 @@ use core::ops::Add;
 pub struct Seq(pub u32);
 
 impl Seq {
-    /// Whether it precedes another, within half of the space.
+    /// Whether it precedes `other`, modulo 2^32.
     pub fn is_before(self, other: Seq) -> bool {
         (self.0.wrapping_sub(other.0) as i32) < 0
     }
 
-    /// Whether it follows another, within half of the space.
+    /// Whether it follows `other`, modulo 2^32.
     pub fn is_after(self, other: Seq) -> bool {
         other.is_before(self)
     }
 
-    /// How far it lies behind another that does not follow it.
+    /// Distance from `other`, which must not follow it.
     pub fn since(self, earlier: Seq) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }

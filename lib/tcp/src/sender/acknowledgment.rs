@@ -1,4 +1,4 @@
-//! What an acknowledgment tells: what arrived, what got lost, and what that does to the window.
+//! ACK processing: deliveries, losses, and the congestion window.
 
 use crate::memory::Memory;
 use crate::scoreboard::Progress;
@@ -7,12 +7,12 @@ use crate::seq::Seq;
 
 use super::{MS, Phase, RateReduction, Sender, Undo};
 
-/// A way counts as so long at least: on shorter ones the time that a machine takes to answer is what counts, and that
-/// differs from one segment to the next.
+/// Paths with a shorter RTT count as this long: there the peer's processing time dominates, which varies from segment
+/// to segment.
 const SHORT_WAY_NS: u64 = MS;
 
 impl Sender {
-    /// Takes the acknowledgment, window and SACK blocks of an acceptable segment.
+    /// Processes acknowledgment number, window and SACK blocks of an acceptable segment.
     pub(crate) fn acknowledged(&mut self, memory: &mut Memory, segment: &Segment<'_>, now_ns: u64) {
         let Some(ack) = segment.ack else { return };
         let (mss, min_rtt_ns) = (self.mss as u32, self.rtt.min_ns());
@@ -49,7 +49,7 @@ impl Sender {
         self.rate.note(sample, progress.delivered, lost);
         self.end_probe(ack, duplicated > 0);
         if has_opened && !self.board.is_empty() {
-            // An end without room drops what comes.
+            // A peer with a zero window drops data.
             self.board.lose_all();
             self.board.take_newly_lost();
         }
@@ -67,7 +67,7 @@ impl Sender {
         start.is_before(end) && !start.is_before(self.unacked) && !end.is_after(self.next)
     }
 
-    /// Bytes that a segment reports as having come twice (RFC 2883).
+    /// Bytes that a D-SACK block reports as duplicates (RFC 2883).
     pub(super) fn duplicated_bytes(&self, segment: &Segment<'_>, ack: Seq) -> u64 {
         let mut blocks = segment.options.sack.iter().flatten();
         let Some((start, end)) = blocks.next().filter(|(start, end)| self.has_sack && start.is_before(*end)) else {
@@ -95,7 +95,7 @@ impl Sender {
         }
     }
 
-    /// Takes the window of a segment unless a later one was taken; whether it opened.
+    /// Updates the window unless the segment is older than the last update. Returns whether a zero window opened.
     pub(super) fn note_window(&mut self, segment: &Segment<'_>, ack: Seq) -> bool {
         let (seq, told) = self.window_told;
         if seq.is_after(segment.seq) || seq == segment.seq && told.is_after(ack) {
@@ -113,7 +113,7 @@ impl Sender {
         has_opened
     }
 
-    /// A reduction was spurious where all that was sent again came twice (RFC 3708).
+    /// Undoes a reduction once all retransmissions were reported as duplicates (RFC 3708).
     pub(super) fn undo_if_in_vain(&mut self, duplicated: u64) {
         let Some(undo) = &mut self.undo else { return };
         if undo.retransmitted == 0 {
@@ -127,7 +127,7 @@ impl Sender {
         }
     }
 
-    /// A probe that repaired a loss counts as one (RFC 8985, 7.4).
+    /// Ends a tail loss probe; one that repaired a loss counts as a loss (RFC 8985, 7.4).
     pub(super) fn end_probe(&mut self, ack: Seq, is_duplicated: bool) {
         let Some(probe) = self.probe else { return };
         if is_duplicated || ack.is_after(probe.end) || (ack == probe.end && !probe.is_retransmission) {
@@ -155,7 +155,7 @@ impl Sender {
         } else if is_repeated {
             self.board.note_duplicate(mss) && !is_recovering && self.board.lose_first(mss)
         } else {
-            // What follows a part that was repaired is lost, too (RFC 6582).
+            // A partial ACK: the next segment is lost, too (RFC 6582).
             let is_partial = matches!(self.phase, Phase::Recovery { to } if self.unacked.is_before(to));
             has_advanced && is_partial && self.board.lose_first(mss)
         };
@@ -176,7 +176,7 @@ impl Sender {
         }
     }
 
-    /// Something was lost: the window is to come down, unless the loss tells nothing of a queue that is full.
+    /// Enters recovery and reduces the window, unless the loss does not signal congestion.
     pub(super) fn reduce(&mut self) {
         let (mss, lost) = (self.mss as u64, self.board.take_newly_lost());
         self.rate.note(None, 0, lost);
@@ -186,12 +186,12 @@ impl Sender {
         } else if self.rtt.is_queue_seen() {
             self.cubic.reduce(mss, held);
         } else if !self.cubic.is_in_slow_start() || self.rate.is_full() {
-            // Without a queue a quarter more may find out whether the way holds more.
+            // Without a queue, a quarter more probes for bandwidth.
             self.cubic.reduce(mss, held.saturating_add(held / 4));
         }
     }
 
-    /// What an acknowledgment does to the window.
+    /// Updates the congestion window after an ACK.
     pub(super) fn adjust_window(&mut self, delivered: u64, has_advanced: bool, flight_before: u64, now_ns: u64) {
         let (mss, rtt_ns) = (self.mss as u64, self.rtt.smoothed_ns().unwrap_or(0));
         match self.phase {
@@ -218,7 +218,7 @@ impl Sender {
         }
     }
 
-    /// Sends as many segments during a recovery as bring what is in flight to the threshold by its end.
+    /// Proportional rate reduction: brings the bytes in flight to ssthresh by the end of recovery (RFC 6937).
     pub(super) fn reduce_rate(&mut self, delivered: u64, has_advanced: bool) {
         let (pipe, threshold, mss) = (self.board.pipe(), self.cubic.threshold(), self.mss as u64);
         let reduction = &mut self.reduction;

@@ -1,7 +1,8 @@
-//! The sending half: what is sent when, what is sent again, and how much may be in flight.
+//! The send half: transmission, retransmission and the congestion window.
 //!
-//! Key type: [`Sender`]. Neighbours: `scoreboard` finds losses, `cubic` says how much may be in flight without them;
-//! `rate` how much the way holds; `acknowledgment` is what happens between a loss and its repair (RFC 6675 and 6937).
+//! Key type: [`Sender`]. Neighbours: `scoreboard` detects losses, `cubic` has the congestion window, `rate` the
+//! bandwidth-delay product; `acknowledgment` processes ACKs and runs recovery (RFC 6675 and 6937), `transmission` picks
+//! the next segment and retransmits, `timers` has the RTO and the probes.
 
 mod acknowledgment;
 mod timers;
@@ -17,51 +18,51 @@ use crate::segment::{Path, Segment};
 use crate::seq::Seq;
 
 const MS: u64 = 1_000_000;
-/// The longest payload of an end that says nothing of it (RFC 9293, 3.7.1).
+/// Default MSS of a peer that sends no MSS option, in bytes (RFC 9293, 3.7.1).
 const DEFAULT_MSS: usize = 536;
-/// Segments are not made shorter, whatever the other end says.
+/// Minimum MSS, whatever the peer announces, in bytes.
 const MIN_MSS: usize = 64;
-/// The rate that buffers are made for: so many bytes in each microsecond of the least round trip time. More would leave
-/// the processor's caches before it is sent.
+/// Rate that send buffers are sized for, in bytes per microsecond of the minimum RTT. More would be evicted from the
+/// processor's caches before it is sent.
 const BYTES_PER_US: u64 = 512;
 
-/// What becomes of losses.
+/// The recovery state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// None is known.
+    /// No loss is known.
     Open,
-    /// Repaired as acknowledgments come, until all up to there arrived.
+    /// Fast recovery, until this sequence number is acknowledged.
     Recovery { to: Seq },
-    /// The retransmission timeout expired: from the beginning, until all up to there arrived.
+    /// After an RTO: retransmission from SND.UNA on, until this sequence number is acknowledged.
     Loss { to: Seq },
 }
 
-/// How the window comes down during a recovery (RFC 6937).
+/// Proportional rate reduction during recovery (RFC 6937).
 #[derive(Clone, Copy, Debug, Default)]
 struct RateReduction {
-    /// Whether it comes down at all.
+    /// Whether the window is reduced at all.
     is_wanted: bool,
     flight_at_start: u64,
     delivered: u64,
     sent: u64,
 }
 
-/// What a reduction is undone with, should all that was sent again have been in vain.
+/// State to undo a reduction with if all retransmissions prove spurious.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     saved: Saved,
-    /// Bytes sent again that the other end has not reported as duplicates.
+    /// Retransmitted bytes not reported as duplicates yet.
     retransmitted: u64,
 }
 
-/// A tail loss probe under way.
+/// An outstanding tail loss probe.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     end: Seq,
     is_retransmission: bool,
 }
 
-/// Moments at which something is due.
+/// Deadlines of the timers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timers {
     retransmit_ns: Option<u64>,
@@ -70,7 +71,7 @@ struct Timers {
     persist_ns: Option<u64>,
 }
 
-/// A stretch of the stream to send.
+/// A contiguous range of the stream to transmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) seq: Seq,
@@ -80,7 +81,7 @@ pub(crate) struct Stretch {
     pub(crate) is_retransmission: bool,
 }
 
-/// What the other end's SYN offered.
+/// Options of the peer's SYN.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offered {
     pub(crate) is_scaled: bool,
@@ -91,10 +92,10 @@ pub(crate) struct Sender {
     buffer: SendBuffer,
     unacked: Seq,
     next: Seq,
-    /// The other end's window, behind `unacked`.
+    /// SND.WND: the peer's window, from `unacked` on.
     window: u32,
     max_window: u32,
-    /// Number and acknowledgment of the segment that told it last (RFC 9293, 3.10.7.4).
+    /// SND.WL1 and SND.WL2: sequence and acknowledgment number of the last window update (RFC 9293, 3.10.7.4).
     window_told: (Seq, Seq),
     shift: u8,
     is_scaled: bool,
@@ -108,24 +109,24 @@ pub(crate) struct Sender {
     reduction: RateReduction,
     undo: Option<Undo>,
     probe: Option<Probe>,
-    /// Probes since something arrived.
+    /// Tail loss probes since the last delivery.
     probes: u32,
     is_probe_due: bool,
     is_fast_retransmit_due: bool,
-    /// Whether a segment that is too short is to be sent nevertheless, or one without data to ask for the window.
+    /// Whether the persist timer fired: send a short segment, or a zero-window probe.
     is_persist_due: bool,
     persist_backoff: u32,
     timers: Timers,
-    /// The most in flight in this round trip and the one before, and where this one ends.
+    /// Maximum bytes in flight in this round trip and the previous one.
     flight: [u64; 2],
     round_end: Seq,
     last_sent_ns: u64,
-    /// No more will be written.
+    /// The user closed: a FIN follows the buffer.
     is_finishing: bool,
     is_fin_sent: bool,
     is_fin_acked: bool,
     is_nagle_on: bool,
-    /// The writer waits for room, so more will follow what is there.
+    /// A writer waits for room, so more data will follow.
     has_more: bool,
     limit: usize,
     max_limit: usize,
@@ -173,7 +174,7 @@ impl Sender {
         }
     }
 
-    /// The other end's SYN came, over a way that carries payloads of so many bytes.
+    /// Processes the peer's SYN; `path_mss` is the path's limit.
     pub(crate) fn begin(&mut self, syn: &Segment<'_>, path_mss: usize) {
         self.peer_mss = usize::from(syn.options.mss.unwrap_or(DEFAULT_MSS as u16)).max(MIN_MSS);
         self.shift = syn.options.window_scale.unwrap_or(0).min(14);
@@ -185,12 +186,12 @@ impl Sender {
         self.cubic = Cubic::new(self.mss as u64);
     }
 
-    /// The other end acknowledged the SYN.
+    /// Our SYN was acknowledged.
     pub(crate) fn establish(&mut self, segment: &Segment<'_>, rtt_ns: Option<u64>, now_ns: u64) {
         if let Some(rtt_ns) = rtt_ns {
             self.rtt.sample(rtt_ns, now_ns);
         } else {
-            // The SYN got lost: less may be in flight (RFC 6298, 5.7; RFC 5681, 3.1).
+            // The SYN was lost: the initial window shrinks (RFC 6298, 5.7; RFC 5681, 3.1).
             self.cubic.idle(self.mss as u64);
         }
         let shift = if segment.is_syn { 0 } else { self.shift };
@@ -199,12 +200,12 @@ impl Sender {
         self.window_told = (segment.seq, segment.ack.unwrap_or(self.unacked));
     }
 
-    /// What the other end's SYN offered.
+    /// Options of the peer's SYN.
     pub(crate) fn offered(&self) -> Offered {
         Offered { is_scaled: self.is_scaled, has_sack: self.has_sack }
     }
 
-    /// The longest payload of a segment without options.
+    /// MSS without options, in bytes.
     pub(crate) fn mss(&self, path: &Path) -> usize {
         self.peer_mss.min(path.mss).max(MIN_MSS)
     }
@@ -217,7 +218,7 @@ impl Sender {
         self.unacked
     }
 
-    /// Bytes that are not acknowledged or not sent.
+    /// Bytes in the send buffer: unacknowledged or unsent.
     pub(crate) fn queued(&self) -> usize {
         self.buffer.len()
     }
@@ -226,7 +227,7 @@ impl Sender {
         self.is_fin_acked
     }
 
-    /// Whether something is sent and not acknowledged.
+    /// Whether anything sent is unacknowledged.
     pub(crate) fn is_awaiting(&self) -> bool {
         !self.board.is_empty()
     }
@@ -235,12 +236,12 @@ impl Sender {
         self.is_nagle_on = is_on;
     }
 
-    /// Whether an acknowledgment is of something that was sent, and not too old (RFC 5961, section 5).
+    /// Whether an acknowledgment number is acceptable (RFC 5961, section 5).
     pub(crate) fn is_plausible(&self, ack: Seq) -> bool {
         !ack.is_after(self.next) && self.unacked.since(ack) as i32 <= self.max_window as i32
     }
 
-    /// Bytes that may be kept.
+    /// Send buffer limit, in bytes.
     fn limit(&self, memory: &Memory) -> usize {
         let scarce = match memory.used_bytes() {
             used if used > memory.max_bytes() / 4 * 3 => self.limit / 4,
@@ -249,18 +250,18 @@ impl Sender {
         };
         let of_way = self.rtt.min_ns().unwrap_or(0) / 1000 * BYTES_PER_US;
         let wanted = of_way.min(2 * self.cubic.window()).min(self.max_limit as u64);
-        // What arrived out of order is out of the way, and kept only because of what is missing.
+        // SACKed bytes are delivered, and kept only because of the gap before them.
         let room = self.limit.max(wanted as usize) + (self.board.sacked() as usize).min(self.max_limit);
         room.min(scarce)
     }
 
-    /// Whether a writer that waits is to be told that there is room: only when it is worth it.
+    /// Whether there is room enough to wake a waiting writer.
     pub(crate) fn has_room(&self, memory: &Memory) -> bool {
         let limit = self.limit(memory);
         self.buffer.len() == 0 || self.buffer.len() <= limit - limit / 4
     }
 
-    /// Takes as much as there is room for.
+    /// Queues bytes, as many as there is room for; returns their number.
     pub(crate) fn write(&mut self, memory: &mut Memory, data: &[u8]) -> usize {
         if self.is_finishing {
             return 0;
@@ -275,12 +276,12 @@ impl Sender {
         (self.is_finishing, self.has_more) = (true, false);
     }
 
-    /// Copies what is sent.
+    /// Copies payload bytes of a segment.
     pub(crate) fn copy(&self, seq: Seq, into: &mut [u8]) {
         self.buffer.copy(seq.since(self.unacked) as usize, into);
     }
 
-    /// Gives all memory back.
+    /// Frees the buffer.
     pub(crate) fn drop_all(&mut self, memory: &mut Memory) {
         self.buffer.discard(memory, usize::MAX);
         self.board = Scoreboard::default();

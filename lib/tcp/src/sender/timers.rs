@@ -1,26 +1,26 @@
-//! The timers: retransmission (RFC 6298), tail loss probe (RFC 8985, section 7), reordering, persist.
+//! Timers: retransmission (RFC 6298), tail loss probe (RFC 8985, section 7), reordering, persist.
 
 use super::{MS, Phase, Sender, Timers, Undo};
 
-/// A probe waits so long beside two round trip times, and longer where it would only repeat the one segment that is in
-/// flight, whose acknowledgment may be delayed.
+/// Added to two RTTs for the tail loss probe timeout; `DELAYED_ACK_NS` takes its place while a single segment is in
+/// flight, whose ACK may be delayed.
 const PROBE_SLACK_NS: u64 = 2 * MS;
 const DELAYED_ACK_NS: u64 = 50 * MS;
-/// Probes in a row, each after twice the time of the one before. RFC 8985 has one; on a short way a timeout costs a
-/// thousand round trips, and one probe gets lost as easily as the segment that it is for.
+/// Maximum tail loss probes before the RTO, each after twice the previous timeout. RFC 8985 has one; on a short path an
+/// RTO costs a thousand RTTs, and a probe is as easily lost as the segment that it is for.
 const MAX_PROBES: u32 = 3;
-/// Timeouts in a row after which nothing but timeouts is left.
+/// Consecutive RTOs after which no tail loss probes are sent.
 const MAX_PROBED_TIMEOUTS: u32 = 2;
 
 impl Sender {
-    /// Something arrived: the timers begin again.
+    /// Restarts the timers after a delivery.
     pub(super) fn restart_timers(&mut self, now_ns: u64) {
         self.timers.retransmit_ns = Some(now_ns.saturating_add(self.rtt.rto_ns()));
         self.timers.probe_ns = None;
         (self.is_probe_due, self.probes) = (false, 0);
     }
 
-    /// Sets the timers that are missing, and stops those that are not wanted.
+    /// Arms the timers that are needed and stops the others.
     pub(super) fn arm(&mut self, now_ns: u64) {
         let is_awaiting = !self.board.is_empty();
         if is_awaiting {
@@ -60,7 +60,7 @@ impl Sender {
         [retransmit_ns, probe_ns, reorder_ns, persist_ns].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Handles expired timers.
     pub(crate) fn expire(&mut self, now_ns: u64) {
         let is_due = |time_ns: Option<u64>| time_ns.is_some_and(|time_ns| time_ns <= now_ns);
         if is_due(self.timers.reorder_ns) {
@@ -83,7 +83,7 @@ impl Sender {
         }
     }
 
-    /// The retransmission timeout expired (RFC 5681, 3.1; RFC 6298, 5.4 to 5.6).
+    /// Handles an RTO (RFC 5681, 3.1; RFC 6298, 5.4 to 5.6).
     pub(super) fn time_out(&mut self, now_ns: u64) {
         let mss = self.mss as u64;
         self.timers = Timers { persist_ns: self.timers.persist_ns, ..Timers::default() };
@@ -93,7 +93,7 @@ impl Sender {
         }
         self.phase = Phase::Loss { to: self.next };
         self.board.lose_all();
-        // All is sent again, though not all of it was lost.
+        // Everything is retransmitted, though not all of it was lost.
         self.board.take_newly_lost();
         self.cubic.collapse(mss);
         self.rtt.back_off();
@@ -101,7 +101,7 @@ impl Sender {
         self.timers.retransmit_ns = Some(now_ns.saturating_add(self.rtt.rto_ns()));
     }
 
-    /// The way carries less than what is in flight: all of it is sent again, in shorter segments.
+    /// Path MTU decreased: everything in flight is retransmitted in shorter segments.
     pub(crate) fn path_narrowed(&mut self) {
         self.board.lose_all();
         self.board.take_newly_lost();

@@ -1,4 +1,4 @@
-//! What is sent next: first what is lost, then a probe that is due, then something new.
+//! Picks the next segment: a retransmission of what is lost, then a due probe, then new data.
 
 use crate::scoreboard::Sent;
 use crate::segment::Path;
@@ -15,7 +15,7 @@ impl Sender {
         self.buffer.len().saturating_sub(self.sent_bytes())
     }
 
-    /// What is left of the other end's window, which may have shrunk.
+    /// Usable part of the peer's window, which may have shrunk.
     pub(super) fn room(&self) -> usize {
         usize::try_from((self.unacked + self.window).since(self.next) as i32).unwrap_or(0)
     }
@@ -24,7 +24,7 @@ impl Sender {
         self.is_finishing && !self.is_fin_sent
     }
 
-    /// The next stretch to send; options take so many bytes of each segment.
+    /// The next range to transmit; `option_bytes` of each segment go to options.
     pub(crate) fn next_stretch(&mut self, path: &Path, option_bytes: usize, now_ns: u64) -> Option<Stretch> {
         self.mss = self.mss(path);
         let payload = self.mss - option_bytes.min(self.mss / 2);
@@ -46,7 +46,7 @@ impl Sender {
         stretch
     }
 
-    /// What is lost and may be sent again.
+    /// The next range to retransmit, as far as the window allows.
     pub(super) fn retransmission(&mut self, payload: usize, now_ns: u64) -> Option<Stretch> {
         let lost = self.board.first_lost()?;
         let len = lost.len.min(payload as u32);
@@ -67,7 +67,7 @@ impl Sender {
         self.stretch(sent.seq, len, true)
     }
 
-    /// A stretch of what is in flight now.
+    /// A range that is in flight, as a segment.
     pub(super) fn stretch(&self, seq: Seq, len: u32, is_retransmission: bool) -> Stretch {
         let end = seq + len;
         let is_fin = self.is_fin_sent && end == self.next;
@@ -76,8 +76,8 @@ impl Sender {
         Stretch { seq, payload_bytes, is_fin, is_push, is_retransmission }
     }
 
-    /// A tail loss probe: something new, or the last segment again; from the second one on, and where something
-    /// is known to be missing, that.
+    /// A tail loss probe: new data, or the last segment; from the second probe on, or if a gap is known, the first
+    /// missing segment.
     pub(super) fn probing(&mut self, payload: usize, now_ns: u64) -> Option<Stretch> {
         if !core::mem::take(&mut self.is_probe_due) {
             return None;
@@ -112,7 +112,7 @@ impl Sender {
         self.stretch(seq, total, false)
     }
 
-    /// Data that was not sent before, as far as both windows go and it is worth a segment.
+    /// New data, as far as both windows allow, with Nagle and silly window avoidance.
     pub(super) fn new_data(&mut self, payload: usize, burst: usize, now_ns: u64) -> Option<Stretch> {
         let is_persist_due = core::mem::take(&mut self.is_persist_due);
         let unsent = self.unsent();
@@ -131,9 +131,9 @@ impl Sender {
         let whole = len - len % payload;
         let is_rest = len == unsent;
         let may_be_short = match is_rest {
-            // Nagle (RFC 9293, 3.7.4), and more to come that makes a whole segment.
+            // Nagle (RFC 9293, 3.7.4), or a writer about to fill the segment.
             true => is_idle || self.is_fin_due() || !self.is_nagle_on && !self.has_more,
-            // A window that opens by little is left alone (RFC 9293, 3.8.6.2.1).
+            // Sender silly window avoidance (RFC 9293, 3.8.6.2.1).
             false => room < payload && (len >= (self.max_window / 2) as usize || is_persist_due),
         };
         let len = if may_be_short { len } else { whole };
@@ -147,7 +147,7 @@ impl Sender {
         Some(self.send_new(len, now_ns))
     }
 
-    /// Whether the other end is to be asked for its window, by a segment that it has to answer.
+    /// Whether a zero-window probe is due.
     pub(crate) fn take_window_probe(&mut self, now_ns: u64) -> bool {
         let is_due = core::mem::take(&mut self.is_persist_due);
         if is_due {
