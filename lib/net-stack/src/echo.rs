@@ -1,4 +1,4 @@
-//! Echoes: answering those who ask whether this machine is there, and asking others (RFC 792, RFC 4443).
+//! ICMP echo: replies to requests, and requests of this machine's own (RFC 792, RFC 4443).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -12,25 +12,25 @@ use crate::icmp::{Error, ErrorKind, HEADER_BYTES, Message};
 use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 
-/// Hops that an echo may make.
+/// TTL or hop limit of an echo.
 const HOP_LIMIT: u8 = 64;
-/// Echoes that are waited for at once.
+/// Maximum outstanding requests.
 const MOST: usize = 256;
 
-/// An echo that is waited for.
+/// Identifies an outstanding request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EchoId(u16);
 
-/// An answer.
+/// A reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// Who answered.
+    /// Source of the reply.
     pub address: IpAddress,
-    /// When the answer came.
+    /// When the reply was received.
     pub at_ns: u64,
-    /// Bytes that came back.
+    /// Payload of the reply, in bytes.
     pub bytes: usize,
-    /// The hops that were left.
+    /// TTL or hop limit of the reply, as received.
     pub hop_limit: u8,
 }
 
@@ -52,20 +52,20 @@ impl Asked {
     }
 }
 
-/// Echoes that are waited for.
+/// Outstanding requests.
 #[derive(Default)]
 pub(crate) struct Echoes {
     asked: BTreeMap<EchoId, Asked>,
     next: u16,
 }
 
-/// The numbers of request and answer.
+/// Identifier and sequence number.
 fn kinds(is_version_4: bool) -> (u8, u8) {
     if is_version_4 { (8, 0) } else { (128, 129) }
 }
 
 impl Echoes {
-    /// Asks an address with so many bytes.
+    /// Sends a request with a payload of `bytes` bytes.
     pub(crate) fn ask<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
@@ -111,7 +111,7 @@ impl Echoes {
         self.asked.remove(&id);
     }
 
-    /// Takes a message of ICMP that may be an echo's.
+    /// Processes a message if it is an echo request or reply.
     pub(crate) fn receive<B: Buffer>(&mut self, output: &mut Output<B>, header: &IpHeader, packet: &[u8]) {
         let message = header.payload(packet);
         let Some((fields, data)) = message.split_at_checked(HEADER_BYTES) else {
@@ -121,7 +121,7 @@ impl Echoes {
         let (request, answer) = kinds(header.is_version_4());
         let rest = [fields[4], fields[5], fields[6], fields[7]];
         if fields[0] == request && output.has_room() {
-            // A group is asked, but one host answers.
+            // A request may go to a group; the reply comes from one host.
             let from = match output.addresses.has(&header.destination) || is_loopback(&header.destination) {
                 true => Some(header.destination),
                 false => output.addresses.source_for(&header.source),
@@ -140,7 +140,7 @@ impl Echoes {
         }
     }
 
-    /// Takes an error about an echo that was asked for; false: none was.
+    /// Processes an error about a request; false if it matches none.
     pub(crate) fn fail(&mut self, error: &Error) -> bool {
         let id = EchoId(u16::from_be_bytes([error.payload[4], error.payload[5]]));
         let sequence = u16::from_be_bytes([error.payload[6], error.payload[7]]);

@@ -1,8 +1,8 @@
-//! Parts of packets, which are put together here (RFC 791, RFC 8200).
+//! Reassembly of IP fragments (RFC 791, RFC 8200).
 //!
-//! Parts of packets are an old way to fill a host's memory, so there is little room for them, and what does not fit
-//! is lost. Parts that overlap are sent by nobody who means well: the whole packet is lost (RFC 5722). Deliberately
-//! not here: cutting packets; this machine sends none that does not fit.
+//! Fragments are a classic way to exhaust a host's memory, so the limits are low, and fragments beyond them are
+//! dropped. Overlapping fragments drop the whole packet (RFC 5722). Deliberately not here: fragmentation; this machine
+//! sends no packet larger than the path MTU.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -12,17 +12,17 @@ use smoltcp::wire::IpAddress;
 use crate::checksum;
 use crate::packet::{Fragment, IpHeader};
 
-/// Packets of which parts are here.
+/// Maximum packets in reassembly.
 const MOST: usize = 64;
-/// Those of one sender.
+/// Maximum packets in reassembly from one sender.
 const MAX_OF_ONE: usize = 16;
-/// Bytes of all parts.
+/// Maximum bytes of all fragments.
 const MAX_BYTES: usize = 1 << 20;
-/// Parts of one packet.
+/// Maximum fragments of one packet.
 const MAX_PARTS: usize = 128;
-/// How long the rest of a packet is waited for.
+/// Reassembly timeout, in nanoseconds.
 const REASSEMBLY_TIMEOUT_NS: u64 = 30_000_000_000;
-/// Bytes of an IP packet at most.
+/// Maximum size of an IP packet, in bytes.
 const LONGEST: usize = 65_535;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,36 +37,36 @@ struct Key {
 struct Parts {
     pieces: BTreeMap<usize, Vec<u8>>,
     bytes: usize,
-    /// The end of the last part, once that is here.
+    /// End of the last fragment, once it is known.
     end: Option<usize>,
 }
 
-/// What came of a part.
+/// The outcome of receiving a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reassembly {
-    /// The whole packet, which is no part any more.
+    /// The reassembled packet.
     Whole(Vec<u8>),
-    /// It waits for others.
+    /// More fragments are needed.
     Waits,
-    /// It was of no use, perhaps with others of its packet.
+    /// Dropped, perhaps with the rest of its packet.
     Lost,
 }
 
 #[derive(Default)]
 pub(crate) struct Fragments {
     table: BTreeMap<Key, Parts>,
-    /// Until when each is waited for, and some that are there no more.
+    /// Deadlines in order; some are of packets no longer here.
     order: VecDeque<(u64, Key)>,
     bytes: usize,
 }
 
 impl Fragments {
-    /// Takes a part: the packet with its header.
+    /// Inserts a fragment: `packet` with its IP header.
     pub(crate) fn receive(&mut self, header: &IpHeader, part: &Fragment, packet: &[u8], now_ns: u64) -> Reassembly {
         self.serve(now_ns);
         let piece = header.payload(packet);
         let end = part.offset_bytes + piece.len();
-        // All but the last are of whole words of eight bytes.
+        // All but the last are multiples of eight bytes.
         if piece.is_empty() || header.header_bytes + end > LONGEST || (!part.is_last && !piece.len().is_multiple_of(8))
         {
             return Reassembly::Lost;
@@ -128,7 +128,7 @@ impl Fragments {
         })
     }
 
-    /// Forgets what was waited for long enough; how many packets.
+    /// Drops packets whose timeout has expired; returns their number.
     pub(crate) fn serve(&mut self, now_ns: u64) -> u64 {
         let mut lost = 0;
         while self.order.front().is_some_and(|(until_ns, _)| *until_ns <= now_ns) && self.forget_oldest() {
@@ -170,11 +170,11 @@ impl Parts {
     }
 
     fn is_whole(&self) -> bool {
-        // None overlap and none is beyond the end, so their bytes fill it when they are as many.
+        // No overlaps and nothing beyond the end: complete when the byte counts agree.
         self.end == Some(self.bytes)
     }
 
-    /// The packet, with a header as if it had never been cut. The last part that came lends its own.
+    /// The reassembled packet. Its header is that of the last fragment received, without fragment fields.
     fn join(&self, header: &IpHeader, packet: &[u8]) -> Vec<u8> {
         let mut whole = Vec::new();
         if header.is_version_4() {
@@ -201,7 +201,7 @@ impl Parts {
 mod tests {
     use super::*;
 
-    /// A part of a packet of UDP.
+    /// A fragment of a UDP packet.
     fn part(identifier: u16, offset: usize, bytes: &[u8], is_last: bool) -> Vec<u8> {
         let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
         packet[2..4].copy_from_slice(&(20 + bytes.len() as u16).to_be_bytes());

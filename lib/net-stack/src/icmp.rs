@@ -1,7 +1,7 @@
-//! Messages of ICMP, of both versions: how they are sent, and what errors say of packets that were sent before.
+//! ICMPv4 and ICMPv6 messages: sending, and parsing errors about packets sent before.
 //!
-//! Anybody can send an error, so what one says is believed only by whom it belongs to and as far as the part of the
-//! packet that it quotes fits (RFC 5927). Deliberately not here: echoes, and what follows from an error.
+//! Anyone can forge an error, so it is acted on only by the owner of the quoted packet, and only if the quoted part
+//! matches (RFC 5927). Deliberately not here: echoes, and the reaction to an error.
 
 use smoltcp::wire::{IpAddress, IpProtocol, IpRepr};
 
@@ -10,12 +10,12 @@ use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 use crate::udp::only_ip;
 
-/// Bytes of the fixed part of every message.
+/// Header of a message, in bytes.
 pub(crate) const HEADER_BYTES: usize = 8;
-/// Errors that are sent in a row, and how many more there may be in a second (RFC 4443, 2.4 f).
+/// Rate limit of errors sent: burst, and errors per second (RFC 4443, 2.4 f).
 const MAX_ERRORS: u64 = 50;
 const ERRORS_A_SECOND: u64 = 100;
-/// Bytes of a packet that an error quotes: it has to fit into the smallest packet every host takes.
+/// Bytes of the invoking packet quoted in an error: the error must fit the minimum MTU.
 const QUOTED_4: usize = 576 - 20 - HEADER_BYTES;
 const QUOTED_6: usize = 1280 - 40 - HEADER_BYTES;
 
@@ -26,13 +26,13 @@ pub(crate) struct Message<'a> {
     pub(crate) hops: u8,
     pub(crate) kind: u8,
     pub(crate) code: u8,
-    /// What comes after the checksum.
+    /// The four bytes after the checksum.
     pub(crate) fields: [u8; 4],
     pub(crate) data: &'a [u8],
 }
 
 impl Message<'_> {
-    /// Sends it. With no buffer left it is lost.
+    /// Sends the message, or drops it if there is no buffer.
     pub(crate) fn send<B: Buffer>(&self, output: &mut Output<B>) {
         if !output.has_room() {
             output.counters.without_buffer += 1;
@@ -58,68 +58,68 @@ impl Message<'_> {
     }
 }
 
-/// What an error says.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
-    /// Nobody is at that port, or that protocol is not there.
+    /// Port or protocol unreachable.
     Refused,
-    /// There is no way there, or none is allowed.
+    /// Network or host unreachable, or administratively prohibited.
     Unreachable,
-    /// The neighbour that would have passed it on did not say where it is, or what it said was lost.
+    /// Neighbour resolution failed: the next hop did not answer.
     Silent,
-    /// The packet was longer than the way carries; so much it does. 0: it was not said.
+    /// Fragmentation needed, or packet too big.
     TooLong {
-        /// The longest packet that gets through.
+        /// Next-hop MTU in bytes; 0 if it was not given.
         mtu: usize,
     },
 }
 
-/// An error about a packet of this machine.
+/// An error about a packet that this machine sent.
 pub(crate) struct Error<'a> {
     pub(crate) kind: ErrorKind,
-    /// The header of the packet that it is about.
+    /// Header of the quoted packet.
     pub(crate) header: IpHeader,
-    /// What that packet carried, as far as it is quoted: at least 8 bytes.
+    /// Quoted payload: at least 8 bytes.
     pub(crate) payload: &'a [u8],
-    /// The length of that packet.
+    /// Total length of the quoted packet, in bytes.
     pub(crate) length: usize,
 }
 
 impl Error<'_> {
-    /// The ports of the packet: its sender's and its receiver's.
+    /// Source and destination port of the quoted packet.
     pub(crate) fn ports(&self) -> (u16, u16) {
         let word = |at: usize| u16::from_be_bytes([self.payload[at], self.payload[at + 1]]);
         (word(0), word(2))
     }
 
-    /// Of a segment of TCP: the number of its first byte.
+    /// Sequence number of a quoted TCP segment.
     pub(crate) fn sequence(&self) -> u32 {
         u32::from_be_bytes([self.payload[4], self.payload[5], self.payload[6], self.payload[7]])
     }
 }
 
-/// Reads an error. Nothing where the message is none, or none of use.
+/// Parses an error; `None` if the message is none, or is ignored.
 pub(crate) fn read_error<'a>(header: &IpHeader, message: &'a [u8]) -> Option<Error<'a>> {
     let (fields, quoted) = message.split_at_checked(HEADER_BYTES)?;
     let long = u32::from_be_bytes([fields[4], fields[5], fields[6], fields[7]]);
     let kind = match (header.is_version_4(), fields[0], fields[1]) {
         (true, 3, 2 | 3) => ErrorKind::Refused,
         (true, 3, 4) => ErrorKind::TooLong { mtu: usize::from(long as u16) },
-        // Those about types of service and precedence are no one's fault here.
+        // Codes about type of service and precedence are ignored.
         (true, 3, 0 | 1 | 5..=10 | 13) => ErrorKind::Unreachable,
         (true, 11, 0) => ErrorKind::Unreachable,
         (false, 1, 4) => ErrorKind::Refused,
         (false, 1, _) => ErrorKind::Unreachable,
         (false, 2, 0) => ErrorKind::TooLong { mtu: usize::try_from(long).unwrap_or(usize::MAX) },
         (false, 3, 0) => ErrorKind::Unreachable,
-        // It does not know what this machine sends: as good as nobody there (RFC 4443, 3.4).
+        // Unrecognized next header: as good as no listener (RFC 4443, 3.4).
         (false, 4, 1) => ErrorKind::Refused,
         _ => return None,
     };
     about(kind, quoted).filter(|error| error.header.is_version_4() == header.is_version_4())
 }
 
-/// The error for a packet of this machine's own, of which the beginning is quoted, that never left it.
+/// The error for a packet that never left this machine, from its first bytes.
 pub(crate) fn not_reached(quoted: &[u8]) -> Option<Error<'_>> {
     about(ErrorKind::Silent, quoted)
 }
@@ -130,7 +130,7 @@ fn about(kind: ErrorKind, quoted: &[u8]) -> Option<Error<'_>> {
     Some(Error { kind, header, payload, length })
 }
 
-/// How many errors may be sent now.
+/// Token bucket for errors.
 pub(crate) struct ErrorLimit {
     left: u64,
     filled_ns: u64,
@@ -143,7 +143,7 @@ impl Default for ErrorLimit {
 }
 
 impl ErrorLimit {
-    /// Whether one more may be sent.
+    /// Takes a token, if there is one.
     pub(crate) fn take(&mut self, now_ns: u64) -> bool {
         let new = now_ns.saturating_sub(self.filled_ns) / (1_000_000_000 / ERRORS_A_SECOND);
         if new > 0 {
@@ -155,7 +155,7 @@ impl ErrorLimit {
         may
     }
 
-    /// Tells the sender of a datagram that nobody is at that port. `packet` was sent to this machine alone.
+    /// Sends port unreachable for a datagram. `packet` must have been unicast to this machine.
     pub(crate) fn refuse<B: Buffer>(&mut self, output: &mut Output<B>, header: &IpHeader, packet: &[u8]) {
         if !crate::addresses::is_one_host(&header.source) || !output.has_room() || !self.take(output.now_ns) {
             return;

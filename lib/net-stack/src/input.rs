@@ -1,6 +1,6 @@
-//! The way of a packet in: whether it is for this machine, whether it is right, and whose it is.
+//! Input: validation of received packets, and dispatch to their protocol.
 //!
-//! Deliberately not here: what its protocol makes of it.
+//! Deliberately not here: protocol processing.
 
 use smoltcp::wire::{EthernetProtocol, IpAddress, IpProtocol};
 
@@ -14,24 +14,24 @@ use crate::output::Buffer;
 use crate::packet::{ETHERNET_BYTES, IpHeader};
 use crate::stack::Stack;
 
-/// The port of name servers.
+/// DNS port.
 const DNS_PORT: u16 = 53;
 
-/// Whether somebody has found a packet's checksums right.
+/// Whether a packet's checksums have been verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checked {
     Yes,
     No,
 }
 
-/// Whether a packet is an answer of a DHCP server, as far as its ports tell.
+/// Whether a packet is a DHCP reply, by its ports.
 fn is_for_dhcp(packet: &[u8]) -> bool {
     let header = IpHeader::read(packet).filter(|header| header.is_version_4() && header.protocol == IpProtocol::Udp);
     header.is_some_and(|header| header.fragment.is_none() && header.payload(packet).starts_with(&[0, 67, 0, 68]))
 }
 
 impl<B: Buffer> Stack<B> {
-    /// Takes a packet, from its Ethernet header on. `is_checked`: the interface has found its checksums right.
+    /// Processes a frame, from its Ethernet header on. `is_checked`: the interface has verified its checksums.
     pub fn receive(&mut self, frame: &[u8], is_checked: bool) {
         self.output.counters.received_packets += 1;
         self.output.counters.received_bytes += frame.len() as u64;
@@ -86,7 +86,7 @@ impl<B: Buffer> Stack<B> {
             match self.fragments.receive(&header, &part, whole, self.output.now_ns) {
                 Reassembly::Whole(packet) => {
                     self.output.counters.joined += 1;
-                    // Its checksum is that of all parts, which no interface has seen.
+                    // The checksum covers all fragments, so no interface has verified it.
                     self.receive_reassembled(&packet, is_for_group);
                 }
                 Reassembly::Waits => {}
@@ -99,7 +99,7 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Takes a packet that was put together of parts, and is a part of none itself.
+    /// Processes a reassembled packet, which must be no fragment itself.
     fn receive_reassembled(&mut self, packet: &[u8], is_for_group: bool) {
         match IpHeader::read(packet).filter(|header| header.fragment.is_none()) {
             Some(header) if !self.is_for_us(&header, is_for_group) => self.output.counters.dropped += 1,
@@ -111,7 +111,7 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Whether nobody else can have sent this.
+    /// Whether the packet can only be this machine's own.
     fn is_false(&self, header: &IpHeader) -> bool {
         let addresses = &self.output.addresses;
         addresses::is_loopback(&header.source)
@@ -121,10 +121,10 @@ impl<B: Buffer> Stack<B> {
             || addresses.is_broadcast(&header.source)
     }
 
-    /// Whether a packet is to be taken here. `is_for_group`: the link has carried it to many.
+    /// Whether a packet is addressed to this machine. `is_for_group`: it was a link-layer broadcast or multicast.
     fn is_for_us(&self, header: &IpHeader, is_for_group: bool) -> bool {
         match header.destination {
-            // Neighbours that have no address yet say so with none.
+            // Neighbours without an address use the unspecified one.
             IpAddress::Ipv6(group) if group.is_multicast() => {
                 header.protocol == IpProtocol::Icmpv6 && self.discovery.is_member(&self.output, &group)
             }
@@ -136,7 +136,7 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Takes a packet whose header is right and which is for this machine.
+    /// Dispatches a packet with a valid header that is addressed to this machine.
     pub(crate) fn receive_ip(&mut self, packet: &[u8], checked: Checked) {
         let Some(header) = IpHeader::read(packet) else { return };
         let packet = header.whole(packet);
@@ -177,7 +177,7 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Lets an error be heard by whom it belongs to; false: it belongs to nobody.
+    /// Delivers an ICMP error to the owner of the quoted packet; false if there is none.
     pub(crate) fn receive_error(&mut self, error: &Error) -> bool {
         if !self.output.addresses.has(&error.header.source) {
             return false;
@@ -201,7 +201,7 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// A datagram that no socket takes: a name server's answer, or one that was not asked for.
+    /// A datagram without a socket: a DNS reply, or unsolicited.
     fn receive_for_nobody(&mut self, header: &IpHeader, packet: &[u8]) {
         let is_answer = header.payload(packet).starts_with(&DNS_PORT.to_be_bytes());
         if is_answer && self.names.receive(self.output.now_ns, header, packet) {

@@ -1,7 +1,7 @@
-//! Which hardware address a neighbour has, and the packets that wait for the answer.
+//! The neighbour cache: link-layer addresses, and packets that wait for resolution.
 //!
-//! What is known is used for a while after it was confirmed; near the end of that time the neighbour is asked again
-//! while packets still go to it. Deliberately not here: how one asks.
+//! An entry is used for a while after it was confirmed; near the end of that time it is probed while packets still go
+//! to it. Deliberately not here: ARP and neighbour discovery messages.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -10,20 +10,20 @@ use smoltcp::wire::{EthernetAddress, IpAddress};
 
 use crate::output::Outgoing;
 
-/// How long an answer is believed.
+/// Lifetime of a confirmed entry, in nanoseconds.
 const BELIEVED_NS: u64 = 90_000_000_000;
-/// After that time the neighbour is asked again.
+/// Age after which an entry in use is probed, in nanoseconds.
 const FRESH_NS: u64 = 60_000_000_000;
-/// Between two questions.
+/// Interval of probes, in nanoseconds.
 const TIMEOUT_NS: u64 = 1_000_000_000;
-/// Questions without an answer after which a neighbour is taken to be gone.
+/// Maximum unanswered probes before a neighbour is unreachable.
 const MAX_QUESTIONS: u32 = 3;
-/// Packets that wait for one neighbour; with more, the oldest is lost. After a restart the first to come may be many at
-/// once behind one neighbour, and what is lost of their beginnings they say again only after a second.
+/// Maximum packets that wait for one neighbour; more drop the oldest. After a restart many connections may begin behind
+/// one router at once, and a dropped SYN is retransmitted only after a second.
 const MAX_WAITING: usize = 64;
-/// Neighbours known at once; with more, the one known longest is forgotten.
+/// Maximum entries; more evict the oldest.
 const MAX_KNOWN: usize = 4096;
-/// Neighbours asked for at once; with more, the one asked for longest is forgotten with its packets.
+/// Maximum unresolved neighbours; more evict the oldest with its packets.
 const MAX_ASKED: usize = 128;
 
 struct Neighbour<B> {
@@ -37,23 +37,23 @@ struct Neighbour<B> {
 /// What to do with a packet for a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Send it there.
+    /// Send it to this address.
     Send(EthernetAddress),
-    /// Send it there, and ask whether it is still so.
+    /// Send it to this address, and probe.
     SendAndAsk(EthernetAddress),
-    /// Keep it and ask.
+    /// Queue it and send a request.
     Ask,
-    /// Keep it; somebody asked just now.
+    /// Queue it; a request is outstanding.
     Keep,
 }
 
 pub(crate) struct Neighbours<B> {
     table: BTreeMap<IpAddress, Neighbour<B>>,
-    /// Those in the table whose hardware address was learnt, the one learnt first in front.
+    /// Resolved entries, oldest first.
     known: VecDeque<IpAddress>,
-    /// Those that are asked for, the one asked first in front.
+    /// Unresolved entries, oldest first.
     asked: VecDeque<IpAddress>,
-    /// Packets that wait, for all of them.
+    /// Number of waiting packets of all neighbours.
     waiting: usize,
 }
 
@@ -174,7 +174,7 @@ impl<B> Neighbours<B> {
         }
     }
 
-    /// A neighbour's hardware address, whether it is still believed or not.
+    /// A neighbour's link-layer address, confirmed or stale.
     pub(crate) fn hardware(&self, address: &IpAddress) -> Option<EthernetAddress> {
         self.table.get(address)?.hardware
     }
@@ -188,7 +188,7 @@ impl<B> Neighbours<B> {
         }
     }
 
-    /// Whom to ask once more now, and packets of those who are taken to be gone.
+    /// Neighbours to probe now, and packets of those that are unreachable.
     pub(crate) fn due(&mut self, now_ns: u64) -> (Vec<IpAddress>, Vec<Outgoing<B>>) {
         let (mut ask, mut lost) = (Vec::new(), Vec::new());
         for _ in 0..self.asked.len() {
@@ -215,13 +215,13 @@ impl<B> Neighbours<B> {
         (ask, lost)
     }
 
-    /// When [`Neighbours::due`] has something to say.
+    /// When [`Neighbours::due`] has work.
     pub(crate) fn next_time_ns(&self) -> Option<u64> {
         let neighbour = self.table.get(self.asked.front()?)?;
         Some(neighbour.asked_ns + TIMEOUT_NS)
     }
 
-    /// Forgets all: the link may be another one. Packets that waited come back.
+    /// Clears the cache after a change of link. Returns the waiting packets.
     pub(crate) fn forget_all(&mut self) -> Vec<Outgoing<B>> {
         self.known.clear();
         self.asked.clear();

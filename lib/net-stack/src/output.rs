@@ -1,7 +1,7 @@
-//! The way of a packet out: its buffer, its checksum, its route, its neighbour.
+//! Output: buffers, checksums, routes and neighbours of packets to send.
 //!
-//! Who owns a buffer: the interface's owner gives empty ones, this keeps them, fills them and gives them out filled.
-//! With none left nothing is sent; TCP tries again. Deliberately not here: what packets mean.
+//! Buffers: the owner of the interface hands in empty ones; they stay here until they are handed out filled. Without a
+//! buffer a packet is dropped; TCP retransmits. Deliberately not here: the content of packets.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use crate::packet::{ETHERNET_BYTES, IpHeader};
 use crate::paths::Paths;
 use crate::routes::Routes;
 
-/// A buffer for one packet. The stack never asks for its own.
+/// A buffer for one packet. The stack allocates none itself.
 pub trait Buffer {
     /// All of its bytes.
     fn bytes(&mut self) -> &mut [u8];
@@ -36,47 +36,47 @@ impl Buffer for Vec<u8> {
 /// A packet to send.
 #[derive(Debug)]
 pub struct Outgoing<B> {
-    /// It begins with its Ethernet header.
+    /// The frame, from its Ethernet header on.
     pub buffer: B,
-    /// Bytes of the packet.
+    /// Length of the frame, in bytes.
     pub length: usize,
-    /// The interface has to fill in the checksum of TCP or UDP.
+    /// Checksum offload: the interface must fill in the TCP or UDP checksum.
     pub needs_checksum: bool,
-    /// The interface has to cut it into segments of so many bytes; 0: it has not.
+    /// TSO segment size in bytes; 0: no segmentation.
     pub segment_bytes: u16,
 }
 
-/// What the interface takes over.
+/// Offloads of the interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Checksums of TCP and UDP.
+    /// TCP and UDP checksums.
     pub checksum: bool,
-    /// It cuts long packets of TCP over IPv4 into segments.
+    /// TSO for TCP over IPv4.
     pub segmentation_version_4: bool,
 }
 
-/// Bytes of the longest packet that an interface cuts, without its Ethernet header.
+/// TSO limit: maximum packet in bytes, without its Ethernet header.
 pub const MAX_TSO_BYTES: usize = 40 + MAX_TSO_PAYLOAD_BYTES;
-/// Bytes of its payload where there are no options: whole segments of the usual links.
+/// Its payload in bytes without options: full segments on Ethernet.
 pub(crate) const MAX_TSO_PAYLOAD_BYTES: usize = 42 * 1460;
 
-/// Packets on their way within this machine; with more, packets are lost.
+/// Maximum packets in the loopback queue; more are dropped.
 const MAX_LOOPED: usize = 1024;
-/// Packets that may wait for the answers of neighbours, however few buffers are left.
+/// Packets that may wait for neighbour resolution however few buffers are left.
 const MIN_WAITING: usize = 8;
-/// Bytes of a packet that tell whose it is: its header of IP and the first ones behind it.
+/// Bytes of a packet that identify its owner: IP header and ports.
 const MAX_QUOTED: usize = 64;
-/// With so many bytes ready to be taken nobody sends more before they are: so packets are taken while they are still in
-/// the processor's caches, and their buffers come back so.
+/// Output queue limit in bytes: beyond it no one sends until packets are taken, so that they are taken while still in
+/// the processor's caches.
 const MAX_READY_BYTES: usize = 256 << 10;
 
-/// The way out.
+/// The output path of an interface.
 pub(crate) struct Output<B> {
     pub(crate) hardware: EthernetAddress,
     pub(crate) mtu: usize,
-    /// The most that packets of IPv6 may have, where a router tells of less.
+    /// IPv6 MTU of the link, if a router advertises a smaller one.
     pub(crate) mtu_6: Option<usize>,
-    /// Ways that carry less than the link.
+    /// Path MTUs below that of the link.
     pub(crate) paths: Paths,
     pub(crate) features: Features,
     pub(crate) addresses: Addresses,
@@ -85,9 +85,9 @@ pub(crate) struct Output<B> {
     pub(crate) now_ns: u64,
     free: Vec<B>,
     ready: VecDeque<Outgoing<B>>,
-    /// Bytes of all that are ready.
+    /// Bytes of all packets in the output queue.
     ready_bytes: usize,
-    /// Packets from this machine to itself.
+    /// The loopback queue.
     looped: VecDeque<Vec<u8>>,
     neighbours: Neighbours<B>,
 }
@@ -112,12 +112,12 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Takes an empty buffer.
+    /// Hands in an empty buffer.
     pub(crate) fn give(&mut self, buffer: B) {
         self.free.push(buffer);
     }
 
-    /// A filled buffer.
+    /// The next packet of the output queue.
     pub(crate) fn take(&mut self) -> Option<Outgoing<B>> {
         let packet = self.ready.pop_front()?;
         self.ready_bytes -= packet.length;
@@ -130,7 +130,7 @@ impl<B: Buffer> Output<B> {
         !self.ready.is_empty()
     }
 
-    /// A packet from this machine to itself.
+    /// The next packet of the loopback queue.
     pub(crate) fn take_looped(&mut self) -> Option<Vec<u8>> {
         self.looped.pop_front()
     }
@@ -139,17 +139,17 @@ impl<B: Buffer> Output<B> {
         !self.looped.is_empty()
     }
 
-    /// Whether a packet can be sent now.
+    /// Whether there is a buffer, and room in the output queue.
     pub(crate) fn has_room(&self) -> bool {
         !self.free.is_empty() && self.looped.len() < MAX_LOOPED && self.ready_bytes < MAX_READY_BYTES
     }
 
-    /// Empty buffers that are here.
+    /// Number of empty buffers.
     pub(crate) fn free_buffers(&self) -> usize {
         self.free.len()
     }
 
-    /// Forgets all buffers and neighbours: the interface is another one now.
+    /// Drops all buffers and neighbours after a change of interface.
     pub(crate) fn forget_link(&mut self) {
         self.free.clear();
         self.ready.clear();
@@ -158,7 +158,7 @@ impl<B: Buffer> Output<B> {
         self.mtu_6 = None;
     }
 
-    /// The next host on the way to an address that is not in this machine.
+    /// Next hop to an address that is not local.
     fn next_host(&self, destination: &IpAddress) -> Option<IpAddress> {
         if self.addresses.is_neighbour(destination) || !is_one_host(destination) {
             return Some(*destination);
@@ -166,7 +166,7 @@ impl<B: Buffer> Output<B> {
         self.routes.gateway(destination)
     }
 
-    /// The longest packet that gets to a host.
+    /// Path MTU to a host, in bytes.
     pub(crate) fn mtu_to(&self, destination: &IpAddress) -> usize {
         let of_version = match destination {
             IpAddress::Ipv6(_) => self.mtu_6,
@@ -175,7 +175,7 @@ impl<B: Buffer> Output<B> {
         [of_version, self.paths.mtu(destination, self.now_ns)].into_iter().flatten().fold(self.mtu, usize::min)
     }
 
-    /// Hears that a packet was too long for its way; false: that is nothing new.
+    /// Lowers a path MTU after an ICMP error; false if it was known.
     pub(crate) fn update_path_mtu(&mut self, error: &Error) -> bool {
         match error.kind {
             ErrorKind::TooLong { mtu } => self.paths.lower(error.header.destination, error.length, mtu, self.now_ns),
@@ -183,13 +183,13 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Whether there is a way to an address.
+    /// Whether there is a route to an address.
     pub(crate) fn reaches(&self, destination: &IpAddress) -> bool {
         self.addresses.is_here(destination) || self.next_host(destination).is_some()
     }
 
-    /// Makes an IP packet of so many bytes and sends it. With `segment_bytes` it is a long one of TCP, which the
-    /// interface cuts. The checksum of TCP and UDP is filled in here.
+    /// Builds and sends an IP packet. With `segment_bytes` it is a TCP packet for TSO. Fills in the TCP or UDP checksum
+    /// unless it is offloaded.
     pub(crate) fn send<R>(&mut self, bytes: usize, segment_bytes: u16, fill: impl FnOnce(&mut [u8]) -> R) -> R {
         let is_long = bytes > self.mtu && segment_bytes == 0;
         let usable = |buffer: &mut B| buffer.bytes().len() >= ETHERNET_BYTES + bytes;
@@ -224,7 +224,7 @@ impl<B: Buffer> Output<B> {
         result
     }
 
-    /// Whether the interface has to do the rest.
+    /// Whether the checksum is offloaded.
     fn finish_checksum(&self, packet: &mut [u8], header: &IpHeader) -> bool {
         if !matches!(header.protocol, IpProtocol::Tcp | IpProtocol::Udp) {
             return false;
@@ -234,7 +234,7 @@ impl<B: Buffer> Output<B> {
         maker == Maker::Interface
     }
 
-    /// Finds the neighbour that takes a packet, and gives it out or lets it wait for that.
+    /// Resolves the next hop, and queues the packet for output or for resolution.
     fn pass_on(&mut self, header: &IpHeader, packet: Outgoing<B>) {
         let protocol = if header.is_version_4() { EthernetProtocol::Ipv4 } else { EthernetProtocol::Ipv6 };
         if let Some(group) = self.group(&header.destination) {
@@ -262,7 +262,7 @@ impl<B: Buffer> Output<B> {
     }
 
     fn keep(&mut self, next: &IpAddress, packet: Outgoing<B>) {
-        // Not more wait than are left for the others: neighbours that never answer do not hold all buffers.
+        // At most as many wait as are left for others, so that dead neighbours do not hold all buffers.
         let lost = self.neighbours.keep(next, packet, self.free.len().max(MIN_WAITING));
         self.take_back(lost);
     }
@@ -271,7 +271,7 @@ impl<B: Buffer> Output<B> {
         self.free.extend(lost.into_iter().map(|packet| packet.buffer));
     }
 
-    /// The hardware address of many hosts at once.
+    /// The link-layer address of a broadcast or multicast destination.
     fn group(&self, address: &IpAddress) -> Option<EthernetAddress> {
         match address {
             _ if self.addresses.is_broadcast(address) => Some(EthernetAddress::BROADCAST),
@@ -287,7 +287,7 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Makes a whole frame and gives it out.
+    /// Builds a frame and queues it.
     pub(crate) fn send_frame<R>(&mut self, bytes: usize, fill: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut buffer = self.free.pop();
         match buffer.as_mut().and_then(|buffer| buffer.bytes().get_mut(..bytes)) {
@@ -308,7 +308,7 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Writes the Ethernet header and gives the packet out.
+    /// Writes the Ethernet header and queues the packet.
     fn frame(&mut self, mut packet: Outgoing<B>, to: EthernetAddress, protocol: EthernetProtocol) {
         let header = &mut packet.buffer.bytes()[..ETHERNET_BYTES];
         header[..6].copy_from_slice(&to.0);
@@ -318,7 +318,7 @@ impl<B: Buffer> Output<B> {
         self.ready.push_back(packet);
     }
 
-    /// Asks for a neighbour's hardware address. With no buffer left the question is lost and asked again later.
+    /// Sends an ARP request or neighbour solicitation; without a buffer it is dropped and retried later.
     fn ask(&mut self, neighbour: &IpAddress) {
         match neighbour {
             IpAddress::Ipv4(wanted) => {
@@ -340,7 +340,7 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Sends a message of ARP.
+    /// Sends an ARP message.
     pub(crate) fn send_arp(
         &mut self,
         operation: ArpOperation,
@@ -367,7 +367,7 @@ impl<B: Buffer> Output<B> {
         self.frame(packet, to, EthernetProtocol::Arp);
     }
 
-    /// Takes a message of ARP: answers questions for this machine, and learns from answers.
+    /// Processes an ARP message: replies to requests for this machine, and learns from replies.
     pub(crate) fn receive_arp(&mut self, message: &[u8]) {
         let read = ArpPacket::new_checked(message).ok().and_then(|packet| ArpRepr::parse(&packet).ok());
         let Some(ArpRepr::EthernetIpv4 {
@@ -386,7 +386,7 @@ impl<B: Buffer> Output<B> {
             return;
         }
         let is_for_us = self.addresses.has(&target_protocol_addr.into());
-        // Who asks is about to talk to this machine, which then need not ask back (RFC 826).
+        // The requester is about to talk to this machine: learn its address (RFC 826).
         self.learn(sender, source_hardware_addr, is_for_us);
         if is_for_us && operation == ArpOperation::Request {
             let (to, own) = (source_hardware_addr, target_protocol_addr);
@@ -394,7 +394,7 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Notes where a neighbour is, and sends what waited for it.
+    /// Records a neighbour's link-layer address, and sends the packets that waited for it.
     pub(crate) fn learn(&mut self, address: IpAddress, hardware: EthernetAddress, note_new: bool) {
         let waiting = self.neighbours.learn(address, hardware, self.now_ns, note_new);
         let protocol = match address {
@@ -406,7 +406,7 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Takes a neighbour's answer to where it is. One that does not override is of no use against what is known.
+    /// Processes a neighbour advertisement. Without the override flag it does not replace a known address.
     pub(crate) fn learn_answer(
         &mut self,
         target: Ipv6Address,
@@ -416,13 +416,13 @@ impl<B: Buffer> Output<B> {
     ) {
         let known = self.neighbours.hardware(&target.into());
         let is_same = known.is_none_or(|known| known == hardware);
-        // What nobody asked for confirms nothing.
+        // An unsolicited advertisement confirms nothing.
         if (is_same && (is_asked_for || known.is_none())) || (!is_same && overrides) {
             self.learn(target.into(), hardware, false);
         }
     }
 
-    /// Tells the link where this machine's addresses are: those who knew it elsewhere learn it.
+    /// Announces this machine's addresses by gratuitous ARP or unsolicited advertisements.
     pub(crate) fn announce(&mut self) {
         let own: Vec<IpAddress> = self.addresses.all().iter().map(|address| address.network.address()).collect();
         for address in own {
@@ -435,7 +435,7 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Asks again for neighbours that did not answer. The beginnings of packets for those that are given up.
+    /// Retries neighbour resolution. Returns the first bytes of packets whose next hop is given up.
     pub(crate) fn serve(&mut self) -> Vec<Vec<u8>> {
         let (ask, mut lost) = self.neighbours.due(self.now_ns);
         let beginning = |packet: &mut Outgoing<B>| {
