@@ -6,6 +6,7 @@
 //! not here: tasks that move between threads; an endpoint belongs to one thread at a time.
 
 mod current;
+mod device_waits;
 mod gone;
 mod ready;
 mod task;
@@ -25,13 +26,18 @@ use abi::Status;
 use crate::channel::{Receiver, receive_or_add};
 use crate::raw::value as kernel;
 use crate::slots::Slots;
+use crate::thread_block;
 use crate::time::{Deadline, monotonic};
 
+use device_waits::Handles;
 pub use gone::{Gone, gone};
 use ready::{MAIN_TASK, TaskWaker, Waiter};
 pub use task::Task;
 use turns::Turns;
 pub use turns::{Idle, Ready, idle, ready};
+
+/// How long one wait lasts, in nanoseconds, when the kernel's wait has no room for all devices.
+const PARTIAL_WAIT_NS: u64 = 1_000_000;
 
 struct LocalTask {
     future: Pin<Box<dyn Future<Output = ()>>>,
@@ -158,11 +164,15 @@ impl Executor {
     fn wait_with_turns(&self, first_timer: Option<u64>) -> Result<u64, Status> {
         let mut announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
         if announced.is_err() && !self.turns.wake_idle() {
-            let count = self.turns.put_handles(&[self.set]);
-            // Whatever else it answers, the state of things is looked at again.
-            let index = kernel::wait_any(count, first_timer.unwrap_or(Deadline::NEVER.as_ns()));
-            if let Ok(index @ 1..) = index {
-                self.turns.wake_device(index as usize - 1);
+            let chosen = self.turns.choose(&[self.set]);
+            let deadline = first_timer.unwrap_or(Deadline::NEVER.as_ns());
+            let deadline = match chosen.is_partial {
+                true => deadline.min(monotonic().saturating_add(PARTIAL_WAIT_NS)),
+                false => deadline,
+            };
+            // Whatever the result, the state of things is looked at again.
+            if let Some(index @ 1..) = wait_any(&chosen, deadline) {
+                self.turns.wake_device(chosen.as_slice()[index]);
             }
             announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
         }
@@ -171,11 +181,9 @@ impl Executor {
 
     /// Gives devices and those that wait for a quiet moment their turn, however many messages come.
     fn look_at_devices(&self) {
-        let devices = self.turns.put_handles(&[]);
-        if devices > 0
-            && let Ok(index) = kernel::wait_any(devices, Deadline::PASSED.as_ns())
-        {
-            self.turns.wake_device(index as usize);
+        let chosen = self.turns.choose(&[]);
+        if let Some(index) = wait_any(&chosen, Deadline::PASSED.as_ns()) {
+            self.turns.wake_device(chosen.as_slice()[index]);
         }
         self.turns.wake_idle();
     }
@@ -193,6 +201,16 @@ impl Executor {
             due.wake();
         }
     }
+}
+
+/// The index of a handle that is ready; `None` at the deadline, and of no handles.
+fn wait_any<const N: usize>(chosen: &Handles<N>, deadline: u64) -> Option<usize> {
+    let handles = chosen.as_slice();
+    if handles.is_empty() {
+        return None;
+    }
+    thread_block::put_words(handles);
+    kernel::wait_any(handles.len() as u64, deadline).ok().map(|index| index as usize)
 }
 
 impl Drop for Executor {
