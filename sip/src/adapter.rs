@@ -1,12 +1,12 @@
-//! One word of each thread for an adapter to a crate whose call-backs take no argument of their own.
+//! One word per thread for an adapter to a crate whose callbacks take no context argument.
 //!
-//! An image has no writable data, so what such a call-back works with has to hang off the thread that made
-//! the call. The adapter sets the word before it calls the crate and sets it back afterwards. Neighbours:
-//! `sip-virtio`, the one adapter there is. Deliberately not here: what the word means.
+//! An image has no writable data, so the context of such a callback has to hang off the thread that made the call. The
+//! adapter sets the word before it calls the crate and restores it afterwards. Neighbours: `sip-virtio`, the only
+//! adapter there is. Deliberately not here: what the word means.
 
 use crate::thread_block::{self, ADAPTER};
 
-/// The calling thread's word; 0 unless an adapter is at work.
+/// Returns the calling thread's word; 0 unless an adapter is active.
 pub fn word() -> u64 {
     thread_block::runtime_word(ADAPTER)
 }
@@ -15,8 +15,8 @@ pub fn word() -> u64 {
 ///
 /// # Safety
 ///
-/// An adapter takes the word for the address of something alive. Only the adapter that set the word last may
-/// set it, and it sets the former value again before what it left there ends.
+/// An adapter dereferences the word as the address of a live object. Only the adapter that set the word last may set
+/// it, and it must restore the former value before the object that the word points to is dropped.
 pub unsafe fn set_word(word: u64) {
     thread_block::set_runtime_word(ADAPTER, word);
 }

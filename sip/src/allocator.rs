@@ -1,4 +1,4 @@
-//! The global allocator of a SIP: talc over paged memory, its state in the process's first pages.
+//! The global allocator of a SIP: talc over pages from the kernel, with its state in the process's first pages.
 //!
 //! An image has no writable data, so everything that the threads of a process share hangs off one
 //! runtime word of their thread blocks, which points to [`Shared`]. Small allocations come from
@@ -21,30 +21,29 @@ use crate::thread_block::{self, SHARED};
 
 /// Pages of the first heap, which also holds [`Shared`].
 const FIRST_PAGES: usize = 2;
-/// Pages by which the heap grows at least.
+/// Minimum growth of the heap, in pages.
 const GROWTH_PAGES: usize = 4;
-/// Bytes from which an allocation is pages of its own.
+/// Minimum size in bytes of an allocation that gets pages of its own.
 const LARGE_BYTES: usize = 32 * 1024;
 
-/// What the threads of a process share. It lies at the start of the first heap and lives as long as
-/// the process.
+/// State shared by the threads of a process. It lies at the start of the first heap and lives as long as the process.
 struct Shared {
     heap: TalcLock<SpinThenYield, PagedMemory, SmallBinning>,
 }
 
-/// Gives a process its heap.
+/// Creates the heap of the process.
 ///
 /// # Errors
-/// Quota or machine have not even the first pages for it; [`Status::WrongState`] if the process has a heap.
+/// The kernel's error if quota or memory do not suffice for the first pages; [`Status::WrongState`] if there is a heap.
 ///
 /// # Safety
 ///
-/// The first thread calls it, once, before anything allocates.
+/// The caller is the first thread, and nothing has been allocated yet.
 pub(crate) unsafe fn start() -> Result<(), Status> {
     if shared_word() != 0 {
         return Err(Status::WrongState);
     }
-    // SAFETY: the pages are new and belong to nobody else.
+    // SAFETY: the pages are new and have no other owner.
     let address = unsafe { raw::memory_allocate(FIRST_PAGES as u64) }.into_result()?;
     let shared: *mut Shared = core::ptr::with_exposed_provenance_mut(address as usize);
     let bytes = FIRST_PAGES * PAGE_BYTES;
@@ -59,7 +58,7 @@ pub(crate) unsafe fn start() -> Result<(), Status> {
     Ok(())
 }
 
-/// The word by which a new thread of the process finds the heap.
+/// Returns the word by which a new thread of the process finds the heap.
 pub(crate) fn shared_word() -> u64 {
     thread_block::runtime_word(SHARED)
 }
@@ -68,12 +67,12 @@ pub(crate) fn shared_word() -> u64 {
 ///
 /// # Safety
 ///
-/// `word` is what [`shared_word`] gave on another thread of the same process.
+/// `word` was returned by [`shared_word`] on another thread of the same process.
 pub(crate) unsafe fn adopt(word: u64) {
     thread_block::set_runtime_word(SHARED, word);
 }
 
-/// The allocator to be named in `#[global_allocator]`; [`entry!`](crate::entry) does it.
+/// The allocator to name in `#[global_allocator]`; [`entry!`](crate::entry) does it.
 #[derive(Clone, Copy, Debug)]
 pub struct SipAllocator;
 
@@ -93,13 +92,13 @@ fn is_large(layout: Layout) -> bool {
 
 fn pages(bytes: usize) -> Option<NonNull<u8>> {
     let count = bytes.div_ceil(PAGE_BYTES) as u64;
-    // SAFETY: the pages are new and belong to nobody else.
+    // SAFETY: the pages are new and have no other owner.
     let address = unsafe { raw::memory_allocate(count) }.into_result().ok()?;
     NonNull::new(core::ptr::with_exposed_provenance_mut(address as usize))
 }
 
-// SAFETY: small layouts are served by talc, large ones by whole pages; which of the two is decided by
-// the layout alone, which the caller gives again when it frees. No function unwinds.
+// SAFETY: small layouts are served by talc, large ones by whole pages; the choice depends on the layout alone, which
+// the caller passes again when it frees. No function unwinds.
 unsafe impl GlobalAlloc for SipAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let allocated = if is_large(layout) {
@@ -113,7 +112,7 @@ unsafe impl GlobalAlloc for SipAllocator {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if is_large(layout) {
-            // SAFETY: `pointer` came from `pages`, and the caller does not use it any more.
+            // SAFETY: `pointer` came from `pages`, and the caller no longer uses it.
             let _ = unsafe { raw::memory_free(pointer.expose_provenance() as u64) };
         } else if let Some(heap) = heap() {
             // SAFETY: `pointer` came from this heap with this layout.
@@ -159,11 +158,11 @@ unsafe impl GlobalAlloc for SipAllocator {
     }
 }
 
-/// Where talc gets more memory: pages, a few at a time.
+/// Source of more memory for talc: pages, a few at a time.
 #[derive(Debug)]
 struct PagedMemory;
 
-// SAFETY: `acquire` claims new pages that nobody else uses and does not touch the allocator.
+// SAFETY: `acquire` claims new pages without another owner and does not touch the allocator.
 unsafe impl Source for PagedMemory {
     fn acquire<B: Binning>(talc: &mut Talc<Self, B>, layout: Layout) -> Result<(), ()> {
         // Room for the request, for its alignment and for talc's tags at both ends of a heap.
@@ -188,7 +187,7 @@ impl Binning for SmallBinning {
     }
 }
 
-/// A lock that works before there is a heap: a few tries, then others go first.
+/// A lock that works before there is a heap: spins [`SPINS`] times, then yields the processor.
 struct SpinThenYield {
     taken: AtomicBool,
 }
@@ -237,7 +236,7 @@ mod tests {
     use super::{LARGE_BYTES, SipAllocator, start};
     use crate::double;
 
-    /// Sizes and lifetimes without a pattern, the same in each run.
+    /// Pseudo-random sizes and lifetimes, the same in each run.
     struct Numbers(u64);
 
     impl Numbers {
@@ -290,9 +289,9 @@ mod tests {
     #[test]
     fn allocations_do_not_overlap_and_large_ones_go_back() {
         double::run(|| {
-            // SAFETY: a new thread of the stand-in, which has allocated nothing.
+            // SAFETY: a new thread of the kernel double, which has allocated nothing.
             assert_eq!(unsafe { start() }, Ok(()));
-            // SAFETY: it refuses to make a second heap.
+            // SAFETY: a second heap is refused.
             assert_eq!(unsafe { start() }, Err(abi::Status::WrongState));
             assert_eq!(double::pages_alive(), 2, "a process begins with two pages");
             let mut numbers = Numbers(1);
@@ -318,7 +317,7 @@ mod tests {
             }
             pieces.into_iter().for_each(Piece::free);
             let left = double::pages_alive();
-            // What is below LARGE_BYTES stays in the heap for the next time.
+            // Freed allocations below LARGE_BYTES stay in the heap for reuse.
             assert!(left < max_pages, "{left} pages left of {max_pages}");
             let piece = Piece::new(LARGE_BYTES * 100, 64, 1);
             assert_eq!(double::pages_alive(), left + LARGE_BYTES as u64 * 100 / 4096);

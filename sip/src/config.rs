@@ -1,9 +1,9 @@
-//! What a process was given at its start, as typed values.
+//! A process's start-up configuration as typed values.
 //!
 //! A program's `Startup` structure is generated from its manifest and implements
-//! [`FromConfiguration`]; its fields come through the functions here. A parameter travels as text;
-//! [`ParameterValue`] turns it into its declared type or says what is wrong with it. Deliberately
-//! not here: the manifest itself, which the runtime never sees.
+//! [`FromConfiguration`]; its fields are read by the functions here. A parameter travels as text;
+//! [`ParameterValue`] parses it as its declared type. Deliberately not here: the manifest itself,
+//! which the runtime never sees.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ use abi::{Status, limits};
 use crate::channel::{AnyEndpoint, RawEndpoint, TypedEndpoint};
 use crate::{raw, thread_block};
 
-/// Something that a process is configured with as a whole: its generated `Startup` structure.
+/// The complete configuration of a process: its generated `Startup` structure.
 pub trait FromConfiguration: Sized {
     /// Reads all of it. Each endpoint can be taken once, so this succeeds once.
     fn from_configuration() -> Result<Self, ConfigurationError>;
@@ -27,7 +27,7 @@ impl FromConfiguration for () {
     }
 }
 
-/// Why a process cannot start with what it was given.
+/// Reason why a process cannot start with its configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigurationError {
     /// A required parameter has no value.
@@ -39,9 +39,9 @@ pub enum ConfigurationError {
     BadParameter {
         /// Name of the parameter.
         name: &'static str,
-        /// What it was given.
+        /// The value given.
         value: String,
-        /// What it takes.
+        /// Description of what it accepts.
         expected: &'static str,
     },
     /// A required endpoint was not given.
@@ -53,14 +53,14 @@ pub enum ConfigurationError {
     WrongEndpoint {
         /// Name of the endpoint.
         name: &'static str,
-        /// Name of the contract it should be of.
+        /// Name of the contract that the program expects.
         contract: &'static str,
     },
-    /// The kernel refused to give a value.
+    /// The kernel refused to hand over a value.
     Refused {
         /// Name of the parameter or endpoint.
         name: &'static str,
-        /// Why.
+        /// The kernel's error.
         status: Status,
     },
 }
@@ -83,9 +83,9 @@ impl fmt::Display for ConfigurationError {
 
 /// A type that a parameter can have.
 pub trait ParameterValue: Sized {
-    /// What a value of it looks like, for the error message: `a whole number`.
+    /// Description of a value, for the error message: `a whole number`.
     const EXPECTED: &'static str;
-    /// Reads it, or `None` if the text is not one.
+    /// Parses a value; `None` if the text is not one.
     fn from_text(text: &str) -> Option<Self>;
 }
 
@@ -124,7 +124,7 @@ impl ParameterValue for Duration {
     }
 }
 
-/// The value given for the parameter at `index` of the manifest, as bytes; `None` if none was given.
+/// Returns the value of the parameter at `index` of the manifest, as bytes; `None` if none was given.
 pub fn parameter_bytes(index: usize) -> Result<Option<Vec<u8>>, Status> {
     let index = index as u64;
     let length = match raw::value::parameter_length(index)? {
@@ -151,18 +151,18 @@ fn parse<T: ParameterValue>(name: &'static str, bytes: &[u8]) -> Result<T, Confi
     })
 }
 
-/// A parameter that may be left out.
+/// Returns a parameter that may be left out.
 pub fn optional<T: ParameterValue>(index: usize, name: &'static str) -> Result<Option<T>, ConfigurationError> {
     let bytes = parameter_bytes(index).map_err(|status| ConfigurationError::Refused { name, status })?;
     bytes.map(|bytes| parse(name, &bytes)).transpose()
 }
 
-/// A parameter that must be given.
+/// Returns a parameter that must be given.
 pub fn required<T: ParameterValue>(index: usize, name: &'static str) -> Result<T, ConfigurationError> {
     optional(index, name)?.ok_or(ConfigurationError::MissingParameter { name })
 }
 
-/// A parameter with a default, as the manifest writes it.
+/// Returns a parameter with a default, given as in the manifest.
 pub fn with_default<T: ParameterValue>(
     index: usize,
     name: &'static str,
@@ -174,8 +174,8 @@ pub fn with_default<T: ParameterValue>(
     }
 }
 
-/// A parameter that may be given several times: its values, in order; none if none was given. Each
-/// value is ended by a zero byte.
+/// Returns the values of a parameter that may be given several times, in order; none if none was given. On the wire
+/// each value ends with a zero byte.
 pub fn repeated<T: ParameterValue>(index: usize, name: &'static str) -> Result<Vec<T>, ConfigurationError> {
     let bytes = parameter_bytes(index).map_err(|status| ConfigurationError::Refused { name, status })?;
     let bytes = bytes.unwrap_or_default();
@@ -186,7 +186,7 @@ pub fn repeated<T: ParameterValue>(index: usize, name: &'static str) -> Result<V
     values.split(|&byte| byte == 0).map(|value| parse(name, value)).collect()
 }
 
-/// An endpoint that may be left out, by the index of its slot in the manifest.
+/// Takes an endpoint that may be left out, by the index of its slot in the manifest.
 pub fn optional_endpoint<E: TypedEndpoint>(slot: usize, name: &'static str) -> Result<Option<E>, ConfigurationError> {
     let handle = match raw::value::endpoint_take(slot as u64) {
         Ok(handle) => handle,
@@ -202,7 +202,7 @@ pub fn optional_endpoint<E: TypedEndpoint>(slot: usize, name: &'static str) -> R
     }
 }
 
-/// An endpoint that must be given, by the index of its slot in the manifest.
+/// Takes an endpoint that must be given, by the index of its slot in the manifest.
 pub fn endpoint<E: TypedEndpoint>(slot: usize, name: &'static str) -> Result<E, ConfigurationError> {
     optional_endpoint(slot, name)?.ok_or(ConfigurationError::MissingEndpoint { name })
 }

@@ -1,7 +1,7 @@
-//! Text to the machine's debug output or to the debug sink of whoever started this, sinks of one's own, and notes in the
-//! process's trace ring.
+//! Text to the debug output (the machine's, or the sink that an ancestor set up), sinks for one's own children, and
+//! notes in the process's trace ring.
 //!
-//! For people who look at a machine or gave a command, not for a program's output, which goes through channels.
+//! For debugging and for people at a console; a program's regular output goes through channels.
 
 use core::fmt::{Arguments, Write};
 
@@ -22,75 +22,75 @@ macro_rules! log {
     };
 }
 
-/// Writes bytes to the debug output, in pieces of at most a message buffer.
+/// Writes bytes to the debug output, in pieces of at most a message buffer. Best-effort: errors are ignored.
 fn write(bytes: &[u8]) {
     for piece in bytes.chunks(limits::TEXT_BYTES) {
-        // There is nowhere to report that the debug output failed.
+        // There is no channel left on which to report that the debug output failed.
         let _ = thread_block::put_bytes(piece).and_then(raw::value::debug_write);
     }
 }
 
-/// Writes formatted text and a line end; does not allocate. See [`log!`](crate::log).
+/// Writes formatted text and a newline; does not allocate. See [`log!`](crate::log).
 pub fn write_line(text: Arguments<'_>) {
     let mut output = Output { line: Line::new() };
-    // `Output` never refuses; only a Display of the caller's can fail, and then its text ends there.
+    // `Output` never fails; only a Display impl of the caller's can, and then its text ends there.
     let _ = output.write_fmt(text);
     let _ = output.write_str("\n");
     write(output.line.as_bytes());
 }
 
-/// Adds an event of the program's own, with two words, to the process's trace ring.
+/// Adds a program-defined event with two words to the process's trace ring.
 pub fn note(a: u64, b: u64) {
     // Cannot fail.
     let _ = raw::value::trace_note(a, b);
 }
 
-/// The processor's cycle counter.
+/// Returns the processor's cycle counter.
 pub fn cycles() -> u64 {
     raw::value::cycles().unwrap_or(0)
 }
 
-/// Where the debug text of children waits for this process instead of going to the machine's debug output
-/// ([`Child::debug_sink`](crate::process::Child::debug_sink)). When it is dropped, theirs goes there again.
+/// Collects the debug text of children instead of the machine's debug output
+/// ([`Child::debug_sink`](crate::process::Child::debug_sink)). When it is dropped, their text goes there again.
 #[derive(Debug)]
 pub struct Sink {
     handle: u64,
 }
 
-/// What is read from a [`Sink`].
+/// A piece read from a [`Sink`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SinkText {
-    /// Text of one process, as it wrote it: a part of a line, or several.
+    /// Text of one process, as it wrote it: part of a line, or several lines.
     Text {
         /// Its process id.
         process_id: u64,
         /// Name of its program.
         program: String,
-        /// The text, which may be no UTF-8 and may have control characters.
+        /// The text, unfiltered: it may be invalid UTF-8 and contain control characters.
         bytes: Vec<u8>,
     },
-    /// So many bytes that were written after what was read before did not fit in.
+    /// Bytes lost because the sink was full; they were written after the text read before.
     Lost {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
 }
 
 impl Sink {
-    /// A sink, empty. It counts against what the kernel may keep for this process.
+    /// Creates an empty sink, charged to this process's kernel memory quota.
     pub fn new() -> Result<Sink, Status> {
         raw::value::debug_sink_create().map(|handle| Sink { handle })
     }
 
-    /// The oldest text, if there is any; [`wait_any`](crate::select::wait_any) waits for it.
+    /// Returns the oldest text, if there is any; [`wait_any`](crate::select::wait_any) waits for it.
     pub fn read(&self) -> Option<SinkText> {
-        // The handle is this value's own, so what is refused is a read where nothing is.
+        // This value owns the handle, so the only possible refusal is of a read from an empty sink.
         let count = raw::value::debug_sink_read(self.handle).ok()?;
         let (first, name_bytes) = (thread_block::message_word(0), thread_block::message_word(1));
         if count == 0 {
             return Some(SinkText::Lost { bytes: first });
         }
-        // Both before anything is allocated, which may call the kernel.
+        // Copied before anything is allocated, because allocating may make ABI calls.
         let both = thread_block::copy_bytes();
         let part = |word: usize, length: u64| {
             let rest = &both[8 * word..];
@@ -108,7 +108,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // Nobody waits for it: a waiter would borrow it.
+        // There is no waiter: it would borrow the sink.
         let _ = raw::value::debug_sink_close(self.handle);
     }
 }

@@ -1,4 +1,4 @@
-//! Devices that the manifest lists: a console, a disk, the host's sockets, a link of packets.
+//! Devices listed in the manifest: a console, a disk, the host's sockets, a packet link.
 //!
 //! A request takes a block with it; the block comes back with the [`Completion`]. Deliberately not
 //! here: what the bytes mean.
@@ -15,39 +15,39 @@ use crate::exheap::{ExBlock, ExVec, Lendable};
 use crate::raw::{self, value as kernel};
 use crate::{Deadline, Status, thread_block};
 
-/// An open device. Dropping it closes the device; operations that have not begun are dropped.
+/// An open device. Dropping it closes the device; queued operations that have not begun are cancelled.
 #[derive(Debug)]
 pub struct Device {
     handle: u64,
 }
 
-/// What a device is.
+/// A device's kind and properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Its kind.
     pub kind: DeviceKind,
-    /// Size in bytes, of a disk.
+    /// Size in bytes; of a disk only.
     pub bytes: u64,
-    /// Whether writes are refused.
+    /// Whether writes are refused; of a disk only.
     pub read_only: bool,
-    /// Whether a person sits at it.
+    /// Whether it is an interactive terminal.
     pub terminal: bool,
-    /// Characters in a line of a terminal; 0 if unknown.
+    /// Columns of a terminal; 0 if unknown.
     pub columns: u16,
-    /// Lines of a terminal; 0 if unknown.
+    /// Rows of a terminal; 0 if unknown.
     pub rows: u16,
-    /// Of a link of packets: what it is.
+    /// Properties of a packet link; `None` for other kinds.
     pub link: Option<Link>,
 }
 
-/// What a link of packets is.
+/// Properties of a packet link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The hardware address of this end.
+    /// Hardware address of this end.
     pub hardware: [u8; 6],
-    /// Most bytes of a packet without its Ethernet header.
+    /// Maximum bytes of a packet without its Ethernet header.
     pub mtu: u16,
-    /// What the device does for its user, as `features` of the contract NicDevice.
+    /// Offloads, as `features` of the contract NicDevice.
     pub features: u32,
 }
 
@@ -56,20 +56,20 @@ pub struct Link {
 pub struct Completion {
     /// The block that was submitted.
     pub block: ExVec<u8>,
-    /// Bytes done. A console's read of 0 bytes is the end of its input.
+    /// Bytes transferred. A console read of 0 bytes is the end of its input.
     pub bytes: usize,
-    /// What the device answered, of one whose answers mean more than bytes ([`abi::sockets`], [`abi::packets`]).
+    /// The raw answer, for devices whose answers are more than a byte count ([`abi::sockets`], [`abi::packets`]).
     pub answer: u64,
-    /// How it went.
+    /// The outcome.
     pub result: Result<(), Status>,
 }
 
-/// An operation that was not accepted, and its block.
+/// An operation that was not accepted, with its block.
 #[derive(Debug)]
 pub struct SubmitError {
     /// The block that was submitted.
     pub block: ExVec<u8>,
-    /// Why.
+    /// The kernel's error.
     pub status: Status,
 }
 
@@ -77,7 +77,7 @@ impl SubmitError {
     fn new(block: ExBlock, status: Status) -> SubmitError {
         match ExVec::from_block(block) {
             Ok(block) => SubmitError { block, status },
-            // A sequence may be of any length.
+            // A sequence of bytes may be of any length.
             Err(_) => unreachable!("bytes fit any block"),
         }
     }
@@ -89,7 +89,7 @@ impl Device {
         kernel::device_open(index as u64).map(|handle| Device { handle })
     }
 
-    /// Tells what it is, as of now: a terminal can change its size.
+    /// Returns its current properties: a terminal can change its size.
     pub fn describe(&self) -> Result<Description, Status> {
         kernel::device_describe(self.handle)?;
         let word = thread_block::message_word;
@@ -108,9 +108,9 @@ impl Device {
         })
     }
 
-    /// Asks for an operation on `bytes` bytes from the block's start, at a byte offset of the device.
-    /// Whether it is complete already; in any case [`complete`](Device::complete) gives the block back.
-    /// A block that was lent is [claimed](crate::exheap::Lent::claim) again then.
+    /// Submits an operation on `bytes` bytes from the block's start, at a byte offset of the device. Returns whether it is
+    /// complete already; in any case [`complete`](Device::complete) returns the block. A lent block must be
+    /// [claimed](crate::exheap::Lent::claim) again then.
     pub fn submit(
         &self,
         operation: DeviceOperation,
@@ -121,7 +121,7 @@ impl Device {
         self.submit_part(operation, offset, block, 0..bytes)
     }
 
-    /// As [`submit`](Device::submit), for bytes in the middle of the block.
+    /// Like [`submit`](Device::submit), for bytes in the middle of the block.
     pub fn submit_part(
         &self,
         operation: DeviceOperation,
@@ -146,13 +146,13 @@ impl Device {
         }
     }
 
-    /// Waits for a finished operation.
+    /// Waits for the next finished operation, at most until the deadline.
     pub fn complete(&self, deadline: Deadline) -> Result<Completion, Status> {
         // SAFETY: the block becomes owned by the value made here.
         let handle = unsafe { raw::device_complete(self.handle, deadline.as_ns()) }.into_result()?;
         let answer = thread_block::message_word(2);
         let status = Status::from_number(thread_block::message_word(3));
-        // SAFETY: the kernel has just given the block back with this handle, address and length.
+        // SAFETY: the kernel has just returned the block with this handle, address and length.
         let block = unsafe { ExBlock::from_answer(handle) };
         let result = if status == Status::Ok { Ok(()) } else { Err(status) };
         match ExVec::from_block(block) {
@@ -164,7 +164,7 @@ impl Device {
         }
     }
 
-    /// Does one operation and waits for it: the block and the bytes done.
+    /// Submits one operation and waits for it. There must be no other operation in flight: its completion could come first.
     pub fn perform(
         &self,
         operation: DeviceOperation,
@@ -175,7 +175,7 @@ impl Device {
         self.submit(operation, offset, block, bytes)?;
         match self.complete(Deadline::NEVER) {
             Ok(completion) => Ok(completion),
-            // The kernel gives back what it took; a refusal means that the handle is not a device's.
+            // The kernel returns every block it accepted; an error means that the handle is not a device's.
             Err(status) => panic!("the kernel lost a device request: {}", status.text()),
         }
     }
@@ -187,22 +187,22 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // The handle is this value's own, so it cannot be refused.
+        // This value owns the handle, so the kernel cannot refuse it.
         let _ = kernel::device_close(self.handle);
     }
 }
 
-/// Whether the machine has a device of this name, or a bus has published one. Needs the manifest's
+/// Returns whether the machine or a bus has a device of this name. Needs the manifest's
 /// `system-manifest` permission.
 pub fn exists(name: &str) -> Result<bool, Status> {
     match thread_block::put_bytes(name.as_bytes()) {
         Ok(length) => kernel::device_exists(length).map(|answer| answer != 0),
-        // No device has so long a name.
+        // No device has a name that long.
         Err(_) => Ok(false),
     }
 }
 
-/// Ends the machine. Needs the manifest's `power` permission; the status tells why it was refused.
+/// Powers the machine off. Needs the manifest's `power` permission; if it is refused, the status says why.
 pub fn power_off(exit_status: u8) -> Status {
     match kernel::machine_power_off(u64::from(exit_status)) {
         Ok(_) => Status::Ok,
@@ -210,7 +210,7 @@ pub fn power_off(exit_status: u8) -> Status {
     }
 }
 
-/// Starts the machine anew. Needs the manifest's `power` permission; the status tells why it was refused.
+/// Restarts the machine. Needs the manifest's `power` permission; if it is refused, the status says why.
 pub fn restart() -> Status {
     match kernel::machine_restart() {
         Ok(_) => Status::Ok,

@@ -12,7 +12,7 @@ use crate::exheap::sealed::Typed as _;
 use crate::exheap::{ExBlock, ExVec, Plain};
 use crate::{raw, thread_block};
 
-/// Room for the first try; the list is asked for again with more if it does not fit.
+/// Records allocated for on the first try; a longer list is requested again with more.
 const FIRST_ROOM: usize = 64;
 
 /// A list of records.
@@ -37,50 +37,50 @@ fn list<T: Plain>(fill: impl Fn(u64) -> Result<u64, Status>) -> Result<List<T>, 
         if count <= room {
             return Ok(List { block, count });
         }
-        // Some more may come until it is asked again.
+        // The list may grow before the next call.
         room = count.saturating_add(FIRST_ROOM);
     }
 }
 
-/// Each SIP.
+/// Lists all SIPs.
 pub fn processes() -> Result<List<ProcessRecord>, Status> {
-    // SAFETY: the kernel writes into a block that `list` owns and nobody refers to.
+    // SAFETY: the kernel writes into a block that `list` owns and to which there is no other reference.
     list(|block| unsafe { raw::list_processes(block) }.into_result())
 }
 
-/// Each thread.
+/// Lists all threads.
 pub fn threads() -> Result<List<ThreadRecord>, Status> {
     // SAFETY: as in `processes`.
     list(|block| unsafe { raw::list_threads(block) }.into_result())
 }
 
-/// Each channel.
+/// Lists all channels.
 pub fn channels() -> Result<List<ChannelRecord>, Status> {
     // SAFETY: as in `processes`.
     list(|block| unsafe { raw::list_channels(block) }.into_result())
 }
 
-/// Each counter of the system.
+/// Lists all counters of the system.
 pub fn counters() -> Result<List<CounterRecord>, Status> {
     // SAFETY: as in `processes`.
     list(|block| unsafe { raw::list_counters(block) }.into_result())
 }
 
-/// The trace ring of a SIP, oldest event first; also of one that ended not long ago.
+/// Returns the trace ring of a SIP, oldest event first; also of one that ended recently.
 pub fn trace(process_id: u64) -> Result<List<TraceRecord>, Status> {
     // SAFETY: as in `processes`.
     list(|block| unsafe { raw::list_trace(process_id, block) }.into_result())
 }
 
-/// One line for each of the last ends of SIPs, oldest first: process id, nanoseconds since the machine started, name,
-/// epitaph.
+/// Returns one line for each of the last SIPs that ended, oldest first: process id, nanoseconds since the machine
+/// started, name, epitaph.
 pub fn epitaphs() -> Result<String, Status> {
     // SAFETY: the block becomes owned by the value made in `bytes`.
     let answer = unsafe { raw::epitaphs() };
     Ok(bytes(answer)?.to_text())
 }
 
-/// The lines of the audit ring from number `from` on, and the number of the next.
+/// Returns the lines of the audit ring from number `from` on, and the number of the next.
 pub(crate) fn audit_lines(from: u64) -> Result<(String, u64), Status> {
     // SAFETY: as in `epitaphs`.
     let answer = unsafe { raw::audit_read(from) };
@@ -88,7 +88,7 @@ pub(crate) fn audit_lines(from: u64) -> Result<(String, u64), Status> {
     Ok((bytes(answer)?.to_text(), next))
 }
 
-/// The automaton of a contract that installed programs use, by index; `None` past the end.
+/// Returns the automaton of a contract that installed programs use, by index; `None` past the end.
 pub fn contract(index: usize) -> Result<Option<Automaton>, Status> {
     // SAFETY: as in `epitaphs`.
     match bytes(unsafe { raw::contract_automaton(index as u64) }) {
@@ -98,22 +98,22 @@ pub fn contract(index: usize) -> Result<Option<Automaton>, Status> {
     }
 }
 
-/// The system manifest, as the boot image carries it. Needs the `system-manifest` permission.
+/// Returns the system manifest, as the boot image carries it. Needs the `system-manifest` permission.
 pub fn system_manifest() -> Result<ExVec<u8>, Status> {
     // SAFETY: as in `epitaphs`.
     bytes(unsafe { raw::system_manifest() })
 }
 
-/// What [`measurement`] is of.
+/// Subject of a [`measurement`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// The kernel's own image: hosted the file that it was started from, on a bare machine its code and constants.
+    /// The kernel's own image: when hosted, the file it was started from; on a bare machine, its code and constants.
     Kernel,
-    /// The head of the system image, which stands for all of it.
+    /// The head of the system image, which covers all of it.
     System,
 }
 
-/// The SHA-256 of what is measured; [`Status::NotFound`] if the machine cannot tell.
+/// Returns the SHA-256 of the subject; [`Status::NotFound`] if the machine has no measurement of it.
 pub fn measurement(of: Measured) -> Result<[u8; 32], Status> {
     let which = match of {
         Measured::Kernel => 0,
@@ -127,25 +127,25 @@ pub fn measurement(of: Measured) -> Result<[u8; 32], Status> {
     Ok(digest)
 }
 
-/// How many programs are installed.
+/// Returns the number of installed programs.
 pub fn program_count() -> usize {
     raw::value::program_count().unwrap_or(0) as usize
 }
 
-/// The manifest of the installed program at `index`, in its binary form.
+/// Returns the manifest of the installed program at `index`, in its binary form.
 pub fn program_manifest(index: usize) -> Result<ExVec<u8>, Status> {
     // SAFETY: as in `epitaphs`.
     bytes(unsafe { raw::program_manifest(index as u64) })
 }
 
-/// How often programs were installed or taken out since the machine started. Who keeps what it read of the programs asks
-/// for this *before* reading them, and reads them again when it has become another number.
+/// Returns how often programs were installed or removed since the machine started. A cache of data about programs reads
+/// this number *before* the programs, and is invalid once the number differs.
 pub fn program_changes() -> u64 {
     raw::value::program_changes().unwrap_or(0)
 }
 
-/// The manifest of the installed program at `index`, and the key that its package is signed with: all zero if nobody
-/// signed it.
+/// Returns the manifest of the installed program at `index`, and the key that its package is signed with: all zero if it
+/// is unsigned.
 pub fn program_and_key(index: usize) -> Result<(ExVec<u8>, [u8; 32]), Status> {
     // SAFETY: as in `epitaphs`.
     let answer = unsafe { raw::program_manifest(index as u64) };
@@ -156,7 +156,7 @@ pub fn program_and_key(index: usize) -> Result<(ExVec<u8>, [u8; 32]), Status> {
     Ok((bytes(answer)?, key))
 }
 
-/// A name in a record, without its padding.
+/// Returns a name of a record without its padding.
 pub fn name(padded: &[u8]) -> String {
     let length = padded.iter().position(|&byte| byte == 0).unwrap_or(padded.len());
     String::from_utf8_lossy(&padded[..length]).into_owned()
@@ -164,7 +164,7 @@ pub fn name(padded: &[u8]) -> String {
 
 fn bytes(answer: abi::AbiReturn) -> Result<ExVec<u8>, Status> {
     let handle = answer.into_result()?;
-    // SAFETY: each caller passes the answer of a call that has just given a new block.
+    // SAFETY: each caller passes the answer of a call that has just returned a new block.
     let block = unsafe { ExBlock::from_answer(handle) };
     ExVec::from_block(block).map_err(|_| Status::Unknown)
 }

@@ -1,7 +1,7 @@
-//! What an image needs besides its program: the entry point, the panic handler, the allocator and the
+//! The parts of an image besides its program: the entry point, the panic handler, the allocator and the
 //! five memory functions that compiled code expects of its environment.
 //!
-//! [`entry!`](crate::entry) puts all of that into the crate that calls it, so that a program's
+//! [`entry!`](crate::entry) defines all of them in the crate that calls it, so that a program's
 //! library crate still compiles and tests on any host. Deliberately not here: the program's own
 //! `main`.
 
@@ -44,7 +44,7 @@ macro_rules! entry {
 ///
 /// # Safety
 ///
-/// It is what the process runs first, and is called once: whatever the process allocated before would be freed into
+/// Called once, as the first code that the process runs: whatever the process allocated before would be freed into
 /// another heap.
 #[doc(hidden)]
 pub unsafe fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
@@ -58,7 +58,7 @@ pub unsafe fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
     }
 }
 
-/// Ends the process with an epitaph that says where and why.
+/// Ends the process with an epitaph that holds location and message of the panic.
 #[doc(hidden)]
 pub fn panicked(information: &PanicInfo<'_>) -> ! {
     match information.location() {
@@ -77,7 +77,7 @@ fn end_as_panicked(message: core::fmt::Arguments<'_>) -> ! {
     let mut line = Line::new();
     // A message that does not fit is cut.
     let _ = line.write_fmt(message);
-    // A line is as long as the buffer at most.
+    // A line is at most as long as the buffer.
     let length = thread_block::put_bytes(line.as_bytes()).unwrap_or(0);
     loop {
         // Does not return.
@@ -85,7 +85,7 @@ fn end_as_panicked(message: core::fmt::Arguments<'_>) -> ! {
     }
 }
 
-/// Text of at most a message buffer's size, on the stack, because the heap may be what failed.
+/// Text of at most a message buffer's size, on the stack, because the heap may have failed.
 pub(crate) struct Line {
     bytes: [u8; limits::TEXT_BYTES],
     length: usize,
@@ -104,7 +104,7 @@ impl Line {
         self.length = 0;
     }
 
-    /// Takes what fits; gives back the rest.
+    /// Appends what fits; returns the rest.
     pub(crate) fn push<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (now, later) = bytes.split_at(bytes.len().min(limits::TEXT_BYTES - self.length));
         self.bytes[self.length..self.length + now.len()].copy_from_slice(now);

@@ -1,9 +1,9 @@
-//! Asynchronous tasks on one thread: while one waits for a message, others go on.
+//! Single-threaded asynchronous executor.
 //!
-//! [`block_on`] runs a future and the tasks it [`spawn`]s. A task that waits for an endpoint puts it
-//! into the executor's wait set, so a thread with many conversations pays for those that have
-//! something to say. Neighbours: generated endpoints' `receive_async` is [`Receive`]. Deliberately
-//! not here: tasks that move between threads; an endpoint belongs to one thread at a time.
+//! [`block_on`] runs a future and the tasks it [`spawn`]s. A task that awaits an endpoint adds it to the executor's wait
+//! set, so that the cost of a wait depends on the endpoints that have messages, not on all of them. Neighbours: generated
+//! endpoints' `receive_async` is [`Receive`]. Deliberately not here: tasks that move between threads; an endpoint belongs
+//! to one thread at a time.
 
 mod current;
 mod device_waits;
@@ -36,16 +36,16 @@ pub use task::Task;
 use turns::Turns;
 pub use turns::{Idle, Ready, idle, ready};
 
-/// How long one wait lasts, in nanoseconds, when the kernel's wait has no room for all devices.
+/// Maximum length of one wait, in nanoseconds, when the kernel's wait has no room for all devices.
 const PARTIAL_WAIT_NS: u64 = 1_000_000;
 
 struct LocalTask {
     future: Pin<Box<dyn Future<Output = ()>>>,
-    /// Made when the task first runs.
+    /// Made when the task is first polled.
     waker: Option<Waker>,
 }
 
-/// What the tasks of one `block_on` share.
+/// State shared by the tasks of one `block_on`.
 struct Executor {
     set: u64,
     waiting: RefCell<Slots<Waiter>>,
@@ -56,7 +56,7 @@ struct Executor {
     ready: ready::Ready,
 }
 
-/// Runs a future to its end on this thread, and the tasks it spawns as far as they get until then.
+/// Runs a future to completion on this thread, together with the tasks it spawns. Tasks unfinished then are dropped.
 pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
     let set = kernel::wait_set_create()?;
     let executor = Rc::new(Executor {
@@ -70,17 +70,17 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
     });
     let _entered = current::enter(&executor);
     let output = executor.run(future);
-    // Tasks that wait hold the executor; without them it ends here.
+    // Waiting tasks hold a reference to the executor; dropping them breaks the cycle.
     let unfinished: Vec<Option<LocalTask>> = executor.tasks.borrow_mut().drain();
     drop(unfinished);
     Ok(output)
 }
 
-/// Adds a task to the executor that runs on this thread.
+/// Spawns a task on the executor that runs on this thread.
 ///
 /// # Panics
 ///
-/// Outside [`block_on`].
+/// If called outside [`block_on`].
 pub fn spawn<F>(future: F) -> Task<F::Output>
 where
     F: Future + 'static,
@@ -93,7 +93,7 @@ where
     task
 }
 
-/// Waits until the deadline while other tasks go on.
+/// Completes at the deadline; other tasks run meanwhile.
 pub fn sleep_until(deadline: Deadline) -> Sleep {
     Sleep { deadline: deadline.as_ns(), registered: None }
 }
@@ -121,7 +121,7 @@ impl Executor {
     }
 
     fn poll_task(&self, key: u64) {
-        // Taken out while it runs, so that it can spawn others.
+        // Taken out while it is polled, so that it can spawn other tasks.
         let Some(mut task) = self.tasks.borrow_mut().get_mut(key).and_then(Option::take) else {
             return;
         };
@@ -136,7 +136,7 @@ impl Executor {
         }
     }
 
-    /// Waits for an endpoint, a device, a timer or a wake from another thread, and wakes whom it concerns.
+    /// Blocks for an endpoint, a device, a timer or a wake from another thread, and wakes the tasks that wait for it.
     fn wait(&self) {
         let first_timer = self.timers.borrow().first_key_value().map(|((deadline, _), _)| *deadline);
         let announced = match self.turns.is_empty() {
@@ -144,13 +144,13 @@ impl Executor {
             false => self.wait_with_turns(first_timer),
         };
         if let Ok(key) = announced {
-            // An alert concerns nobody: another thread has put a task into the queue.
+            // An alert has no waiter: another thread has put a task into the mail.
             let waiter = self.waiting.borrow_mut().remove(key);
             if let Some(waiter) = waiter {
                 self.ready.wake(waiter);
             }
         }
-        // What comes in a stream is not kept up by a look at the clock for each message.
+        // A steady stream of messages should not pay for a clock read per message.
         let is_turn_of_others = announced.is_err() || self.turns.is_turn_of_others();
         if announced.is_ok() && is_turn_of_others {
             self.look_at_devices();
@@ -160,7 +160,7 @@ impl Executor {
         }
     }
 
-    /// The same while some wait for a device or a quiet moment.
+    /// Like `wait`, while tasks wait for a device or for idleness.
     fn wait_with_turns(&self, first_timer: Option<u64>) -> Result<u64, Status> {
         let mut announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
         if announced.is_err() && !self.turns.wake_idle() {
@@ -170,7 +170,7 @@ impl Executor {
                 true => deadline.min(monotonic().saturating_add(PARTIAL_WAIT_NS)),
                 false => deadline,
             };
-            // Whatever the result, the state of things is looked at again.
+            // Whatever it returns, the wait set is polled again.
             if let Some(index @ 1..) = wait_any(&chosen, deadline) {
                 self.turns.wake_device(chosen.as_slice()[index]);
             }
@@ -179,7 +179,7 @@ impl Executor {
         announced
     }
 
-    /// Gives devices and those that wait for a quiet moment their turn, however many messages come.
+    /// Polls the devices and wakes tasks that wait for idleness, so that a stream of messages cannot starve them.
     fn look_at_devices(&self) {
         let chosen = self.turns.choose(&[]);
         if let Some(index) = wait_any(&chosen, Deadline::PASSED.as_ns()) {
@@ -203,7 +203,7 @@ impl Executor {
     }
 }
 
-/// The index of a handle that is ready; `None` at the deadline, and of no handles.
+/// Returns the index of a ready handle; `None` at the deadline, and without handles.
 fn wait_any<const N: usize>(chosen: &Handles<N>, deadline: u64) -> Option<usize> {
     let handles = chosen.as_slice();
     if handles.is_empty() {
@@ -215,19 +215,19 @@ fn wait_any<const N: usize>(chosen: &Handles<N>, deadline: u64) -> Option<usize>
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        // The set is the executor's own.
+        // The executor owns the set.
         let _ = kernel::wait_set_close(self.set);
     }
 }
 
-/// The wait for an endpoint's next message. Dropping it closes the endpoint.
+/// Future of an endpoint's next message or closure. Dropping it closes the endpoint.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Receive<R: Receiver> {
     endpoint: Option<R>,
     registered: Option<(Rc<Executor>, u64)>,
 }
 
-// The endpoint is never pinned: it only moves out when the future is done.
+// The endpoint is never pinned: it moves out when the future completes.
 impl<R: Receiver> Unpin for Receive<R> {}
 
 impl<R: Receiver> Receive<R> {
@@ -235,13 +235,13 @@ impl<R: Receiver> Receive<R> {
         Receive { endpoint: Some(endpoint), registered: None }
     }
 
-    /// Takes the endpoint out of the wait set it is in.
+    /// Removes the endpoint from its wait set.
     fn leave_set(&mut self) {
         if let Some((executor, key)) = self.registered.take()
             && executor.waiting.borrow_mut().remove(key).is_some()
             && let Some(endpoint) = &self.endpoint
         {
-            // One that has been announced meanwhile is in no set any more.
+            // Fails for an endpoint reported meanwhile, which has left the set.
             let _ = kernel::wait_set_remove(executor.set, endpoint.raw().handle());
         }
     }
@@ -255,7 +255,7 @@ impl<R: Receiver> Future for Receive<R> {
         if let Some((registered, key)) = &self.registered {
             let same = Rc::ptr_eq(registered, &executor);
             if same && let Some(waiter) = registered.waiting.borrow_mut().get_mut(*key) {
-                // It has not been announced yet.
+                // It has not been reported yet.
                 *waiter = registered.ready.waiter(context);
                 return Poll::Pending;
             }
@@ -268,7 +268,7 @@ impl<R: Receiver> Future for Receive<R> {
         match receive_or_add(endpoint, executor.set, key) {
             Ok(event) => Poll::Ready(event),
             Err(endpoint) => {
-                // The key it was added under, since nobody else was waited for meanwhile.
+                // Takes the key it was added with, since nothing else was inserted meanwhile.
                 executor.waiting.borrow_mut().insert(executor.ready.waiter(context));
                 self.endpoint = Some(endpoint);
                 self.registered = Some((executor, key));
@@ -284,7 +284,7 @@ impl<R: Receiver> Drop for Receive<R> {
     }
 }
 
-/// The wait for a moment; see [`sleep_until`].
+/// Future of a point in time; see [`sleep_until`].
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Sleep {
     deadline: u64,

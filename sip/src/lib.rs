@@ -1,9 +1,9 @@
-//! The runtime linked into every SIP: what a program stands on.
+//! The runtime linked into every SIP.
 //!
 //! Key types: [`channel`]'s endpoints and messages, [`exheap`]'s blocks, [`process::Child`],
-//! [`thread`], [`select`] and [`executor`] for waiting for many things at once. Neighbours: the ABI
+//! [`thread`], [`select`] and [`executor`] for waiting on several objects at once. Neighbours: the ABI
 //! below (`abi`), generated contract code above. Unsafe code is confined to the modules named in
-//! `docs/soundness/sip.md`; what a program can call, and why that does no harm, is
+//! `docs/soundness/sip.md`; why the public items are safe for a hostile program to call is
 //! listed in `docs/soundness/public-items.txt`.
 //! Deliberately not here: writable global data. All state of a process hangs off its threads.
 #![no_std]
@@ -45,7 +45,7 @@ mod double;
 #[doc(hidden)]
 pub use abi;
 pub use abi::Status;
-/// `core`, for macros whose expansion has unsafe code: in the calling crate `::core` may be anything
+/// `core`, for macros whose expansion has unsafe code: the calling crate can redefine `::core`
 /// (`extern crate other as core;`).
 #[doc(hidden)]
 pub use core as rust_core;

@@ -1,19 +1,19 @@
-//! The process's own memory, as the kernel counts it.
+//! The process's memory usage, as the kernel accounts for it.
 
 use abi::limits::PAGE_BYTES;
 
 use crate::{raw::value as kernel, thread_block};
 
-/// Paged memory used and allowed, in bytes.
+/// Pages used and allowed, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// In use.
     pub used_bytes: usize,
-    /// The most that the manifest's quota allows.
+    /// The manifest's quota.
     pub allowed_bytes: usize,
 }
 
-/// What the process uses now.
+/// Returns the current usage.
 pub fn usage() -> Usage {
     let used = kernel::memory_usage().unwrap_or(0) as usize;
     let allowed = thread_block::message_word(0) as usize;

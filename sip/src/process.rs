@@ -1,8 +1,8 @@
-//! Child processes, and the end of one's own.
+//! Child processes, and ending the own process.
 //!
-//! A child is made from the manifest of an installed program, given its parameters and endpoints by
+//! A child is created from the manifest of an installed program, given its parameters and endpoints by
 //! their index in that manifest, started, and waited for. Its end is an [`Epitaph`]. Deliberately
-//! not here: how a name typed by a person is found among the installed programs.
+//! not here: the lookup of a typed command among the installed programs.
 
 use alloc::string::String;
 use core::fmt;
@@ -14,19 +14,19 @@ use crate::channel::TypedEndpoint;
 use crate::debug::Sink;
 use crate::{Deadline, Status, raw, thread_block};
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epitaph {
-    /// What kind of end.
+    /// Kind of end.
     pub kind: EpitaphKind,
-    /// The exit status, if it exited; else a number of the kind's own.
+    /// The exit status if it exited; else a number whose meaning depends on the kind.
     pub status: i32,
     /// One line for people; empty when there is nothing to add.
     pub text: String,
 }
 
 impl Epitaph {
-    /// Whether it exited by itself with status 0.
+    /// Returns whether it exited by itself with status 0.
     pub fn is_success(&self) -> bool {
         self.kind == EpitaphKind::Exited && self.status == 0
     }
@@ -41,10 +41,10 @@ impl fmt::Display for Epitaph {
     }
 }
 
-/// Why a child could not be created.
+/// Reason why a child could not be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateError {
-    /// The kind of reason.
+    /// The error.
     pub status: Status,
     /// The reason in words, for people.
     pub reason: String,
@@ -56,7 +56,7 @@ impl fmt::Display for CreateError {
     }
 }
 
-/// A child process. Giving it up does not end it: one that was started goes on by itself.
+/// A child process. Dropping it does not end the process: once started it keeps running.
 #[derive(Debug)]
 #[must_use = "a child that is created does nothing until it is started"]
 pub struct Child {
@@ -73,14 +73,14 @@ pub fn create(program: &str) -> Result<Child, CreateError> {
 }
 
 impl Child {
-    /// Makes its principal that of a program which this process invoked: this process's own, joined to its. Before it
-    /// is given endpoints. [`Status::TooLarge`] if the chain of invokers is too long.
+    /// Makes its principal that of a program invoked by this process: this process's own, joined to the child's. To be called
+    /// before it is given endpoints. [`Status::TooLarge`] if the chain of invokers is too long.
     pub fn invoke(self) -> Result<Child, Status> {
         raw::value::process_invoke(self.handle, 0)?;
         Ok(self)
     }
 
-    /// Invokes it in a role of this process's, `[a-z][a-z0-9-]*`. Needs the `assign-role` permission.
+    /// Like [`invoke`](Child::invoke), in a role, `[a-z][a-z0-9-]*`. Needs the `assign-role` permission.
     pub fn invoke_in_role(self, role: &str) -> Result<Child, Status> {
         if role.is_empty() || role.len() > limits::ROLE_BYTES {
             return Err(Status::BadArgument);
@@ -89,13 +89,13 @@ impl Child {
         Ok(self)
     }
 
-    /// Gives it the value of the parameter at `index` of its manifest, as text.
+    /// Passes it the value of the parameter at `index` of its manifest, as text.
     pub fn parameter(self, index: usize, value: &str) -> Result<Child, Status> {
         self.give_bytes(index, value.as_bytes())?;
         Ok(self)
     }
 
-    /// Gives it one more value of a repeated parameter.
+    /// Passes it one more value of a repeated parameter; `BadArgument` for a value with a zero byte.
     pub fn repeated_parameter(self, index: usize, value: &str) -> Result<Child, Status> {
         if value.as_bytes().contains(&0) {
             return Err(Status::BadArgument);
@@ -105,8 +105,8 @@ impl Child {
         Ok(self)
     }
 
-    /// Gives it an endpoint for the slot at `slot` of its manifest, whose contract, side and state
-    /// must be what the slot declares. On refusal the endpoint is closed.
+    /// Passes it an endpoint for the slot at `slot` of its manifest; contract, side and state must be as the slot declares. On
+    /// error the endpoint is closed.
     pub fn endpoint<E: TypedEndpoint>(self, slot: usize, endpoint: E) -> Result<Child, Status> {
         let endpoint = endpoint.into_raw();
         raw::value::process_give_endpoint(self.handle, slot as u64, endpoint.handle())?;
@@ -114,16 +114,16 @@ impl Child {
         Ok(self)
     }
 
-    /// Gives it the machine's device of this name, for the device at `index` of its manifest. Without
-    /// it the device with the manifest's own name is meant. Needs the `system-manifest` permission.
+    /// Assigns it the machine's device of this name, for the device at `index` of its manifest. The default is
+    /// the device with the manifest's own name. Needs the `system-manifest` permission.
     pub fn device(self, index: usize, machine_name: &str) -> Result<Child, Status> {
         let length = thread_block::put_bytes(machine_name.as_bytes())?;
         raw::value::process_give_device(self.handle, index as u64, length)?;
         Ok(self)
     }
 
-    /// Has what it writes as debug text, and those that it starts in turn, go to a sink of this process's. Without it the
-    /// child has the sink of this process, if that has one.
+    /// Sends debug text of the child and its descendants to a sink of this process. The default is the sink of this
+    /// process, if it has one.
     pub fn debug_sink(self, sink: &Sink) -> Result<Child, Status> {
         raw::value::debug_sink_give(self.handle, sink.handle())?;
         Ok(self)
@@ -135,17 +135,17 @@ impl Child {
         Ok(self)
     }
 
-    /// Ends it and its children, soon; [`wait`](Child::wait) tells when.
+    /// Begins to end it and its children; [`wait`](Child::wait) returns when it has ended.
     pub fn stop(&self, reason: StopReason) -> Result<(), Status> {
         raw::value::process_stop(self.handle, reason as u64).map(drop)
     }
 
-    /// Waits for its end.
+    /// Waits until it has ended.
     pub fn wait(&self) -> Result<Epitaph, Status> {
         self.wait_until(Deadline::NEVER)
     }
 
-    /// Waits for its end, at most until the deadline.
+    /// Waits until it has ended; `TimedOut` at the deadline.
     pub fn wait_until(&self, deadline: Deadline) -> Result<Epitaph, Status> {
         let kind = raw::value::process_wait(self.handle, deadline.as_ns())?;
         let status = thread_block::message_word(0) as i32;
@@ -154,7 +154,7 @@ impl Child {
         Ok(Epitaph { kind: EpitaphKind::from_number(kind).ok_or(Status::Unknown)?, status, text })
     }
 
-    /// Its process id, as diagnostics show it.
+    /// Returns its process id, as in diagnostics.
     pub fn id(&self) -> Result<u64, Status> {
         raw::value::process_id_of(self.handle)
     }
@@ -164,7 +164,7 @@ impl Child {
     }
 
     fn give_bytes(&self, index: usize, bytes: &[u8]) -> Result<(), Status> {
-        // An empty value is given, too: it differs from none.
+        // An empty value is passed as well: it differs from no value.
         let mut rest = bytes;
         loop {
             let (piece, later) = rest.split_at(rest.len().min(limits::TEXT_BYTES));
@@ -179,12 +179,12 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // The handle is this value's own, so it cannot be refused.
+        // This value owns the handle, so the kernel cannot refuse it.
         let _ = raw::value::process_release(self.handle);
     }
 }
 
-/// The process's own id.
+/// Returns the process's own id.
 pub fn id() -> u64 {
     raw::value::process_id().unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! Installing programs into the running system, and taking them out again. Needs the `install` permission.
+//! Installing programs into the running system, and removing them. Needs the `install` permission.
 //!
-//! Both last until the machine restarts. Deliberately not here: whether a change is wise (what would lose its provider,
-//! what could reach what): the kernel checks the package, `lib/install` the change.
+//! Both last until the machine restarts. Deliberately not here: whether a change is wise (which programs lose a provider,
+//! how reach changes): the kernel checks the package, `lib/install` the change.
 
 use alloc::string::String;
 use core::fmt;
@@ -9,21 +9,21 @@ use core::fmt;
 use crate::exheap::ExVec;
 use crate::{Status, raw, thread_block};
 
-/// What installing did.
+/// Effect of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Installed {
-    /// There was no program of that name.
+    /// There was no program with that name.
     New,
-    /// A program with an older version was replaced: processes that run keep it, new ones get the new one.
+    /// Replaced an older version: running processes keep theirs, new ones get the new one.
     Replaced,
-    /// Exactly this program was there already.
+    /// Exactly this program was installed already.
     Same,
 }
 
-/// Why a package was not installed.
+/// Reason why a package was not installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstallError {
-    /// The kind of reason: [`Status::Refused`] for what is wrong with the package.
+    /// The error: [`Status::Refused`] for a defective package.
     pub status: Status,
     /// The reason in words, for people.
     pub reason: String,
@@ -41,16 +41,16 @@ impl From<Status> for InstallError {
     }
 }
 
-/// Installs the program of a package file. The kernel copies it.
+/// Installs the program of a package file, which the kernel copies.
 ///
 /// # Errors
-/// [`Status::NotPermitted`] without the permission, [`Status::Refused`] with the kernel's reason if the package does not
-/// pass its checks, [`Status::Exhausted`] if memory is short.
+/// [`Status::NotPermitted`] without the permission, [`Status::Refused`] with the kernel's reason if the package fails
+/// its checks, [`Status::Exhausted`] if memory is short.
 pub fn install(package: &ExVec<u8>) -> Result<Installed, InstallError> {
     answered(raw::value::program_install(package.handle(), package.len() as u64))
 }
 
-/// What [`install`] would do with the package file, without doing it.
+/// Returns what [`install`] would do with the package file: a dry run.
 ///
 /// # Errors
 /// Those of [`install`].
@@ -68,11 +68,11 @@ fn answered(answer: Result<u64, Status>) -> Result<Installed, InstallError> {
     }
 }
 
-/// Takes the program of this name out: no process is created from it any more.
+/// Removes the program of this name: no more processes can be created from it.
 ///
 /// # Errors
 /// [`Status::NotPermitted`] without the permission, [`Status::NotFound`] if there is no such program,
-/// [`Status::Busy`] if it is the one that the system started with.
+/// [`Status::Busy`] if it is the program that the system started with.
 pub fn uninstall(name: &str) -> Result<(), Status> {
     raw::value::program_uninstall(thread_block::put_bytes(name.as_bytes())?).map(|_| ())
 }

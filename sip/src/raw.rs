@@ -1,8 +1,8 @@
-//! The functions of the ABI table as Rust functions: one load of the table's address, one indirect
-//! call, the answer in two registers.
+//! The ABI table as Rust functions: one load of the table's address, one indirect call, the answer in two
+//! registers.
 //!
-//! All of them are unsafe here, because some change who owns memory; those that pass only values
-//! are offered as safe functions in [`value`], from an explicit list. Neighbours: [`thread_block`]
+//! All of them are unsafe here, because some transfer ownership of memory; those that pass only values
+//! are wrapped as safe functions in [`value`], from an explicit list. Neighbours: [`thread_block`]
 //! finds the table. Deliberately not here: any meaning of the arguments.
 
 use abi::AbiReturn;
@@ -16,8 +16,8 @@ macro_rules! stubs {
             ///
             /// # Safety
             ///
-            /// The caller accounts for memory: nothing that this call takes from the process (a block, pages) is
-            /// used afterwards, nothing that it gives is owned twice, and an address passed for
+            /// The caller accounts for memory: memory that this call takes from the process (a block, pages) is not
+            /// used afterwards, memory that it returns gets one owner, and an address passed for
             /// execution is that of a function with the thread entry signature.
             #[allow(dead_code, reason = "the table has functions that the runtime does without")]
             #[inline(always)]
@@ -33,15 +33,15 @@ abi::for_each_function!(stubs);
 
 macro_rules! value_only {
     ($($name:ident($($argument:ident),*);)*) => {
-        /// Functions that neither take memory from the caller nor give it any: safe for any arguments.
+        /// Functions that neither take memory from the caller nor return any: safe for any arguments.
         pub(crate) mod value {
             use abi::Status;
 
             $(
                 #[inline(always)]
                 pub(crate) fn $name($($argument: u64),*) -> Result<u64, Status> {
-                    // SAFETY: the function is in the list of those that pass only values; a wrong
-                    // handle is refused by the kernel and costs no memory its owner.
+                    // SAFETY: the function is in the list of those that pass only values; the kernel refuses a wrong
+                    // handle, and no owner loses memory by it.
                     unsafe { super::$name($($argument),*) }.into_result()
                 }
             )*

@@ -15,18 +15,18 @@ use crate::slots::Slots;
 use crate::sync::Event;
 use crate::{Deadline, thread_block};
 
-/// Endpoints that wait for their next message, each under a key.
+/// Endpoints to receive from, each under a key.
 pub struct WaitSet<E: Receiver> {
     handle: u64,
     endpoints: Slots<E>,
 }
 
-/// Names an endpoint in its [`WaitSet`].
+/// Identifies an endpoint in its [`WaitSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 
 impl<E: Receiver> WaitSet<E> {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Result<WaitSet<E>, Status> {
         Ok(WaitSet { handle: kernel::wait_set_create()?, endpoints: Slots::new() })
     }
@@ -41,16 +41,16 @@ impl<E: Receiver> WaitSet<E> {
         Key(key)
     }
 
-    /// Takes an endpoint out again.
+    /// Removes an endpoint before its event.
     pub fn remove(&mut self, key: Key) -> Option<E> {
         let endpoint = self.endpoints.remove(key.0)?;
-        // It is in the set: one that was announced would have left `endpoints`, too.
+        // It is still in the kernel's set: one reported by `wait` would have left `endpoints`, too.
         let _ = kernel::wait_set_remove(self.handle, endpoint.raw().handle());
         Some(endpoint)
     }
 
-    /// Waits for the next event of any endpoint in the set; `None` when the deadline comes first. The
-    /// endpoint's next state is in the event; insert it again to hear more of it.
+    /// Waits for the next event of any endpoint in the set; `None` at the deadline. The event holds the
+    /// endpoint in its next state; insert it again to receive from it.
     pub fn wait(&mut self, deadline: Deadline) -> Option<(Key, E::Event)> {
         loop {
             let key = match kernel::wait_set_wait(self.handle, deadline.as_ns()) {
@@ -70,12 +70,12 @@ impl<E: Receiver> WaitSet<E> {
         }
     }
 
-    /// How many endpoints are in it.
+    /// Returns the number of endpoints in the set.
     pub fn len(&self) -> usize {
         self.endpoints.len()
     }
 
-    /// Whether none is in it.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -83,7 +83,7 @@ impl<E: Receiver> WaitSet<E> {
 
 impl<E: Receiver> Drop for WaitSet<E> {
     fn drop(&mut self) {
-        // The handle is this value's own, so it cannot be refused.
+        // This value owns the handle, so the kernel cannot refuse it.
         let _ = kernel::wait_set_close(self.handle);
     }
 }
@@ -95,7 +95,7 @@ impl<E: Receiver> core::fmt::Debug for WaitSet<E> {
 }
 
 mod sealed {
-    /// What has a number by which the kernel knows it.
+    /// An object with a kernel handle.
     pub trait Numbered {
         fn wait_handle(&self) -> u64;
     }
@@ -103,13 +103,13 @@ mod sealed {
 
 use sealed::Numbered;
 
-/// Something whose readiness can be waited for beside others: an endpoint, a [`WaitSet`], an [`Event`], a [`Child`], a
+/// An object whose readiness can be waited for: an endpoint, a [`WaitSet`], an [`Event`], a [`Child`], a
 /// [`Sink`], a [`Device`] or [`Hardware`].
 ///
-/// [`Hardware`] is ready when an interrupt of it has fired that nobody has waited for yet. A wait here lets no line fire:
-/// [`Interrupt::wait`](crate::hardware::Interrupt::wait) with a deadline that has passed does.
+/// [`Hardware`] is ready when one of its interrupts has fired and has not been waited for. This wait unmasks no line:
+/// [`Interrupt::wait`](crate::hardware::Interrupt::wait) with a deadline in the past does.
 ///
-/// Programs have no others:
+/// Programs cannot add others:
 ///
 /// ```compile_fail,E0277
 /// struct Mine;
@@ -168,14 +168,14 @@ impl Numbered for Device {
     }
 }
 
-/// Two endpoints of different types, after one of them had an event.
+/// Two endpoints of different types, after an event of one of them.
 #[derive(Debug)]
 pub enum Either<A: Receiver, B: Receiver> {
-    /// The first one had; the second one is as it was.
+    /// Event of the first; the second is unchanged.
     First(A::Event, B),
-    /// The second one had; the first one is as it was.
+    /// Event of the second; the first is unchanged.
     Second(A, B::Event),
-    /// The deadline came first.
+    /// The deadline passed.
     TimedOut(A, B),
 }
 
@@ -189,8 +189,8 @@ pub fn either<A: Receiver, B: Receiver>(first: A, second: B, deadline: Deadline)
 }
 
 /// Waits for the next event of one of a few endpoints (the papers' switch-receive), each held by a
-/// variable; only the one that is chosen is used up, the others are as they were. Earlier ones come
-/// first when several are ready.
+/// variable; only the chosen one is consumed, the others are unchanged. If several are ready, the
+/// first in the list is chosen.
 ///
 /// ```ignore
 /// select! {
@@ -229,7 +229,7 @@ macro_rules! select {
     };
 }
 
-/// Waits until one of these is ready: its index. `None` when the deadline comes first, and of no things at the deadline.
+/// Waits until one of these is ready and returns its index; `None` at the deadline. With no objects it sleeps until then.
 ///
 /// # Panics
 ///
@@ -240,8 +240,8 @@ pub fn wait_any(things: &[&dyn Waitable], deadline: Deadline) -> Option<usize> {
         crate::thread::sleep(deadline);
         return None;
     }
-    // All handles before the first is put into the buffer: an endpoint type of the program's tells its handle by code of
-    // the program's, which may use the buffer.
+    // All handles before the first is put into the buffer: a program's own endpoint type runs its code to return its
+    // handle, which may use the buffer.
     let mut handles = [0; MAX_THINGS];
     for (handle, thing) in handles.iter_mut().zip(things) {
         *handle = thing.wait_handle();
@@ -254,6 +254,6 @@ pub fn wait_any(things: &[&dyn Waitable], deadline: Deadline) -> Option<usize> {
     }
 }
 
-/// Objects that one wait of the kernel's takes.
+/// Maximum objects of one kernel wait.
 pub(crate) const MAX_THINGS: usize = 32;
 const _: () = assert!(MAX_THINGS <= limits::MESSAGE_WORDS);

@@ -1,11 +1,11 @@
-//! Values under keys that are not used again soon: a vector with a list of free places.
+//! A slab with generation-checked keys: a vector with a free list.
 
 use alloc::vec::Vec;
 
-/// What a place's count of uses goes up to before it begins again: never [`u32::MAX`], so that no key is [`u64::MAX`].
+/// Maximum generation of a slot, before it wraps to 0: below [`u32::MAX`], so that no key is [`u64::MAX`].
 const MAX_USES: u32 = u32::MAX - 1;
 
-/// Values by key. A key is a place and how often the place has been used.
+/// Values by key. A key consists of slot index and generation.
 pub(crate) struct Slots<T> {
     entries: Vec<Entry<T>>,
     free: Vec<u32>,
@@ -21,7 +21,7 @@ impl<T> Slots<T> {
         Slots { entries: Vec::new(), free: Vec::new() }
     }
 
-    /// The key that the next value gets.
+    /// Returns the key that the next insert will return.
     pub(crate) fn next_key(&self) -> u64 {
         match self.free.last().and_then(|&place| Some((place, self.entries.get(place as usize)?))) {
             Some((place, entry)) => key(place, entry.uses),
@@ -29,7 +29,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Gives the value's key.
+    /// Inserts a value and returns its key.
     pub(crate) fn insert(&mut self, value: T) -> u64 {
         if let Some(place) = self.free.pop()
             && let Some(entry) = self.entries.get_mut(place as usize)
@@ -62,7 +62,7 @@ impl<T> Slots<T> {
         self.entries.len() - self.free.len()
     }
 
-    /// Takes all values out.
+    /// Removes all values and returns them.
     pub(crate) fn drain(&mut self) -> Vec<T> {
         self.free.clear();
         self.entries.drain(..).filter_map(|entry| entry.value).collect()

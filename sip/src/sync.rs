@@ -1,7 +1,7 @@
-//! Locks and events between the threads of one process.
+//! Locks and events for the threads of one process.
 //!
-//! A [`Mutex`] costs no kernel call unless threads meet at it. Deliberately not here: anything
-//! between processes, which share nothing but channels.
+//! An uncontended [`Mutex`] makes no ABI call. Deliberately not here: anything between processes, which
+//! share nothing but channels.
 
 mod event;
 mod mutex;

@@ -10,20 +10,20 @@ use crate::raw::{self, value as kernel};
 use crate::sync::Mutex;
 use crate::{Deadline, allocator, thread_block, time};
 
-/// What a new thread finds behind its argument.
+/// The argument of a new thread.
 struct Start {
     shared: u64,
     body: Box<dyn FnOnce() + Send>,
 }
 
-/// A thread that was spawned. Dropping it lets the thread go on.
+/// Handle to a spawned thread. Dropping it detaches the thread.
 #[must_use = "dropping it gives up waiting for the thread's result"]
 pub struct JoinHandle<T> {
     thread: Option<u64>,
     result: Arc<Mutex<Option<T>>>,
 }
 
-/// Runs a function on a new thread, whose stack is a slot of its own.
+/// Runs a function on a new thread, with a stack of its own.
 pub fn spawn<T, F>(body: F) -> Result<JoinHandle<T>, Status>
 where
     T: Send + 'static,
@@ -38,11 +38,11 @@ where
     let start = Box::into_raw(Box::new(Start { shared: allocator::shared_word(), body }));
     let entry = run as extern "C" fn(u64) -> !;
     let argument = start.expose_provenance() as u64;
-    // SAFETY: `run` has the signature of a thread's entry, and the new thread alone takes `start`.
+    // SAFETY: `run` has the signature of a thread's entry, and only the new thread takes `start`.
     match unsafe { raw::thread_create(entry as usize as u64, argument) }.into_result() {
         Ok(thread) => Ok(JoinHandle { thread: Some(thread), result }),
         Err(status) => {
-            // SAFETY: no thread was made, so `start` is still this function's own.
+            // SAFETY: no thread was created, so this function still owns `start`.
             drop(unsafe { Box::from_raw(start) });
             Err(status)
         }
@@ -60,19 +60,19 @@ extern "C" fn run(argument: u64) -> ! {
     body();
     loop {
         // Does not return. Nothing is left on the stack: a thread that ended with values on it would
-        // take memory from under what is pinned there, so programs cannot call this.
+        // free memory to which pinned references remain, so programs cannot call this.
         let _ = kernel::thread_exit();
     }
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for the thread's end: its result.
+    /// Waits for the thread to end and returns its result.
     pub fn join(mut self) -> Result<T, Status> {
         if let Some(thread) = self.thread.take() {
-            // Gives the handle up, too.
+            // Consumes the handle, too.
             kernel::thread_join(thread, Deadline::NEVER.as_ns())?;
         }
-        // A thread that ends has left its result.
+        // A thread that has ended has stored its result.
         self.result.lock().take().ok_or(Status::WrongState)
     }
 }
@@ -80,7 +80,7 @@ impl<T> JoinHandle<T> {
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         if let Some(thread) = self.thread {
-            // The handle is this value's own, so it cannot be refused.
+            // This value owns the handle, so the kernel cannot refuse it.
             let _ = kernel::thread_release(thread);
         }
     }
@@ -92,28 +92,28 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Lets the other runnable threads go first.
+/// Yields the processor to other runnable threads.
 pub fn yield_now() {
     // Cannot fail.
     let _ = kernel::thread_yield();
 }
 
-/// Stops the calling thread until the deadline.
+/// Blocks the calling thread until the deadline.
 pub fn sleep(deadline: Deadline) {
     time::sleep_until(deadline);
 }
 
-/// A number that tells the calling thread from the others of its process.
+/// Returns a number that distinguishes the calling thread from the others of its process.
 pub(crate) fn current_number() -> u64 {
     thread_block::own_thread()
 }
 
-/// How many processors the machine has.
+/// Returns the number of processors of the machine.
 pub fn processor_count() -> usize {
     kernel::processor_count().map_or(1, |count| count as usize)
 }
 
-/// Bytes left on the calling thread's stack.
+/// Returns the bytes left on the calling thread's stack.
 pub fn stack_left() -> usize {
     kernel::stack_left().map_or(0, |bytes| bytes as usize)
 }

@@ -1,4 +1,4 @@
-//! The calling thread's [`ThreadBlock`]: where it is, its message buffer, the runtime's own words.
+//! The calling thread's [`ThreadBlock`]: its location, its message buffer, the runtime's own words.
 //!
 //! The block is found from the stack pointer alone, so an image needs no thread-local storage and no
 //! writable data. Neighbours: [`raw`](crate::raw) calls through the table found here. Deliberately
@@ -11,13 +11,13 @@ use abi::{AbiTable, Status, ThreadBlock, limits};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Runtime word: address of what the process's threads share (see [`allocator`](crate::allocator)).
+/// Runtime word: address of the state that the process's threads share (see [`allocator`](crate::allocator)).
 pub(crate) const SHARED: usize = 0;
-/// Runtime word: counts the uses of the message buffer.
+/// Runtime word: generation of the message buffer.
 const GENERATION: usize = 1;
 /// Runtime word: address of the executor that runs on this thread.
 pub(crate) const EXECUTOR: usize = 2;
-/// Runtime word: an adapter's own (see [`adapter`](crate::adapter)).
+/// Runtime word: reserved for an adapter (see [`adapter`](crate::adapter)).
 pub(crate) const ADAPTER: usize = 3;
 
 #[inline(always)]
@@ -30,7 +30,7 @@ fn current() -> *mut ThreadBlock {
     core::ptr::with_exposed_provenance_mut(block)
 }
 
-/// The functions of the kernel.
+/// Returns the kernel's function table.
 #[inline(always)]
 pub(crate) fn table() -> &'static AbiTable {
     // SAFETY: the kernel wrote the address of its table, which it never moves or changes, before the
@@ -41,17 +41,17 @@ pub(crate) fn table() -> &'static AbiTable {
     }
 }
 
-/// The calling thread's handle.
+/// Returns the calling thread's handle.
 pub(crate) fn own_thread() -> u64 {
-    // SAFETY: the kernel wrote the word before the thread started; nobody changes it.
+    // SAFETY: the kernel wrote the word before the thread started, and it does not change.
     unsafe { addr_of!((*current()).thread).read() }
 }
 
 /// One use of the message buffer, for an outgoing message or for an answer that the kernel has left there. It is over as
-/// soon as anything else writes the buffer: a call of the kernel, [`put_bytes`], [`put_words`] or a newer use. Reading or
-/// writing through a use that is over ends the process.
+/// soon as anything else writes to the buffer: an ABI call, [`put_bytes`], [`put_words`] or a newer use. Access through a
+/// use that is over panics.
 ///
-/// Nothing outside of this module writes the buffer in another way. That is what makes it sound to read a block's
+/// There is no other way to write to the buffer outside this module. That makes it sound to read a block's
 /// description from the buffer after code of the program has run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BufferUse {
@@ -59,7 +59,7 @@ pub(crate) struct BufferUse {
 }
 
 impl BufferUse {
-    /// Begins a new use and ends the one before.
+    /// Begins a new use and ends the previous one.
     #[inline(always)]
     pub(crate) fn begin() -> BufferUse {
         let generation = runtime_word(GENERATION).wrapping_add(1);
@@ -67,13 +67,13 @@ impl BufferUse {
         BufferUse { generation }
     }
 
-    /// The use that the last call of the kernel or the last writer began.
+    /// Returns the use begun by the last ABI call or writer.
     #[inline(always)]
     pub(crate) fn current() -> BufferUse {
         BufferUse { generation: runtime_word(GENERATION) }
     }
 
-    /// A word of the buffer.
+    /// Returns a word of the buffer.
     #[inline(always)]
     pub(crate) fn word(self, index: usize) -> u64 {
         self.check();
@@ -87,7 +87,7 @@ impl BufferUse {
         set_message_word(index, value);
     }
 
-    /// Ends the process if this use is over.
+    /// Panics if this use is over.
     #[inline(always)]
     pub(crate) fn check(self) {
         if self != BufferUse::current() {
@@ -104,7 +104,7 @@ fn buffer_reused() -> ! {
 #[inline(always)]
 pub(crate) fn runtime_word(index: usize) -> u64 {
     assert!(index < abi::RUNTIME_WORDS);
-    // SAFETY: the block is this thread's own, alive as long as it runs, and the index is in bounds.
+    // SAFETY: the thread owns the block, which lives as long as it runs, and the index is in bounds.
     unsafe { addr_of!((*current()).runtime).cast::<u64>().add(index).read() }
 }
 
@@ -115,8 +115,8 @@ pub(crate) fn set_runtime_word(index: usize, value: u64) {
     unsafe { addr_of_mut!((*current()).runtime).cast::<u64>().add(index).write(value) }
 }
 
-/// A word of the message buffer, as the call that was just made left it. After code of the program has run, words are
-/// read through a [`BufferUse`] only.
+/// Returns a word of the message buffer, as the last ABI call left it. After code of the program has run, words must be
+/// read through a [`BufferUse`].
 #[inline(always)]
 pub(crate) fn message_word(index: usize) -> u64 {
     assert!(index < limits::MESSAGE_WORDS);
@@ -131,7 +131,7 @@ fn set_message_word(index: usize, value: u64) {
     unsafe { addr_of_mut!((*current()).message).cast::<u64>().add(index).write(value) }
 }
 
-/// Puts text or bytes at the start of the buffer, in a use of their own: how many bytes they are.
+/// Copies text or bytes to the start of the buffer, as a use of their own, and returns their number.
 ///
 /// # Errors
 /// [`Status::TooLarge`] if they do not fit.
@@ -140,8 +140,8 @@ pub(crate) fn put_bytes(bytes: &[u8]) -> Result<u64, Status> {
         return Err(Status::TooLarge);
     }
     BufferUse::begin();
-    // SAFETY: the buffer is this thread's own and has TEXT_BYTES bytes; `bytes` cannot overlap it, as
-    // no reference to it is ever given out.
+    // SAFETY: the thread owns the buffer, which has TEXT_BYTES bytes; `bytes` cannot overlap it, as
+    // no reference to it is ever handed out.
     unsafe {
         let buffer = addr_of_mut!((*current()).message).cast::<u8>();
         buffer.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -149,7 +149,7 @@ pub(crate) fn put_bytes(bytes: &[u8]) -> Result<u64, Status> {
     Ok(bytes.len() as u64)
 }
 
-/// Puts words at the start of the buffer, in a use of their own. There are at most as many as fit.
+/// Copies words to the start of the buffer, as a use of their own. Panics if they do not fit.
 pub(crate) fn put_words(words: &[u64]) {
     BufferUse::begin();
     for (index, &word) in words.iter().enumerate() {
@@ -172,16 +172,16 @@ pub(crate) fn copy_bytes() -> [u8; limits::TEXT_BYTES] {
 pub(crate) fn append_bytes(from: usize, length: u64, out: &mut Vec<u8>) {
     let from = from.min(limits::TEXT_BYTES);
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(limits::TEXT_BYTES - from);
-    // By way of the stack, because growing `out` may call the kernel.
+    // Copied to the stack first, because growing `out` may make ABI calls.
     out.extend_from_slice(&copy_bytes()[from..from + length]);
 }
 
-/// The reason that stands in the message buffer after an answer of `Status::Refused`.
+/// Returns the reason that the message buffer holds after `Status::Refused`.
 pub(crate) fn refusal() -> String {
     text(0, message_word(limits::MESSAGE_WORDS - 1).min((limits::TEXT_BYTES - 8) as u64))
 }
 
-/// The bytes `from..from + length` of the buffer as text; what is not UTF-8 is replaced.
+/// Returns the bytes `from..from + length` of the buffer as text; invalid UTF-8 is replaced.
 pub(crate) fn text(from: usize, length: u64) -> String {
     let mut bytes = Vec::new();
     append_bytes(from, length, &mut bytes);

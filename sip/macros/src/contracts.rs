@@ -1,4 +1,4 @@
-//! `contracts!`: contract files to Rust modules.
+//! `contracts!`: compiles contract files to Rust modules.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn generate(root: &Path, paths: &[String]) -> Result<TokenStream, String> {
     Ok(code)
 }
 
-/// The path itself, or for a folder its `.contract` files in order of name.
+/// Returns the path itself, or for a folder its `.contract` files, sorted by name.
 fn contract_files(root: &Path, path: &str) -> Result<Vec<String>, String> {
     let whole = root.join(path);
     if !whole.is_dir() {
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder below the build folder with these files.
+    /// Creates a temporary folder with these files.
     fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("contracts-macro-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");

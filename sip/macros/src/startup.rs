@@ -1,4 +1,4 @@
-//! `startup!`: a program's manifest to its typed start-up structure, and to an object for each of its devices.
+//! `startup!`: generates a typed start-up structure from a program's manifest, and an object for each of its devices.
 
 use lang::{rust_module_name, rust_state_name};
 use manifest::{Colours, DeviceObject, Program};
@@ -10,7 +10,7 @@ use reflection::{expand, naming};
 
 const USAGE: &str = "write startup!() for `manifest.toml`, or startup!(\"other.toml\")";
 
-/// `Startup` comes from what the parent gave.
+/// `Startup` is read from the process's configuration.
 const STARTUP: Source = Source {
     interface: "::sip::config::FromConfiguration",
     function: "from_configuration()",
@@ -18,7 +18,7 @@ const STARTUP: Source = Source {
     before: "",
 };
 
-/// The object of a device comes from the opened device.
+/// A device object is made from the opened device.
 const DEVICE: Source = Source {
     interface: "::sip::device::DeviceObject",
     function: "open(index: usize)",
@@ -41,8 +41,7 @@ fn generate(input: TokenStream) -> Result<TokenStream, String> {
     let path = expand::crate_folder("startup!")?.join(file);
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("the manifest {} cannot be read: {error}", path.display()))?;
-    // What the contracts say is checked when the program is packaged; here rustc sees to it that the
-    // named modules and states are there.
+    // The contracts are checked when the program is packaged; here rustc checks that the named modules and states exist.
     let program = manifest::program(file, &text, None)
         .map_err(|errors| format!("the manifest has errors\n\n{}", errors.render(Colours::Never)))?;
     let (code, watched) = (emit(&program)?, expand::watched(&path));
@@ -100,7 +99,7 @@ fn device(index: usize, need: &DeviceNeed, object: &DeviceObject) -> Member {
     }
 }
 
-/// The program's devices: the object of each that consists of registers and interrupts, and their indices.
+/// Generates the module `devices`: the indices of all devices, and the objects of those made of registers and interrupts.
 fn device_module(program: &Program) -> Result<TokenStream, String> {
     if program.manifest.devices.is_empty() {
         return Ok(TokenStream::new());
@@ -118,7 +117,7 @@ fn device_module(program: &Program) -> Result<TokenStream, String> {
     Ok(quote! { #[doc = #documentation] pub mod devices { #code } })
 }
 
-/// A structure with a field for each part of a device, and the assertions that maps of registers fit their ranges.
+/// Generates a structure with a field per part of a device, and assertions that the register maps fit their ranges.
 fn device_object(need: &DeviceNeed, object: &DeviceObject) -> Result<TokenStream, String> {
     let ports = need.ports.iter().map(|range| ("IoPortRange", "I/O ports", range));
     let memory = need.memory.iter().map(|range| ("IoMemoryRange", "device memory", range));
@@ -154,7 +153,7 @@ fn device_object(need: &DeviceNeed, object: &DeviceObject) -> Result<TokenStream
     Ok(quote! { #object #checks })
 }
 
-/// Only rustc knows how long a map is.
+/// Asserts at compile time that a register map fits its range: only rustc knows how long a map is.
 fn fits(map: &str, path: &str, range: &AddressRange) -> Result<TokenStream, String> {
     let map = expand::parsed("startup!", map)?;
     let message = format!("the manifest's range {range} is shorter than the map of registers `{path}`");
@@ -178,7 +177,7 @@ fn parameter_type(parameter: &Parameter) -> String {
     }
 }
 
-/// The value of a parameter that is not given, as text; a boolean is then false.
+/// Returns the default of a parameter as text; a boolean without one defaults to `false`.
 fn default(parameter: &Parameter) -> Option<String> {
     let implied = (parameter.kind == ParameterKind::Boolean).then(|| "false".to_string());
     parameter.default.as_ref().map(ToString::to_string).or(implied)
@@ -194,8 +193,8 @@ fn parameter_value(index: usize, parameter: &Parameter) -> String {
     }
 }
 
-/// The manifest's reader lets any text be the name of a contract or state that it does not know, so here it must be one of
-/// Rust.
+/// Returns the Rust type of an endpoint. The manifest parser accepts any text as the name of a contract or state that it
+/// does not know, so it must be checked here that it is a Rust identifier.
 fn endpoint_type(program: &Program, slot: &EndpointSlot) -> Result<String, String> {
     let index = usize::from(slot.contract);
     let contract = program.manifest.contracts.get(index).map_or("", |contract| contract.name.as_str());
@@ -360,14 +359,14 @@ mod tests {
         }
     }
 
-    /// The code of a block of the page about reflection.
+    /// Returns a code block of the page about reflection.
     fn block<'a>(page: &'a str, language: &str, beginning: &str) -> &'a str {
         let mut blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
         let found = blocks.find(|(name, code)| *name == language && code.starts_with(beginning));
         found.unwrap_or_else(|| panic!("the page has no block of {language} that begins with {beginning}")).1
     }
 
-    /// Its tokens, but for documentation, with a space between any two.
+    /// Returns the tokens without documentation, separated by spaces.
     fn tokens(code: TokenStream) -> String {
         let mut out = String::new();
         let mut rest = code.into_iter().peekable();

@@ -1,4 +1,4 @@
-//! Who owns one end of a channel, and what is left when the other end closes.
+//! Ownership of one end of a channel, and what is left when the other end closes.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -12,7 +12,7 @@ use super::Contract;
 use crate::exheap::ExBlock;
 use crate::{raw, thread_block};
 
-/// Owns one end of a channel, of whatever contract and state. Dropping it closes the end.
+/// Owns one end of a channel, of any contract and state. Dropping it closes the end.
 ///
 /// It moves between threads, but is not shared between them, and there is one owner:
 ///
@@ -47,13 +47,13 @@ impl RawEndpoint {
         self.handle
     }
 
-    /// Gives the handle up without closing: the endpoint has left the process.
+    /// Gives up the handle without closing it: the endpoint has left the process.
     #[inline(always)]
     pub(crate) fn forget(self) {
         let _ = ManuallyDrop::new(self);
     }
 
-    /// Asks the kernel what it is.
+    /// Asks the kernel for contract, side and state.
     pub fn describe(&self) -> Result<Description, Status> {
         raw::value::channel_describe(self.handle)?;
         Ok(Description {
@@ -67,7 +67,7 @@ impl RawEndpoint {
 impl Drop for RawEndpoint {
     #[inline]
     fn drop(&mut self) {
-        // The handle is this value's own, so it cannot be refused.
+        // This value owns the handle, so the kernel cannot refuse it.
         let _ = raw::value::channel_close(self.handle);
     }
 }
@@ -78,21 +78,21 @@ impl fmt::Debug for RawEndpoint {
     }
 }
 
-/// What the kernel says of an endpoint.
+/// The kernel's description of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// [`abi::name_tag`] of the contract.
     pub contract: u64,
     /// Whether it is the importer's end.
     pub importer: bool,
-    /// Number of its state.
+    /// Number of its state in the automaton.
     pub state: u16,
 }
 
-/// An endpoint of a known contract, side and state: what generated `Imp<S>` and `Exp<S>` are.
+/// An endpoint of a known contract, side and state: implemented by generated `Imp<S>` and `Exp<S>`.
 ///
-/// The types guide the programmer; nothing rests on them but the program's own success, because the
-/// kernel checks each message against the contract itself.
+/// The types only guide the programmer: safety does not rest on them, because the kernel checks each message against
+/// the contract itself.
 pub trait TypedEndpoint: Sized {
     /// The contract.
     type Contract: Contract;
@@ -102,9 +102,9 @@ pub trait TypedEndpoint: Sized {
     const STATE: u16;
     /// The untyped endpoint.
     fn raw(&self) -> &RawEndpoint;
-    /// Gives the type up.
+    /// Gives up the type.
     fn into_raw(self) -> RawEndpoint;
-    /// Claims that an endpoint is of this type. [`AnyEndpoint::downcast`] checks.
+    /// Asserts that an endpoint is of this type, unchecked; [`AnyEndpoint::downcast`] checks.
     fn from_raw(raw: RawEndpoint) -> Self;
 }
 
@@ -119,7 +119,7 @@ impl AnyEndpoint {
         AnyEndpoint { raw }
     }
 
-    /// Gives it its type if the kernel says that it is of that contract, side and state.
+    /// Returns the endpoint typed if the kernel confirms contract, side and state; else as it was.
     pub fn downcast<E: TypedEndpoint>(self) -> Result<E, AnyEndpoint> {
         E::Contract::keep_record();
         let wanted = Description { contract: E::Contract::TAG, importer: E::IMPORTER, state: E::STATE };
@@ -142,7 +142,7 @@ impl<E: TypedEndpoint> From<E> for AnyEndpoint {
     }
 }
 
-/// What a closed channel leaves: the blocks that were lent over it and came home.
+/// What a closed channel leaves: the blocks lent over it that came home.
 #[derive(Debug, Default)]
 pub struct Closed {
     home: Vec<ExBlock>,
@@ -150,22 +150,22 @@ pub struct Closed {
 
 /// Words before the first block that came home.
 const COUNT_WORDS: usize = 1;
-/// Blocks that fit one answer.
+/// Maximum blocks in one answer.
 const BLOCKS_PER_ANSWER: usize = (abi::limits::MESSAGE_WORDS - COUNT_WORDS) / abi::limits::BLOCK_WORDS;
 
 impl Closed {
-    /// The blocks that had been lent to the peer when it ended, in the order in which they were lent.
+    /// Returns the blocks that were on loan to the peer when it ended, in the order in which they were lent.
     #[must_use = "the blocks are freed when they are dropped"]
     pub fn take_home(&mut self) -> Vec<ExBlock> {
         core::mem::take(&mut self.home)
     }
 
-    /// Takes over what came home.
+    /// Takes ownership of the blocks that came home.
     ///
     /// # Safety
     ///
-    /// The kernel has just answered a receive on the endpoint with this handle with Closed, and the buffer is as it
-    /// left it.
+    /// The kernel has just answered a receive on the endpoint with this handle with Closed, and nothing has written to the
+    /// message buffer since.
     #[cold]
     pub(super) unsafe fn collect(endpoint: u64) -> Closed {
         let mut home = Vec::new();
@@ -176,8 +176,8 @@ impl Closed {
             }
             let mut blocks: [Option<ExBlock>; BLOCKS_PER_ANSWER] = Default::default();
             for (index, block) in blocks.iter_mut().enumerate().take(count) {
-                // SAFETY: the kernel has made these blocks the caller's; each is taken once, before
-                // another call can change the buffer.
+                // SAFETY: the kernel has made these blocks the caller's; each is taken once, before another call can
+                // overwrite the buffer.
                 *block = Some(unsafe { ExBlock::from_message(COUNT_WORDS + index * abi::limits::BLOCK_WORDS) });
             }
             home.extend(blocks.into_iter().flatten());

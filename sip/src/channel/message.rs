@@ -1,10 +1,9 @@
-//! A message in the thread's buffer, on its way out or in.
+//! A message in the thread's buffer, outgoing or received.
 //!
-//! Both types refer to the one buffer of the thread, which any call of the kernel may overwrite. So
-//! each goes through its [use of the buffer](BufferUse), which ends the process if the buffer has been used for
-//! something else meanwhile; neither can leave its thread. What they count (scalar words, blocks,
-//! endpoints) travels with the tag, and the kernel refuses a count that the contract does not have:
-//! therefore safe code cannot pass a number off as a block, whatever it believes of a contract.
+//! Both types refer to the one buffer of the thread, which any ABI call may overwrite. So each goes through its [use of
+//! the buffer](BufferUse), which panics if the buffer has been used for something else meanwhile; neither can leave its
+//! thread. The counts (scalar words, blocks, endpoints) travel with the tag, and the kernel refuses counts that the
+//! contract does not have: so safe code cannot pass a number off as a block, whatever it believes of a contract.
 
 use core::marker::PhantomData;
 
@@ -16,11 +15,11 @@ use crate::exheap::{Block, ExBlock, Lendable, Lent};
 use crate::raw;
 use crate::thread_block::{self, BufferUse};
 
-/// What can lie inline in a message: one word a scalar.
+/// A value that lies inline in a message, one word per scalar.
 pub trait Inline: Copy {
     /// Appends its words.
     fn put(self, outgoing: Outgoing) -> Outgoing;
-    /// Takes its words. Words out of range read as some valid value.
+    /// Takes its words. Words out of range map to some valid value.
     fn take(incoming: &mut Incoming) -> Self;
 }
 
@@ -64,10 +63,10 @@ impl Inline for char {
     }
 }
 
-/// A message being written: scalars first, then blocks, then endpoints. What was put in and is not
-/// sent stays with the process until it ends.
+/// A message being written: scalars first, then blocks, then endpoints. Blocks and endpoints put into a message that is
+/// not sent stay with the process until it ends.
 ///
-/// It is bound to the thread whose buffer it lies in:
+/// It is bound to the thread whose buffer it uses:
 ///
 /// ```compile_fail,E0277
 /// fn moved<T: Send>() {}
@@ -112,13 +111,13 @@ impl Outgoing {
         value.put(self)
     }
 
-    /// Appends a fixed array, a value at a time.
+    /// Appends a fixed array, one value at a time.
     #[inline(always)]
     pub fn array<T: Inline, const N: usize>(self, values: [T; N]) -> Outgoing {
         values.into_iter().fold(self, |outgoing, value| value.put(outgoing))
     }
 
-    /// Appends bytes, eight a word, little-endian, the last word padded with zeroes.
+    /// Appends bytes, eight per word, little-endian, the last word padded with zeroes.
     #[inline(always)]
     pub fn bytes<const N: usize>(self, bytes: [u8; N]) -> Outgoing {
         bytes.chunks(8).fold(self, |outgoing, chunk| {
@@ -128,7 +127,7 @@ impl Outgoing {
         })
     }
 
-    /// Appends a block, whose ownership moves.
+    /// Appends a block; ownership moves to the receiver.
     #[inline(always)]
     pub fn block<B: Block>(self, block: B) -> Outgoing {
         self.put_block(block.into_block())
@@ -140,31 +139,31 @@ impl Outgoing {
         self.put_block(block.into_loan())
     }
 
-    /// Appends a block that was lent and goes back.
+    /// Appends a borrowed block, which returns to its owner.
     #[inline(always)]
     pub fn give_back<B: Block>(self, block: Lent<B>) -> Outgoing {
         self.put_block(block.into_loan())
     }
 
-    /// Appends an endpoint, which moves.
+    /// Appends an endpoint; ownership moves to the receiver.
     #[inline(always)]
     pub fn endpoint<E: TypedEndpoint>(self, endpoint: E) -> Outgoing {
         self.put_endpoint(endpoint.into_raw())
     }
 
-    /// Appends an endpoint of any contract, which moves.
+    /// Appends an endpoint of any contract; ownership moves to the receiver.
     #[inline(always)]
     pub fn any_endpoint(self, endpoint: AnyEndpoint) -> Outgoing {
         self.put_endpoint(endpoint.into_raw())
     }
 
-    /// Sends it. The endpoint comes back for its next state.
+    /// Sends the message and returns the endpoint for its next state. Panics if the kernel refuses it.
     #[inline(always)]
     pub fn send(self, endpoint: RawEndpoint, tag: u64) -> RawEndpoint {
         self.buffer.check();
         let message = abi::message_word(tag as u16, self.scalars, self.blocks, self.endpoints);
         // SAFETY: the buffer holds as many block handles as `message` says, each of a block that was
-        // consumed by `put_block`; the check shows that nothing else was written since.
+        // consumed by `put_block`; the check shows that nothing else has written to it since.
         let answer = unsafe { raw::channel_send(endpoint.handle(), message) };
         if answer.status != Status::Ok as u64 {
             refused(Status::from_number(answer.status));
@@ -203,7 +202,7 @@ impl Outgoing {
     }
 }
 
-/// A received message that still lies in the buffer. What is not taken is freed or closed.
+/// A received message that still lies in the buffer. Dropping it frees the blocks and closes the endpoints not taken.
 pub struct Incoming {
     buffer: BufferUse,
     message: u64,
@@ -216,7 +215,7 @@ pub struct Incoming {
 impl Incoming {
     /// # Safety
     ///
-    /// `message` is the kernel's answer to a receive on this thread, the buffer is as it left it, and
+    /// `message` is the kernel's answer to a receive on this thread, nothing has written to the buffer since, and
     /// no other `Incoming` is made from that answer.
     #[inline(always)]
     pub(super) unsafe fn received(message: u64) -> Incoming {
@@ -230,7 +229,7 @@ impl Incoming {
         }
     }
 
-    /// Which message it is: its position in the contract.
+    /// Returns the message's position in the contract.
     #[inline(always)]
     pub fn tag(&self) -> u64 {
         self.message & 0xffff
@@ -253,13 +252,13 @@ impl Incoming {
         T::take(self)
     }
 
-    /// Takes a fixed array, a value at a time.
+    /// Takes a fixed array, one value at a time.
     #[inline(always)]
     pub fn array<T: Inline, const N: usize>(&mut self) -> [T; N] {
         core::array::from_fn(|_| T::take(self))
     }
 
-    /// Takes bytes, eight a word, little-endian.
+    /// Takes bytes, eight per word, little-endian.
     #[inline(always)]
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
@@ -270,13 +269,13 @@ impl Incoming {
         bytes
     }
 
-    /// Takes the next block, moved or returned.
+    /// Takes the next block, moved here or returned from a loan.
     #[inline(always)]
     pub fn block<B: Block>(&mut self) -> B {
         self.take_block::<B>()
     }
 
-    /// Takes the next block, lent.
+    /// Takes the next block, on loan from the sender.
     #[inline(always)]
     pub fn lent<B: Block>(&mut self) -> Lent<B> {
         Lent::new(self.take_block::<B>())
@@ -289,7 +288,7 @@ impl Incoming {
         E::from_raw(self.take_endpoint())
     }
 
-    /// Takes the next endpoint, of a contract that is to be asked for.
+    /// Takes the next endpoint, whose contract is checked at run time.
     #[inline(always)]
     pub fn any_endpoint(&mut self) -> AnyEndpoint {
         AnyEndpoint::from_raw(self.take_endpoint())
@@ -313,9 +312,8 @@ impl Incoming {
             unexpected(self.tag());
         }
         self.next_block += 1;
-        // SAFETY: the kernel says that its message has a block here and that it is now this
-        // process's own; the check shows that the words are still the kernel's; counting up
-        // `next_block` makes sure that it is taken once.
+        // SAFETY: by the kernel's answer the message has a block here, which this process now owns; the check shows
+        // that nothing else has written to the buffer; incrementing `next_block` makes sure that it is taken once.
         unsafe { ExBlock::from_message(position) }
     }
 
@@ -332,8 +330,8 @@ impl Incoming {
         RawEndpoint::from_handle(self.buffer.word(position))
     }
 
-    /// A peer may send a block that is too short for one element; it must not end this process by
-    /// that. What there is of the element is kept, the rest is zero.
+    /// Extends a block that is too short for one element, with zeroes: a peer may send one, and that must not end this
+    /// process.
     #[cold]
     fn lengthened<B: Block>(&mut self, short: ExBlock) -> B {
         let words: [u64; limits::MESSAGE_WORDS] = core::array::from_fn(thread_block::message_word);
@@ -366,13 +364,13 @@ impl Drop for Incoming {
     #[inline(always)]
     fn drop(&mut self) {
         if self.next_block < self.blocks() || self.next_endpoint < self.endpoints() {
-            // By value, so that the usual case keeps everything in registers.
+            // By value, so that the common case keeps everything in registers.
             drop_rest(self.buffer, self.message, self.next_block, self.next_endpoint);
         }
     }
 }
 
-/// Frees and closes what was not taken, unless the buffer has been overwritten: then it stays with
+/// Frees the blocks and closes the endpoints not taken, unless the buffer has been overwritten: then they stay with
 /// the process until it ends.
 #[cold]
 fn drop_rest(buffer: BufferUse, message: u64, next_block: usize, next_endpoint: usize) {

@@ -1,11 +1,11 @@
 //! Channels: typed endpoints, messages, and what a closed channel leaves behind.
 //!
-//! Key types: [`RawEndpoint`] (owns one end), [`AnyEndpoint`] (an end whose contract is asked for at
+//! Key types: [`RawEndpoint`] (owns one end), [`AnyEndpoint`] (an end whose contract is checked at
 //! run time), [`Outgoing`] and [`Incoming`] (a message in the thread's buffer), the traits that
-//! generated endpoints implement. Neighbours: code generated from contracts is built on this alone;
+//! generated endpoints implement. Neighbours: code generated from contracts builds on this alone;
 //! [`select`](crate::select) and [`executor`](crate::executor) wait for many endpoints.
-//! Deliberately not here: which message may follow which; that is in the generated types and, for
-//! certain, in the kernel's monitor.
+//! Deliberately not here: which message may follow which; that is in the generated types and, enforced, in the
+//! kernel's monitor.
 
 mod endpoint;
 mod message;
@@ -20,13 +20,13 @@ pub use record::{CONTRACT_MAGIC, ContractRecord};
 use crate::time::Deadline;
 use crate::{executor, raw};
 
-/// A contract, as its generated module names it. Implemented by [`contract!`](crate::contract).
+/// A contract, as its generated module declares it. Implemented by [`contract!`](crate::contract).
 pub trait Contract {
     /// Its name.
     const NAME: &'static str;
     /// [`abi::name_tag`] of its name.
     const TAG: u64;
-    /// Makes the image carry the record by which it says that it uses the contract, wherever this call is compiled in; costs no instruction.
+    /// Makes the image carry the record that declares its use of the contract, wherever this call is compiled in; costs no instruction.
     #[doc(hidden)]
     fn keep_record();
 }
@@ -48,15 +48,15 @@ pub trait State {
     note = "send one of the messages of the state; the call gives the endpoint back in the state that follows"
 )]
 pub trait Receiver: TypedEndpoint {
-    /// The messages possible in that state, each with the endpoint in its next state, or the end.
+    /// The messages possible in that state, each with the endpoint in its next state, or closure.
     type Event;
-    /// Takes a message that lies in the buffer.
+    /// Decodes a message that lies in the buffer.
     fn finish(self, incoming: Incoming) -> Self::Event;
-    /// The peer is gone and all its messages have been received.
+    /// Makes the event for closure: the peer has ended and all its messages have been received.
     fn finish_closed(self, closed: Closed) -> Self::Event;
 }
 
-/// Creates a channel in its start state: the importer's end and the exporter's.
+/// Creates a channel in its start state and returns the importer's end and the exporter's.
 pub fn create<C: Contract>() -> Result<(RawEndpoint, RawEndpoint), Status> {
     C::keep_record();
     let importer = raw::value::channel_create(C::TAG)?;
@@ -64,7 +64,7 @@ pub fn create<C: Contract>() -> Result<(RawEndpoint, RawEndpoint), Status> {
     Ok((RawEndpoint::from_handle(importer), RawEndpoint::from_handle(exporter)))
 }
 
-/// Waits for the next message.
+/// Blocks until the next message or closure.
 #[inline]
 pub fn receive<R: Receiver>(endpoint: R) -> R::Event {
     match receive_with(endpoint, limits::NEVER) {
@@ -73,39 +73,39 @@ pub fn receive<R: Receiver>(endpoint: R) -> R::Event {
     }
 }
 
-/// Waits for the next message, at most until the deadline; then the endpoint comes back.
+/// Blocks until the next message or closure, at most until the deadline; then returns the endpoint.
 #[inline]
 pub fn receive_by<R: Receiver>(endpoint: R, deadline: Deadline) -> Result<R::Event, R> {
     receive_with(endpoint, deadline.as_ns())
 }
 
-/// Takes the next message if one is there; else the endpoint comes back.
+/// Takes the next message or closure if there is one; else returns the endpoint.
 #[inline]
 pub fn try_receive<R: Receiver>(endpoint: R) -> Result<R::Event, R> {
     R::Contract::keep_record();
     let handle = endpoint.raw().handle();
-    // SAFETY: `received` takes what the answer gives the process.
+    // SAFETY: `received` takes ownership of what the answer carries.
     let received = unsafe { received(handle, raw::channel_try_receive(handle)) };
     finish(endpoint, received)
 }
 
-/// Takes the next message if one is there; else the endpoint comes back and is in the wait set, which announces it by
+/// Takes the next message if there is one; else returns the endpoint and adds it to the wait set, which reports it with
 /// this key.
 #[inline]
 pub(crate) fn receive_or_add<R: Receiver>(endpoint: R, set: u64, key: u64) -> Result<R::Event, R> {
     R::Contract::keep_record();
     let handle = endpoint.raw().handle();
-    // SAFETY: `received` takes what the answer gives the process.
+    // SAFETY: `received` takes ownership of what the answer carries.
     let received = unsafe { received(handle, raw::channel_receive_or_add(handle, set, key)) };
     finish(endpoint, received)
 }
 
-/// Waits for the next message while other tasks of the thread's executor go on.
+/// Awaits the next message or closure; other tasks of the thread's executor run meanwhile.
 pub async fn receive_async<R: Receiver>(endpoint: R) -> R::Event {
     executor::Receive::new(endpoint).await
 }
 
-/// Ends the process: the kernel let a message through that the contract does not have here.
+/// Panics: the kernel passed a message that the compiled contract does not have in this state.
 #[cold]
 pub fn unexpected(tag: u64) -> ! {
     panic!("message {tag} is not possible in this state; the program was compiled for another contract")
@@ -115,25 +115,25 @@ pub fn unexpected(tag: u64) -> ! {
 fn receive_with<R: Receiver>(endpoint: R, deadline: u64) -> Result<R::Event, R> {
     R::Contract::keep_record();
     let handle = endpoint.raw().handle();
-    // SAFETY: `received` takes what the answer gives the process.
+    // SAFETY: `received` takes ownership of what the answer carries.
     let received = unsafe { received(handle, raw::channel_receive(handle, deadline)) };
     finish(endpoint, received)
 }
 
-/// What a receive gave the process, all of it owned.
+/// The outcome of a receive, all of it owned by the process.
 enum Received {
     Message(Incoming),
     Closed(Closed),
     Nothing,
 }
 
-/// Takes what a receive answered, before any code of the program runs: it could use the message buffer for something
-/// else.
+/// Takes ownership of what a receive returned, before any code of the program runs, which could overwrite the message
+/// buffer.
 ///
 /// # Safety
 ///
-/// `answer` is the kernel's answer to a receive on the endpoint with this handle, which was the last thing that the
-/// calling thread did, and nothing else is made of it.
+/// `answer` is the kernel's answer to a receive on the endpoint with this handle, the last ABI call of the calling
+/// thread, and nothing else is made from it.
 #[inline(always)]
 unsafe fn received(handle: u64, answer: abi::AbiReturn) -> Received {
     if answer.status == Status::Ok as u64 {
@@ -157,7 +157,7 @@ fn finish<R: Receiver>(endpoint: R, received: Received) -> Result<R::Event, R> {
     }
 }
 
-/// The kernel does not let this endpoint receive or send: the program's own fault.
+/// Panics: the kernel does not let this endpoint send or receive, which is the program's own fault.
 #[cold]
 pub(crate) fn refused(status: Status) -> ! {
     panic!("the kernel refuses a message on this endpoint: {}", status.text())

@@ -1,10 +1,10 @@
-//! The record by which an image tells which contracts it was compiled with.
+//! The record by which an image declares the contracts it was compiled with.
 
-/// What the record begins with.
+/// First bytes of the record.
 pub const CONTRACT_MAGIC: [u8; 16] = *b"SING-CONTRACT-V1";
 
-/// Lies in the link section `.sing.contracts`, once for each contract that the program's code uses;
-/// the installer compares them with the manifest.
+/// Lies in the link section `.sing.contracts`, once per contract that the program uses; the installer compares the
+/// records with the manifest.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContractRecord {
@@ -17,17 +17,17 @@ pub struct ContractRecord {
 }
 
 impl ContractRecord {
-    /// The record of a contract.
+    /// Builds the record of a contract.
     pub const fn new(name: &str, fingerprint: [u8; 32]) -> ContractRecord {
         ContractRecord { magic: CONTRACT_MAGIC, fingerprint, name_tag: abi::name_tag(name).to_le_bytes() }
     }
 }
 
 /// Implements [`Contract`](crate::channel::Contract) for a type and defines its record. Generated code
-/// calls it with the name and the fingerprint of the contract.
+/// invokes it with the name and the fingerprint of the contract.
 ///
-/// What stands in its `unsafe` block and its attributes is fixed here: the arguments are an identifier and literals, and
-/// paths begin with `$crate`, because `::core` is what the calling crate says it is.
+/// The contents of its `unsafe` block and its attributes are fixed here: the arguments are an identifier and literals,
+/// and paths begin with `$crate`, because the calling crate can redefine `::core`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! contract {
@@ -51,8 +51,8 @@ macro_rules! contract {
 
             #[inline(always)]
             pub(super) fn keep() {
-                // SAFETY: no instruction; a relocation of no effect, by which the linker sees that
-                // this code needs the record.
+                // SAFETY: no instruction; a relocation without effect, from which the linker sees that this code needs
+                // the record.
                 unsafe {
                     $crate::rust_core::arch::asm!(
                         ".reloc ., R_X86_64_NONE, {}",

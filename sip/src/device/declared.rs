@@ -1,4 +1,4 @@
-//! A device that the manifest declares, before and after it is opened.
+//! A declared device, before and after it is opened.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -8,11 +8,11 @@ use crate::hardware::Hardware;
 use crate::hardware::bus::Bus;
 use crate::{Deadline, Status, time};
 
-/// When a device is tried again that somebody else has.
+/// Retry interval for a device that another process has open, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 1;
 
-/// What a driver has of a device that it has opened: the device as such, or an object with a field for each of its
-/// declared resources, which `sip::startup!` generates.
+/// The driver's view of an opened device: the device as such, or an object with a field for each of its declared
+/// resources, which `sip::startup!` generates.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is nothing that a device is opened as",
     note = "the manifest's `object` names a type that implements `sip::device::DeviceObject`"
@@ -40,27 +40,27 @@ impl DeviceObject for Bus {
     }
 }
 
-/// A device of the manifest: a field of `Startup`, which says as what it is opened. It holds nothing until then, so a
-/// driver can tell whoever started it what is wrong with the device.
+/// A device of the manifest: a field of `Startup`, whose type says as what it is opened. It is opened only on demand, so
+/// a driver can report to its parent what is wrong with the device.
 pub struct Declared<D> {
     index: usize,
     object: PhantomData<fn() -> D>,
 }
 
 impl<D: DeviceObject> Declared<D> {
-    /// The device at `index` of the manifest's device list. Generated code calls it.
+    /// Returns the device at `index` of the manifest's device list. For generated code.
     #[doc(hidden)]
     pub const fn at(index: usize) -> Declared<D> {
         Declared { index, object: PhantomData }
     }
 
-    /// Opens it. `NotFound` if the machine has none; `Busy` as long as somebody else has it.
+    /// Opens it. `NotFound` if the machine has none; `Busy` while another process has it open.
     pub fn open(&self) -> Result<D, Status> {
         D::open(self.index)
     }
 
-    /// Opens it once nobody else has it: the machine may still do what a driver that was ended had asked of it. Whoever
-    /// started this process watches how long that takes.
+    /// Opens it, retrying while it is busy: the machine may still be completing requests of a driver that was ended. There
+    /// is no timeout; that is for the parent process.
     pub fn open_when_free(&self) -> Result<D, Status> {
         loop {
             match self.open() {

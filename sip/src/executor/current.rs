@@ -6,7 +6,7 @@ use core::mem::ManuallyDrop;
 use super::Executor;
 use crate::thread_block::{self, EXECUTOR};
 
-/// Makes the executor the thread's own until the guard ends; the one before comes back then.
+/// Makes the executor current on this thread until the guard is dropped, which restores the previous one.
 pub(super) fn enter(executor: &Rc<Executor>) -> Entered<'_> {
     let before = thread_block::runtime_word(EXECUTOR);
     let address = Rc::as_ptr(executor).expose_provenance() as u64;
@@ -25,11 +25,11 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// The thread's executor.
+/// Returns the thread's executor.
 ///
 /// # Panics
 ///
-/// When none runs.
+/// If none runs.
 pub(super) fn get() -> Rc<Executor> {
     match try_get() {
         Some(executor) => executor,
@@ -37,15 +37,15 @@ pub(super) fn get() -> Rc<Executor> {
     }
 }
 
-/// The thread's executor, if one runs.
+/// Returns the thread's executor, if one runs.
 pub(super) fn try_get() -> Option<Rc<Executor>> {
     let address = thread_block::runtime_word(EXECUTOR) as usize;
     if address == 0 {
         return None;
     }
     let executor: *const Executor = core::ptr::with_exposed_provenance(address);
-    // SAFETY: only `enter` sets the word, to an Rc that its guard borrows until the word is set back;
-    // the word is this thread's own, so the count is touched by this thread alone.
+    // SAFETY: only `enter` sets the word, to an Rc that its guard borrows until the word is restored;
+    // the word is this thread's own, so only this thread touches the refcount.
     let borrowed = ManuallyDrop::new(unsafe { Rc::from_raw(executor) });
     Some(Rc::clone(&borrowed))
 }

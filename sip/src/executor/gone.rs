@@ -1,4 +1,4 @@
-//! Noticing that the other end of a channel is gone while it is this end's turn to send.
+//! Detects that the peer of a channel has closed while it is this end's turn to send.
 
 use alloc::rc::Rc;
 use core::future::Future;
@@ -9,12 +9,12 @@ use super::{Executor, current};
 use crate::channel::TypedEndpoint;
 use crate::raw::value as kernel;
 
-/// Waits until the other end of a channel has closed. For an endpoint that sends next: nothing else can come then.
+/// Completes when the peer has closed. For an endpoint that sends next: it can receive nothing else then.
 pub fn gone<E: TypedEndpoint>(endpoint: &E) -> Gone<'_, E> {
     Gone { endpoint, registered: None, announced: false }
 }
 
-/// See [`gone`].
+/// Future returned by [`gone`].
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Gone<'a, E: TypedEndpoint> {
     endpoint: &'a E,
@@ -34,7 +34,7 @@ impl<E: TypedEndpoint> Future for Gone<'_, E> {
                 *waiter = executor.ready.waiter(context);
                 return Poll::Pending;
             }
-            // It was there and is no more: it was announced.
+            // The waiter has been removed: the endpoint was reported.
             self.announced = true;
             return Poll::Ready(());
         }
@@ -53,7 +53,7 @@ impl<E: TypedEndpoint> Drop for Gone<'_, E> {
         if let Some((executor, key)) = self.registered.take()
             && executor.waiting.borrow_mut().remove(key).is_some()
         {
-            // One that has been announced meanwhile is in no set any more.
+            // Fails for an endpoint reported meanwhile, which has left the set.
             let _ = kernel::wait_set_remove(executor.set, self.endpoint.raw().handle());
         }
     }

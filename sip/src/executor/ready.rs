@@ -1,4 +1,4 @@
-//! Which tasks have something to do, and who is woken for one. Wakers may be called from any thread.
+//! The run queue of an executor, and its wakers, which may be called from any thread.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -12,10 +12,10 @@ use super::current;
 use crate::raw::value as kernel;
 use crate::sync::Mutex;
 
-/// The key of the future that `block_on` was given.
+/// Key of the future passed to `block_on`.
 pub(super) const MAIN_TASK: u64 = u64::MAX;
 
-/// The tasks of one executor that can go on, and the task that runs. Only its thread has it.
+/// The runnable tasks of one executor, and the task being polled. Used by the executor's thread only.
 pub(super) struct Ready {
     keys: RefCell<VecDeque<u64>>,
     running: Cell<Option<Running>>,
@@ -30,16 +30,16 @@ struct Running {
     table: &'static RawWakerVTable,
 }
 
-/// Who goes on when something has happened.
+/// The party to wake when an event occurs.
 pub(super) enum Waiter {
-    /// A task of this executor, which is woken without its waker: that costs no atomic operation.
+    /// A task of this executor, woken without its waker, which saves the atomic operations.
     Task(u64),
-    /// Whoever has this waker.
+    /// The owner of this waker.
     Other(Waker),
 }
 
 impl Ready {
-    /// None yet, for the executor that waits at this set.
+    /// Creates an empty queue for the executor that waits on this set.
     pub(super) fn new(set: u64) -> Ready {
         let mail = Arc::new(Mail { keys: Mutex::new(VecDeque::new()), is_there: AtomicBool::new(false), set });
         Ready { keys: RefCell::default(), running: Cell::new(None), mail }
@@ -57,17 +57,17 @@ impl Ready {
         keys.pop_front()
     }
 
-    /// The task with this key and waker runs until [`Ready::stops`].
+    /// Marks the task with this key and waker as being polled, until [`Ready::stops`].
     pub(super) fn runs(&self, key: u64, waker: &Waker) {
         self.running.set(Some(Running { key, data: waker.data(), table: waker.vtable() }));
     }
 
-    /// No task runs.
+    /// Marks that no task is being polled.
     pub(super) fn stops(&self) {
         self.running.set(None);
     }
 
-    /// Whom the waker of this context wakes.
+    /// Returns the waiter that this context's waker would wake.
     pub(super) fn waiter(&self, context: &Context<'_>) -> Waiter {
         let waker = context.waker();
         match self.running.get() {
@@ -86,11 +86,11 @@ impl Ready {
     }
 }
 
-/// What wakers that are not called by the executor's own tasks leave for it.
+/// Keys of tasks woken from outside the executor's own tasks.
 pub(super) struct Mail {
     keys: Mutex<VecDeque<u64>>,
     is_there: AtomicBool,
-    /// The executor's wait set, which is told when another thread has put something in.
+    /// The executor's wait set, which is alerted when another thread has put a key in.
     set: u64,
 }
 
@@ -136,9 +136,9 @@ impl Wake for TaskWaker {
             return;
         }
         self.mail.put(self.key);
-        // The executor's own thread looks at its mail before it waits.
+        // The executor's own thread checks its mail before it blocks.
         if !is_own_thread {
-            // If it is closed, the executor has ended, and nobody waits.
+            // Fails if the executor has ended and closed the set; then there is nothing to wake.
             let _ = kernel::wait_set_alert(self.mail.set);
         }
     }

@@ -1,4 +1,4 @@
-//! The result of a spawned task, for whoever waits for it.
+//! The result of a spawned task.
 
 use alloc::rc::Rc;
 use core::cell::RefCell;
@@ -11,12 +11,12 @@ struct Outcome<T> {
     waiting: Option<Waker>,
 }
 
-/// A spawned task; awaiting it gives its result. Dropping it lets the task go on.
+/// Handle to a spawned task; awaiting it returns the task's result. Dropping it detaches the task.
 pub struct Task<T> {
     outcome: Rc<RefCell<Outcome<T>>>,
 }
 
-/// A handle, and the future that fills it.
+/// Returns a handle, and the future that completes it.
 pub(super) fn pair<F: Future>(future: F) -> (Task<F::Output>, impl Future<Output = ()>) {
     let outcome = Rc::new(RefCell::new(Outcome { value: None, waiting: None }));
     let task = Task { outcome: Rc::clone(&outcome) };

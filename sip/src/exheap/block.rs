@@ -1,4 +1,4 @@
-//! A block without its element type: ownership, bounds and the calls that change them.
+//! A block without its element type: ownership, bounds and the ABI calls that change them.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -11,11 +11,11 @@ use super::Plain;
 use super::sealed::Typed as _;
 use crate::{raw, thread_block};
 
-/// Byte offsets at which a block can be split are multiples of this.
+/// A block can be split at byte offsets that are multiples of this.
 pub const SPLIT_ALIGN: usize = limits::BLOCK_ALIGN;
 
-/// Owns an exchange-heap block of any element type. Dropping it frees the block, or sends it home if
-/// it was lent.
+/// Owns an exchange-heap block of any element type. Dropping it frees the block, or returns it to its owner if it is
+/// on loan.
 #[derive(Debug)]
 pub struct ExBlock {
     handle: u64,
@@ -29,20 +29,20 @@ pub struct ExBlock {
 unsafe impl Send for ExBlock {}
 
 impl ExBlock {
-    /// A zeroed block.
+    /// Allocates a zeroed block.
     pub(super) fn allocate(bytes: usize, type_tag: u64) -> Result<ExBlock, Status> {
         // SAFETY: the block is new and becomes owned by the value made here.
         let handle = unsafe { raw::heap_allocate(bytes as u64, type_tag) }.into_result()?;
-        // SAFETY: the kernel has just given this handle, and the block's address in word 0.
+        // SAFETY: the kernel has just returned this handle, and the block's address in word 0.
         Ok(unsafe { ExBlock::from_parts(handle, thread_block::message_word(0), bytes) })
     }
 
-    /// The block that three words of the message buffer describe.
+    /// Makes the value for the block that three words of the message buffer describe.
     ///
     /// # Safety
     ///
-    /// The kernel put these words there to say that the process now owns the block, and no other
-    /// value is made from them.
+    /// The kernel put these words there to hand the block to this process, and no other value is made
+    /// from them.
     #[inline(always)]
     pub(crate) unsafe fn from_message(position: usize) -> ExBlock {
         let handle = thread_block::message_word(position);
@@ -52,12 +52,12 @@ impl ExBlock {
         unsafe { ExBlock::from_parts(handle, address, bytes) }
     }
 
-    /// The block that a call answered with: its handle, with address and length in the first words.
+    /// Makes the value for the block that a call returned: its handle, with address and length in the first words.
     ///
     /// # Safety
     ///
-    /// The call that answered with `handle` made the process the block's owner just now, and no
-    /// other value is made from the answer.
+    /// The call that returned `handle` has just made this process the block's owner, and no other value is made from the
+    /// answer.
     pub(crate) unsafe fn from_answer(handle: u64) -> ExBlock {
         // SAFETY: passed on.
         unsafe { ExBlock::from_parts(handle, thread_block::message_word(0), thread_block::message_word(1) as usize) }
@@ -65,8 +65,7 @@ impl ExBlock {
 
     /// # Safety
     ///
-    /// The kernel has said that the process owns the block `handle` with this address and length;
-    /// no other value owns it.
+    /// By the kernel's answer the process owns the block `handle` with this address and length; no other value owns it.
     #[inline(always)]
     unsafe fn from_parts(handle: u64, address: u64, bytes: usize) -> ExBlock {
         let address: *mut u8 = core::ptr::with_exposed_provenance_mut(address as usize);
@@ -84,28 +83,28 @@ impl ExBlock {
         self.handle
     }
 
-    /// Gives the handle up without freeing: the block has left the process.
+    /// Gives up the handle without freeing the block, which has left the process.
     #[inline(always)]
     pub(crate) fn forget(self) {
         let _ = ManuallyDrop::new(self);
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     #[inline(always)]
     pub fn byte_count(&self) -> usize {
         self.bytes
     }
 
-    /// Its contents as elements of `T`; bytes after the last whole one are left out.
+    /// Returns its contents as elements of `T`, without a partial element at the end.
     #[inline(always)]
     pub(crate) fn elements<T: Plain>(&self) -> &[T] {
         let count = self.count::<T>();
-        // SAFETY: the block is owned, so these bytes are readable and nobody else writes them; it is
-        // aligned to 64, and any bytes are a T.
+        // SAFETY: the block is owned, so these bytes are readable and there is no other writer; it is
+        // aligned to 64, and any bytes are a valid T.
         unsafe { core::slice::from_raw_parts(self.address.as_ptr().cast(), count) }
     }
 
-    /// Its contents as elements of `T`, to be changed.
+    /// Returns its contents as mutable elements of `T`; see `elements`.
     #[inline(always)]
     pub(crate) fn elements_mut<T: Plain>(&mut self) -> &mut [T] {
         let count = self.count::<T>();
@@ -119,7 +118,7 @@ impl ExBlock {
         self.bytes / size_of::<T>()
     }
 
-    /// Gives it an element type, if that is the one it was allocated with.
+    /// Returns the block typed if it was allocated with that element type; else as it was.
     pub fn into_vec<T: Plain>(self) -> Result<super::ExVec<T>, ExBlock> {
         if !self.is_of::<T>() {
             return Err(self);
@@ -127,7 +126,7 @@ impl ExBlock {
         super::ExVec::from_block(self)
     }
 
-    /// Whether it is lent to this process.
+    /// Returns whether it is on loan to this process.
     pub(crate) fn is_lent(&self) -> bool {
         raw::value::heap_describe(self.handle).is_ok() && thread_block::message_word(3) != 0
     }
@@ -136,13 +135,13 @@ impl ExBlock {
         raw::value::heap_describe(self.handle).is_ok() && thread_block::message_word(2) == T::TYPE_TAG
     }
 
-    /// Cuts the block in two at a byte offset, a multiple of [`SPLIT_ALIGN`]: this one keeps what is
-    /// before, the new one has the rest.
+    /// Splits the block at a byte offset, a multiple of [`SPLIT_ALIGN`]: this one keeps the bytes before it, the returned
+    /// one has the rest.
     pub fn split_off(&mut self, offset: usize) -> Result<ExBlock, Status> {
         if offset > self.bytes || !offset.is_multiple_of(SPLIT_ALIGN) {
             return Err(Status::BadArgument);
         }
-        // SAFETY: on success this value forgets what is after the offset, and the new one owns it.
+        // SAFETY: on success this value is shortened to the offset, and the new one owns the rest.
         let handle = unsafe { raw::heap_split(self.handle, offset as u64) }.into_result()?;
         let rest = self.bytes - offset;
         self.bytes = offset;
@@ -151,7 +150,7 @@ impl ExBlock {
         Ok(unsafe { ExBlock::from_parts(handle, self.address.add(offset).as_ptr().expose_provenance() as u64, rest) })
     }
 
-    /// Makes `child` a part of this block: it moves and ends with it. The position it has there.
+    /// Attaches `child` to this block, to move and be freed with it. Returns its position among the attached blocks.
     pub fn attach(&mut self, child: ExBlock) -> Result<usize, (ExBlock, Status)> {
         // SAFETY: on success the child's value is forgotten.
         match unsafe { raw::heap_attach(self.handle, child.handle) }.into_result() {
@@ -163,11 +162,11 @@ impl ExBlock {
         }
     }
 
-    /// Takes the part that was attached last out again; `None` if there is none.
+    /// Detaches the block attached last; `None` if there is none.
     pub fn detach(&mut self) -> Result<Option<ExBlock>, Status> {
         // SAFETY: the block becomes owned by the value made here.
         match unsafe { raw::heap_detach(self.handle) }.into_result() {
-            // SAFETY: the kernel has just taken this block out for the caller.
+            // SAFETY: the kernel has just detached this block for the caller.
             Ok(handle) => Ok(Some(unsafe { ExBlock::from_answer(handle) })),
             Err(Status::NotFound) => Ok(None),
             Err(status) => Err(status),
@@ -178,7 +177,7 @@ impl ExBlock {
 impl Drop for ExBlock {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: this value is the only owner and ends here.
+        // SAFETY: this value is the only owner and is being dropped.
         let _ = unsafe { raw::heap_free(self.handle) };
     }
 }

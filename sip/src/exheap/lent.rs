@@ -1,12 +1,12 @@
-//! Blocks on loan: they belong to another process, which gets them back in any case.
+//! Blocks on loan: they belong to another process, to which they return in any case.
 
 use core::ops::{Deref, DerefMut};
 
 use super::sealed::Loan;
 use super::{Block, ExBlock};
 
-/// A block that was lent to this process. It can be read and written, returned in a message, or
-/// lent on; dropping it sends it home.
+/// A block on loan to this process. It can be read, written, returned in a message or lent on; dropping it returns it
+/// to its owner.
 #[derive(Debug)]
 pub struct Lent<B: Block> {
     block: B,
@@ -18,26 +18,26 @@ impl<B: Block> Lent<B> {
         Lent { block }
     }
 
-    /// The block itself, whose handle and bounds are the kernel's.
+    /// Returns the typed block, for its handle and bounds.
     pub(crate) fn lent_block(&self) -> &B {
         &self.block
     }
 
-    /// Treats a block that came back from a further borrower as what it is: lent to this process. The
-    /// block comes back if it is the process's own.
+    /// Restores the type of a loan that came back from a further borrower. Returns the block unchanged if it is the
+    /// process's own.
     pub fn claim(block: B) -> Result<Lent<B>, B> {
         let block = block.into_block();
         let lent = block.is_lent();
         match B::from_block(block) {
             Ok(block) if lent => Ok(Lent { block }),
             Ok(block) => Err(block),
-            // It was long enough for the type when it was given the type, and has not changed.
+            // It was long enough when it was given its type, and its length has not changed since.
             Err(_) => unreachable!("a block does not shrink"),
         }
     }
 }
 
-// The contents, not the block: a block on loan cannot be split, or swapped for another.
+// The contents, not the block: a block on loan must not be split, or swapped for another.
 impl<B: Block> Deref for Lent<B> {
     type Target = B::Target;
     #[inline(always)]
@@ -53,7 +53,7 @@ impl<B: Block> DerefMut for Lent<B> {
     }
 }
 
-/// What can be lent: an own block, or one that is on loan already and is lent on. Nothing else can be:
+/// A block that can be lent: an own block, or one on loan that is lent on. Nothing else can be:
 ///
 /// ```compile_fail,E0277
 /// struct Mine;

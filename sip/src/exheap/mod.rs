@@ -1,8 +1,8 @@
 //! The exchange heap: blocks of memory whose ownership moves from process to process.
 //!
-//! Key types: [`ExVec`] and [`ExBox`] (own a block of plain data), [`Lent`] (a block that belongs to
-//! somebody else and goes home), [`ExBlock`] (a block whose element type is asked for at run time),
-//! [`Plain`] (what may lie in a block). Neighbours: [`channel`](crate::channel) moves blocks.
+//! Key types: [`ExVec`] and [`ExBox`] (own a block of plain data), [`Lent`] (a block on loan, which returns
+//! to its owner), [`ExBlock`] (a block whose element type is checked at run time), [`Plain`] (the types of
+//! elements). Neighbours: [`channel`](crate::channel) moves blocks.
 //! Deliberately not here: the process's private heap ([`allocator`](crate::allocator)).
 
 mod block;
@@ -17,8 +17,8 @@ pub use plain::Plain;
 pub use plain::field_bytes;
 pub use typed::{Block, ExBox, ExVec};
 
-/// What [`Block`] and [`Lendable`] stand on. Programs cannot name it, so they cannot implement the two. They can call it
-/// through a bound: that only gives a type up, and the kernel knows what is lent, whatever the type says.
+/// The sealed supertraits of [`Block`] and [`Lendable`]. Programs cannot name them, so they cannot implement the two. They
+/// can call them through a bound: that only erases a type, and the kernel knows what is lent, whatever the type says.
 pub(crate) mod sealed {
     use abi::Status;
 
@@ -26,16 +26,16 @@ pub(crate) mod sealed {
 
     /// Types that own a block.
     pub trait Typed: Sized {
-        /// Gives the type up.
+        /// Gives up the type.
         fn into_block(self) -> ExBlock;
-        /// Gives a block the type, without asking what it was allocated with (any bytes are valid); the
-        /// block comes back if it is too short for it.
+        /// Gives a block the type, without checking the type it was allocated with (any bytes are valid); returns
+        /// the block if it is too short.
         fn from_block(block: ExBlock) -> Result<Self, ExBlock>;
-        /// A block long enough for the type, with what there is of `short` at its start.
+        /// Returns a block long enough for the type, with the bytes of `short` at its start and zeroes after them.
         fn lengthened(short: ExBlock) -> Result<Self, Status>;
     }
 
-    /// What gives its block away to be lent. To the kernel the block is on loan already if it was before.
+    /// A block that can be moved out to be lent. A block already on loan stays so for the kernel.
     pub trait Loan<B: Block> {
         fn into_loan(self) -> ExBlock;
     }

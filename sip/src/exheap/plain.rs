@@ -1,7 +1,7 @@
-//! What may lie in a block: types for which any bytes are a value.
+//! The types that may lie in a block: any bytes are a valid value.
 
-/// A type of which any bit pattern is a value, with no bytes that belong to no field and no address
-/// in it: what another process wrote can be read as it stands.
+/// A type without padding and pointers of which any bit pattern is a valid value: bytes written by another process can
+/// be read in place.
 ///
 /// # Safety
 ///
@@ -71,19 +71,19 @@ macro_rules! plain_records {
 
 plain_records!(ProcessRecord, ThreadRecord, ChannelRecord, CounterRecord, TraceRecord);
 
-/// Bytes of a plain field of a structure, for [`plain!`](crate::plain!).
+/// Returns the size in bytes of a plain field of a structure, for [`plain!`](crate::plain!).
 #[doc(hidden)]
 pub const fn field_bytes<S, F: Plain>(_: fn(&S) -> &F) -> usize {
     size_of::<F>()
 }
 
-/// Defines a structure that may lie in an exchange-heap block: the text of its type in the contract
-/// language, then the structure, whose only attributes are documentation. Refused at compile time: a field that is not
-/// [`Plain`], padding, any other attribute.
+/// Defines a structure that may lie in an exchange-heap block, from the text of its type in the contract language and
+/// the structure, whose only attributes are documentation. Compile-time errors: a field that is not [`Plain`], padding,
+/// any other attribute.
 ///
-/// It implements an unsafe trait for whoever calls it, so nothing in its expansion may mean something else in the calling
+/// It implements an unsafe trait on behalf of its caller, so nothing in its expansion may change its meaning in the calling
 /// crate. Attributes could remove the structure and leave the implementation to another of the same name; derives, macros
-/// and paths that do not begin with `$crate` are looked up where the macro is called.
+/// and paths that do not begin with `$crate` are resolved where the macro is called.
 #[macro_export]
 macro_rules! plain {
     ($text:literal $(#[doc = $documentation:literal])* $visibility:vis struct $name:ident {
@@ -95,8 +95,8 @@ macro_rules! plain {
             $($(#[doc = $field_documentation])* $field_visibility $field: $type),*
         }
 
-        // An item of its own, so that it is evaluated whether the type is used or not. It asks the structure for its
-        // fields rather than naming their types again: those could be macros.
+        // An item of its own, so that it is evaluated whether the type is used or not. It takes the field types from the
+        // structure rather than naming them again: those could be macros.
         const _: () = {
             if $crate::rust_core::mem::size_of::<$name>() !=
                 0 $(+ $crate::exheap::field_bytes(|whole: &$name| &whole.$field))*

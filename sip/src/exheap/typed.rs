@@ -1,4 +1,4 @@
-//! Blocks whose element type is known: a sequence, or one element.
+//! Blocks with a static element type: a sequence, or one element.
 
 use alloc::string::String;
 use core::fmt;
@@ -22,14 +22,14 @@ pub trait Block: Typed + DerefMut {}
 impl<T: Plain> Block for ExVec<T> {}
 impl<T: Plain> Block for ExBox<T> {}
 
-/// Owns a block of elements. Its length is fixed; it can only be split.
+/// Owns a block of elements. Its length changes only by splitting.
 ///
 /// ```compile_fail,E0277
 /// fn copied<T: Clone>() {}
 /// copied::<sip::exheap::ExVec<u8>>();
 /// ```
 ///
-/// Only plain data lies in a block:
+/// Only plain data may lie in a block:
 ///
 /// ```compile_fail,E0277
 /// fn block_of_references(_: sip::exheap::ExVec<&'static str>) {}
@@ -50,33 +50,33 @@ pub struct ExVec<T: Plain> {
 }
 
 impl<T: Plain> ExVec<T> {
-    /// `length` elements, all bytes zero.
+    /// Allocates `length` zeroed elements.
     pub fn new(length: usize) -> Result<ExVec<T>, Status> {
         let bytes = length.checked_mul(size_of::<T>()).ok_or(Status::TooLarge)?;
         Ok(ExVec { block: ExBlock::allocate(bytes, T::TYPE_TAG)?, element: PhantomData })
     }
 
-    /// A copy of the elements.
+    /// Allocates a copy of the elements.
     pub fn from_slice(elements: &[T]) -> Result<ExVec<T>, Status> {
         let mut copy = ExVec::new(elements.len())?;
         copy.copy_from_slice(elements);
         Ok(copy)
     }
 
-    /// Cuts it in two: this one keeps the elements before `at`, the new one has the rest. The offset in
+    /// Splits it: this one keeps the elements before `at`, the returned one has the rest. The offset in
     /// bytes must be a multiple of [`SPLIT_ALIGN`](super::SPLIT_ALIGN).
     pub fn split_off(&mut self, at: usize) -> Result<ExVec<T>, Status> {
         let offset = at.checked_mul(size_of::<T>()).ok_or(Status::BadArgument)?;
         Ok(ExVec { block: self.block.split_off(offset)?, element: PhantomData })
     }
 
-    /// The elements.
+    /// Returns the elements.
     #[inline(always)]
     pub fn as_slice(&self) -> &[T] {
         self.block.elements()
     }
 
-    /// The elements, to be changed.
+    /// Returns the elements, mutable.
     #[inline(always)]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         self.block.elements_mut()
@@ -88,19 +88,19 @@ impl<T: Plain> ExVec<T> {
 }
 
 impl<T: Plain> ExVec<T> {
-    /// Makes `child` a part of this block: it moves and ends with it. The position it has there.
+    /// Attaches `child` to this block, to move and be freed with it. Returns its position among the attached blocks.
     pub fn attach<B: Block>(&mut self, child: B) -> Result<usize, (ExBlock, Status)> {
         self.block.attach(child.into_block())
     }
 
-    /// Takes the part that was attached last out again; `None` if there is none.
+    /// Detaches the block attached last; `None` if there is none.
     pub fn detach(&mut self) -> Result<Option<ExBlock>, Status> {
         self.block.detach()
     }
 }
 
 impl ExVec<u8> {
-    /// The bytes as text, what is not UTF-8 replaced.
+    /// Returns the bytes as text; invalid UTF-8 is replaced.
     pub fn to_text(&self) -> String {
         String::from_utf8_lossy(self.as_slice()).into_owned()
     }
@@ -143,26 +143,26 @@ impl<T: Plain> Typed for ExVec<T> {
     }
 }
 
-/// Owns a block of at least one element, of which it is the first.
+/// Owns a block of at least one element and dereferences to the first.
 pub struct ExBox<T: Plain> {
     block: ExBlock,
     element: PhantomData<T>,
 }
 
 impl<T: Plain> ExBox<T> {
-    /// A block with this element.
+    /// Allocates a block with this element.
     pub fn new(element: T) -> Result<ExBox<T>, Status> {
         let mut block = ExBlock::allocate(size_of::<T>(), T::TYPE_TAG)?;
         block.elements_mut()[0] = element;
         Ok(ExBox { block, element: PhantomData })
     }
 
-    /// Makes `child` a part of this block: it moves and ends with it. The position it has there.
+    /// Attaches `child` to this block, to move and be freed with it. Returns its position among the attached blocks.
     pub fn attach<B: Block>(&mut self, child: B) -> Result<usize, (ExBlock, Status)> {
         self.block.attach(child.into_block())
     }
 
-    /// Takes the part that was attached last out again; `None` if there is none.
+    /// Detaches the block attached last; `None` if there is none.
     pub fn detach(&mut self) -> Result<Option<ExBlock>, Status> {
         self.block.detach()
     }

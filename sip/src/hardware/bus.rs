@@ -1,9 +1,9 @@
-//! What the driver of a bus does: it finds devices and offers them to other drivers.
+//! The operations of a bus driver: it finds devices and publishes them for other drivers.
 //!
 //! A device is published with ranges and interrupts that are parts of the bus's own. When its driver closes it
-//! or ends, the device comes back ([`Bus::next_released`]); once the bus has made sure that the device reaches
-//! no memory any more, it says so ([`Bus::ready`]), and only then may blocks that the driver had pinned be
-//! used for something else. All of it needs the manifest's `bus` permission.
+//! or ends, the device is released to the bus ([`Bus::next_released`]); once the bus has quiesced the device, so that it
+//! does no more DMA, it reports that ([`Bus::ready`]), and only then are blocks that the driver had pinned
+//! reused. All of it needs the manifest's `bus` permission.
 
 use alloc::vec::Vec;
 
@@ -19,25 +19,25 @@ pub struct Bus {
     hardware: Hardware,
 }
 
-/// Which of a bus's devices.
+/// Identifies a device of a bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceNumber(u64);
 
-/// What a device writes where to interrupt (MSI).
+/// Address and data of a message-signalled interrupt (MSI).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Address to write to; 0 for an interrupt that is a line of its own.
+    /// Address to write to; 0 for an interrupt with a line of its own.
     pub address: u64,
-    /// What to write.
+    /// Value to write.
     pub data: u32,
 }
 
-/// An interrupt allocated for a device that interrupts by messages.
+/// An interrupt allocated for a device that uses MSI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageInterrupt {
     /// Its index among the bus's interrupts, for [`Publication::add_interrupt`].
     pub interrupt: usize,
-    /// What the device is to write where.
+    /// The message that the device has to write.
     pub message: Message,
 }
 
@@ -47,26 +47,26 @@ impl Bus {
         Bus { hardware }
     }
 
-    /// The bus as a device.
+    /// Returns the bus as a device.
     pub fn hardware(&self) -> &Hardware {
         &self.hardware
     }
 
-    /// A new interrupt for a device of the bus. `Exhausted` if the machine has no more; `NotPermitted` without the
-    /// permission. Interrupts that are in no publication when the bus ends are given out again when it is
-    /// driven again.
+    /// Allocates an interrupt for a device of the bus. `Exhausted` if the machine has no more; `NotPermitted` without the
+    /// permission. Interrupts that are in no publication when the bus driver ends are reused when the bus is driven
+    /// again.
     pub fn allocate_interrupt(&self) -> Result<MessageInterrupt, Status> {
         let interrupt = kernel::interrupt_allocate(self.hardware.handle())? as usize;
         let message = Message { address: thread_block::message_word(0), data: thread_block::message_word(1) as u32 };
         Ok(MessageInterrupt { interrupt, message })
     }
 
-    /// Begins to offer a device under this name. `Busy` if another bus, the machine or this run of the bus
-    /// offers one of that name; `Exhausted` if the kernel knows too many devices.
+    /// Begins to publish a device under this name. `Busy` if another bus, the machine or this run of the bus driver
+    /// has published that name; `Exhausted` if the kernel's device table is full.
     pub fn publish(&self, name: &str) -> Result<Publication, Status> {
         let length = thread_block::put_bytes(name.as_bytes())?;
         let number = kernel::publication_create(self.hardware.handle(), length)?;
-        // All of the answer at once: a vector that grows may call the kernel.
+        // Copied at once: a growing vector may make ABI calls.
         let words: [u64; limits::MESSAGE_WORDS] = core::array::from_fn(thread_block::message_word);
         let [is_adopted, count, messages @ ..] = words;
         let adopted = (is_adopted != 0).then(|| {
@@ -76,19 +76,19 @@ impl Bus {
         Ok(Publication { bus: self.hardware.clone(), number, adopted })
     }
 
-    /// Waits for a device whose driver closed it or ended. It is to be silenced and then declared
+    /// Waits for a device whose driver closed it or ended. The bus has to quiesce it and then declare it
     /// [`ready`](Bus::ready).
     pub fn next_released(&self, deadline: Deadline) -> Result<DeviceNumber, Status> {
         kernel::publication_released(self.hardware.handle(), deadline.as_ns()).map(DeviceNumber)
     }
 
-    /// Says that a device which was given up reaches no memory any more: it can be opened again.
+    /// Reports that a released device does no more DMA: it can be opened again.
     pub fn ready(&self, device: DeviceNumber) -> Result<(), Status> {
         kernel::publication_ready(self.hardware.handle(), device.0).map(|_| ())
     }
 }
 
-/// A device that is being offered: its ranges and interrupts are added, then it is [opened](Publication::open) to
+/// A device being published: its ranges and interrupts are added, then it is [opened](Publication::open) to
 /// drivers.
 #[derive(Debug)]
 pub struct Publication {
@@ -98,31 +98,31 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Which device of the bus it will be.
+    /// Returns the number that the device will have on the bus.
     pub fn number(&self) -> DeviceNumber {
         DeviceNumber(self.number)
     }
 
-    /// The messages of its interrupts, if the bus offered this device before it was restarted: a driver may be
-    /// using it, so it must be left alone. Its ranges are added again, in the same order, which proves that it
-    /// is the same device; its interrupts stay as they are.
+    /// Returns the messages of its interrupts if the device was published before the bus driver restarted: a driver may
+    /// be using it, so it must not be reset. Its ranges have to be added again, in the same order, to prove that it is
+    /// the same device; its interrupts stay as they are.
     pub fn adopted(&self) -> Option<&[Message]> {
         self.adopted.as_deref()
     }
 
-    /// Adds `bytes` bytes from `offset` of a range of the bus: the index that the driver will know it by.
+    /// Adds `bytes` bytes from `offset` of a range of the bus. Returns the range's index for the driver.
     pub fn add_range(&self, range: usize, offset: u64, bytes: u64) -> Result<usize, Status> {
         let bus = self.bus.handle();
         kernel::publication_add_range(bus, self.number, range as u64, offset, bytes).map(|index| index as usize)
     }
 
-    /// Adds an interrupt of the bus, by its index there: the index that the driver will know it by.
+    /// Adds an interrupt of the bus, by its index there. Returns its index for the driver.
     pub fn add_interrupt(&self, interrupt: usize) -> Result<usize, Status> {
         let bus = self.bus.handle();
         kernel::publication_add_interrupt(bus, self.number, interrupt as u64).map(|index| index as usize)
     }
 
-    /// Lets drivers open it from now on.
+    /// Allows drivers to open it from now on.
     pub fn open(self) -> Result<DeviceNumber, Status> {
         kernel::publication_open(self.bus.handle(), self.number)?;
         Ok(self.number())

@@ -1,4 +1,4 @@
-//! Blocks that a device reaches by itself.
+//! Blocks for DMA.
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -37,19 +37,19 @@ mod sealed {
     }
 }
 
-/// A block that can be pinned for a device: one of the program's own, or one on loan.
+/// A block that can be pinned for DMA: one of the program's own, or one on loan.
 pub trait Pinnable: sealed::Sealed {}
 
 impl Pinnable for ExVec<u8> {}
 impl Pinnable for Lent<ExVec<u8>> {}
 
-/// A block that the device may read and write until [`end`](DmaBlock::end). Dropping it ends that and drops
-/// the block: a lent one goes home.
+/// A block that the device may read and write until [`end`](DmaBlock::end). Dropping it unpins and drops
+/// the block: a lent one returns to its owner.
 ///
-/// It gives no slice of its bytes, because they change under it: they are copied in and out, or reached
-/// through a pointer by an adapter that accounts for what the device does.
+/// It hands out no slice of its bytes, because the device changes them: they are copied in and out, or accessed
+/// through a pointer by an adapter that accounts for the device's accesses.
 ///
-/// If the program ends meanwhile, the block stays where it is until the device's bus has silenced the device.
+/// If the program ends meanwhile, the block stays allocated until the device's bus has quiesced the device.
 #[derive(Debug)]
 pub struct DmaBlock<B: Pinnable = ExVec<u8>> {
     hardware: Hardware,
@@ -59,15 +59,15 @@ pub struct DmaBlock<B: Pinnable = ExVec<u8>> {
 }
 
 // SAFETY: the pointer leads to the memory of the block, of which this value is the only owner; it is Send as
-// the block is. It is not Sync: `write` takes no exclusive reference.
+// the block is. It is not Sync: `write` takes no exclusive reference to the memory.
 unsafe impl<B: Pinnable + Send> Send for DmaBlock<B> {}
 
 impl Hardware {
-    /// Lets the device reach a block, which stays this program's but cannot leave it until the pin ends.
-    /// `NotPermitted` if the device cannot reach memory, `NotFound` if not this memory.
+    /// Pins a block for DMA by the device. The program keeps it but cannot send it on until it is unpinned.
+    /// `NotPermitted` if the device cannot do DMA, `NotFound` if it cannot reach this memory.
     pub fn begin_dma<B: Pinnable>(&self, mut block: B) -> Result<DmaBlock<B>, (B, Status)> {
         let memory = NonNull::from(block.memory());
-        // SAFETY: nothing leaves the process; as long as the device writes the block, only the DmaBlock refers
+        // SAFETY: nothing leaves the process; while the device may write to the block, only the DmaBlock refers
         // to it, and by pointer.
         match unsafe { raw::dma_begin(self.handle(), block.handle()) }.into_result() {
             Ok(device_address) => {
@@ -79,28 +79,28 @@ impl Hardware {
 }
 
 impl<B: Pinnable> DmaBlock<B> {
-    /// Where the device finds its first byte.
+    /// Returns the address at which the device sees its first byte.
     pub fn device_address(&self) -> u64 {
         self.device_address
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     pub fn bytes(&self) -> usize {
         self.memory.len()
     }
 
-    /// Its memory, for as long as this value lives, for an adapter that knows what the device does with it.
+    /// Returns its memory, valid while this value lives, for an adapter that accounts for the device's accesses.
     pub fn memory(&self) -> NonNull<[u8]> {
         self.memory
     }
 
-    /// Copies bytes from `offset` on out of the block, as the device left them. `BadArgument` if there are
-    /// not so many.
+    /// Copies bytes from `offset` on out of the block, as the device left them. `BadArgument` if they are
+    /// not all inside it.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<(), Status> {
         let first = self.part(offset, bytes.len())?;
         for (index, byte) in bytes.iter_mut().enumerate() {
             // SAFETY: `part` has checked that the bytes lie in the block, which this value owns; the device may
-            // write them meanwhile, so the access is volatile.
+            // write to them concurrently, so the access is volatile.
             *byte = unsafe { first.add(index).read_volatile() };
         }
         fence(Ordering::Acquire);
@@ -127,8 +127,8 @@ impl<B: Pinnable> DmaBlock<B> {
         Ok(unsafe { self.memory.cast::<u8>().add(offset) })
     }
 
-    /// Takes the block back. The device must have done with it: what it writes later, it writes into whatever
-    /// lies there then.
+    /// Unpins the block and returns it. The device must have no access to it in flight: a late write would corrupt
+    /// whatever lies there then.
     pub fn end(self) -> B {
         let mut ended = ManuallyDrop::new(self);
         ended.unpin();
@@ -141,7 +141,7 @@ impl<B: Pinnable> DmaBlock<B> {
     }
 
     fn unpin(&mut self) {
-        // SAFETY: only this value refers to the block. It is pinned for this device, so nothing is refused.
+        // SAFETY: only this value refers to the block. It is pinned for this device, so the kernel cannot refuse.
         let _ = unsafe { raw::dma_end(self.hardware.handle(), self.block.handle()) };
     }
 }

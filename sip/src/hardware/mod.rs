@@ -1,8 +1,8 @@
-//! Devices as registers, interrupts and memory that the device reaches by itself.
+//! Devices as registers, interrupts and DMA memory.
 //!
-//! Key types: [`Hardware`] (an open device), [`Registers`], [`IoPortRange`] and [`IoMemoryRange`] (registers as what a
-//! manifest declares them), [`Interrupt`], [`DmaBlock`]; [`bus`] for the drivers of buses. Which registers and interrupts a device has, its manifest says or its bus; the kernel
-//! checks every access. Deliberately not here: what the registers mean.
+//! Key types: [`Hardware`] (an open device), [`Registers`], [`IoPortRange`] and [`IoMemoryRange`] (registers as a manifest
+//! declares them), [`Interrupt`], [`DmaBlock`]; [`bus`] for bus drivers. The manifest or the bus determines which registers
+//! and interrupts a device has; the kernel checks every access. Deliberately not here: what the registers mean.
 
 pub mod bus;
 mod dma;
@@ -18,12 +18,12 @@ use alloc::sync::Arc;
 use crate::raw::value as kernel;
 use crate::{Deadline, Status, thread_block, time};
 
-/// How long [`Hardware::open`] waits for a device that its last driver has just given up, in milliseconds.
+/// Timeout of [`Hardware::open`] for a device that is still busy from its last driver, in milliseconds.
 const OPEN_WITHIN_MS: u64 = 2_000;
 const OPEN_AGAIN_AFTER_MS: u64 = 5;
 
 /// An open device. A clone is the same device, which is closed when the last of its clones, registers,
-/// interrupts and blocks is dropped.
+/// interrupts and DMA blocks is dropped.
 #[derive(Clone, Debug)]
 pub struct Hardware {
     open: Arc<Open>,
@@ -38,14 +38,14 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // The handle is this value's own, so it cannot be refused.
+        // This value owns the handle, so the kernel cannot refuse it.
         let _ = kernel::device_close(self.handle);
     }
 }
 
 impl Hardware {
-    /// Opens the device at `index` of the manifest's device list. A device that is busy, because its bus has
-    /// not yet silenced it after its last driver, is waited for up to 2 seconds.
+    /// Opens the device at `index` of the manifest's device list. Retries for up to 2 seconds while the device is busy,
+    /// because its bus has not yet quiesced it after its last driver.
     pub fn open(index: usize) -> Result<Hardware, Status> {
         let deadline = Deadline::after_ms(OPEN_WITHIN_MS);
         loop {
@@ -67,18 +67,18 @@ impl Hardware {
         Ok(Hardware { open: Arc::new(open) })
     }
 
-    /// How many ranges of registers it has.
+    /// Returns the number of its register ranges.
     pub fn range_count(&self) -> usize {
         self.open.ranges
     }
 
-    /// How many interrupts it has. A bus has more once it has allocated some.
+    /// Returns the number of its interrupts when it was opened. A bus has more once it has allocated some.
     pub fn interrupt_count(&self) -> usize {
         self.open.interrupts
     }
 
-    /// A range of its registers: those of the manifest's `ports` first, then those of `memory`, or in the
-    /// order in which its bus gave them. `NotFound` if it has not so many.
+    /// Returns a range of its registers: those of the manifest's `ports` first, then those of `memory`, or in the
+    /// order in which its bus added them. `NotFound` past the last.
     pub fn range(&self, range: usize) -> Result<Registers, Status> {
         let bytes = kernel::range_describe(self.open.handle, range as u64)?;
         let memory = thread_block::message_word(0) != 0;
@@ -87,7 +87,7 @@ impl Hardware {
         Ok(Registers { hardware: self.clone(), range: range as u64, kind, base, bytes })
     }
 
-    /// One of its interrupts. `NotFound` if it has not so many.
+    /// Returns one of its interrupts. `NotFound` past the last.
     pub fn interrupt(&self, interrupt: usize) -> Result<Interrupt, Status> {
         if interrupt < self.open.interrupts {
             Ok(Interrupt { hardware: self.clone(), interrupt: interrupt as u64 })
@@ -101,12 +101,12 @@ impl Hardware {
     }
 }
 
-/// Where the registers of a range lie.
+/// Address space of a range of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeKind {
     /// I/O ports.
     Ports,
-    /// Memory of the device's.
+    /// Memory-mapped (MMIO).
     Memory,
 }
 
@@ -123,9 +123,9 @@ pub struct Registers {
 macro_rules! accesses {
     ($($read:ident, $write:ident: $number:ident, $bits:literal;)*) => {$(
         #[doc = concat!("Reads the ", $bits, "-bit register at this byte offset. `BadArgument` if it does not lie")]
-        /// in the range or is not at a multiple of its size.
+        /// in the range or is not aligned to its size.
         pub fn $read(&self, offset: u64) -> Result<$number, Status> {
-            // The kernel answers with no more bits than were asked for.
+            // The kernel returns no more bits than were asked for.
             kernel::register_read(self.handle(), self.range, offset, size_of::<$number>() as u64)
                 .map(|value| value as $number)
         }
@@ -139,17 +139,17 @@ macro_rules! accesses {
 }
 
 impl Registers {
-    /// Which address space they lie in.
+    /// Returns their address space.
     pub fn kind(&self) -> RangeKind {
         self.kind
     }
 
-    /// The first port or physical address.
+    /// Returns the first port or physical address.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// How many ports or bytes.
+    /// Returns the number of ports or bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -174,12 +174,12 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Waits until the interrupt has fired: how often it did since the last wait, at least once. The first
-    /// wait enables it, and each one that has to wait acknowledges what came before: of a line that the
-    /// device holds until it is served, serve the device before waiting again.
+    /// Waits until the interrupt has fired, and returns how often it did since the last wait, at least 1. The first
+    /// wait enables it, and each one that blocks acknowledges what came before: with a level-triggered line, service the
+    /// device before waiting again.
     ///
-    /// `TimedOut` at the deadline; `DeviceError` from then on if the kernel silenced the line because it
-    /// fired without end: the driver is to end, and to be started again.
+    /// `TimedOut` at the deadline; `DeviceError` from then on if the kernel masked the line because of an interrupt
+    /// storm: the driver has to end and be restarted.
     pub fn wait(&self, deadline: Deadline) -> Result<u64, Status> {
         kernel::interrupt_wait(self.hardware.handle(), self.interrupt, deadline.as_ns())
     }

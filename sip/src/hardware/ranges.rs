@@ -1,8 +1,8 @@
-//! Ranges of registers as the objects that a driver's declared resources are made of.
+//! Register ranges as objects, of which a driver's declared resources are made.
 //!
-//! A program declares in its manifest which ranges a device consists of and which map of registers
-//! (`layout::registers`) lies in each; opening the device makes the objects, and only here is the map's length held
-//! against the range's. After that no access can miss the range, so accesses have no errors.
+//! A program declares in its manifest the ranges of a device and the register map (`layout::registers`) of each; opening
+//! the device makes the objects and checks, only once, that each map fits its range. After that no access can be out of
+//! range, so accesses return no errors.
 
 use abi::Status;
 use layout::{Access, Map, Word};
@@ -13,12 +13,12 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A range of registers of a known kind.
+/// A register range in a known address space.
 pub trait IoRange: TryFrom<Registers, Error = Status> + sealed::Sealed {
-    /// How many ports or bytes it has.
+    /// Returns the number of ports or bytes.
     fn bytes(&self) -> u64;
 
-    /// A map of the registers in it. `DeviceError` if the range is shorter than the map.
+    /// Returns a register map over the range. `DeviceError` if the range is shorter than the map.
     fn mapped<M: Map<Access = Self>>(self) -> Result<M, Status> {
         if self.bytes() < M::BYTES { Err(Status::DeviceError) } else { Ok(M::over(self)) }
     }
@@ -31,7 +31,7 @@ macro_rules! range_kinds {
         pub struct $name(Registers);
 
         impl $name {
-            /// The first port or address.
+            /// Returns the first port or physical address.
             pub fn base(&self) -> u64 {
                 self.0.base()
             }
@@ -69,7 +69,7 @@ macro_rules! range_kinds {
                 }
 
                 fn write(&self, offset: u64, value: $number) {
-                    // As where no device answers.
+                    // Lost, like a write that no device decodes.
                     let _ = self.0.$write(offset, value);
                 }
             }
@@ -92,7 +92,7 @@ range_kinds! {
     /// }
     /// ```
     IoPortRange: Ports, u8 read8 write8, u16 read16 write16, u32 read32 write32;
-    /// A range of a device's memory.
+    /// A memory-mapped (MMIO) range of a device.
     ///
     /// ```
     /// #[layout::registers(bytes = 8)]
@@ -108,15 +108,15 @@ range_kinds! {
     IoMemoryRange: Memory, u8 read8 write8, u16 read16 write16, u32 read32 write32, u64 read64 write64;
 }
 
-/// What a declared range becomes: itself, or a map of the registers in it.
+/// The object made of a declared range: the range itself, or a register map over it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no map of registers over a range of a device",
     note = "the manifest's `registers` name structures of `#[layout::registers]`"
 )]
 pub trait DeclaredRange: Sized {
-    /// The kind of range.
+    /// The address space of the range.
     type Range: IoRange;
-    /// The object over its range.
+    /// Makes the object over its range. `DeviceError` if the range is too short.
     fn over(range: Self::Range) -> Result<Self, Status>;
 }
 
@@ -128,13 +128,13 @@ impl<M: Map<Access: IoRange>> DeclaredRange for M {
     }
 }
 
-/// A range of an open device, as the object that its manifest declares. Generated code calls it.
+/// Returns a range of an open device as the object that the manifest declares. For generated code.
 #[doc(hidden)]
 pub fn declared_range<D: DeclaredRange>(hardware: &Hardware, range: usize) -> Result<D, Status> {
     D::over(D::Range::try_from(hardware.range(range)?)?)
 }
 
-/// Bytes of a map of registers, to hold against a declared range. Generated code asserts with it.
+/// Returns the size of a register map in bytes, for assertions in generated code.
 #[doc(hidden)]
 pub const fn map_bytes<M: Map>() -> u64 {
     M::BYTES

@@ -3,26 +3,26 @@
 use crate::raw::value as kernel;
 use crate::{Deadline, Status};
 
-/// Something that happens and that threads wait for.
+/// An event object, auto-reset or manual-reset. Dropping it closes it.
 #[derive(Debug)]
 pub struct Event {
     handle: u64,
 }
 
 impl Event {
-    /// An event that one waiter takes.
+    /// Creates an auto-reset event: setting it releases one waiter.
     pub fn auto() -> Result<Event, Status> {
         kernel::event_create_auto().map(|handle| Event { handle })
     }
 
-    /// An event that stays set until it is reset.
+    /// Creates a manual-reset event, which stays set until it is reset.
     pub fn manual() -> Result<Event, Status> {
         kernel::event_create_manual().map(|handle| Event { handle })
     }
 
     /// Sets it.
     pub fn set(&self) {
-        // The handle is this value's own, so it cannot be refused.
+        // This value owns the handle, so the kernel cannot refuse it.
         let _ = kernel::event_set(self.handle);
     }
 
@@ -38,7 +38,7 @@ impl Event {
         let _ = kernel::event_wait(self.handle, Deadline::NEVER.as_ns());
     }
 
-    /// Waits until it is set; false if the deadline came first.
+    /// Waits until it is set; returns false at the deadline.
     #[must_use]
     pub fn wait_until(&self, deadline: Deadline) -> bool {
         kernel::event_wait(self.handle, deadline.as_ns()).is_ok()
@@ -48,7 +48,7 @@ impl Event {
         self.handle
     }
 
-    /// Gives the handle up to somebody who keeps it as a number.
+    /// Gives up the handle, without closing it, to an owner that keeps it as a number.
     pub(super) fn into_handle(self) -> u64 {
         core::mem::ManuallyDrop::new(self).handle
     }
@@ -60,7 +60,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // Nobody waits for it: a waiter would borrow it.
+        // There is no waiter: it would borrow the event.
         let _ = kernel::event_close(self.handle);
     }
 }

@@ -1,4 +1,4 @@
-//! A lock that asks the kernel only when threads meet at it.
+//! A mutex that makes ABI calls only under contention.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -11,39 +11,39 @@ use crate::raw::value as kernel;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Held, and somebody may be waiting at the event.
+/// Held, and there may be waiters at the event.
 const CONTENDED: u32 = 2;
-/// No event yet. The kernel gives no handle this number.
+/// No event yet. No kernel handle has this value.
 const NO_EVENT: u64 = 0;
 
-/// A value that one thread at a time can use. There is no poisoning: a panic ends the process.
+/// A mutual exclusion lock. There is no poisoning: a panic ends the process.
 pub struct Mutex<T> {
     state: AtomicU32,
     event: AtomicU64,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by one thread at a time, so it need not be Sync, only Send.
+// SAFETY: one thread at a time accesses the value, so it need not be Sync, only Send.
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
-/// The right to use a mutex's value, until it is dropped.
+/// Exclusive access to a mutex's value, until it is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
-    // The thread that took the lock releases it.
+    // The thread that acquired the lock has to release it.
     thread: PhantomData<*mut ()>,
 }
 
-// SAFETY: a shared guard only gives out `&T`.
+// SAFETY: a shared guard only hands out `&T`.
 unsafe impl<T: Sync> Sync for MutexGuard<'_, T> {}
 
 impl<T> Mutex<T> {
-    /// A free mutex.
+    /// Creates an unlocked mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex { state: AtomicU32::new(FREE), event: AtomicU64::new(NO_EVENT), value: UnsafeCell::new(value) }
     }
 
-    /// Waits until no other thread has it.
+    /// Acquires the lock, blocking until it is free.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -52,7 +52,7 @@ impl<T> Mutex<T> {
         MutexGuard { mutex: self, thread: PhantomData }
     }
 
-    /// Takes it if it is free.
+    /// Acquires the lock if it is free.
     #[inline]
     fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.state
@@ -61,12 +61,12 @@ impl<T> Mutex<T> {
             .map(|_| MutexGuard { mutex: self, thread: PhantomData })
     }
 
-    /// The value, without locking: nobody else can have it.
+    /// Returns the value without locking: `&mut self` excludes other users.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// Gives the value back.
+    /// Returns the value.
     pub fn into_inner(mut self) -> T
     where
         T: Default,
@@ -76,11 +76,11 @@ impl<T> Mutex<T> {
 
     #[cold]
     fn lock_contended(&self) {
-        // The event exists before the state says that somebody waits, so that whoever releases sees
-        // it. An auto event remembers one set, so a release before the wait is not lost.
+        // The event exists before the state announces a waiter, so that the thread that unlocks sees
+        // it. An auto-reset event remembers one set, so an unlock before the wait is not lost.
         let event = self.event_handle();
         while self.state.swap(CONTENDED, Ordering::AcqRel) != FREE {
-            // Without an event (the handle quota is used up) others go first and it is tried again.
+            // Without an event (the handle quota is exhausted) yield and retry.
             let _ = match event {
                 NO_EVENT => kernel::thread_yield(),
                 handle => kernel::event_wait(handle, abi::limits::NEVER),
@@ -98,7 +98,7 @@ impl<T> Mutex<T> {
         };
         match self.event.compare_exchange(NO_EVENT, created.handle(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => created.into_handle(),
-            // Another thread was first; `created` closes.
+            // Another thread was first; `created` is closed.
             Err(first) => first,
         }
     }
@@ -114,7 +114,7 @@ impl<T> Mutex<T> {
     fn wake_one(&self) {
         let event = self.event.load(Ordering::Acquire);
         if event != NO_EVENT {
-            // The handle is this mutex's own.
+            // The mutex owns the handle.
             let _ = kernel::event_set(event);
         }
     }
@@ -142,7 +142,7 @@ impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard is the only one, so no other thread reaches the value.
+        // SAFETY: this guard is the only one, so no other thread accesses the value.
         unsafe { &*self.mutex.value.get() }
     }
 }

@@ -1,9 +1,9 @@
-//! What `virtio-drivers` calls back for: memory for rings, and where the device finds a buffer.
+//! Callbacks of `virtio-drivers`: memory for rings, and device addresses of buffers.
 //!
-//! Its call-backs have no argument of their own, so what they work with hangs off the thread's word for the
-//! length of one call ([`Call::run`]). Memory for rings is handed to the [`Queue`](crate::Queue) that the call is
-//! for and lives as long as that does; buffers are only ever parts of memory that the call names. Deliberately
-//! not here: copying; every buffer lies in memory that the device reaches already.
+//! The callbacks have no context argument, so their context hangs off the thread's word for the
+//! duration of one call ([`Call::run`]). Memory for rings is handed to the [`Queue`](crate::Queue) that the call is
+//! for and lives as long as the queue; buffers are always parts of memory that the call names. Deliberately
+//! not here: bounce buffers; every buffer lies in memory that the device reaches already.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -15,7 +15,7 @@ use virtio_drivers::{BufferDirection, Hal, PAGE_SIZE, PhysAddr};
 use crate::memory;
 use crate::platform::{DeviceMemory, Platform};
 
-/// Memory that the device reaches.
+/// Memory within reach of the device.
 #[derive(Clone, Copy)]
 pub(crate) struct Area {
     address: usize,
@@ -29,7 +29,7 @@ impl Area {
         Area { address: range.addr().get(), bytes: range.len(), device_address: memory.device_address() }
     }
 
-    /// Where the device finds a buffer, if it lies here.
+    /// Returns the device address of a buffer if it lies in this area.
     fn find(&self, address: usize, bytes: usize) -> Option<u64> {
         let offset = address.checked_sub(self.address)?;
         let end = offset.checked_add(bytes)?;
@@ -37,7 +37,7 @@ impl Area {
     }
 }
 
-/// What one call of `virtio-drivers` works with.
+/// Context of one call of `virtio-drivers`.
 pub(crate) struct Call<'a, P: Platform> {
     platform: &'a P,
     areas: &'a [Area],
@@ -46,21 +46,21 @@ pub(crate) struct Call<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> Call<'a, P> {
-    /// A call that may name buffers in these areas.
+    /// Creates the context of a call that may name buffers in these areas.
     pub fn new(platform: &'a P, areas: &'a [Area]) -> Call<'a, P> {
         Call { platform, areas, allocated: Vec::new(), failed: None }
     }
 
-    /// Makes the call.
+    /// Runs the call.
     pub fn run<R>(&mut self, call: impl FnOnce() -> R) -> R {
         let address = core::ptr::from_mut(self).expose_provenance() as u64;
         let _restore = Restore::<P> { word: P::word(), platform: PhantomData };
-        // SAFETY: `_restore` sets the word back before this borrow of `self` ends.
+        // SAFETY: `_restore` restores the word before this borrow of `self` ends.
         unsafe { P::set_word(address) };
         call()
     }
 
-    /// The memory that the call allocated; the status of an allocation that failed.
+    /// Returns the memory that the call allocated, and the status of an allocation that failed.
     pub fn into_allocated(self) -> (Vec<P::Memory>, Option<Status>) {
         (self.allocated, self.failed)
     }
@@ -73,38 +73,38 @@ struct Restore<P: Platform> {
 
 impl<P: Platform> Drop for Restore<P> {
     fn drop(&mut self) {
-        // SAFETY: what the former word leads to is borrowed by the call outside of this one.
+        // SAFETY: the object that the former word points to is borrowed by the enclosing call.
         unsafe { P::set_word(self.word) }
     }
 }
 
-/// The call-backs of a platform.
+/// The callbacks of a platform.
 pub(crate) struct Calls<P> {
     platform: PhantomData<fn() -> P>,
 }
 
-/// Does something with the call that the thread is making.
+/// Runs an action on the context of the thread's current call.
 ///
 /// # Panics
 ///
-/// It makes none: `virtio-drivers` called back from a function that this crate does not expect to.
+/// If there is none: `virtio-drivers` called back from a function from which this crate does not expect it.
 fn with_current<P: Platform, R>(action: impl FnOnce(&mut Call<'_, P>) -> R) -> R {
     let word = P::word() as usize;
     assert!(word != 0, "virtio-drivers called back out of turn");
     let call: *mut Call<'_, P> = core::ptr::with_exposed_provenance_mut(word);
-    // SAFETY: only `Call::run` sets a word that is not 0, to a call of the same platform (a platform's word is its
-    // own) that it borrows exclusively until the word is set back; the word is this thread's, and neither
+    // SAFETY: only `Call::run` sets a word that is not 0, to a call of the same platform (each platform has its own
+    // word) that it borrows exclusively until the word is restored; the word is this thread's, and neither
     // this function nor an action runs inside another action.
     action(unsafe { &mut *call })
 }
 
-// SAFETY: `dma_alloc` gives zeroed page-aligned parts of memory that is kept until its queue is dropped, after
-// the rings, and that nothing else refers to; `share` gives the address of the very bytes it is asked for.
+// SAFETY: `dma_alloc` returns zeroed page-aligned parts of memory that is kept until its queue is dropped, after
+// the rings, and to which there is no other reference; `share` returns the address of the very bytes passed to it.
 unsafe impl<P: Platform> Hal for Calls<P> {
     fn dma_alloc(pages: usize, _direction: BufferDirection) -> (PhysAddr, NonNull<u8>) {
         with_current::<P, _>(|call| {
             let bytes = pages * PAGE_SIZE;
-            // Memory need not begin at a page: with one more there are enough whole ones.
+            // Memory need not be page-aligned: one page more suffices for alignment.
             match call.platform.allocate(bytes + PAGE_SIZE) {
                 Ok(memory) => {
                     let address = memory.memory().addr().get();
@@ -121,7 +121,7 @@ unsafe impl<P: Platform> Hal for Calls<P> {
                 }
                 Err(status) => call.failed = Some(status),
             }
-            // An address of 0 says that there is none.
+            // An address of 0 reports failure.
             (0, NonNull::dangling())
         })
     }
@@ -132,7 +132,7 @@ unsafe impl<P: Platform> Hal for Calls<P> {
     }
 
     unsafe fn mmio_phys_to_virt(_address: PhysAddr, _bytes: usize) -> NonNull<u8> {
-        // Only the transports of virtio-drivers itself ask, and none of them is used.
+        // Only virtio-drivers' own transports call this, and none of them is used.
         unreachable!("registers are reached through the kernel")
     }
 
@@ -147,6 +147,6 @@ unsafe impl<P: Platform> Hal for Calls<P> {
     }
 
     unsafe fn unshare(_address: PhysAddr, _buffer: NonNull<[u8]>, _direction: BufferDirection) {
-        // The device wrote into the buffer itself.
+        // Nothing to copy back: the device wrote into the buffer itself.
     }
 }

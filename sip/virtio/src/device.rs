@@ -1,4 +1,4 @@
-//! Finding, resetting and starting a device.
+//! Detecting, resetting and starting a device.
 
 use core::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::link::Link;
 use crate::platform::{DeviceMemory, Platform};
 use crate::queue::Queue;
 
-/// `VIRTIO_F_VERSION_1`: the interface of virtio 1.0 and later, the only one that is driven here.
+/// `VIRTIO_F_VERSION_1`: the interface of virtio 1.0 and later, the only one supported.
 const VERSION_1: u64 = 1 << 32;
-/// How long a device has for confirming a reset.
+/// Timeout of a reset.
 const RESET_WITHIN: Duration = Duration::from_secs(1);
-/// A device that interrupts more often than this is not asked each time whether its configuration has changed. What
-/// interrupts last is looked at once more when nothing has come for a while (see [`Running`](crate::Running)).
+/// Minimum interval between configuration checks of a device whose interrupts carry no cause. A change signalled by the
+/// last interrupt of a burst is found by the check after a quiet period (see [`Running`](crate::Running)).
 const CONFIGURATION_EVERY: Duration = Duration::from_millis(100);
-/// How often a configuration that changes while it is read is read again.
+/// Maximum attempts to read a configuration that changes meanwhile.
 const CONFIGURATION_TRIES: u32 = 16;
 
-/// Kinds of devices that there are drivers for.
+/// Supported kinds of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A network interface.
@@ -32,12 +32,12 @@ pub enum Kind {
     Console,
     /// A source of random bytes.
     Entropy,
-    /// A folder of the host.
+    /// A folder of the host (9P).
     Folder,
 }
 
 impl Kind {
-    /// Its number in the virtio specification.
+    /// Returns its device id in the virtio specification.
     pub const fn number(self) -> u32 {
         match self {
             Kind::Network => 1,
@@ -59,7 +59,7 @@ impl Kind {
     }
 }
 
-/// Why a device interrupted. Both may be.
+/// Causes of an interrupt; both may apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// A queue may have answers.
@@ -68,21 +68,21 @@ pub struct Cause {
     pub configuration: bool,
 }
 
-/// A device whose features are agreed on.
+/// A device whose features are negotiated.
 pub struct Device<P: Platform> {
     platform: P,
     link: Link<P::Registers>,
     features: u64,
-    /// When it was last taken for possible that the configuration has changed.
+    /// Time of the last configuration check, in nanoseconds.
     looked_ns: u64,
 }
 
 impl<P: Platform> Device<P> {
-    /// Resets the device and agrees on features: all of `needed` (each with its name for people), and those
+    /// Resets the device and negotiates features: all of `needed` (each with its name for people), and those
     /// of `wanted` that the device offers.
     ///
     /// # Errors
-    /// It is no such device, does not confirm its reset within a second, or lacks or refuses features.
+    /// The device is of another kind, does not confirm its reset within a second, or lacks or refuses features.
     pub fn start(
         platform: P,
         kind: Kind,
@@ -121,7 +121,7 @@ impl<P: Platform> Device<P> {
         Ok(Device { platform, link, features, looked_ns: 0 })
     }
 
-    /// Whether a feature was agreed on.
+    /// Returns whether a feature was negotiated.
     pub fn has(&self, feature: u64) -> bool {
         self.features & feature != 0
     }
@@ -137,19 +137,19 @@ impl<P: Platform> Device<P> {
         Queue::new(&self.platform, &self.link, index)
     }
 
-    /// Lets the device work, once its queues are set up.
+    /// Sets DRIVER_OK, once the queues are set up.
     ///
     /// # Errors
-    /// It says at once that it cannot.
+    /// The device reports at once that it needs a reset or has failed.
     pub fn ready(&mut self) -> Result<(), DeviceError> {
         self.link.finish_init();
         self.check()
     }
 
-    /// Reads the configuration until it does not change while it is read.
+    /// Reads the configuration, repeatedly until its generation does not change meanwhile.
     ///
     /// # Errors
-    /// It always changes; the registers fail.
+    /// The generation keeps changing; register access fails.
     pub fn configuration<V>(&self, read: impl Fn(&Configuration<'_, P>) -> V) -> Result<V, DeviceError> {
         for _ in 0..CONFIGURATION_TRIES {
             let before = self.link.read_config_generation();
@@ -163,10 +163,10 @@ impl<P: Platform> Device<P> {
         Err(DeviceError::Unsteady)
     }
 
-    /// Asks why the device interrupted, and ends the interrupt.
+    /// Reads the cause of an interrupt and acknowledges it.
     ///
     /// # Errors
-    /// The registers fail; the device says that it cannot go on.
+    /// Register access fails; the device needs a reset.
     pub fn interrupted(&mut self) -> Result<Cause, DeviceError> {
         let pending = self.link.ack_interrupt();
         self.link.error()?;
@@ -175,8 +175,7 @@ impl<P: Platform> Device<P> {
             configuration: pending.contains(InterruptStatus::DEVICE_CONFIGURATION_INTERRUPT),
         };
         if !self.link.tells_cause() {
-            // Each read of a register leaves a virtual machine, so a busy device's configuration is looked at now
-            // and then.
+            // Each register read is a VM exit, so the configuration of a busy device is checked at intervals only.
             let now_ns = self.platform.now_ns();
             cause.configuration = now_ns.saturating_sub(self.looked_ns) >= CONFIGURATION_EVERY.as_nanos() as u64;
             if cause.configuration {
@@ -189,7 +188,7 @@ impl<P: Platform> Device<P> {
         Ok(cause)
     }
 
-    /// The device's clock and memory.
+    /// Returns the device's clock and memory.
     pub fn platform(&self) -> &P {
         &self.platform
     }
@@ -204,8 +203,8 @@ impl<P: Platform> Device<P> {
     }
 }
 
-/// The device's own configuration, while it is read: an access for a map of it. What lies outside of it fails, and so
-/// does writing.
+/// The device's own configuration, while it is read: an access for a register map. Reads outside of it fail, and so
+/// do writes.
 pub struct Configuration<'a, P: Platform> {
     link: &'a Link<P::Registers>,
 }
@@ -231,7 +230,7 @@ configuration_accesses! {
     u64: configuration64;
 }
 
-/// Resets the device. Whether it confirms that within a second: it then reaches no memory any more.
+/// Resets the device. Returns whether it confirms that within a second: it then does no more DMA.
 pub(crate) fn silence<P: Platform>(link: &mut Link<P::Registers>, platform: &P) -> bool {
     link.set_status(DeviceStatus::empty());
     let since = platform.now_ns();

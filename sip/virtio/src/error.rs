@@ -1,25 +1,25 @@
-//! What can be wrong with a device, in words for the person who looks after the machine.
+//! Device errors, with messages for the administrator of the machine.
 
 use core::fmt;
 
 use sip::Status;
 
-/// Why a device is not used, or not any longer. A driver that meets one while it works reports it and ends;
-/// it is then started again, and the device reset.
+/// Reason why a device is not, or no longer, used. A driver that meets one at run time reports it and ends;
+/// it is then restarted, and the device reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceError {
-    /// Its ranges of registers are not those of a virtio device.
+    /// Its register ranges are not those of a virtio device.
     NoVirtioDevice,
-    /// It only knows the interface of before virtio 1.0.
+    /// It has only the legacy interface, from before virtio 1.0.
     OldInterface,
     /// It is another kind of device.
     OtherKind {
-        /// The kind that the driver drives.
+        /// Device id that the driver expects.
         wanted: u32,
-        /// What the device says it is.
+        /// Device id that the device reports.
         found: u32,
     },
-    /// It does not confirm that it was reset.
+    /// It does not confirm a reset.
     NotReset,
     /// It does not accept the features that it offered.
     FeaturesRefused,
@@ -34,49 +34,49 @@ pub enum DeviceError {
         /// Entries the device has.
         found: u32,
     },
-    /// A queue is in use although the device has just been reset.
+    /// A queue is enabled although the device has just been reset.
     QueueInUse(u16),
-    /// It does not take the interrupt that it was given.
+    /// It does not accept the interrupt vector.
     NoInterrupt,
-    /// Its registers cannot be reached.
+    /// Register access failed.
     Registers(Status),
-    /// There is no memory for it to reach.
+    /// DMA memory could not be allocated.
     Memory(Status),
-    /// Its configuration changes without end.
+    /// Its configuration keeps changing.
     Unsteady,
-    /// It says that it cannot go on.
+    /// It reports that it needs a reset.
     NeedsReset,
-    /// It answers a request that was never made, or was answered before.
+    /// It completes a request that was never made, or was completed before.
     UnknownRequest {
         /// Number of the queue.
         queue: u16,
-        /// What it calls the request.
+        /// Id of the request according to the device.
         request: u16,
     },
-    /// It says that it wrote more than it was given room for.
+    /// It claims to have written more than the buffer holds.
     TooMuchWritten {
-        /// Bytes of room.
+        /// Size of the buffer in bytes.
         room: u32,
-        /// Bytes it says.
+        /// Bytes according to the device.
         written: u32,
     },
-    /// It says that it wrote less than a whole answer has.
+    /// It claims to have written less than a complete answer.
     TooLittleWritten {
-        /// Bytes of a whole answer.
+        /// Bytes of a complete answer.
         needed: u32,
-        /// Bytes it says.
+        /// Bytes according to the device.
         written: u32,
     },
-    /// Its answer or its configuration has a value that means nothing.
+    /// Its answer or its configuration has an invalid value.
     Nonsense {
-        /// Which value.
+        /// Name of the field.
         what: &'static str,
         /// The value.
         value: u64,
     },
-    /// It has not answered a request in time.
+    /// A request timed out.
     NoAnswer {
-        /// How long was waited.
+        /// Time since the request, in milliseconds.
         waited_ms: u64,
     },
 }

@@ -1,10 +1,10 @@
 //! Virtio devices for drivers without unsafe code.
 //!
-//! Key types: [`Device`] (found, reset, its features agreed on), [`Queue`] (requests under way and the memory
-//! that the device has meanwhile), [`DeviceError`] (all that can be wrong with a device, said for people),
-//! [`System`] (the platform of a program). Neighbours: `virtio-drivers` keeps the rings, `sip::hardware` reaches
+//! Key types: [`Device`] (detected, reset, features negotiated), [`Queue`] (requests in flight and the memory
+//! lent to the device for them), [`DeviceError`] (device errors, with messages for people),
+//! [`System`] (the platform of a program). Neighbours: `virtio-drivers` keeps the rings, `sip::hardware` accesses
 //! registers and memory. Unsafe code is confined to the modules named in `docs/soundness/sip-virtio.md`.
-//! Deliberately not here: what any kind of device means by its requests; that is its driver's.
+//! Deliberately not here: the requests of particular kinds of devices; they are for their drivers.
 #![no_std]
 
 extern crate alloc;
@@ -30,7 +30,7 @@ pub use queue::{Completion, Data, Direction, Queue, Refused, Reply, Request};
 pub use running::{Core, Running, TIME_LIMIT_MS, give_up};
 pub use system::System;
 
-/// Most bytes of a request's own header.
+/// Maximum bytes of a request's own header.
 pub const HEADER_BYTES: usize = 32;
-/// Most bytes of a device's own answer beside the data.
+/// Maximum bytes of a device's own answer besides the data.
 pub const REPLY_BYTES: usize = 32;

@@ -1,8 +1,8 @@
 //! A device's common registers, over virtio-mmio or virtio-pci.
 //!
-//! Implements the transport of `virtio-drivers`. Its methods cannot fail there, so the first failure is kept
-//! until it is asked for ([`Link::error`]); a register that fails reads as zero meanwhile. Deliberately not
-//! here: the order of starting a device (see [`Device`](crate::Device)).
+//! Implements the transport of `virtio-drivers`. Its methods cannot return errors, so the first error is kept
+//! until [`Link::error`] takes it; a register that cannot be read reads as zero meanwhile. Deliberately not
+//! here: the initialization sequence (see [`Device`](crate::Device)).
 
 use core::cell::Cell;
 
@@ -17,20 +17,20 @@ use crate::DeviceError;
 use crate::device::Kind;
 use crate::platform::{Platform, Registers};
 
-/// What a bus publishes for a device on PCI: the order of its ranges and interrupts.
+/// Order of the ranges and interrupts that a bus publishes for a device on PCI.
 mod pci {
-    /// Ranges of a published device. That of the interrupt status, 2, is of no use with messages.
+    /// Ranges of a published device. Range 2, the interrupt status, is not used with MSI.
     pub const COMMON_RANGE: usize = 0;
     pub const DOORBELLS_RANGE: usize = 1;
     pub const DEVICE_RANGE: usize = 3;
-    /// The first doorbell: its length is the distance from one to the next. Where it is missing there is
-    /// one for all queues.
+    /// The doorbell of queue 0; its length is the distance between doorbells. If it is missing, all queues
+    /// share one.
     pub const FIRST_DOORBELL_RANGE: usize = 4;
-    /// The interrupt that is used for everything.
+    /// The vector used for all interrupts.
     pub const VECTOR: u16 = 0;
 }
 
-/// The version of a slot whose registers are those of virtio 1.0 and later.
+/// Version of an MMIO slot with the registers of virtio 1.0 and later.
 const MODERN_VERSION: u32 = 2;
 
 #[derive(Clone)]
@@ -39,7 +39,7 @@ enum Way<R> {
     Pci { common: R, device: R, doorbells: R, doorbell_bytes: u64 },
 }
 
-/// The first thing that went wrong and was not asked for yet: others follow from it.
+/// The first error not yet taken: later ones follow from it.
 #[derive(Clone, Default)]
 struct Noted(Cell<Option<DeviceError>>);
 
@@ -57,7 +57,7 @@ impl Noted {
     }
 }
 
-/// Registers whose failures are noted.
+/// Registers whose errors are recorded.
 struct Noting<'a, R> {
     registers: &'a R,
     noted: &'a Noted,
@@ -91,13 +91,13 @@ type Common<'a, R> = common::Registers<Noting<'a, R>>;
 pub(crate) struct Link<R> {
     way: Way<R>,
     kind: Kind,
-    /// Where the doorbell of the queue lies that was asked for last.
+    /// Offset of the doorbell of the queue whose maximum size was read last.
     doorbell: u64,
     error: Noted,
 }
 
 impl<R: Registers> Link<R> {
-    /// Looks at what ranges the device has, and whether it is of this kind.
+    /// Identifies the device's ranges, and, over MMIO, checks that the device is of this kind.
     pub fn open<P: Platform<Registers = R>>(platform: &P, kind: Kind) -> Result<Link<R>, DeviceError> {
         let range = |index| platform.range(index).map_err(DeviceError::Registers);
         let count = platform.range_count();
@@ -137,12 +137,12 @@ impl<R: Registers> Link<R> {
         Slot::over(Noting { registers, noted: &self.error })
     }
 
-    /// What has gone wrong since the last time, if anything.
+    /// Returns and clears the first error since the last call.
     pub fn error(&self) -> Result<(), DeviceError> {
         self.error.0.take().map_or(Ok(()), Err)
     }
 
-    /// Makes the device interrupt also when its configuration changes.
+    /// Enables the configuration change interrupt.
     pub fn enable_configuration_interrupt(&mut self) {
         if let Way::Pci { common, .. } = &self.way {
             let common = self.common(common);
@@ -153,7 +153,7 @@ impl<R: Registers> Link<R> {
         }
     }
 
-    /// Whether the device tells why it interrupts. A message says no more than that something happened.
+    /// Returns whether the device reports the cause of an interrupt. An MSI carries none.
     pub fn tells_cause(&self) -> bool {
         matches!(self.way, Way::Mmio(_))
     }
@@ -181,7 +181,7 @@ impl<R: Registers> Link<R> {
         u64::from(self.configuration32(offset)) | u64::from(self.configuration32(offset + 4)) << 32
     }
 
-    /// Notes that the driver did what registers do not do.
+    /// Records an access that registers do not support.
     pub fn refuse(&self, status: Status) {
         self.error.note(DeviceError::Registers(status));
     }
@@ -201,7 +201,7 @@ impl<R: Registers> Link<R> {
     }
 }
 
-/// Writes an address into the two registers of its halves.
+/// Writes an address to the registers of its two halves.
 fn write_address<A: Access<u32>, D: Writable>(
     low: &Register<'_, A, u32, D>,
     high: &Register<'_, A, u32, D>,
@@ -256,7 +256,7 @@ impl<R: Registers> Transport for Link<R> {
             Way::Pci { common, doorbell_bytes, .. } => {
                 let common = self.common(common);
                 let (size, doorbell) = (common.queue_size().read(), common.queue_doorbell().read());
-                // One that the device does not have is refused when it is to ring.
+                // The kernel refuses an offset out of range when the doorbell is rung.
                 self.doorbell = u64::from(doorbell).saturating_mul(*doorbell_bytes);
                 size.into()
             }
@@ -284,7 +284,7 @@ impl<R: Registers> Transport for Link<R> {
         }
     }
 
-    /// Only the interface of before virtio 1.0 asks for it.
+    /// Only the legacy interface needs it.
     fn set_guest_page_size(&mut self, _guest_page_size: u32) {}
 
     fn requires_legacy_layout(&self) -> bool {
@@ -329,7 +329,7 @@ impl<R: Registers> Transport for Link<R> {
         self.select(queue);
         match &self.way {
             Way::Mmio(registers) => self.slot(registers).queue_ready().write(0),
-            // A queue of virtio-pci is only disabled by a reset of the device.
+            // A queue of virtio-pci can be disabled only by a device reset.
             Way::Pci { .. } => {}
         }
     }
@@ -363,7 +363,7 @@ impl<R: Registers> Transport for Link<R> {
         }
     }
 
-    /// The drivers read their configuration through [`Device`](crate::Device), which gives up in the end.
+    /// Drivers read their configuration through [`Device`](crate::Device), which bounds the retries.
     fn read_config_space<T: FromBytes + IntoBytes>(&self, _offset: usize) -> virtio_drivers::Result<T> {
         Err(Error::Unsupported)
     }

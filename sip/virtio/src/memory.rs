@@ -1,4 +1,4 @@
-//! Access to memory that a device may be writing, byte by byte.
+//! Byte-wise access to memory that a device may be writing.
 //!
 //! Deliberately not here: references to such memory; it changes under them.
 
@@ -8,7 +8,7 @@ use crate::platform::DeviceMemory;
 ///
 /// # Panics
 ///
-/// They do not fit; offsets are the adapter's own.
+/// If they do not fit; offsets are the adapter's own.
 pub(crate) fn write(memory: &impl DeviceMemory, offset: usize, bytes: &[u8]) {
     let first = part(memory, offset, bytes.len());
     for (index, &byte) in bytes.iter().enumerate() {
@@ -21,7 +21,7 @@ pub(crate) fn write(memory: &impl DeviceMemory, offset: usize, bytes: &[u8]) {
 ///
 /// # Panics
 ///
-/// There are not so many.
+/// If they are not all inside the memory.
 pub(crate) fn read(memory: &impl DeviceMemory, offset: usize, bytes: &mut [u8]) {
     let first = part(memory, offset, bytes.len());
     for (index, byte) in bytes.iter_mut().enumerate() {
@@ -30,7 +30,7 @@ pub(crate) fn read(memory: &impl DeviceMemory, offset: usize, bytes: &mut [u8]) 
     }
 }
 
-/// The address of the byte at `offset`, from which on there are `bytes` bytes.
+/// Returns the address of the byte at `offset`, from which `bytes` bytes are inside the memory; panics if they are not.
 pub(crate) fn part(memory: &impl DeviceMemory, offset: usize, bytes: usize) -> *mut u8 {
     let whole = memory.memory();
     let inside = offset.checked_add(bytes).is_some_and(|end| end <= whole.len());

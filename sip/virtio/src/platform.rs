@@ -1,4 +1,4 @@
-//! What the adapter stands on: registers, memory that a device reaches, a clock.
+//! Interface to the system below: registers, DMA memory, a clock.
 //!
 //! [`System`](crate::System) is the platform of a program; the tests have one of their own. Deliberately not
 //! here: anything virtio.
@@ -7,9 +7,9 @@ use core::ptr::NonNull;
 
 use sip::Status;
 
-/// A range of a device's registers. Offsets are in bytes.
+/// A register range of a device. Offsets are in bytes.
 pub trait Registers: Clone + Send {
-    /// Its length.
+    /// Returns its length in bytes.
     fn bytes(&self) -> u64;
     /// Reads 8 bits.
     fn read8(&self, offset: u64) -> Result<u8, Status>;
@@ -25,48 +25,48 @@ pub trait Registers: Clone + Send {
     fn write32(&self, offset: u64, value: u32) -> Result<(), Status>;
 }
 
-/// Memory that a device reaches. Dropping it ends that.
+/// DMA memory. Dropping it unpins it.
 ///
 /// # Safety
 ///
-/// Until the value is dropped, [`memory`](DeviceMemory::memory) always gives the same range, valid for reads and
-/// writes from any thread, wherever the value is moved; no safe code of the process refers to it; and the
-/// device finds its bytes in one piece from [`device_address`](DeviceMemory::device_address) on.
+/// Until the value is dropped, [`memory`](DeviceMemory::memory) always returns the same range, valid for reads and
+/// writes from any thread, wherever the value is moved; no safe code of the process refers to it; and for the
+/// device its bytes are contiguous from [`device_address`](DeviceMemory::device_address) on.
 pub unsafe trait DeviceMemory: Send {
-    /// The memory.
+    /// Returns the memory.
     fn memory(&self) -> NonNull<[u8]>;
-    /// Where the device finds its first byte.
+    /// Returns the device's address of its first byte.
     fn device_address(&self) -> u64;
 }
 
-/// A device and what its driver needs of the system.
+/// A device, with the services its driver needs from the system.
 ///
 /// # Safety
 ///
-/// [`word`](Platform::word) gives what [`set_word`](Platform::set_word) was last given on the same thread, and 0
+/// [`word`](Platform::word) returns the value last passed to [`set_word`](Platform::set_word) on the same thread, and 0
 /// before that; nothing but this crate calls the latter.
 pub unsafe trait Platform: Clone + Send + 'static {
     /// Its registers.
     type Registers: Registers;
-    /// The driver's own memory that the device reaches.
+    /// The driver's own DMA memory.
     type Memory: DeviceMemory;
 
-    /// How many ranges of registers the device has.
+    /// Returns the number of the device's register ranges.
     fn range_count(&self) -> usize;
-    /// A range of registers.
+    /// Returns a register range; `NotFound` past the last.
     fn range(&self, index: usize) -> Result<Self::Registers, Status>;
-    /// New zeroed memory that the device reaches.
+    /// Allocates zeroed DMA memory.
     fn allocate(&self, bytes: usize) -> Result<Self::Memory, Status>;
-    /// Nanoseconds of a clock that never goes back.
+    /// Returns nanoseconds of a monotonic clock.
     fn now_ns(&self) -> u64;
-    /// Lets about a millisecond pass.
+    /// Sleeps for about a millisecond.
     fn pause(&self);
-    /// The calling thread's word.
+    /// Returns the calling thread's word.
     fn word() -> u64;
     /// Sets the calling thread's word.
     ///
     /// # Safety
     ///
-    /// The word is set back before what it leads to ends.
+    /// The word is restored before the object that it points to is dropped.
     unsafe fn set_word(word: u64);
 }

@@ -1,9 +1,9 @@
-//! Requests under way on one queue of a device.
+//! Requests in flight on one queue of a device.
 //!
-//! A request is up to three pieces: a header that the device reads, data that it reads or writes, and a
+//! A request has up to three pieces: a header that the device reads, data that it reads or writes, and a
 //! short reply that it writes. The data is a block of its own, which the queue owns until the device has
-//! answered; header and reply lie in memory of the queue's. Nothing that the device says is used before it has been
-//! compared with what is under way. Deliberately not here: waiting (see the drivers).
+//! completed the request; header and reply lie in memory of the queue. Everything the device reports is validated
+//! against the requests in flight before it is used. Deliberately not here: waiting (see the drivers).
 
 use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
@@ -21,13 +21,13 @@ use crate::memory;
 use crate::platform::{DeviceMemory, Platform};
 use crate::{HEADER_BYTES, REPLY_BYTES};
 
-/// Bytes of a request's place in the memory for headers and replies.
+/// Bytes of a request's slot in the memory for headers and replies.
 const SLOT_BYTES: usize = HEADER_BYTES + REPLY_BYTES;
 
-/// What a reply holds before the device writes it.
+/// Contents of a reply before the device writes it.
 const UNWRITTEN: u8 = 0xff;
 
-/// Who reads a request's data.
+/// Direction of a request's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The device reads it.
@@ -41,68 +41,68 @@ pub enum Direction {
 pub struct Data<M> {
     /// The block.
     pub memory: M,
-    /// Where the part begins, in bytes.
+    /// Offset of the part, in bytes.
     pub offset: usize,
     /// Its length in bytes, not 0.
     pub bytes: usize,
-    /// Who reads it.
+    /// Whether the device reads or writes it.
     pub direction: Direction,
 }
 
-/// What a device answers beside the data.
+/// The device's answer besides the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Nothing.
     None,
-    /// So many bytes, which it writes before the data.
+    /// This many bytes, which it writes before the data.
     BeforeData(usize),
-    /// So many bytes, which it writes after the data.
+    /// This many bytes, which it writes after the data.
     AfterData(usize),
-    /// So many bytes, which it writes into the data's block, behind the data that it reads there: there may be many, and
-    /// they are not copied.
+    /// This many bytes, which it writes into the data's block, after the data that it reads there: for large replies,
+    /// which are not copied.
     InBlock(usize),
 }
 
 impl Reply {
     fn bytes(self) -> usize {
         match self {
-            // None that lie in the queue's own memory.
+            // None in the queue's own memory.
             Reply::None | Reply::InBlock(_) => 0,
             Reply::BeforeData(bytes) | Reply::AfterData(bytes) => bytes,
         }
     }
 }
 
-/// Something to ask of a device.
+/// A request to the device.
 #[derive(Debug)]
 pub struct Request<'a, M> {
-    /// What the device reads first; at most [`HEADER_BYTES`].
+    /// Bytes that the device reads first; at most [`HEADER_BYTES`].
     pub header: &'a [u8],
-    /// What it reads or writes.
+    /// Data that it reads or writes.
     pub data: Option<Data<M>>,
-    /// What it writes besides; at most [`REPLY_BYTES`].
+    /// Reply that it writes; at most [`REPLY_BYTES`] unless it is in the block.
     pub reply: Reply,
 }
 
-/// A request that was not taken.
+/// A request that was not accepted.
 #[derive(Debug)]
 pub struct Refused<M, T> {
     /// Its data.
     pub data: Option<Data<M>>,
-    /// What the driver knows it by.
+    /// The driver's tag for it.
     pub tag: T,
-    /// What is wrong with the device; nothing if the queue is merely full.
+    /// The device's error; `None` if the queue is merely full.
     pub error: Option<DeviceError>,
 }
 
-/// A request that the device has answered.
+/// A request that the device has completed.
 #[derive(Debug)]
 pub struct Completion<M, T> {
-    /// What the driver knows it by.
+    /// The driver's tag for it.
     pub tag: T,
-    /// Its data, which the device has done with.
+    /// Its data, which the device no longer accesses.
     pub data: Option<Data<M>>,
-    /// How many bytes the device says that it wrote, reply and data together; never more than have room.
+    /// Bytes the device claims to have written, reply and data together; never more than there was room for.
     pub written: u32,
     /// The reply.
     pub reply: [u8; REPLY_BYTES],
@@ -118,7 +118,7 @@ struct Pending<M, T> {
 }
 
 impl<M, T> Pending<M, T> {
-    /// How many bytes the device may write.
+    /// Returns the maximum bytes that the device may write.
     fn room(&self) -> usize {
         let data = self.data.as_ref().filter(|data| data.direction == Direction::FromDevice);
         let in_block = if let Reply::InBlock(bytes) = self.reply { bytes } else { 0 };
@@ -126,25 +126,25 @@ impl<M, T> Pending<M, T> {
     }
 }
 
-/// A queue of a device, with up to `SIZE` pieces of requests under way. `M` is the memory of data, `T` what the
-/// driver knows a request by.
+/// A queue of a device, with up to `SIZE` descriptors in flight. `M` is the memory of data, `T` the
+/// driver's tag for a request.
 ///
-/// Dropping it resets the device. If the device does not confirm that, the memory is never given back.
+/// Dropping it resets the device. If the device does not confirm that, the memory is leaked.
 pub struct Queue<P: Platform, const SIZE: usize, M: DeviceMemory, T> {
     platform: P,
     link: Link<P::Registers>,
     index: u16,
     ring: ManuallyDrop<VirtQueue<Calls<P>, SIZE>>,
     rings_memory: ManuallyDrop<Vec<P::Memory>>,
-    /// A place for the header and the reply of each request.
+    /// One slot per request for header and reply.
     slots: ManuallyDrop<P::Memory>,
     free_slots: Vec<usize>,
-    /// By the ring's number for a request: its first descriptor.
+    /// Indexed by the ring's token for a request: its first descriptor.
     pending: ManuallyDrop<Vec<Option<Pending<M, T>>>>,
     under_way: usize,
-    /// No request that is under way was handed over before.
+    /// Lower bound of the submission times of the requests in flight.
     oldest_ns: u64,
-    /// The device has not been told of all requests.
+    /// Whether requests were added since the device was last notified.
     is_untold: bool,
     broken: Option<DeviceError>,
 }
@@ -169,7 +169,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             (Ok(ring), _) => ring,
             (Err(_), Some(status)) => return Err(DeviceError::Memory(status)),
             (Err(Error::AlreadyUsed), _) => return Err(DeviceError::QueueInUse(index)),
-            // The size was asked for before; now the device says another.
+            // The size was read before; now the device reports another.
             (Err(_), _) => return Err(DeviceError::QueueTooShort { queue: index, needed: SIZE as u32, found: 0 }),
         };
         let queue = Queue {
@@ -190,25 +190,25 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         Ok(queue)
     }
 
-    /// How many requests are under way.
+    /// Returns the number of requests in flight.
     pub fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Hands a request to the device and tells it.
+    /// Adds a request and notifies the device.
     ///
     /// # Errors
-    /// The queue is full, or there is an error with the device; the data comes back.
+    /// The queue is full, or the device has failed; the data comes back.
     ///
     /// # Panics
-    /// The request is malformed: header or reply too long, no piece at all, or data outside its block.
+    /// If the request is malformed: header or reply too long, no piece at all, or data outside its block.
     pub fn submit(&mut self, request: Request<'_, M>, tag: T) -> Result<(), Refused<M, T>> {
         self.add(request, tag)?;
         self.tell();
         Ok(())
     }
 
-    /// Hands a request to the device, which may take no notice before it is told ([`Queue::tell`]): once for many.
+    /// Adds a request without notifying the device; [`Queue::tell`] then does so once for many.
     ///
     /// # Errors
     /// As [`Queue::submit`].
@@ -229,7 +229,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             return Err(Refused { data, tag, error: None });
         };
         memory::write(&*self.slots, slot * SLOT_BYTES, header);
-        // A reply that the device does not write is none, whatever an earlier one left there.
+        // A reply that the device does not write must not show an earlier one.
         memory::write(&*self.slots, slot * SLOT_BYTES + HEADER_BYTES, &[UNWRITTEN; REPLY_BYTES][..reply.bytes()]);
         let since_ns = self.platform.now_ns();
         let pending = Pending { slot, header_bytes: header.len(), data, reply, since_ns, tag };
@@ -238,7 +238,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             [Area::of(&*self.slots), pending.data.as_ref().map_or(Area::of(&*self.slots), |d| Area::of(&d.memory))];
         let mut call = Call::new(&self.platform, &areas);
         let ring = &mut self.ring;
-        // SAFETY: the pieces lie in `slots` and in the data's block. Nothing touches them before `complete` has
+        // SAFETY: the pieces lie in `slots` and in the data's block. Nothing accesses them before `complete` has
         // taken the request off the ring: the slot is not free, and the block is in `pending`. Both live until
         // then, or until the device has been reset (`drop`).
         let added = call.run(|| unsafe { chain.with_slices(|readable, writable| ring.add(readable, writable)) });
@@ -256,38 +256,38 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         Ok(())
     }
 
-    /// Tells the device of the requests that were added, unless it looks by itself.
+    /// Notifies the device of the requests added, unless it has suppressed notifications.
     pub fn tell(&mut self) {
         if !core::mem::take(&mut self.is_untold) {
             return;
         }
-        // Either this sees that the device wants to be told, or the device, which says so before it looks once more,
-        // sees the requests: neither may be passed over because a write is still on its way.
+        // Either this sees that the device wants a notification, or the device, which announces that before it polls once
+        // more, sees the requests: the fence keeps both from reading stale values (virtio 1.2, section 2.7.13).
         fence(Ordering::SeqCst);
         if self.ring.should_notify() {
             self.link.notify(self.index);
-            // What fails now shows when somebody asks for answers; the requests are the device's already.
+            // An error here surfaces in `complete`; the device owns the requests already.
             self.broken = self.broken.or(self.link.error().err());
         }
     }
 
-    /// Whether the device is to interrupt when it has answered. It may do so all the same. After this was switched
-    /// on, answers that came before are to be looked for once more.
+    /// Enables or suppresses the interrupt on completion; spurious ones are possible. After enabling, the caller has to
+    /// poll once more for completions that came before.
     pub fn set_interrupts(&mut self, are_wanted: bool) {
         self.ring.set_dev_notify(are_wanted);
-        // As in `tell`, the other way round.
+        // Like the fence in `tell`, in the other direction.
         fence(Ordering::SeqCst);
     }
 
-    /// Whether there is an answer to take.
+    /// Returns whether there is a completion or an error to take.
     pub fn has_answer(&self) -> bool {
         self.broken.is_some() || self.ring.can_pop()
     }
 
-    /// Takes an answer, if there is one.
+    /// Takes a completion, if there is one.
     ///
     /// # Errors
-    /// There is an error with the device, now or since earlier: it is to be reset, by dropping the queue.
+    /// The device has failed, now or earlier: it has to be reset, by dropping the queue.
     pub fn complete(&mut self) -> Result<Option<Completion<M, T>>, DeviceError> {
         if let Some(error) = self.broken {
             return Err(error);
@@ -310,13 +310,13 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         // of the request and from memory that does not move.
         let popped = unsafe { chain.with_slices(|readable, writable| ring.pop_used(token, readable, writable)) };
         let Ok(written) = popped else {
-            // Between two looks the device has changed its answer. The request is still on the ring.
+            // TOCTOU: the device has changed its used entry between two reads. The request is still on the ring.
             *place = Some(pending);
             return Err(unknown);
         };
         let room = pending.room();
         if written as usize > room {
-            // Whoever says that may write on: the data stays here until the device has been reset.
+            // A device that reports this may go on writing: the data stays here until the device has been reset.
             *place = Some(pending);
             return Err(DeviceError::TooMuchWritten { room: u32::try_from(room).unwrap_or(u32::MAX), written });
         }
@@ -328,14 +328,14 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         Ok(Some(Completion { tag: pending.tag, data: pending.data, written, reply }))
     }
 
-    /// Says so if a request has been under way for longer than this.
+    /// Checks the requests in flight against a timeout.
     ///
     /// # Errors
-    /// One has.
+    /// [`DeviceError::NoAnswer`] if one has been in flight for that long.
     pub fn check_time(&mut self, limit_ms: u64) -> Result<(), DeviceError> {
         let now_ns = self.platform.now_ns();
         let waited_ms = |since_ns: u64| now_ns.saturating_sub(since_ns) / 1_000_000;
-        // All of them need not be looked at as long as none can be so old.
+        // No scan is needed while none can be that old.
         if waited_ms(self.oldest_ns) < limit_ms {
             return Ok(());
         }
@@ -348,10 +348,10 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
 impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Drop for Queue<P, SIZE, M, T> {
     fn drop(&mut self) {
         if !silence(&mut self.link, &self.platform) {
-            // The device may still write: rather no memory than memory that changes under its next owner.
+            // The device may still write: leak the memory rather than let it corrupt the next owner's.
             return;
         }
-        // SAFETY: each is dropped once, here, and not used afterwards; the rings go before their memory.
+        // SAFETY: each is dropped once, here, and not used afterwards; the rings are dropped before their memory.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
             ManuallyDrop::drop(&mut self.rings_memory);
@@ -361,7 +361,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Drop for Queue<P, SIZE,
     }
 }
 
-/// The pieces of a request in the order in which the ring has them.
+/// The pieces of a request in ring order.
 struct Chain {
     readable: [Piece; 2],
     readable_count: usize,
@@ -411,14 +411,14 @@ impl Chain {
             Direction::ToDevice => (&mut self.readable, &mut self.readable_count),
             Direction::FromDevice => (&mut self.writable, &mut self.writable_count),
         };
-        // The ring takes no empty piece. There are at most two of each direction: header, data, reply.
+        // The ring accepts no empty piece. There are at most two of each direction: header, data, reply.
         if piece.bytes != 0 {
             pieces[*count] = piece;
             *count += 1;
         }
     }
 
-    /// Calls with the pieces as slices.
+    /// Calls `call` with the pieces as slices.
     ///
     /// # Safety
     ///
@@ -427,8 +427,8 @@ impl Chain {
         // SAFETY: passed on: the parts lie in memory that is valid for reads and writes.
         let readable = self.readable.map(|piece| unsafe { core::slice::from_raw_parts(piece.address, piece.bytes) });
         let mut writable =
-            // SAFETY: as above; the pieces do not overlap, as each request has a slot and a block of its own, and what is
-            // written behind the data in its block begins where that ends.
+            // SAFETY: as above; the pieces do not overlap, as each request has a slot and a block of its own, and a
+            // reply in the block begins where the data ends.
             self.writable.map(|piece| unsafe { core::slice::from_raw_parts_mut(piece.address, piece.bytes) });
         call(&readable[..self.readable_count], &mut writable[..self.writable_count])
     }

@@ -1,7 +1,7 @@
-//! A driver at work: one thread serves clients, another waits for the device's interrupt.
+//! The run loop of a driver: one thread serves clients, another waits for the device's interrupt.
 //!
-//! What came of requests lies in the driver's core; tasks look for theirs after each interrupt. DeviceError with
-//! the device ends the process: it is started again with a device that was reset. Deliberately not here: what
+//! Completions are collected in the driver's core; tasks check for theirs after each interrupt. A [`DeviceError`]
+//! ends the process, which is then restarted with the device reset. Deliberately not here: what
 //! a core does.
 
 use alloc::sync::Arc;
@@ -19,17 +19,17 @@ use sip::{Deadline, Status, executor, process};
 use crate::error::DeviceError;
 use crate::system::System;
 
-/// How long a device has for a request, in milliseconds.
+/// Request timeout, in milliseconds.
 pub const TIME_LIMIT_MS: u64 = 5_000;
-/// An interrupt that got lost delays an answer by this much.
+/// Polling interval, which bounds the delay caused by a lost interrupt.
 const LOOK_AGAIN_AFTER_MS: u64 = 500;
 
-/// What a driver knows of its device and of the requests under way.
+/// A driver's state of its device and of the requests in flight.
 pub trait Core: Send + 'static {
-    /// Takes the device's answers, and sees to it that no request takes longer than [`TIME_LIMIT_MS`].
+    /// Takes the device's completions, and checks that no request takes longer than [`TIME_LIMIT_MS`].
     ///
     /// # Errors
-    /// The device is not to be used any longer.
+    /// The device has failed and must not be used any longer.
     fn serve(&mut self) -> Result<(), DeviceError>;
 }
 
@@ -37,15 +37,15 @@ pub trait Core: Send + 'static {
 pub struct Running<C> {
     core: Mutex<C>,
     waiting: Mutex<Vec<Waker>>,
-    /// Set when the device was served.
+    /// Set after the core was served.
     served: Event,
 }
 
 impl<C: Core> Running<C> {
-    /// Starts a core with `start` and a thread that waits for the device. Errors are sentences for people.
+    /// Starts a core with `start` and a thread that waits for the device's interrupt. Errors are sentences for people.
     ///
     /// # Errors
-    /// The device has no interrupt or cannot be started; there is no thread.
+    /// The device has no interrupt or cannot be started; no thread could be created.
     pub fn start(
         device: &Declared<System>,
         start: impl FnOnce(System) -> Result<C, DeviceError>,
@@ -53,23 +53,23 @@ impl<C: Core> Running<C> {
         let no_device = |status: Status| alloc::format!("the device cannot be opened: {}", status.text());
         let system = device.open().map_err(no_device)?;
         let interrupt = system.interrupt().map_err(no_device)?;
-        // The first wait lets the device interrupt; only then may it work, or its first interrupt would be missed.
+        // The first wait unmasks the interrupt; only then may the device start, or its first interrupt would be lost.
         let _ = interrupt.wait(Deadline::PASSED);
         let core = start(system.clone()).map_err(|error| alloc::format!("{error}"))?;
         let served = Event::auto().map_err(no_device)?;
         let running = Arc::new(Running { core: Mutex::new(core), waiting: Mutex::new(Vec::new()), served });
         let serving = Arc::clone(&running);
-        // The thread ends with the process.
+        // The thread runs until the process ends.
         drop(sip::thread::spawn(move || serving.wait_for_interrupts(&interrupt)).map_err(no_device)?);
         Ok((system, running))
     }
 
-    /// Does something with the core.
+    /// Calls `action` with the core locked.
     pub fn with<R>(&self, action: impl FnOnce(&mut C) -> R) -> R {
         action(&mut self.core.lock())
     }
 
-    /// Asks the core until it has an answer: now, and after each interrupt.
+    /// Polls the core with `ask` until it returns an answer: now, and after each interrupt.
     pub async fn until<R>(&self, mut ask: impl FnMut(&mut C) -> Option<R>) -> R {
         loop {
             let answer = {
@@ -89,13 +89,13 @@ impl<C: Core> Running<C> {
         }
     }
 
-    /// Asks the core once. Without an answer, whoever polls is woken after the next interrupt.
+    /// Polls the core once. If there is no answer, the context's waker is woken after the next interrupt.
     pub fn poll<R>(&self, context: &Context<'_>, mut ask: impl FnMut(&mut C) -> Option<R>) -> Poll<R> {
         self.ask_or_wait(&mut ask, context.waker()).map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Asks the core until it has an answer, by halting the thread: for a server that waits for this alone. One
-    /// thread at a time does so.
+    /// Polls the core until it returns an answer, blocking the thread: for a server that waits for nothing else. One
+    /// thread at a time may do so.
     pub fn wait_until<R>(&self, mut ask: impl FnMut(&mut C) -> Option<R>) -> R {
         loop {
             if let Some(answer) = self.with(&mut ask) {
@@ -111,7 +111,7 @@ impl<C: Core> Running<C> {
         let mut core = self.core.lock();
         let answer = ask(&mut core);
         if answer.is_none() {
-            // Before the core is let go: nobody serves it in between.
+            // Registered before the core is unlocked, so that no interrupt is served in between.
             let mut waiting = self.waiting.lock();
             if !waiting.iter().any(|other| other.will_wake(waker)) {
                 waiting.push(waker.clone());
@@ -134,14 +134,14 @@ impl<C: Core> Running<C> {
         loop {
             match interrupt.wait(Deadline::NEVER) {
                 Ok(_) => self.serve(),
-                // The kernel silences a line that interrupts without end, and the driver with it.
+                // The kernel masks the line of an interrupt storm.
                 Err(status) => give_up(&format_args!("the device's interrupt fails: {}", status.text())),
             }
         }
     }
 }
 
-/// Says what is wrong and ends the process, so that it is started again and the device reset.
+/// Logs the error and ends the process, so that it is restarted and the device reset.
 pub fn give_up(error: &dyn fmt::Display) -> ! {
     sip::debug::write_line(format_args!("{error}; the driver starts again"));
     process::exit(1)

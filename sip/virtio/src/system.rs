@@ -22,15 +22,15 @@ impl DeviceObject for System {
 }
 
 impl System {
-    /// The one interrupt of a virtio device.
+    /// Returns the one interrupt of a virtio device.
     ///
     /// # Errors
-    /// It has none.
+    /// `NotFound` if it has none.
     pub fn interrupt(&self) -> Result<Interrupt, Status> {
         self.hardware.interrupt(0)
     }
 
-    /// Lets the device reach a block.
+    /// Pins a block for DMA.
     ///
     /// # Errors
     /// As [`Hardware::begin_dma`]; the block comes back.
@@ -69,8 +69,8 @@ impl Registers for sip::hardware::Registers {
     }
 }
 
-// SAFETY: the block is pinned, owned by the value alone and never moves in memory; a DmaBlock gives no reference to
-// its bytes; the kernel gave the device address for the whole block.
+// SAFETY: the block is pinned, has this value as its only owner and never moves in memory; a DmaBlock hands out no
+// reference to its bytes; the kernel returned the device address for the whole block.
 unsafe impl<B: Pinnable + Send> DeviceMemory for DmaBlock<B> {
     fn memory(&self) -> NonNull<[u8]> {
         DmaBlock::memory(self)
@@ -81,7 +81,7 @@ unsafe impl<B: Pinnable + Send> DeviceMemory for DmaBlock<B> {
     }
 }
 
-// SAFETY: the word is the thread's own, 0 at first; `adapter::set_word` may be called by an adapter only, and this
+// SAFETY: the word is the thread's own, 0 at first; only an adapter may call `adapter::set_word`, and this
 // crate is the only one.
 unsafe impl Platform for System {
     type Registers = sip::hardware::Registers;

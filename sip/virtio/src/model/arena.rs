@@ -1,4 +1,4 @@
-//! Memory that driver and device share, and a book of who may reach what.
+//! Memory shared by driver and device, with a record of what is pinned.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -10,19 +10,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::memory;
 use crate::platform::DeviceMemory;
 
-/// Bytes between the address of memory in the process and its address for the device: a driver that confuses
-/// the two is found out.
+/// Difference between the address of memory in the process and for the device: a driver that confuses
+/// the two is detected.
 const DEVICE_OFFSET: u64 = 0x7000_0000_0000;
 const ALIGN: usize = 64;
 
 /// The memory of one machine.
 pub(super) struct Arena {
-    /// Bytes of each block that is pinned, by its device address.
+    /// Length in bytes of each pinned block, by its device address.
     blocks: Mutex<BTreeMap<u64, usize>>,
     stray: AtomicU64,
 }
 
-/// A block that the device reaches.
+/// A block pinned for the device.
 pub struct Memory {
     arena: Arc<Arena>,
     first: NonNull<u8>,
@@ -35,7 +35,7 @@ impl fmt::Debug for Memory {
     }
 }
 
-// SAFETY: the block belongs to the value alone.
+// SAFETY: the value is the block's only owner.
 unsafe impl Send for Memory {}
 
 fn layout(bytes: usize) -> Option<Layout> {
@@ -64,17 +64,17 @@ impl Arena {
         self.book().len()
     }
 
-    /// What the device finds from an address on; nothing if a part of it is not pinned.
+    /// Reads as the device does; returns false, and reads nothing, if a part of the range is not pinned.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
         self.reach(address, bytes.len(), |first| {
             for (index, byte) in bytes.iter_mut().enumerate() {
-                // SAFETY: `reach` has found the bytes in a block that stays pinned while it holds the book.
+                // SAFETY: `reach` has found the bytes in a block that stays pinned while it holds the lock.
                 *byte = unsafe { first.add(index).read_volatile() };
             }
         })
     }
 
-    /// Writes as the device does; whether all of it is pinned.
+    /// Writes as the device does; returns false, and writes nothing, if a part of the range is not pinned.
     pub fn write(&self, address: u64, bytes: &[u8]) -> bool {
         self.reach(address, bytes.len(), |first| {
             for (index, &byte) in bytes.iter().enumerate() {
@@ -104,7 +104,7 @@ impl Arena {
 }
 
 impl Memory {
-    /// A copy of its bytes.
+    /// Returns a copy of its bytes.
     pub fn to_vec(&self) -> std::vec::Vec<u8> {
         let mut copy = std::vec![0; self.bytes];
         memory::read(self, 0, &mut copy);
@@ -114,14 +114,14 @@ impl Memory {
     /// Copies bytes to its start.
     ///
     /// # Panics
-    /// They do not fit.
+    /// If they do not fit.
     pub fn fill(&self, bytes: &[u8]) {
         memory::write(self, 0, bytes);
     }
 }
 
-// SAFETY: the allocation lives as long as the value, is reached by pointer only, and the device model adds the
-// offset back.
+// SAFETY: the allocation lives as long as the value, is accessed by pointer only, and the device model subtracts the
+// offset again.
 unsafe impl DeviceMemory for Memory {
     fn memory(&self) -> NonNull<[u8]> {
         NonNull::slice_from_raw_parts(self.first, self.bytes)
@@ -137,7 +137,7 @@ impl Drop for Memory {
         let address = self.device_address();
         self.arena.book().remove(&address);
         if let Some(layout) = layout(self.bytes) {
-            // SAFETY: allocated with this layout; out of the book, so the device does not reach it.
+            // SAFETY: allocated with this layout; no longer recorded as pinned, so the device does not access it.
             unsafe { dealloc(self.first.as_ptr(), layout) };
         }
     }

@@ -1,8 +1,8 @@
-//! How a device misbehaves, the same in each run with the same seed or the same bytes.
+//! Fault injection, reproducible from a seed or from bytes.
 
 use std::vec::Vec;
 
-/// Numbers without a pattern: from a seed, or from bytes that a fuzzer gives.
+/// Pseudo-random numbers, from a seed or from a fuzzer's bytes.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     state: u64,
@@ -10,17 +10,17 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Numbers from a seed.
+    /// Creates a generator from a seed.
     pub fn from_seed(seed: u64) -> Numbers {
         Numbers { state: seed.wrapping_mul(2).wrapping_add(1), bytes: Vec::new() }
     }
 
-    /// Numbers from bytes, as long as they last, and then from a seed.
+    /// Creates a generator that consumes the bytes first and then goes on from a fixed seed.
     pub fn from_bytes(bytes: &[u8]) -> Numbers {
         Numbers { state: 1, bytes: bytes.iter().rev().copied().collect() }
     }
 
-    /// A number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         if let Some(byte) = self.bytes.pop() {
             let next = self.bytes.pop().unwrap_or(0);
@@ -31,32 +31,32 @@ impl Numbers {
         self.state >> 17 ^ self.state << 43
     }
 
-    /// A number below a bound that is not 0.
+    /// Returns a number below a bound, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound
     }
 }
 
-/// How often a device does something wrong.
+/// Fault rate of a device.
 #[derive(Clone, Debug)]
 pub struct Faults {
-    /// Of so many thousand occasions one is used.
+    /// Faults per thousand occasions.
     per_thousand: u64,
     numbers: Numbers,
 }
 
 impl Faults {
-    /// A device that does all right.
+    /// No faults.
     pub fn none() -> Faults {
         Faults { per_thousand: 0, numbers: Numbers::from_seed(0) }
     }
 
-    /// A device that does something wrong on so many of a thousand occasions.
+    /// Faults at a rate per thousand occasions.
     pub fn often(per_thousand: u64, numbers: Numbers) -> Faults {
         Faults { per_thousand, numbers }
     }
 
-    /// Whether the device does something wrong now.
+    /// Returns whether a fault is injected now.
     pub(super) fn strikes(&mut self) -> bool {
         self.per_thousand != 0 && self.numbers.below(1000) < self.per_thousand
     }

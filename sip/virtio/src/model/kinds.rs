@@ -1,4 +1,4 @@
-//! What the kinds of devices do, as far as drivers can tell.
+//! Models of the kinds of devices, as far as drivers can observe them.
 
 use std::collections::VecDeque;
 use std::vec;
@@ -16,18 +16,18 @@ const NETWORK_HEADER_BYTES: usize = 12;
 
 /// A disk in memory.
 pub struct Disk {
-    /// What is on it.
+    /// Its contents.
     pub content: Vec<u8>,
-    /// Whether it says that it cannot be written to.
+    /// Whether it offers the read-only feature.
     pub read_only: bool,
-    /// Sectors that cannot be read or written.
+    /// Sectors that fail to read and write.
     pub bad_sectors: Vec<u64>,
-    /// How often it was asked to make writes last.
+    /// Number of flush requests.
     pub flushes: u32,
 }
 
 impl Disk {
-    /// An empty disk.
+    /// Creates a zeroed disk.
     pub fn new(sectors: usize) -> Disk {
         Disk { content: vec![0; sectors * SECTOR_BYTES], read_only: false, bad_sectors: Vec::new(), flushes: 0 }
     }
@@ -97,12 +97,12 @@ impl Behaviour for Disk {
     }
 }
 
-/// A source of bytes that are not random at all: each is one more than the last.
+/// A predictable entropy source: each byte is one more than the last.
 #[derive(Default)]
 pub struct Entropy {
-    /// The last byte given.
+    /// The last byte returned.
     pub last: u8,
-    /// Most bytes in an answer; 0 for as many as fit.
+    /// Maximum bytes in an answer; 0 for as many as fit.
     pub most: usize,
 }
 
@@ -136,9 +136,9 @@ impl Behaviour for Entropy {
 /// A console with one port.
 #[derive(Default)]
 pub struct Console {
-    /// What is typed, in the pieces in which it comes.
+    /// Input, in the pieces in which it arrives.
     pub input: VecDeque<Vec<u8>>,
-    /// What was written.
+    /// Output received.
     pub output: Vec<u8>,
 }
 
@@ -172,7 +172,7 @@ impl Behaviour for Console {
     }
 }
 
-/// A network interface that gives back each packet it is given.
+/// A network interface that loops back each packet.
 pub struct Network {
     /// Whether the link is up.
     pub link: bool,
@@ -180,11 +180,11 @@ pub struct Network {
     pub packets: VecDeque<Vec<u8>>,
     /// Packets that were sent.
     pub sent: u32,
-    /// Features beyond its address and its link.
+    /// Offered features besides address and link status.
     pub offers: u64,
-    /// The header that went before the packet that was sent last.
+    /// Virtio header of the packet sent last.
     pub header: Vec<u8>,
-    /// Flags of the header that goes before packets to receive.
+    /// Flags in the virtio header of packets to receive.
     pub flags: u8,
 }
 

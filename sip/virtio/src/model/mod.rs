@@ -1,9 +1,9 @@
 //! A machine with one virtio device in the test's own process.
 //!
-//! Key types: [`Machine`] (the platform of the driver under test), [`Behaviour`] (what a kind of device does; see
-//! [`kinds`]), [`Faults`] (how often and how it misbehaves). Time is the machine's own and passes only when a driver
-//! pauses, so that a test which waits for a time limit takes none. Deliberately not here: interrupts as such;
-//! a test looks for answers when the device has had time to work.
+//! Key types: [`Machine`] (the platform of the driver under test), [`Behaviour`] (a kind of device; see
+//! [`kinds`]), [`Faults`] (fault rate). The clock is simulated and advances only when a driver
+//! pauses, so that a test of a timeout takes no time. Deliberately not here: interrupts as such;
+//! a test polls for answers after it has run the device.
 
 mod arena;
 mod faults;
@@ -27,21 +27,21 @@ use crate::platform::{Platform, Registers};
 use arena::Arena;
 use registers::RegisterFile;
 
-/// What a kind of device does with a request.
+/// A kind of device.
 pub trait Behaviour: Send {
     /// Its kind.
     fn kind(&self) -> Kind;
     /// Features beyond `VIRTIO_F_VERSION_1`.
     fn features(&self) -> u64;
-    /// Its configuration.
+    /// Its configuration space.
     fn configuration(&self) -> Vec<u8>;
-    /// How many queues it has.
+    /// Number of its queues.
     fn queues(&self) -> u16;
-    /// What it writes for a request with these bytes to read and room for so many; nothing if it has no answer yet.
+    /// Returns the bytes it writes for a request with these readable bytes and this much room; `None` if there is no answer yet.
     fn answer(&mut self, queue: u16, readable: &[u8], room: usize) -> Option<Vec<u8>>;
 }
 
-/// A machine with one device. A clone is the same machine.
+/// A machine with one device. A clone refers to the same machine.
 #[derive(Clone)]
 pub struct Machine {
     shared: Arc<Shared>,
@@ -55,55 +55,55 @@ struct Shared {
 }
 
 impl Machine {
-    /// A machine with this device, reached in this way.
+    /// Creates a machine with this device on this transport.
     pub fn new(behaviour: impl Behaviour + 'static, way: Way, faults: Faults) -> Machine {
         let arena = Arena::new();
         let device = Mutex::new(RegisterFile::new(std::boxed::Box::new(behaviour), arena.clone(), way, faults));
         Machine { shared: Arc::new(Shared { arena, device, now_ns: AtomicU64::new(1), way }) }
     }
 
-    /// Lets the device work at what it has been given.
+    /// Lets the device process its requests.
     pub fn run(&self) {
         self.device().run();
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn pass_ms(&self, milliseconds: u64) {
         self.shared.now_ns.fetch_add(milliseconds * 1_000_000, Ordering::Relaxed);
     }
 
-    /// Changes how the device misbehaves from now on.
+    /// Changes the device's faults from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.device().set_faults(faults);
     }
 
-    /// Lets the device take no notice of what is written to its registers, not even of a reset.
+    /// Makes the device ignore register writes, even a reset.
     pub fn set_deaf(&self, deaf: bool) {
         self.device().set_deaf(deaf);
     }
 
-    /// Lets the device's configuration change each time that it is looked at.
+    /// Makes the configuration generation change with each read.
     pub fn set_restless(&self, restless: bool) {
         self.device().set_restless(restless);
     }
 
-    /// How often the device reached for memory that no driver had given it. A device that was reset does not.
+    /// Returns the number of the device's accesses to memory that was not pinned. A device that was reset makes none.
     pub fn stray_accesses(&self) -> u64 {
         self.shared.arena.stray_accesses()
     }
 
-    /// Blocks of memory that are pinned now.
+    /// Returns the number of blocks pinned now.
     pub fn blocks(&self) -> usize {
         self.shared.arena.blocks()
     }
 
-    /// Does something with the device's behaviour.
+    /// Calls `action` with the device's behaviour.
     pub fn with_behaviour<R>(&self, action: impl FnOnce(&mut dyn Behaviour) -> R) -> R {
         action(self.device().behaviour())
     }
 
     fn device(&self) -> MutexGuard<'_, RegisterFile> {
-        // A test that fails while it holds the lock has said why.
+        // A test that panicked while holding the lock has reported why.
         self.shared.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,7 +112,7 @@ std::thread_local! {
     static WORD: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the word is a thread-local of this module, set by `set_word` alone.
+// SAFETY: the word is a thread-local of this module, which only `set_word` sets.
 unsafe impl Platform for Machine {
     type Registers = ModelRegisters;
     type Memory = Memory;
@@ -154,7 +154,7 @@ unsafe impl Platform for Machine {
     }
 }
 
-/// A range of the device's registers.
+/// A register range of the device.
 #[derive(Clone)]
 pub struct ModelRegisters {
     machine: Machine,

@@ -1,4 +1,4 @@
-//! The device's registers, over virtio-mmio or virtio-pci, right or wrong.
+//! The device's registers, over virtio-mmio or virtio-pci, with fault injection.
 
 use std::boxed::Box;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const QUEUE_SIZE_MAX: u16 = 256;
 const MAX_QUEUES: u64 = 4;
 const DOORBELL_BYTES: u64 = 4;
 
-/// How the device's registers are reached.
+/// Transport of the device's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// One range as of virtio-mmio.
@@ -28,7 +28,7 @@ pub enum Way {
     Pci,
 }
 
-/// A register, whichever way it is reached.
+/// A register, independent of the transport.
 #[derive(Clone, Copy)]
 enum Register {
     Magic,
@@ -47,7 +47,7 @@ enum Register {
     InterruptStatus,
     InterruptAcknowledge,
     Status,
-    /// Of descriptors, driver area or device area: which, and whether the upper half.
+    /// Address of the descriptors (0), driver area (1) or device area (2); true for the upper half.
     Address(usize, bool),
     ConfigGeneration,
     Vector,
@@ -104,12 +104,12 @@ impl RegisterFile {
         self.faults = faults;
     }
 
-    /// Whether it takes no notice of what is written to its registers.
+    /// Sets whether it ignores register writes.
     pub fn set_deaf(&mut self, deaf: bool) {
         self.deaf = deaf;
     }
 
-    /// Whether its configuration changes each time that it is looked at.
+    /// Sets whether the configuration generation changes with each read.
     pub fn set_restless(&mut self, restless: bool) {
         self.restless = restless;
     }
@@ -123,7 +123,7 @@ impl RegisterFile {
                 0 => self.status |= NEEDS_RESET,
                 1 => self.generation = self.generation.wrapping_add(1),
                 2 => self.interrupt = self.faults.numbers().number() as u32,
-                // It forgets to work.
+                // It processes nothing.
                 _ => return,
             }
         }
@@ -152,7 +152,7 @@ impl RegisterFile {
         if self.faults.strikes() {
             match self.faults.numbers().below(4) {
                 0 => return Err(Status::DeviceError),
-                // It takes no notice, not even of a reset.
+                // The write is ignored, even a reset.
                 1 => return Ok(()),
                 _ => {}
             }
@@ -204,7 +204,7 @@ impl RegisterFile {
                 self.driver_features = self.driver_features & !(0xffff_ffff << shift) | u64::from(value) << shift;
             }
             Register::QueueSelect => self.queue_select = value as u16,
-            // Over PCI it is one register, for the most and for what the driver takes of it.
+            // Over PCI one register holds both the maximum and the driver's choice.
             Register::QueueSize | Register::QueueSizeMax => {
                 if let Some(ring) = self.ring() {
                     ring.size = (value as u16).min(QUEUE_SIZE_MAX);
@@ -266,7 +266,7 @@ impl RegisterFile {
     }
 }
 
-/// Length of a range of registers.
+/// Returns the length of a register range in bytes.
 pub(super) fn range_bytes(way: Way, range: usize) -> u64 {
     match (way, range) {
         (Way::Mmio, _) => 512,

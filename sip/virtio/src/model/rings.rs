@@ -1,4 +1,4 @@
-//! The device's side of the rings (virtio 1.2, section 2.7), right or wrong.
+//! The device's side of the rings (virtio 1.2, section 2.7), with fault injection.
 
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -10,12 +10,12 @@ use super::faults::Faults;
 const DESCRIPTOR_BYTES: u64 = 16;
 const CONTINUES: u16 = 1;
 const WRITABLE: u16 = 2;
-/// Requests that the device answers in one go at most: a driver that misleads it does not hang the test.
+/// Maximum requests processed per run: a confused driver must not hang the test.
 const MAX_AT_ONCE: usize = 256;
-/// Bytes of a request that the device takes for one at most.
+/// Maximum bytes of a request.
 const MAX_CHAIN_BYTES: usize = 1 << 24;
 
-/// A queue as the device sees it.
+/// The device's view of a queue.
 #[derive(Clone, Default)]
 pub(super) struct Ring {
     pub size: u16,
@@ -34,7 +34,7 @@ struct Chain {
 }
 
 impl Ring {
-    /// Works at what is there. Whether anything was answered.
+    /// Processes the available requests. Returns whether any was completed.
     pub fn run(&mut self, queue: u16, behaviour: &mut dyn Behaviour, arena: &Arena, faults: &mut Faults) -> bool {
         if !self.enabled || self.size == 0 {
             return false;
@@ -64,7 +64,7 @@ impl Ring {
                             1 => written = written.saturating_sub(1 + faults.numbers().below(16) as u32),
                             2 => id = faults.numbers().number() as u32,
                             3 => id = faults.numbers().below(self.size.into()) as u32,
-                            // It never answers this one.
+                            // It never completes this one.
                             _ => continue,
                         }
                     }
@@ -102,7 +102,7 @@ impl Ring {
             let descriptor = u128::from_le_bytes(bytes);
             let (address, length) = (descriptor as u64, (descriptor >> 64) as u32 as usize);
             let flags = (descriptor >> 96) as u16;
-            // What the device has scribbled over is no length; memory for it would be the test's own.
+            // A descriptor overwritten by the device can have any length; do not allocate that much.
             room = room.checked_sub(length)?;
             if flags & WRITABLE != 0 {
                 chain.writable.push((address, length));
@@ -127,37 +127,37 @@ impl Ring {
         arena.write(self.device + 2, &self.used.to_le_bytes());
     }
 
-    /// Something that has nothing to do with a request.
+    /// Misbehaves independently of a request.
     fn misbehave(&mut self, arena: &Arena, faults: &mut Faults) {
         let numbers = faults.numbers();
         let noise = numbers.number();
         match numbers.below(6) {
-            // Answers to what was never asked.
+            // Completion of a request that was never made.
             0 => self.push_used(noise as u32, numbers.number() as u32, arena),
-            // A great many of them.
+            // A used index far off.
             1 => {
                 self.used = noise as u16;
                 arena.write(self.device + 2, &self.used.to_le_bytes());
             }
-            // Flags that ask for no notifications.
+            // Sets the flag that suppresses notifications.
             2 => self.scribble(self.device, 1, arena),
-            // It writes where it should only read.
+            // Writes to the driver's areas.
             3 => {
                 self.scribble(self.descriptors + noise % (DESCRIPTOR_BYTES * u64::from(self.size)), noise as u8, arena)
             }
             4 => self.scribble(self.driver + noise % (4 + 2 * u64::from(self.size)), noise as u8, arena),
-            // Out of order.
+            // Reorders requests.
             _ => self.waiting.rotate_left((noise % (self.waiting.len().max(1) as u64)) as usize),
         }
     }
 
     fn scribble(&self, address: u64, byte: u8, arena: &Arena) {
-        // The rings are pinned as long as they are enabled.
+        // The rings are pinned while the queue is enabled.
         arena.write(address, &[byte]);
     }
 }
 
-/// Puts an answer where there is room for it.
+/// Writes an answer to the writable descriptors.
 fn scatter(chain: &Chain, answer: &[u8], arena: &Arena, faults: &mut Faults) {
     let mut answer = answer.to_vec();
     if faults.strikes() && !answer.is_empty() {
