@@ -1,5 +1,5 @@
 //! The runtime against a hostile program: code of its own in every trait that it can implement, and the message buffer
-//! used for something else wherever it can be. What it tries ends in a panic, not in memory of its choice.
+//! overwritten wherever it can be. Attempts end in a panic, not in memory of the program's choice.
 
 mod double;
 
@@ -13,12 +13,12 @@ use sip::exheap::ExVec;
 
 sip::contracts!("tests/exchange.contract");
 
-/// The tests count what is alive, so they take turns.
+/// The tests count live objects, so they run one at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn alone<T>(body: impl FnOnce() -> T) -> T {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // Of tests that end in a panic.
+    // Left by tests that end in a panic.
     double::free_lost_blocks();
     let before = (blocks_alive(), endpoints_alive());
     let result = run(body);
@@ -26,7 +26,7 @@ fn alone<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// What a hostile program writes where a block's handle, address and length lay: a block of any address and length.
+/// Forged handle, address and length, written over those of a block.
 const FORGED: [u64; 64] = [0x4141_4141_4141_4141; 64];
 
 fn forged_text(bytes: usize) -> String {
@@ -35,10 +35,10 @@ fn forged_text(bytes: usize) -> String {
     text[..bytes].into()
 }
 
-/// A program's own end of a channel, whose messages stay in the buffer until it looks at them.
+/// A program's own endpoint type, whose messages stay in the buffer until the test reads them.
 struct Keeps {
     raw: RawEndpoint,
-    /// What [`TypedEndpoint::raw`] does first.
+    /// Runs at the start of [`TypedEndpoint::raw`].
     meddle: fn(),
 }
 
@@ -66,7 +66,7 @@ impl TypedEndpoint for Keeps {
 
 impl Receiver for Keeps {
     type Event = Result<(Incoming, RawEndpoint), Closed>;
-    // The end is kept: to close it would be a call of the kernel, which ends the message.
+    // The endpoint is kept: closing it would be an ABI call, which ends the use of the buffer.
     fn finish(self, incoming: Incoming) -> Self::Event {
         Ok((incoming, self.raw))
     }
@@ -104,7 +104,7 @@ fn no_safe_function_leaves_forged_words_where_a_message_lies() {
             let taken = catch_unwind(AssertUnwindSafe(|| incoming.block::<ExVec<u8>>()));
             match taken {
                 Ok(block) => assert_eq!((block.as_ptr(), block.len()), (address, 4), "{name}"),
-                // The program has ended; a test goes on and has what was in the message freed by the double.
+                // A real program has ended; the test goes on, and has the double free the contents of the message.
                 Err(_) => double::free_lost_blocks(),
             }
         }
@@ -121,7 +121,7 @@ fn a_wait_for_many_writes_no_handles_under_a_message() {
     alone(|| {
         let (_first, exporter) = exchange::new_channel().unwrap();
         let mut hostile = Keeps::of(exporter);
-        // Between the handles of the wait: they are where the kernel described the block.
+        // Between the handles of the wait, where the kernel described the block.
         hostile.meddle = || TAKEN.set(KEPT.take().map(|mut incoming| incoming.block()));
         let events: Vec<_> = (0..9).map(|_| sip::sync::Event::manual().unwrap()).collect();
         let mut things: Vec<&dyn sip::select::Waitable> = Vec::new();
@@ -142,7 +142,7 @@ fn code_of_the_program_does_not_run_between_an_answer_and_its_reading() {
         let (importer, exporter) = exchange::new_channel().unwrap();
         let importer = importer.read(ExVec::<u8>::from_slice(b"lent").unwrap());
         drop(exporter);
-        // Words of a message that is not sent: one block comes home, at any address.
+        // Words of a message that is not sent: they describe one returned block, at a forged address.
         let meddle = || drop(Outgoing::new().word(1).word(0x4141).word(0x4141_0000).word(4096));
         let hostile = Keeps { raw: TypedEndpoint::into_raw(importer), meddle };
         let Err(mut closed) = sip::channel::receive(hostile) else { panic!("not closed") };

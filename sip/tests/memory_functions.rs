@@ -1,4 +1,4 @@
-//! The five memory functions of an image, in place of this test program's own.
+//! The five memory functions of an image, linked in place of this test program's own.
 
 sip::memory_functions!();
 

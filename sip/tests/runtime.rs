@@ -1,5 +1,5 @@
-//! The runtime against the stand-in for the kernel: what it sends is what arrives, what it owns it
-//! gives up once, and what a careless or hostile program tries ends in a panic, not in memory.
+//! The runtime against the kernel double: messages arrive as sent, owned objects are released
+//! once, and careless or hostile programs end in a panic, not in memory corruption.
 
 mod double;
 
@@ -14,7 +14,7 @@ sip::contracts!("tests/exchange.contract");
 
 use exchange::{ExpReady, ImpReadyAfterRead, ImpReadyAfterSay};
 
-/// The tests count what is alive, so they take turns.
+/// The tests count live objects, so they run one at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn alone<T>(body: impl FnOnce() -> T) -> T {
@@ -84,7 +84,7 @@ fn endpoints_move_and_tell_their_type() {
 fn a_block_too_short_for_its_type_reads_as_zeroes() {
     alone(|| {
         let (importer, exporter) = exchange::new_channel().unwrap();
-        // What a hostile peer can do with its own idea of the contract: three bytes for a ulong.
+        // A hostile peer with its own idea of the contract: three bytes for a ulong.
         let raw = sip::channel::TypedEndpoint::into_raw(importer);
         let short = ExVec::from_slice(&[1u8, 2, 3]).unwrap();
         let raw = Outgoing::new().block(short).send(raw, 4);
@@ -104,7 +104,7 @@ fn deadlines_give_the_endpoint_back() {
     });
 }
 
-/// A scalar whose `put` and `take` use the message buffer for something else.
+/// A scalar whose `put` and `take` overwrite the message buffer.
 #[derive(Clone, Copy)]
 struct Meddler;
 
@@ -148,7 +148,7 @@ fn a_message_is_written_in_its_order() {
 }
 
 mod forged {
-    //! A program's own idea of how to read a message.
+    //! A program's own decoder of a message.
     use sip::channel::{Closed, Incoming, RawEndpoint, Receiver, TypedEndpoint};
     use sip::exheap::ExVec;
 
@@ -187,7 +187,7 @@ fn numbers_cannot_be_received_as_a_block() {
         let (importer, exporter) = exchange::new_channel().unwrap();
         let exporter = sip::channel::TypedEndpoint::into_raw(exporter);
         let _exporter = Outgoing::new().word(0x1000).word(0x7fff_0000_0000).word(4096).send(exporter, 3);
-        // The memory of another process, if this went well.
+        // The memory of another process, if this succeeded.
         let stolen = sip::channel::receive(forged::AsBlock(sip::channel::TypedEndpoint::into_raw(importer)));
         println!("{}", stolen[0]);
     });

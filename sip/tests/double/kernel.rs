@@ -1,4 +1,4 @@
-//! The functions: handles in a map, one lock, one condition for whoever waits.
+//! The ABI functions: handles in a map, one lock, one condition variable for all waiters.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{HashMap, VecDeque};
@@ -13,7 +13,7 @@ use super::stack::{block, run_on};
 /// Tags of the messages whose blocks are lent.
 pub const LENT_TAGS: &[u64] = &[1];
 
-/// The member that stands for an alert in a wait set, and its key.
+/// The pseudo-member for an alert in a wait set, and its key.
 const ALERT: u64 = u64::MAX;
 
 enum Object {
@@ -58,7 +58,7 @@ fn locked<T>(change: impl FnOnce(&mut State) -> T) -> T {
     result
 }
 
-/// Tries until it answers or the deadline comes.
+/// Retries until the attempt returns an answer or the deadline passes.
 fn wait(deadline: u64, mut attempt: impl FnMut(&mut State) -> Option<AbiReturn>) -> AbiReturn {
     let mut guard: MutexGuard<'_, Option<State>> = STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     loop {
@@ -77,7 +77,7 @@ pub fn blocks_alive() -> usize {
     locked(|state| state.blocks.len())
 }
 
-/// Frees what a program owns that was ended in the middle of a message. What is in a queue stays.
+/// Frees the blocks owned by a program that was ended in the middle of a message. Queued blocks stay.
 pub fn free_lost_blocks() {
     locked(|state| {
         let owned: Vec<u64> = state.blocks.iter().filter(|(_, block)| block.owned).map(|(&handle, _)| handle).collect();
@@ -408,7 +408,7 @@ fn pages_layout(pages: u64) -> Layout {
     Layout::from_size_align(pages as usize * 4096 + 4096, 4096).unwrap()
 }
 
-/// The page before an allocation holds its length.
+/// The length in pages is stored in an extra page before the allocation.
 extern "C" fn memory_allocate(pages: u64) -> AbiReturn {
     // SAFETY: the size is not zero, and the first page is the double's own.
     unsafe {
@@ -461,7 +461,7 @@ extern "C" fn thread_create(entry: u64, argument: u64) -> AbiReturn {
 }
 
 extern "C" fn thread_exit() -> AbiReturn {
-    // The double does not know which handle this thread has; each test has one such thread.
+    // The double cannot tell the thread's own handle; each test has one such thread.
     locked(|state| {
         for object in state.objects.values_mut() {
             if let Object::Thread { ended } = object {

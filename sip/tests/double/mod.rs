@@ -1,8 +1,8 @@
-//! A stand-in for the kernel: enough of the ABI for the runtime's own tests, on stacks laid out as
+//! A kernel double: enough of the ABI for the runtime's own tests, on stacks laid out as
 //! the kernel lays them out, so that the code under test is the code that runs in an image.
 //!
-//! It does not check contracts. Blocks of messages whose tag is in [`kernel::LENT_TAGS`] are lent: they come
-//! home when the receiver's end closes. Each test program uses its own part of it.
+//! It does not check contracts. Blocks of messages whose tag is in [`kernel::LENT_TAGS`] are lent: they return
+//! when the receiver's end closes. Each test program uses its own subset of it.
 
 #![allow(dead_code, unused_imports)]
 

@@ -1,4 +1,4 @@
-//! Threads on stack slots with a thread block at their end.
+//! Threads on stack slots with a thread block at the top.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::arch::asm;
@@ -9,8 +9,8 @@ use std::thread::Result as Caught;
 use abi::limits::STACK_SLOT_BYTES;
 use abi::{AbiTable, ThreadBlock};
 
-/// Room above the first frame that stays zero: what prints a panic's backtrace takes it for frames of the caller, and a
-/// return address of zero for the last.
+/// Zeroed space above the first frame: the unwinder of a panic's backtrace takes it for frames of the caller, and a
+/// return address of zero for the end of the stack.
 const UNWINDER_BYTES: usize = 4096;
 
 static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
@@ -37,8 +37,8 @@ pub(super) fn run_on<F: FnOnce() -> T, T>(table: &'static AbiTable, body: F) -> 
     let layout = Layout::from_size_align(STACK_SLOT_BYTES, STACK_SLOT_BYTES).unwrap();
     let mut call = Call { body: Some(body), result: None };
     // SAFETY: the slot is new, aligned and large enough; the block lies in its last KiB and the stack
-    // grows down from there. Registers that a call keeps are kept by `trampoline`; r12 holds the
-    // old stack meanwhile.
+    // grows down from there. `trampoline` preserves the callee-saved registers; r12 holds the
+    // old stack pointer meanwhile.
     unsafe {
         let slot = alloc_zeroed(layout);
         let block = slot.add(STACK_SLOT_BYTES - size_of::<ThreadBlock>()).cast::<ThreadBlock>();

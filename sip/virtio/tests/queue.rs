@@ -1,9 +1,9 @@
-//! What the adapter promises of a queue, whatever its device does.
+//! The adapter's guarantees for a queue, whatever its device does.
 
 use sip_virtio::model::{Behaviour, Faults, Machine, Memory, Way};
 use sip_virtio::{Data, Device, DeviceError, Direction, Kind, Platform, Queue, Refused, Reply, Request};
 
-/// Parts of its configuration.
+/// Part of its configuration.
 #[layout::registers(bytes = 8)]
 struct Own {
     #[at(0)]
@@ -20,7 +20,7 @@ struct Own {
 
 type Requests = Queue<Machine, 8, Memory, u32>;
 
-/// A device that writes the bytes it is told to.
+/// A device that writes the given bytes.
 struct Writer {
     answer: Vec<u8>,
 }

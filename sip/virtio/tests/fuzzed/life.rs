@@ -1,21 +1,20 @@
-//! What the fuzz targets of drivers over virtio do with their bytes: what the driver does is chosen by the first ones,
-//! what the device does wrong by the rest. Then the same once more with a device that does right.
+//! Common body of the fuzz targets of virtio drivers: the first bytes choose the driver's actions, the rest the device's
+//! faults. Then the same again without faults.
 //!
-//! A device that is wrong to the end may never be silenced, and then keeps what it could write to: in a process of its
-//! own that goes with the driver, and here it does not. So that is tried now and then only; else a fuzzer's memory runs
-//! out.
+//! A device that stays faulty to the end may never confirm its reset, and then its memory is leaked: a driver's process
+//! would free it, this one does not. So that case is tried only rarely, or the fuzzer would run out of memory.
 
 use sip_virtio::DeviceError;
 use sip_virtio::model::{Faults, Machine, Numbers, Way};
 
-/// One occasion of so many in a thousand is used.
+/// Faults per thousand occasions.
 const OFTEN: u64 = 100;
-/// What a driver does, a byte each.
+/// Actions of the driver, one byte each.
 const STEPS: usize = 24;
-/// The second byte of an input whose device is wrong to the end.
+/// The second byte of an input whose device stays faulty to the end.
 const WRONG_TO_THE_END: u8 = 0xfe;
 
-/// Does it: `make` makes the machine with the device, `start` begins the life of a driver, and `live` is the rest of it.
+/// Runs one input: `make` creates the machine with the device, `start` starts a driver, and `live` drives it.
 pub fn run<D>(
     bytes: &[u8],
     make: impl Fn(Way, Faults) -> Machine,
