@@ -55,10 +55,11 @@ pub fn main(startup: Startup) -> i32 {
     if let Some(point) = only.filter(|_| volumes.is_empty() && status == 0) {
         return report::path_error(&point, &"no volume manager has mounted it, so nobody knows its numbers");
     }
-    let text = match (startup.json, startup.caches) {
-        (true, _) => json(&volumes),
-        (false, true) => caches(&volumes),
-        (false, false) => sizes(&volumes),
+    let text = match (startup.json, startup.caches, startup.long) {
+        (true, ..) => json(&volumes),
+        (false, true, _) => caches(&volumes),
+        (false, false, true) => long_sizes(&volumes),
+        (false, false, false) => sizes(&volumes),
     };
     let mut output = Output::new(startup.output);
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(status))
@@ -87,7 +88,50 @@ fn read(namespace: &mut Namespace, only: Option<&str>, status: &mut i32) -> Resu
     Ok(volumes)
 }
 
+/// As wide as a terminal of 80 columns, where names are no longer than most are.
 fn sizes(volumes: &[Volume]) -> String {
+    let mut table = Table::new(&[
+        ("VOLUME", Align::Left),
+        ("DISK", Align::Left),
+        ("SIZE", Align::Right),
+        ("USED", Align::Right),
+        ("AVAILABLE", Align::Right),
+        ("FULL", Align::Right),
+        ("ACCESS", Align::Left),
+        ("KIND", Align::Left),
+    ]);
+    for volume in volumes {
+        let numbers = &volume.statistics;
+        let kind = padded(&numbers.kind);
+        table.row([
+            printable(volume.point.as_bytes()),
+            printable(volume.disk.as_bytes()),
+            bytes(numbers.size_bytes),
+            bytes(used(numbers)),
+            bytes(numbers.available_bytes),
+            full(numbers),
+            access(numbers),
+            printable(kind.split([' ', ',', ';']).next().unwrap_or_default().as_bytes()),
+        ]);
+    }
+    table.render()
+}
+
+fn used(numbers: &VolumeStatistics) -> u64 {
+    numbers.size_bytes.saturating_sub(numbers.free_bytes)
+}
+
+/// What is kept for repairs is not counted: at 100 % no file can grow.
+fn full(numbers: &VolumeStatistics) -> String {
+    let used = used(numbers);
+    percent(used, used.saturating_add(numbers.available_bytes), Rounding::Up)
+}
+
+fn access(numbers: &VolumeStatistics) -> String {
+    String::from(if numbers.read_only == 0 { "write" } else { "read" })
+}
+
+fn long_sizes(volumes: &[Volume]) -> String {
     let mut table = Table::new(&[
         ("VOLUME", Align::Left),
         ("DISK", Align::Left),
@@ -104,21 +148,18 @@ fn sizes(volumes: &[Volume]) -> String {
     ]);
     for volume in volumes {
         let numbers = &volume.statistics;
-        let used = numbers.size_bytes.saturating_sub(numbers.free_bytes);
-        // What is kept for repairs is not counted: at 100 % no file can grow.
-        let full = percent(used, used.saturating_add(numbers.available_bytes), Rounding::Up);
         let nodes = |number: u64| if numbers.nodes == 0 { String::from("-") } else { count(number) };
         table.row([
             printable(volume.point.as_bytes()),
             printable(volume.disk.as_bytes()),
             bytes(numbers.size_bytes),
-            bytes(used),
+            bytes(used(numbers)),
             bytes(numbers.free_bytes),
             bytes(numbers.available_bytes),
-            full,
+            full(numbers),
             nodes(numbers.nodes),
             nodes(numbers.free_nodes),
-            String::from(if numbers.read_only == 0 { "write" } else { "read" }),
+            access(numbers),
             label(numbers),
             printable(padded(&numbers.kind).as_bytes()),
         ]);

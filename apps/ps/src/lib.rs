@@ -26,12 +26,42 @@ pub fn main(startup: Startup) -> i32 {
         }
     };
     let instances = Instances::read(&mut Namespace::new(startup.namespace));
-    let text = if startup.json { json(&processes, &instances) } else { table(&processes, &instances) };
+    let text = match (startup.json, startup.long) {
+        (true, _) => json(&processes, &instances),
+        (false, true) => long_table(&processes, &instances),
+        (false, false) => table(&processes, &instances),
+    };
     let mut output = Output::new(startup.output);
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
 }
 
+/// As wide as a terminal of 80 columns, where names are no longer than most are.
 fn table(processes: &[ProcessRecord], instances: &Instances) -> String {
+    let now = sip::time::monotonic();
+    let mut table = Table::new(&[
+        ("ID", Align::Right),
+        ("NAME", Align::Left),
+        ("INSTANCE", Align::Left),
+        ("STATE", Align::Left),
+        ("AGE", Align::Right),
+        ("MEMORY", Align::Right),
+        ("MCYCLES", Align::Right),
+    ]);
+    for process in processes {
+        table.row([
+            process.id.to_string(),
+            name(&process.name),
+            instances.name_of(process.id).unwrap_or("-").to_string(),
+            state_word(process.state).to_string(),
+            duration(now.saturating_sub(process.started_ns)),
+            bytes(process.memory_bytes),
+            count(process.cycles / 1_000_000),
+        ]);
+    }
+    table.render()
+}
+
+fn long_table(processes: &[ProcessRecord], instances: &Instances) -> String {
     let now = sip::time::monotonic();
     let mut table = Table::new(&[
         ("ID", Align::Right),

@@ -54,7 +54,7 @@ fn memory(counters: &[CounterRecord]) -> String {
     let Some(total) = value(counters, "memory bytes") else { return String::new() };
     // Where the host keeps the account of all memory, the pages and blocks of the programs count.
     let in_use = value(counters, "memory bytes in use").or_else(|| value(counters, "arena bytes")).unwrap_or(0);
-    format!("memory  {}, {} in use\n", bytes(total), bytes(in_use))
+    format!("memory  {} in use, {} at most\n", bytes(in_use), bytes(total))
 }
 
 /// What a machine that is a process may still do on its host; nothing of other machines.

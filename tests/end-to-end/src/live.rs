@@ -117,7 +117,7 @@ impl Live {
         let text = self.ask("ps");
         let process = |line: &str| {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let (id, name, state) = (words.first()?.parse().ok()?, *words.get(2)?, *words.get(3)?);
+            let (id, name, state) = (words.first()?.parse().ok()?, *words.get(1)?, *words.get(3)?);
             (!matches!(state, "stopping" | "ended") && name != "ps").then(|| Process { id, name: name.into() })
         };
         text.lines().filter_map(process).collect()

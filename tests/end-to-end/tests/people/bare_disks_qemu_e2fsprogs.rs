@@ -24,7 +24,7 @@ fn processes(text: &str) -> Vec<BTreeMap<String, Vec<u64>>> {
         if line.trim_start().starts_with("ID ") {
             all.push(BTreeMap::<String, Vec<u64>>::new());
             listing = true;
-        } else if let (true, Some(current), [id, _, name, ..]) = (listing, all.last_mut(), words.as_slice())
+        } else if let (true, Some(current), [id, name, ..]) = (listing, all.last_mut(), words.as_slice())
             && let Ok(id) = id.parse()
         {
             current.entry(name.to_string()).or_default().push(id);

@@ -179,8 +179,11 @@ fn streams_are_cut_and_counted() {
 fn ps_top_and_sysinfo_agree_on_who_runs() {
     let text = run("ps").succeeded();
     for program in ["service-manager", "directory", "console", "shell", "ps"] {
-        assert_eq!(text.lines().filter(|line| line.split_whitespace().nth(2) == Some(program)).count(), 1, "{text}");
+        assert_eq!(text.lines().filter(|line| line.split_whitespace().nth(1) == Some(program)).count(), 1, "{text}");
     }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let long = run("ps -l").succeeded();
+    assert!(long.contains("PARENT") && long.contains("ENDPOINTS"), "{long}");
     let json = run("ps --json").succeeded();
     assert!(json.starts_with('[') && json.contains("\"name\": \"shell\""), "{json}");
     let top = run("top").succeeded();

@@ -99,7 +99,7 @@ fn a_format_wants_to_be_told_yes() {
 #[test]
 fn a_disk_is_formatted_checked_and_used() {
     let image = empty(16);
-    let commands = "format disk0 --label new --yes && mount disk0 && echo text > /fs/disk0/file && df /fs/disk0 \
+    let commands = "format disk0 --label new --yes && mount disk0 && echo text > /fs/disk0/file && df -l /fs/disk0 \
         && umount /fs/disk0 && check disk0 && mount disk0 /fs/again && cat /fs/again/file";
     let text = run(&[&image.path()], commands).succeeded();
     assert!(text.contains("new") && text.contains("/dev/disk0 is at /fs/disk0 (ext2)"), "{text}");
