@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::report;
 
@@ -37,6 +38,14 @@ impl Part {
     }
 }
 
+/// Takes a first operand of the form `-5` out of the paths: the lines that `head -5` and `tail -5` print.
+pub fn take_lines(paths: &mut Vec<String>) -> Option<i64> {
+    let digits = paths.first()?.strip_prefix('-')?;
+    let lines = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()?;
+    paths.remove(0);
+    Some(lines)
+}
+
 /// What to say to a person whose text [`parse_bytes`] cannot read.
 pub fn not_an_amount(text: &str) -> String {
     format!("`{text}` is no amount of bytes; write it like 512, 64k or 1.5M")
@@ -66,7 +75,24 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_bytes;
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::{parse_bytes, take_lines};
+
+    #[test]
+    fn lines_may_be_the_first_operand() {
+        let taken = |words: &[&str]| {
+            let mut paths: Vec<String> = words.iter().copied().map(String::from).collect();
+            (take_lines(&mut paths), paths.len())
+        };
+        assert_eq!(taken(&["-5", "a"]), (Some(5), 1));
+        assert_eq!(taken(&["-12"]), (Some(12), 0));
+        for paths in [&["a", "-5"][..], &["-"], &["-5k"], &["5"], &["--5"], &["-99999999999999999999"]] {
+            assert_eq!(taken(paths), (None, paths.len()), "{paths:?}");
+        }
+        assert_eq!(taken(&[]), (None, 0));
+    }
 
     #[test]
     fn amounts_are_read() {

@@ -56,7 +56,7 @@ pub mod file_io;
 pub mod file_writer;
 pub mod installer_client;
 pub mod ip_client;
-pub mod listing;
+pub mod kind_text;
 pub mod namespace;
 pub mod net;
 pub mod net_address;

@@ -7,7 +7,7 @@ extern crate alloc;
 mod beginning;
 
 use contracts::access::AccessError;
-use contracts::amount::Part;
+use contracts::amount::{Part, take_lines};
 use contracts::feed::Feed;
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
@@ -18,8 +18,9 @@ use crate::beginning::Beginning;
 sip::startup!();
 
 /// Prints the first lines, or bytes, of each file, and reads no further.
-pub fn main(startup: Startup) -> i32 {
-    let part = match Part::of_arguments(startup.lines, startup.bytes.as_deref()) {
+pub fn main(mut startup: Startup) -> i32 {
+    let lines = take_lines(&mut startup.paths).unwrap_or(startup.lines);
+    let part = match Part::of_arguments(lines, startup.bytes.as_deref()) {
         Ok(part) => part,
         Err(status) => return status,
     };

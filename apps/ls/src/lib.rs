@@ -1,14 +1,15 @@
 //! Lists folders.
-//!
-//! The listing itself is `contracts::listing`, because two programs show it under two names.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-use contracts::listing::{Style, list};
+mod listing;
+
 use contracts::namespace::Namespace;
 use contracts::pipe_io::Output;
+
+use crate::listing::{Style, list};
 
 sip::startup!();
 
@@ -16,7 +17,7 @@ sip::startup!();
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let mut namespace = Namespace::new(startup.namespace);
-    let style = Style { long: startup.long, all: startup.all };
+    let style = Style { long: startup.long, all: startup.all, units: startup.units };
     let (text, status) = list(&mut namespace, &startup.working_folder, &startup.paths, style);
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(status))
 }

@@ -16,6 +16,7 @@ use sip::thread::JoinHandle;
 
 use crate::builtins::{self, Builtin};
 use crate::errors::{self, Target, Unread};
+use crate::familiar;
 use crate::feed;
 use crate::gate::{Access, Gate};
 use crate::jobs::{Job, Running};
@@ -455,7 +456,10 @@ pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Error
         Some(manifest) => Ok(Stage::Program(Call::new(manifest, words)?)),
         None => Err(Error {
             status: STATUS_NOT_FOUND,
-            message: format!("{name}: no program has that name; `help` lists those that are installed"),
+            message: match familiar::here(name) {
+                Some(here) => format!("{name}: no program has that name; here it is {here}"),
+                None => format!("{name}: no program has that name; `help` lists those that are installed"),
+            },
         }),
     }
 }

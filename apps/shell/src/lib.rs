@@ -12,6 +12,7 @@ extern crate alloc;
 mod builtins;
 mod completion;
 mod errors;
+mod familiar;
 mod feed;
 mod files;
 mod gate;

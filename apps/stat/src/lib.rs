@@ -9,7 +9,7 @@ use alloc::string::String;
 
 use contracts::access::AccessError;
 use contracts::directory::{NodeAttributes, NodeKind};
-use contracts::listing::mode;
+use contracts::kind_text::mode;
 use contracts::namespace::{Namespace, kind_word};
 use contracts::pipe_io::Output;
 use contracts::text::{Moment, bytes, count, printable};

@@ -10,8 +10,10 @@ extern crate alloc;
 mod ending;
 mod follow;
 
+use alloc::string::ToString;
+
 use contracts::access::AccessError;
-use contracts::amount::Part;
+use contracts::amount::{Part, take_lines};
 use contracts::feed::{Error, Feed, Reader};
 use contracts::file_io::{OpenFile, new_block};
 use contracts::namespace::Namespace;
@@ -25,8 +27,9 @@ use crate::follow::Followed;
 sip::startup!();
 
 /// Prints the last lines, or bytes, of each file.
-pub fn main(startup: Startup) -> i32 {
-    let wanted = match wanted(&startup.lines, startup.bytes.as_deref()) {
+pub fn main(mut startup: Startup) -> i32 {
+    let lines = take_lines(&mut startup.paths).map_or(startup.lines, |lines| lines.to_string());
+    let wanted = match wanted(&lines, startup.bytes.as_deref()) {
         Ok(wanted) => wanted,
         Err(status) => return status,
     };

@@ -10,7 +10,7 @@ use alloc::vec::{IntoIter, Vec};
 
 use contracts::access::AccessError;
 use contracts::directory::NodeKind;
-use contracts::listing::mark;
+use contracts::kind_text::mark;
 use contracts::namespace::{Name, Namespace};
 use contracts::pipe_io::{Output, PipeBroken};
 use contracts::text::{count, printable};

@@ -52,6 +52,42 @@ fn an_unknown_program_is_named_with_what_to_do() {
 }
 
 #[test]
+fn commands_of_unix_are_answered_with_what_does_that_here() {
+    for (command, here) in [("vi x", "`edit`"), ("curl http://localhost", "`fetch`"), ("man ls", "`help`")] {
+        run(command).refused(&["no program has that name; here it is ", here]);
+    }
+    // What is offered in the place of another is there.
+    let source = include_str!("../../../../apps/shell/src/familiar.rs");
+    let table = source.split("= &[").nth(1).and_then(|rest| rest.split("];").next()).expect("the table");
+    let help = run("help").succeeded();
+    let known: Vec<&str> = help.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for line in table.lines().filter(|line| line.contains('`')) {
+        let offered = line.split('`').nth(1).and_then(|words| words.split_whitespace().next()).expect("a command");
+        assert!(
+            known.contains(&offered) || offered == "function" || offered == "while" || offered == "login",
+            "{line}"
+        );
+    }
+}
+
+/// A volume in memory, with a file of twelve lines.
+const VOLUME: &str = "format ram0 --type ext2 --yes; mount ram0 /fs/ram; seq 12 > /fs/ram/f";
+
+#[test]
+fn heads_and_tails_take_a_number_as_their_first_operand() {
+    assert_eq!(run("seq 12 | head -2; seq 12 | tail -2").succeeded(), "1\n2\n11\n12\n");
+    let text = run(&format!("{VOLUME}; head -1 /fs/ram/f; tail -1 /fs/ram/f")).succeeded();
+    assert!(text.ends_with("\n1\n12\n"), "{text}");
+}
+
+#[test]
+fn long_listings_show_sizes_in_units_where_that_is_asked_for() {
+    let text = run(&format!("{VOLUME}; ls -lh /fs/ram; ls -l /fs/ram")).succeeded();
+    let sizes: Vec<&str> = text.lines().filter(|line| line.ends_with("  f")).collect();
+    assert!(sizes[0].contains("  27 B  ") && sizes[1].contains("  27  "), "{text}");
+}
+
+#[test]
 fn pipes_join_programs() {
     assert_eq!(run("echo through pipes | cat | cat | cat").succeeded(), "through pipes\n");
     assert_eq!(run("echo -n 123456789 | hash -a crc32").succeeded(), "cbf43926  -\n");

@@ -1,14 +1,15 @@
-//! Listing a folder, which two programs do under two names.
+//! What is shown of names and folders.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::access::AccessError;
-use crate::directory::{NodeAttributes, NodeKind};
-use crate::namespace::{Name, Namespace};
-use crate::text::{Align, Moment, Table, printable};
-use crate::{path, report};
+use contracts::access::AccessError;
+use contracts::directory::{NodeAttributes, NodeKind};
+use contracts::kind_text::{mark, mode};
+use contracts::namespace::{Name, Namespace};
+use contracts::text::{Align, Moment, Table, bytes, printable};
+use contracts::{path, report};
 
 /// How a listing is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Style {
     pub long: bool,
     /// With names that begin with a dot.
     pub all: bool,
+    /// With sizes in units, as `1.5 KiB`; else in bytes.
+    pub units: bool,
 }
 
 /// What is shown of one path.
@@ -59,7 +62,7 @@ fn listed_singles(singles: Vec<(String, NodeKind, NodeAttributes, Option<String>
     }
     let mut table = long_table();
     for (name, kind, attributes, target) in singles {
-        table.row(long_row(&name, kind, attributes, target));
+        table.row(long_row(&name, kind, attributes, target, style));
     }
     table.body()
 }
@@ -89,7 +92,7 @@ fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Liste
         match folder.own_attributes(&text) {
             Ok((kind, attributes)) => {
                 let target = if kind == NodeKind::Link { folder.read_link(&text).ok() } else { None };
-                table.row(long_row(&printable(&name.name), kind, attributes, target));
+                table.row(long_row(&printable(&name.name), kind, attributes, target, style));
             }
             // A name that went away meanwhile is no longer part of the folder.
             Err(AccessError::Name(_)) => {}
@@ -104,7 +107,13 @@ fn long_table() -> Table {
     Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left), ("", Align::Left)])
 }
 
-fn long_row(name: &str, kind: NodeKind, attributes: NodeAttributes, target: Option<String>) -> [String; 5] {
+fn long_row(
+    name: &str,
+    kind: NodeKind,
+    attributes: NodeAttributes,
+    target: Option<String>,
+    style: Style,
+) -> [String; 5] {
     let modified = match attributes.modified_s {
         0 => String::from("-"),
         seconds => Moment::from_unix(seconds).to_string(),
@@ -113,55 +122,8 @@ fn long_row(name: &str, kind: NodeKind, attributes: NodeAttributes, target: Opti
     [
         mode(kind, attributes.permissions),
         attributes.links.to_string(),
-        attributes.size_bytes.to_string(),
+        if style.units { bytes(attributes.size_bytes) } else { attributes.size_bytes.to_string() },
         modified,
         format!("{name}{}{arrow}", mark(kind)),
     ]
-}
-
-/// What is put behind a name so that its kind is seen.
-pub fn mark(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::Directory | NodeKind::Mount => "/",
-        NodeKind::Link => "@",
-        NodeKind::File | NodeKind::Service | NodeKind::Other => "",
-    }
-}
-
-/// Kind and permissions as ten letters: `drwxr-xr-x`.
-pub fn mode(kind: NodeKind, permissions: u32) -> String {
-    let mut text = String::from(match kind {
-        NodeKind::Directory => "d",
-        NodeKind::Mount => "m",
-        NodeKind::File => "-",
-        NodeKind::Link => "l",
-        NodeKind::Service => "s",
-        NodeKind::Other => "?",
-    });
-    // Owner, group, others; where each may run it, a letter also tells of set-user, set-group and sticky.
-    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-        let bits = permissions >> shift;
-        text.push(if bits & 4 == 0 { '-' } else { 'r' });
-        text.push(if bits & 2 == 0 { '-' } else { 'w' });
-        text.push(match (permissions & special != 0, bits & 1 != 0) {
-            (true, true) => letter,
-            (true, false) => letter.to_ascii_uppercase(),
-            (false, true) => 'x',
-            (false, false) => '-',
-        });
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modes_read_as_on_unix() {
-        assert_eq!(mode(NodeKind::Directory, 0o755), "drwxr-xr-x");
-        assert_eq!(mode(NodeKind::File, 0o640), "-rw-r-----");
-        assert_eq!(mode(NodeKind::File, 0o4751), "-rwsr-x--x");
-        assert_eq!(mode(NodeKind::Directory, 0o3766), "drwxrwSrwT");
-    }
 }
