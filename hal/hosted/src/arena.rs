@@ -1,11 +1,11 @@
-//! Reserved address space: the three arenas, guards and giving memory back.
+//! Reserved address space: the three arenas, guards, and releasing memory.
 //!
-//! Memory is asked of the host in large pages where blocks and heaps lie close together, because otherwise a fault
-//! for each 4 KiB costs a file system more than the copy of the bytes; stacks are asked for in small ones, because
-//! of a slot of 256 KiB a small SIP touches a few KiB. The price is the rest of large pages that are not full.
+//! Memory for blocks and heaps, which lie close together, uses huge pages of the host, because a page fault per 4 KiB
+//! costs a file system more than copying the bytes; stacks use small ones, because a small SIP touches only a few KiB
+//! of a slot of 256 KiB. The price is the unused rest of huge pages.
 //!
 //! Key type: [`Reservation`]. Neighbours: `image` maps into the image arena. Deliberately not here:
-//! who owns which page; that is the kernel's.
+//! ownership of pages, which is the kernel's.
 
 use std::io;
 use std::ptr;
@@ -23,7 +23,7 @@ const MADV_GUARD_INSTALL: libc::c_int = 102;
 
 const GIB: usize = 1 << 30;
 const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
-/// Without light guards each guarded slot splits a mapping in two, and Linux allows 65,530 of them.
+/// Without light guards each guarded slot splits a mapping in two, and Linux allows 65,530 mappings.
 const STACKS_BYTES_WITH_HEAVY_GUARDS: usize = 28_000 * STACK_SLOT_BYTES;
 const STACKS_MIN_BYTES: usize = 1_024 * STACK_SLOT_BYTES;
 const MEMORY_BYTES: usize = 128 * GIB;
@@ -31,12 +31,12 @@ const MEMORY_MIN_BYTES: usize = GIB / 2;
 const IMAGES_BYTES: usize = 4 * GIB;
 const IMAGES_MIN_BYTES: usize = GIB / 4;
 
-/// How guards are made on this host.
+/// Implementation of guards on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GuardKind {
-    /// A mark in the page table: no mapping is split.
+    /// A marker in the page table: no mapping is split.
     Light,
-    /// Protection changed: a mapping is split.
+    /// Changed protection: splits a mapping.
     Heavy,
 }
 
@@ -47,19 +47,19 @@ pub(crate) struct Reservation {
     guards: GuardKind,
 }
 
-/// What may be done with an arena.
+/// Expected use of an arena.
 #[derive(Clone, Copy)]
 enum Access {
-    /// In small pieces far from each other: a SIP that touches one page costs one page.
+    /// Sparse: a SIP that touches one page should cost one page.
     Stacks,
-    /// In heaps and blocks that lie close together: whoever touches one page will soon touch those beside it.
+    /// Dense, in heaps and blocks: pages next to one in use are likely to be used soon.
     Memory,
     None,
 }
 
 impl Reservation {
-    /// Reserves all arenas, each as large as the host allows down to a least size; that of memory of
-    /// `memory_bytes` if there are any.
+    /// Reserves all arenas, each as large as the host allows, down to a minimum; the memory arena with exactly
+    /// `memory_bytes` if given.
     pub(crate) fn new(memory_bytes: Option<usize>) -> Result<Self, StartError> {
         let guards = probe_guards();
         let stacks_most = match guards {
@@ -80,7 +80,7 @@ impl Reservation {
         Ok(Self { layout, guards })
     }
 
-    /// The arenas.
+    /// Returns the arenas.
     pub(crate) fn layout(&self) -> Layout {
         self.layout
     }
@@ -88,14 +88,14 @@ impl Reservation {
     /// Makes pages of a data arena inaccessible for good.
     ///
     /// # Panics
-    /// When the range is not whole pages of a data arena, or the host refuses: a slot without its guard
+    /// If the range is not whole pages of a data arena, or the host refuses: a slot without its guard
     /// must never be used.
     pub(crate) fn guard(&self, address: usize, bytes: usize) {
         self.check(address, bytes);
         let pointer = ptr::with_exposed_provenance_mut(address);
         let answer = match self.guards {
             // SAFETY: the range is whole pages inside an arena of this reservation (`check`), which only
-            // the kernel hands out; it asks for a guard before anything lives there.
+            // the kernel hands out; it asks for a guard before it uses them.
             GuardKind::Light => unsafe { libc::madvise(pointer, bytes, MADV_GUARD_INSTALL) },
             // SAFETY: as above.
             GuardKind::Heavy => unsafe { libc::mprotect(pointer, bytes, libc::PROT_NONE) },
@@ -103,20 +103,20 @@ impl Reservation {
         assert!(answer == 0, "the host refused a guard at {address:#x}: {}", io::Error::last_os_error());
     }
 
-    /// Gives memory behind pages of a data arena back; they read as zero afterwards. Guards stay.
+    /// Releases the memory behind pages of a data arena; they read as zero afterwards. Guards stay.
     ///
     /// # Panics
-    /// When the range is not whole pages of a data arena, or the host refuses: the kernel relies on zeroes.
+    /// If the range is not whole pages of a data arena, or the host refuses: the kernel relies on zeroes.
     pub(crate) fn decommit(&self, address: usize, bytes: usize) {
         self.check(address, bytes);
         let pointer = ptr::with_exposed_provenance_mut(address);
-        // SAFETY: the range is whole pages inside an arena of this reservation (`check`); the kernel
-        // gives up what lies there by asking.
+        // SAFETY: the range is whole pages inside an arena of this reservation (`check`); by calling this the kernel
+        // gives up their contents.
         let answer = unsafe { libc::madvise(pointer, bytes, libc::MADV_DONTNEED) };
         assert!(answer == 0, "the host refused to take memory back at {address:#x}: {}", io::Error::last_os_error());
     }
 
-    /// Whether the bytes lie in one arena whose memory is readable and writable.
+    /// Returns whether the bytes lie in one arena with readable and writable memory.
     pub(crate) fn holds_data(&self, address: usize, bytes: usize) -> bool {
         [self.layout.stacks, self.layout.memory].into_iter().any(|arena| range_within(arena, address, bytes))
     }
@@ -130,12 +130,12 @@ impl Reservation {
     }
 }
 
-/// Whether all the bytes lie in the arena.
+/// Returns whether all the bytes lie in the arena.
 pub(crate) fn range_within(arena: Arena, address: usize, bytes: usize) -> bool {
     address.checked_sub(arena.base).is_some_and(|offset| offset <= arena.bytes && bytes <= arena.bytes - offset)
 }
 
-/// Reserves an arena aligned to a stack slot, halving the size while the host refuses.
+/// Reserves an arena aligned to a stack slot, halving the size while the host refuses it.
 fn reserve(name: &'static str, max_bytes: usize, min_bytes: usize, access: Access) -> Result<Arena, StartError> {
     let mut bytes = max_bytes;
     loop {
@@ -154,7 +154,7 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
         Access::Stacks | Access::Memory => libc::PROT_READ | libc::PROT_WRITE,
         Access::None => libc::PROT_NONE,
     };
-    // A stack slot's size of room before and after: the first for alignment, the second so that no
+    // One stack slot of padding before and after: the first for alignment, the second so that no
     // foreign mapping touches the end.
     let whole = bytes + 2 * STACK_SLOT_BYTES;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -174,7 +174,7 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
     Ok(Arena { base, bytes })
 }
 
-/// Finds out, on a page of its own, whether the host has light guards.
+/// Probes, on a page of its own, whether the host supports light guards.
 fn probe_guards() -> GuardKind {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new anonymous mapping at an address of the host's choice touches nothing that exists.
@@ -182,7 +182,7 @@ fn probe_guards() -> GuardKind {
     if page == libc::MAP_FAILED {
         return GuardKind::Heavy;
     }
-    // SAFETY: the page was mapped above and nothing refers to it.
+    // SAFETY: the page was mapped above and has no references.
     let answer = unsafe { libc::madvise(page, HOST_PAGE_BYTES, MADV_GUARD_INSTALL) };
     // SAFETY: as above; it is not used afterwards.
     unsafe { libc::munmap(page, HOST_PAGE_BYTES) };

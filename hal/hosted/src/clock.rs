@@ -1,26 +1,26 @@
-//! The two clocks of the host.
+//! The host's monotonic and wall clock.
 //!
 //! Key type: [`Clock`], which counts from the machine's start. Deliberately not here: waiting.
 
-/// Monotonic time since the machine's start.
+/// Monotonic clock that starts with the machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start_ns: u64,
 }
 
 impl Clock {
-    /// Starts counting now.
+    /// Starts the clock.
     pub(crate) fn start() -> Self {
         Self { start_ns: read(libc::CLOCK_MONOTONIC) }
     }
 
-    /// Nanoseconds since the start.
+    /// Returns nanoseconds since the start.
     pub(crate) fn elapsed_ns(self) -> u64 {
         read(libc::CLOCK_MONOTONIC).saturating_sub(self.start_ns)
     }
 
-    /// The host's absolute monotonic time for a deadline in nanoseconds since the start; `None` for
-    /// one so far away that it never comes.
+    /// Converts a deadline in nanoseconds since the start to the host's absolute monotonic time; `None` for
+    /// one out of its range, which never passes.
     pub(crate) fn host_deadline(self, deadline_ns: u64) -> Option<libc::timespec> {
         let absolute = deadline_ns.checked_add(self.start_ns)?;
         let seconds = libc::time_t::try_from(absolute / 1_000_000_000).ok()?;
@@ -29,12 +29,12 @@ impl Clock {
     }
 }
 
-/// Nanoseconds since 1970-01-01 00:00 UTC; 0 when the host's clock stands before that.
+/// Returns nanoseconds since 1970-01-01 00:00 UTC; 0 if the host's clock is set before that.
 pub(crate) fn wall_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Nanoseconds that the host has given the calling thread a processor.
+/// Returns nanoseconds that the calling thread ran on a processor.
 pub(crate) fn processor_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }

@@ -1,6 +1,6 @@
-//! What the records that are written to the sockets' device ask for, and the answers; [`abi::sockets`] describes both.
+//! Commands written to the sockets device, and their answers; [`abi::sockets`] has the format of both.
 //!
-//! Neighbours: `sockets` (the table), `lookups` (what a host thread does). Deliberately not here: bytes and datagrams.
+//! Neighbours: `sockets` (the table), `lookups` (commands that run on a host thread). Deliberately not here: data transfer.
 
 use std::io;
 
@@ -25,14 +25,14 @@ impl Record {
         Self(bytes)
     }
 
-    /// The number at one of the places.
+    /// Returns the number at an offset.
     pub(crate) fn number(&self, at: usize) -> u64 {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0[at..at + 8]);
         u64::from_le_bytes(bytes)
     }
 
-    /// Puts a number at one of the places.
+    /// Sets the number at an offset.
     pub(crate) fn set_number(&mut self, at: usize, number: u64) {
         self.0[at..at + 8].copy_from_slice(&number.to_le_bytes());
     }
@@ -47,18 +47,18 @@ impl Record {
         self.0[NAME_AT..NAME_AT + NAME_BYTES].copy_from_slice(&name.to_bytes());
     }
 
-    /// Puts it into the memory it came from.
+    /// Writes the record back to the memory it came from.
     pub(crate) fn write(&self, memory: Memory) {
         memory.fill(&self.0);
     }
 }
 
-/// Whether the record in the memory asks for a socket to be given up.
+/// Returns whether the record in the memory is a Close command.
 pub(crate) fn is_close(memory: Memory) -> bool {
     memory.bytes() >= RECORD_BYTES && Command::from_number(Record::read(memory).number(0)) == Some(Command::Close)
 }
 
-/// Does what the record in the memory asks for.
+/// Executes the command in the memory.
 pub(crate) fn perform(table: &mut Table, token: u64, memory: Memory) -> Submitted {
     if memory.bytes() < RECORD_BYTES {
         return complete(Err(Failure::BadCommand));
@@ -93,7 +93,7 @@ fn perform_now(table: &mut Table, command: Command, record: &mut Record, memory:
             let socket = table.remove(token)?;
             record.set_number(NAME_AT, socket.lost());
             if first == 1 && socket.purpose == Purpose::Connection {
-                // Refused: it is closed without.
+                // On error it is closed without a reset.
                 let _ = calls::reset_on_close(socket.descriptor());
             }
             Ok(())
@@ -127,7 +127,7 @@ fn perform_now(table: &mut Table, command: Command, record: &mut Record, memory:
     }
 }
 
-/// A socket at a name. One at every address takes IPv4 too, where the host has IPv6 at all.
+/// Creates a socket bound to a name. One bound to any address also accepts IPv4, and falls back to it without IPv6.
 fn bound(name: Name, kind: libc::c_int, options: fn(&Socket) -> io::Result<()>) -> io::Result<Socket> {
     let purpose = if kind == libc::SOCK_STREAM { Purpose::Listener } else { Purpose::Datagrams };
     let attempt = |version_6: bool| {
@@ -154,7 +154,7 @@ fn lacks_version_6(error: &io::Error) -> bool {
 fn listen(table: &mut Table, record: &mut Record, backlog: u64) -> Result<(), Failure> {
     let name = record.name();
     let made = bound(name, libc::SOCK_STREAM, |socket| {
-        // Connections of a server that ended need not be forgotten before the next one may listen.
+        // A restarted server can listen again while old connections are in TIME-WAIT.
         calls::set_option(socket.descriptor(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         // Accepted connections inherit it.
         calls::set_option(socket.descriptor(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
@@ -172,7 +172,7 @@ fn listen(table: &mut Table, record: &mut Record, backlog: u64) -> Result<(), Fa
     Ok(())
 }
 
-/// Accepts as many as there are and the memory has room for; at least one.
+/// Accepts pending connections, at least one, as many as the memory has room for.
 fn accept(table: &mut Table, token: u64, most: u64, memory: Memory) -> Answer {
     let room = (memory.bytes() - RECORD_BYTES) / ACCEPTED_BYTES;
     let most = usize::try_from(most).unwrap_or(usize::MAX).min(room);
@@ -182,7 +182,7 @@ fn accept(table: &mut Table, token: u64, most: u64, memory: Memory) -> Answer {
         let (version_6, local) = (listener.version_6, listener.local);
         let (file, remote) = match calls::accept(listener.descriptor()) {
             Ok(accepted) => accepted,
-            // Those that ended before they were accepted are none.
+            // Connections aborted before they were accepted are skipped.
             Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => continue,
             Err(_) if count > 0 => break,
             Err(error) => return table.watch_if_blocked(token, Watched::ToRead, Err(failure(&error))),
@@ -212,7 +212,7 @@ fn connect(table: &mut Table, record: &mut Record) -> Result<(), Failure> {
         }
     });
     let socket = begun.map_err(|error| match error.raw_os_error() {
-        // Here it means that no local port is free.
+        // From connect it means that there is no free local port.
         Some(libc::EADDRNOTAVAIL) if name.port != 0 => Failure::Exhausted,
         _ => failure(&error),
     })?;
@@ -242,7 +242,7 @@ fn set_options(socket: &Socket, no_delay: bool, keep_alive_s: u64) -> io::Result
     Ok(())
 }
 
-/// More is refused by the host (Linux: MAX_TCP_KEEPIDLE).
+/// Maximum accepted by the host (Linux: MAX_TCP_KEEPIDLE).
 const MAX_KEEP_ALIVE_S: libc::c_int = 32767;
 
 fn bind(table: &mut Table, record: &mut Record) -> Result<(), Failure> {
@@ -263,16 +263,16 @@ fn open_echo(table: &mut Table, record: &mut Record, version: u64) -> Result<(),
     let file = calls::open(family, libc::SOCK_DGRAM, protocol).map_err(|_| Failure::NotSupported)?;
     let mut socket = Socket::new(file, Purpose::Datagrams, version == 6);
     socket.is_echo = true;
-    // Refused: it is not told.
+    // Best-effort: without it the hop limit is not reported.
     let _ = calls::report_hop_limit(socket.descriptor(), socket.version_6);
     record.set_number(TOKEN_AT, table.insert(socket));
     Ok(())
 }
 
-/// The host's number for a connection that is being made.
+/// The host's number of the state SYN-SENT.
 const SYN_SENT: u8 = 2;
 
-/// The host's numbers of states (include/net/tcp_states.h) as those of `SocketRecord`.
+/// Maps the host's state numbers (include/net/tcp_states.h) to those of `SocketRecord`.
 fn state_number(state: u8) -> u64 {
     match state {
         1 => 4,

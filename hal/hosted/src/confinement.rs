@@ -1,11 +1,11 @@
-//! What the machine's process keeps of Linux once it runs: the system calls of [`allowed`], no file by its name, and no
-//! signal to another process.
+//! Confinement of the machine's process once it runs: only the system calls of [`allowed`], no files by name, and no
+//! signals to other processes.
 //!
-//! A SIP that broke out of the language would still meet this. Filters of seccomp: one of the calls and their
-//! arguments; those that turn calls away which the C library makes and can do without; one that refuses
-//! every call made by an instruction of a SIP's image, which ends that SIP (`signal`). Landlock says the same of files
-//! once more, and of signals. Neighbours: `keeper` does what is refused here, `signal` has the handler. Deliberately not
-//! here: capabilities and namespaces, which are for whoever starts the machine.
+//! Defence in depth against a SIP that escapes the language's rules. Three kinds of seccomp filters: one of system calls
+//! and their arguments; some that return an error for calls that the C library makes but can do without; one that traps
+//! every call from an instruction in a SIP's image, which ends that SIP (`signal`). Landlock restricts files a second
+//! time, and signals. Neighbours: `keeper` does what is denied here, `signal` has the handler. Deliberately not
+//! here: capabilities and namespaces, which are for the parent of the process.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -26,30 +26,30 @@ use crate::folder::FolderNeeds;
 use crate::folder_node::LinkPolicy;
 use crate::folder_server::FolderAccess;
 
-/// Whether the process gives up what it does not need.
+/// Whether the process drops the privileges it does not need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confinement {
-    /// As far as the host can.
+    /// As far as the host supports it.
     Confined,
     /// Not at all, for tests and debuggers.
     #[default]
     Unconfined,
 }
 
-/// What is in force.
+/// The confinement in force.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InForce {
-    /// System calls that are allowed, some with certain arguments only; none: all are.
+    /// Number of allowed system calls, some with certain arguments only; `None`: all are.
     pub(crate) system_calls: Option<u64>,
-    /// The version of Landlock that is enforced; 0: none.
+    /// Landlock ABI version in force; 0: none.
     pub(crate) landlock: u64,
 }
 
 static IN_FORCE: OnceLock<InForce> = OnceLock::new();
 
-/// The newest version of Landlock that is asked for.
+/// The newest Landlock ABI version requested.
 const LANDLOCK: ABI = ABI::V7;
-/// Commands of ioctl(2): terminals' modes (also in the newer form), their size, how much waits in a socket, blocking.
+/// ioctl(2) commands: terminal modes (also in the newer form), terminal size, bytes queued in a socket, blocking.
 const IOCTLS: [u64; 10] = [
     libc::TCGETS,
     libc::TCSETS,
@@ -73,12 +73,12 @@ const NEW_NAMESPACES: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWNET;
 const OF_A_THREAD: libc::c_int = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
 const SET_GS: u64 = 0x1001;
-/// Names of memory ranges (PR_SET_VMA), which the C library gives its own.
+/// PR_SET_VMA, with which the C library names its mappings.
 const NAME_MEMORY: u64 = 0x5356_4d41;
 
-/// Calls that are allowed whatever their arguments are. None names a file, a process or a program.
+/// Calls allowed with any arguments. None takes a file name, a process or a program.
 const PLAIN: &[libc::c_long] = &[
-    // Bytes of open files and sockets.
+    // Data of open files and sockets.
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_readv,
@@ -93,7 +93,7 @@ const PLAIN: &[libc::c_long] = &[
     libc::SYS_fdatasync,
     libc::SYS_fsync,
     libc::SYS_close,
-    // Waiting for them.
+    // Polling.
     libc::SYS_poll,
     libc::SYS_ppoll,
     libc::SYS_epoll_create1,
@@ -115,7 +115,7 @@ const PLAIN: &[libc::c_long] = &[
     libc::SYS_sendmsg,
     libc::SYS_recvmsg,
     libc::SYS_shutdown,
-    // Memory; files of images are made by `memfd_create`.
+    // Memory; `memfd_create` makes the files of images.
     libc::SYS_munmap,
     libc::SYS_madvise,
     libc::SYS_brk,
@@ -147,16 +147,16 @@ const PLAIN: &[libc::c_long] = &[
     libc::SYS_sigaltstack,
 ];
 
-/// Calls that the C library makes and can do without, and the error that they quietly get. The arguments of `clone3` and
-/// `statx` lie where no filter looks; the library then makes older calls. It opens files to learn how the host
-/// overcommits memory, when it gives some back.
+/// Calls that the C library makes but can do without, with the errno that they return. The arguments of `clone3` and
+/// `statx` lie in memory, which no filter can read; the library falls back to older calls. It opens files to learn the
+/// host's overcommit policy when it releases memory.
 const TURNED_AWAY: [(libc::c_long, libc::c_int); 3] =
     [(libc::SYS_clone3, libc::ENOSYS), (libc::SYS_statx, libc::ENOSYS), (libc::SYS_openat, libc::EPERM)];
 
-/// Calls that folders of the host take. Landlock says where.
+/// Calls needed for host folders. Landlock restricts where.
 const OF_FOLDERS: [libc::c_long; 4] = [libc::SYS_openat2, libc::SYS_fstat, libc::SYS_getdents64, libc::SYS_readlinkat];
-/// Calls that folders take which may be changed. Those that change no more than what is known of a file, which Landlock
-/// does not look at, name none: they take one that is open.
+/// Calls needed for writable folders. Those that change only metadata, which Landlock does not restrict, take an open
+/// file instead of a name.
 const OF_WRITABLE_FOLDERS: [libc::c_long; 9] = [
     libc::SYS_ftruncate,
     libc::SYS_fchmod,
@@ -169,9 +169,9 @@ const OF_WRITABLE_FOLDERS: [libc::c_long; 9] = [
     libc::SYS_syncfs,
 ];
 
-/// Confines the process, all its threads and those to come, to what the folders need besides. Once: there is no way back.
+/// Confines the process, all its current and future threads, to the machine's needs and those of the folders. Irreversible.
 ///
-/// Each answer is one sentence for people: what the host cannot do.
+/// Returns one sentence for people for each restriction that the host does not support.
 pub(crate) fn confine(images: Arena, folders: &[FolderNeeds<'_>]) -> Vec<String> {
     if IN_FORCE.get().is_some() {
         return Vec::new();
@@ -192,12 +192,12 @@ pub(crate) fn confine(images: Arena, folders: &[FolderNeeds<'_>]) -> Vec<String>
     notices
 }
 
-/// What is in force. Nothing, before [`confine`].
+/// Returns the confinement in force: none before [`confine`].
 pub(crate) fn in_force() -> InForce {
     IN_FORCE.get().copied().unwrap_or_default()
 }
 
-/// Landlock's part; the version that is enforced.
+/// Applies Landlock and returns the ABI version in force.
 fn restrict_files(folders: &[FolderNeeds<'_>]) -> Result<u64, String> {
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))
@@ -221,9 +221,9 @@ fn restrict_files(folders: &[FolderNeeds<'_>]) -> Result<u64, String> {
     }
 }
 
-/// What may be done in a folder.
+/// Access rights in a folder.
 const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
-/// What may be done besides in one that may be changed: no devices, sockets or pipes are made.
+/// Additional rights in a writable folder: everything but creating devices, sockets and pipes.
 const WRITING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     WriteFile | Truncate | MakeReg | MakeDir | MakeSym | RemoveFile | RemoveDir | Refer
 });
@@ -236,7 +236,7 @@ fn rule_of_folder<'a>(needs: &FolderNeeds<'a>) -> Result<PathBeneath<BorrowedFd<
     Ok(PathBeneath::new(needs.folder, access))
 }
 
-/// The filters; how many calls are allowed.
+/// Applies the filters and returns the number of allowed calls.
 fn restrict_calls(images: Arena, folders: &[FolderNeeds<'_>]) -> Result<u64, Box<dyn Error>> {
     let mut rules = allowed(u64::from(std::process::id()))?;
     rules.extend(of_folders(folders)?);
@@ -256,8 +256,8 @@ fn filter(rules: Rules, otherwise: SeccompAction, listed: SeccompAction) -> Resu
     Ok(SeccompFilter::new(rules, otherwise, listed, TargetArch::x86_64)?.try_into()?)
 }
 
-/// The calls that the machine makes, with what is asked of their arguments, one rule of which has to hold. Those that are
-/// turned away are among them: of several filters the strictest counts.
+/// Returns the calls that the machine makes, with alternative rules for their arguments. Those in [`TURNED_AWAY`] are
+/// included: of several filters the strictest result counts.
 fn allowed(process: u64) -> Result<Rules, seccompiler::BackendError> {
     let turned_away = TURNED_AWAY.iter().map(|(call, _)| call);
     let mut rules: Rules = PLAIN.iter().chain(turned_away).map(|&call| (call, Vec::new())).collect();
@@ -265,7 +265,7 @@ fn allowed(process: u64) -> Result<Rules, seccompiler::BackendError> {
     let one_of = |at: u8, values: &[u64]| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         values.iter().map(|&value| rule(&[(at, SeccompCmpOp::Eq, value)])).collect()
     };
-    // What can be written cannot be executed, and what is executed comes from a file.
+    // W^X: writable mappings are not executable, and executable ones come from a file.
     rules.insert(
         libc::SYS_mmap,
         vec![
@@ -296,7 +296,7 @@ fn allowed(process: u64) -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// The calls that folders take besides.
+/// Returns the additional calls for the folders.
 fn of_folders(folders: &[FolderNeeds<'_>]) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = Rules::new();
     if !folders.is_empty() {
@@ -304,13 +304,13 @@ fn of_folders(folders: &[FolderNeeds<'_>]) -> Result<Rules, seccompiler::Backend
     }
     if folders.iter().any(|folder| folder.access == FolderAccess::Write) {
         rules.extend(OF_WRITABLE_FOLDERS.map(|call| (call, Vec::new())));
-        // Times of an open file, not of one by its name.
+        // Times of an open file, not of a named one.
         rules.insert(libc::SYS_utimensat, vec![rule_wide(&[(1, 0)])?]);
     }
     Ok(rules)
 }
 
-/// A rule of arguments whose lower 32 bits count: numbers of this size are all that the host looks at.
+/// A rule on the lower 32 bits of arguments: the kernel ignores the upper half of these.
 fn rule(arguments: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
     let condition = |(at, operator, value): &(u8, SeccompCmpOp, u64)| {
         SeccompCondition::new(*at, SeccompCmpArgLen::Dword, operator.clone(), *value)
@@ -318,7 +318,7 @@ fn rule(arguments: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, seccompile
     SeccompRule::new(arguments.iter().map(condition).collect::<Result<_, _>>()?)
 }
 
-/// A rule of arguments that have to be these, all 64 bits of them.
+/// A rule that compares all 64 bits of arguments.
 fn rule_wide(arguments: &[(u8, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
     let condition =
         |&(at, value): &(u8, u64)| SeccompCondition::new(at, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, value);
@@ -334,7 +334,7 @@ const JUMP_IF_NOT_LESS: u16 = 0x35;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
-/// Refuses each call of an instruction in the arena. The pointer stands behind the instruction that makes the call, which
+/// Traps each call from an instruction in the arena. The instruction pointer is after the syscall instruction, which
 /// is two bytes long.
 fn of_images(images: Arena) -> BpfProgram {
     let (first, end) = (images.base as u64, (images.base + images.bytes) as u64);
@@ -364,7 +364,7 @@ fn of_images(images: Arena) -> BpfProgram {
 mod tests {
     use super::*;
 
-    /// What the program answers for a call from this address.
+    /// Returns the program's result for a call at this address.
     fn run(program: &[sock_filter], pointer: u64) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {

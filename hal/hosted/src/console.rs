@@ -1,8 +1,8 @@
 //! The console: standard input and output.
 //!
-//! Key type: [`Console`]. One host thread reads standard input, and only while the kernel asks for
-//! bytes; another writes what standard output does not take at once, so that a slow reader never
-//! stops a processor. Deliberately not here: lines, echo, colours.
+//! Key type: [`Console`]. One host thread reads standard input, and only while a read is pending;
+//! another writes the output that would block, so that a slow reader never
+//! blocks a processor. Deliberately not here: lines, echo, colours.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,10 +27,10 @@ struct Request {
 
 #[derive(Debug, Default)]
 struct Input {
-    /// The read that waits. A console has one reader: a later read takes the place of an earlier one,
+    /// The pending read. A console has one reader: a later read replaces an earlier one,
     /// which fails, so that a restarted driver does not lose bytes to its predecessor.
     waiting: Option<Request>,
-    /// Bytes read for a request that another has replaced.
+    /// Bytes left over from a read that was larger than the request that replaced it.
     kept: VecDeque<u8>,
     thread_started: bool,
 }
@@ -82,7 +82,7 @@ impl Console {
         }
     }
 
-    /// Waits until all that was written has left: however slowly it is read at the other end, or up to the limit.
+    /// Blocks until all output has been written: without a limit, however slowly it is read, or at most for the limit.
     pub(crate) fn drain(&self, limit: Option<Duration>) {
         let queue = lock(&self.output);
         let busy = |queue: &mut OutputQueue| queue.writing || !queue.waiting.is_empty();
@@ -114,7 +114,7 @@ impl Console {
         Submitted::Queued
     }
 
-    /// The input thread.
+    /// Runs the input thread.
     fn read(&self) {
         let mut buffer = [0; READ_AHEAD_BYTES];
         loop {
@@ -122,7 +122,7 @@ impl Console {
             let room = buffer.len().min(wanted_bytes);
             let bytes = match transfer::read_stream(INPUT, &mut buffer[..room]) {
                 Ok(bytes) => Ok(bytes),
-                // The terminal is gone, or standard input was never open: the end of the input.
+                // The terminal is gone, or standard input was never open: end of input.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADF)) => Ok(0),
                 Err(_) => Err(DeviceFailure),
             };
@@ -130,7 +130,7 @@ impl Console {
         }
     }
 
-    /// Waits until a read is asked for and answers how many bytes it takes.
+    /// Blocks until a read is pending and returns its size in bytes.
     fn wait_for_read(&self) -> usize {
         let mut input = lock(&self.input);
         loop {
@@ -187,7 +187,7 @@ impl Console {
         Submitted::Queued
     }
 
-    /// The output thread.
+    /// Runs the output thread.
     fn write(&self) {
         let mut queue = lock(&self.output);
         loop {

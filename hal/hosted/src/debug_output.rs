@@ -1,8 +1,8 @@
-//! Debug output: standard error, which may be a pipe that nobody reads.
+//! Debug output: standard error, which may be a pipe without a reader.
 //!
-//! What the stream takes at once is written by whoever says it, so that it comes before what is said later elsewhere.
-//! The rest waits in a queue of [`QUEUE_BYTES`] for a thread; when the queue is full, lines are dropped and counted, and
-//! the count is said once there is room. Deliberately not here: what a line may contain, which the kernel sees to.
+//! The writer itself writes what the stream takes without blocking, so that the order among outputs is kept.
+//! The rest goes to a thread through a queue of [`QUEUE_BYTES`]; when the queue is full, lines are dropped and counted, and
+//! the count is reported once there is room. Deliberately not here: sanitizing lines, which the kernel does.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 use crate::output::{self, Output};
 use crate::service;
 
-/// Bytes that wait for a reader.
+/// Size of the queue.
 const QUEUE_BYTES: usize = 64 * 1024;
-/// Bytes that the thread writes in one go.
+/// Maximum bytes that the thread writes at once.
 const CHUNK_BYTES: usize = 4096;
 const THREAD_STACK_BYTES: usize = 64 * 1024;
-/// How often a process that ends looks whether the queue is empty.
+/// Polling interval of a flush.
 const LOOK: Duration = Duration::from_millis(2);
 
 struct Queue {
     bytes: VecDeque<u8>,
-    /// Lines dropped since that was last said.
+    /// Lines dropped since the last report.
     dropped: u64,
-    /// The thread is writing what it took out.
+    /// Whether the thread is writing a chunk.
     writing: bool,
     thread_started: bool,
 }
@@ -34,7 +34,7 @@ static QUEUE: Mutex<Queue> =
     Mutex::new(Queue { bytes: VecDeque::new(), dropped: 0, writing: false, thread_started: false });
 static FILLED: Condvar = Condvar::new();
 
-/// Writes whole lines. Never waits for a reader.
+/// Writes whole lines. Never blocks on a reader.
 pub(crate) fn write(lines: &[u8]) {
     match service::stamped(lines) {
         Some(stamped) => write_as_it_is(stamped.as_bytes()),
@@ -49,7 +49,7 @@ fn write_as_it_is(lines: &[u8]) {
     if rest.is_empty() {
         return;
     }
-    // A line of which a part is out is not dropped.
+    // The rest of a partially written line is not dropped.
     if rest.len() == lines.len() && !queue.has_room(lines.len()) {
         queue.dropped += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
     } else {
@@ -61,7 +61,7 @@ fn write_as_it_is(lines: &[u8]) {
     FILLED.notify_one();
 }
 
-/// Waits until all has left, at most as long as the limit. For a process that is about to end, wherever it was.
+/// Waits until the queue is empty, at most for the limit. Never blocks on the lock, which a panicking caller may hold.
 pub(crate) fn flush(limit: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < limit {
@@ -74,13 +74,13 @@ pub(crate) fn flush(limit: Duration) {
 }
 
 impl Queue {
-    /// Nothing waits, and nothing is on its way.
+    /// Returns whether nothing is queued or being written.
     fn is_idle(&self) -> bool {
         self.bytes.is_empty() && !self.writing && self.dropped == 0
     }
 
-    /// Whether so many bytes are to be taken in. Once lines were dropped, there has to be much room: else each line
-    /// that is kept would have a count before it.
+    /// Returns whether a number of bytes is accepted. After lines were dropped, that takes more room: else each
+    /// accepted line would be preceded by a count.
     fn has_room(&self, bytes: usize) -> bool {
         let limit = if self.dropped > 0 { QUEUE_BYTES / 2 } else { QUEUE_BYTES };
         self.bytes.len() + bytes <= limit
@@ -105,7 +105,7 @@ impl Queue {
     }
 }
 
-/// What is left after the stream took what it takes at once; nothing if it is broken.
+/// Writes what the stream takes without blocking and returns the rest; nothing if the stream is broken.
 fn write_now<'a>(output: &Output, mut bytes: &'a [u8]) -> &'a [u8] {
     while !bytes.is_empty() {
         match output.write_now(bytes) {
@@ -118,7 +118,7 @@ fn write_now<'a>(output: &Output, mut bytes: &'a [u8]) -> &'a [u8] {
     bytes
 }
 
-/// The thread.
+/// Runs the thread.
 fn work() {
     let output = output::standard_error();
     let mut queue = lock();
@@ -136,7 +136,7 @@ fn work() {
         drop(queue);
         let mut rest = chunk.as_slice();
         while !rest.is_empty() {
-            // A stream that is broken takes nothing more.
+            // A broken stream: the rest of the chunk is dropped.
             let Ok(written @ 1..) = output.write(rest) else { break };
             rest = rest.get(written..).unwrap_or_default();
         }

@@ -1,7 +1,7 @@
-//! Disks that are files.
+//! Disks backed by files.
 //!
-//! Key types: [`DiskSpecification`] (what is asked for), [`Disk`] (an opened, locked file),
-//! [`DiskError`]. Reads that the host's cache can answer complete at once; all else goes to the pool.
+//! Key types: [`DiskSpecification`] (what to open), [`Disk`] (an opened, locked file),
+//! [`DiskError`]. Reads from the host's page cache complete at once; all other requests go to the pool.
 //! Deliberately not here: file systems.
 
 use std::fmt;
@@ -19,29 +19,29 @@ use hal_api::{DeviceFailure, DeviceOperation, DeviceResult, Submitted};
 use crate::transfer::{self, Blocking, Memory};
 use crate::{entries, pool};
 
-/// The host takes so long at most to give up the files of a machine that was killed.
+/// Maximum time that the host takes to close the files of a machine that was killed.
 const LOCK_LIMIT: Duration = Duration::from_millis(300);
 const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
-/// How a disk file may be used.
+/// Access to a disk file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskAccess {
-    /// Written to, if the host lets this user.
+    /// Writable if the host allows this user to write.
     WriteIfAllowed,
-    /// Never written to.
+    /// Read-only.
     ReadOnly,
 }
 
-/// A disk to be offered.
+/// A disk to offer.
 #[derive(Clone, Debug)]
 pub struct DiskSpecification {
     /// The file or block device.
     pub path: PathBuf,
-    /// How it may be used.
+    /// Requested access.
     pub access: DiskAccess,
 }
 
-/// Why a disk file cannot be used.
+/// Reason why a disk file cannot be used.
 #[derive(Debug)]
 pub struct DiskError {
     path: PathBuf,
@@ -88,7 +88,7 @@ impl fmt::Display for DiskError {
 
 impl std::error::Error for DiskError {}
 
-/// A disk file that is open and locked.
+/// An open, locked disk file.
 #[derive(Debug)]
 pub(crate) struct Disk {
     file: Arc<File>,
@@ -96,7 +96,7 @@ pub(crate) struct Disk {
     access: DiskAccess,
 }
 
-/// One request to a disk, checked against its size.
+/// A request to a disk, checked against its size.
 #[derive(Clone, Copy)]
 struct Transfer {
     operation: DeviceOperation,
@@ -106,7 +106,7 @@ struct Transfer {
 }
 
 impl Disk {
-    /// Opens and locks the file. The flag that comes with it says whether it may be written.
+    /// Opens and locks the file; falls back to read-only access if it may not be written.
     pub(crate) fn open(specification: &DiskSpecification) -> Result<Self, DiskError> {
         let fail = |reason| DiskError { path: specification.path.clone(), reason };
         let (mut file, access) = open_file(specification).map_err(fail)?;
@@ -118,12 +118,12 @@ impl Disk {
         Ok(Self { file: Arc::new(file), bytes, access })
     }
 
-    /// Size.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether writes are refused.
+    /// Returns whether writes are refused.
     pub(crate) fn read_only(&self) -> bool {
         self.access == DiskAccess::ReadOnly
     }
@@ -169,7 +169,7 @@ impl Disk {
 }
 
 impl Transfer {
-    /// Does the rest, waiting as long as it takes.
+    /// Completes the transfer, blocking.
     fn run(mut self, file: &File) -> DeviceResult {
         let descriptor = file.as_raw_fd();
         if self.operation == DeviceOperation::Flush {
@@ -183,7 +183,7 @@ impl Transfer {
                 _ => transfer::write_at(descriptor, offset, rest),
             };
             match answer {
-                // The file became shorter than the disk under our feet.
+                // The file was truncated below the size of the disk.
                 Ok(0) => return Err(DeviceFailure),
                 Ok(bytes) => self.done += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -233,7 +233,7 @@ fn reason(error: io::Error) -> DiskErrorReason {
     }
 }
 
-/// One machine that writes, or any number that read. A host file system without locks is used unlocked.
+/// Locks for one writing machine, or any number of readers. A file system without locks is used unlocked.
 fn lock(file: &File, access: DiskAccess) -> Result<(), DiskErrorReason> {
     let begin = Instant::now();
     loop {
@@ -259,7 +259,7 @@ mod tests {
         Disk::open(&DiskSpecification { path: path.to_owned(), access })
     }
 
-    /// A file of this process and test, gone when dropped.
+    /// A file of this process and test, removed on drop.
     struct Scratch(PathBuf);
 
     impl Scratch {

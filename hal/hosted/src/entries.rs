@@ -1,4 +1,4 @@
-//! The kernel's entries, where signal handlers and I/O threads find them.
+//! The kernel's entries, for signal handlers and I/O threads.
 //!
 //! Deliberately not here: calling them.
 
@@ -14,9 +14,9 @@ pub(crate) fn publish(entries: KernelEntries) {
     ENTRIES.store(Box::leak(Box::new(entries)), Ordering::Release);
 }
 
-/// The kernel's entries, once processors run. Async-signal-safe.
+/// Returns the kernel's entries, once processors run. Async-signal-safe.
 pub(crate) fn get() -> Option<&'static KernelEntries> {
-    // SAFETY: the pointer is null or comes from `Box::leak` in `publish`, so what it points to lives
+    // SAFETY: the pointer is null or comes from `Box::leak` in `publish`, so its target lives
     // for ever and is never written again; Release/Acquire makes its contents visible.
     unsafe { ENTRIES.load(Ordering::Acquire).as_ref() }
 }

@@ -1,13 +1,13 @@
-//! Requests to a device that fail on purpose, for tests of what becomes of them.
+//! Fault injection: device requests that fail on purpose, for tests of error handling.
 //!
-//! Key type: [`Faults`]. The machine has them only where it was started so. Deliberately not here: which device.
+//! Key type: [`Faults`]. Only a machine started with them has them. Deliberately not here: which device.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::sockets::Failure;
 use hal_api::DeviceFailure;
 
-/// How requests fail, in turn.
+/// The injected errors, in turn.
 const KINDS: [Result<Failure, DeviceFailure>; 7] = [
     Ok(Failure::TooManySockets),
     Ok(Failure::Reset),
@@ -18,7 +18,7 @@ const KINDS: [Result<Failure, DeviceFailure>; 7] = [
     Ok(Failure::NotPermitted),
 ];
 
-/// Every so often a request fails.
+/// Injects a fault at a fixed interval.
 #[derive(Debug)]
 pub(crate) struct Faults {
     every: u64,
@@ -26,12 +26,12 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// One of so many requests fails.
+    /// Fails one request of this many.
     pub(crate) fn every(requests: u32) -> Self {
         Self { every: u64::from(requests).max(1), counted: AtomicU64::new(0) }
     }
 
-    /// Counts a request: how it fails, if it does.
+    /// Counts a request and returns the fault to inject, if any.
     pub(crate) fn next(&self) -> Option<Result<Failure, DeviceFailure>> {
         let number = self.counted.fetch_add(1, Ordering::Relaxed) + 1;
         number.is_multiple_of(self.every).then(|| KINDS[(number / self.every) as usize % KINDS.len()])

@@ -1,9 +1,9 @@
-//! Folders of the host as devices: a write sends a request of 9P2000.L, whose answer takes its place in the block; a read
-//! gives the folder's name.
+//! Host folders as devices: a write submits a 9P2000.L request, whose reply overwrites it in the block; a read
+//! returns the folder's name.
 //!
-//! Key types: [`FolderSpecification`] (what is asked for), [`Folder`] (an open folder), [`FolderError`]. The host may take
-//! its time for each request, so threads of their own do them. Neighbours: `folder_server` (what a request does),
-//! `confinement` (what of the host is left to do it with). Deliberately not here: the system's names for folders.
+//! Key types: [`FolderSpecification`] (what to offer), [`Folder`] (an open folder), [`FolderError`]. Host calls can
+//! block, so a thread pool runs the requests. Neighbours: `folder_server` (executes requests),
+//! `confinement` (the host calls still allowed). Deliberately not here: mounting the folders in the system's namespace.
 
 use std::fmt;
 use std::fs::File;
@@ -22,24 +22,24 @@ use crate::folder_server::{self, Answered, FileOfFid, FolderAccess, MAX_MESSAGE_
 use crate::transfer::{self, Blocking, Memory};
 use crate::{entries, pool, socket_calls};
 
-/// Bytes of ReadDone before the content.
+/// Offset of the content in ReadDone.
 const CONTENT_AT: usize = HEADER_BYTES + size_of::<u32>();
 const READ_DONE: u8 = 117;
 
-/// A folder to be offered.
+/// A folder to offer.
 #[derive(Clone, Debug)]
 pub struct FolderSpecification {
-    /// What it is called inside.
+    /// Its name inside the system.
     pub name: String,
-    /// Where it is.
+    /// Its path on the host.
     pub path: PathBuf,
-    /// Whether it may be changed.
+    /// Whether it is writable.
     pub access: FolderAccess,
-    /// What becomes of symbolic links.
+    /// Handling of symbolic links.
     pub links: LinkPolicy,
 }
 
-/// Why a folder cannot be offered.
+/// Reason why a folder cannot be offered.
 #[derive(Debug)]
 pub struct FolderError {
     path: PathBuf,
@@ -62,7 +62,7 @@ impl fmt::Display for FolderError {
 
 impl std::error::Error for FolderError {}
 
-/// A folder that is open.
+/// An open folder.
 #[derive(Debug)]
 pub(crate) struct Folder {
     name: String,
@@ -74,7 +74,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder: what has its path later is not asked for again.
+    /// Opens the folder once: later changes of its path have no effect.
     pub(crate) fn open(specification: &FolderSpecification) -> Result<Self, FolderError> {
         let fail = |reason| FolderError { path: specification.path.clone(), reason };
         let flags = libc::O_PATH | libc::O_DIRECTORY;
@@ -86,12 +86,12 @@ impl Folder {
         Ok(Self { name: specification.name.clone(), access, links, handle: handle.into(), server: Arc::new(server) })
     }
 
-    /// What the kernel is told of it.
+    /// Returns its kind and properties for the kernel.
     pub(crate) fn kind(&self) -> DeviceKind {
         DeviceKind::Folder { read_only: self.access == FolderAccess::ReadOnly }
     }
 
-    /// What of the host it takes to serve it.
+    /// Returns the host access needed to serve it.
     pub(crate) fn needs(&self) -> FolderNeeds<'_> {
         FolderNeeds { folder: self.handle.as_fd(), access: self.access, links: self.links }
     }
@@ -105,7 +105,7 @@ impl Folder {
         }
     }
 
-    /// Forgets what the client had, who is gone.
+    /// Drops the client's state.
     pub(crate) fn close(&self) {
         self.server.reset();
     }
@@ -121,7 +121,7 @@ impl Folder {
     }
 }
 
-/// What of the host a folder needs once the process is confined.
+/// Host access that a folder needs after confinement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FolderNeeds<'a> {
     pub(crate) folder: BorrowedFd<'a>,
@@ -129,7 +129,7 @@ pub(crate) struct FolderNeeds<'a> {
     pub(crate) links: LinkPolicy,
 }
 
-/// Puts the answer to the request at the start of the memory there instead; the bytes of it.
+/// Executes the request in the memory, overwrites it with the reply, and returns the reply's length in bytes.
 fn perform(server: &Server, memory: Memory) -> DeviceResult {
     let mut start = [0; HEADER_BYTES];
     if memory.copy_out(0, &mut start) < start.len() {
@@ -144,7 +144,7 @@ fn perform(server: &Server, memory: Memory) -> DeviceResult {
     }
 }
 
-/// Reads content straight into the memory.
+/// Reads content directly into the memory.
 fn read(tag: u16, file: &FileOfFid, offset: u64, count: usize, memory: Memory) -> DeviceResult {
     let content = memory.after(CONTENT_AT).first(count);
     let read = match file.file() {
@@ -154,7 +154,7 @@ fn read(tag: u16, file: &FileOfFid, offset: u64, count: usize, memory: Memory) -
     match read {
         Ok(bytes) => {
             let mut head = Vec::with_capacity(CONTENT_AT);
-            // No more than a block of the exchange heap has.
+            // Fits: it is no more than an exchange-heap block holds.
             head.extend(((CONTENT_AT + bytes) as u32).to_le_bytes());
             head.push(READ_DONE);
             head.extend(tag.to_le_bytes());
@@ -168,7 +168,7 @@ fn read(tag: u16, file: &FileOfFid, offset: u64, count: usize, memory: Memory) -
     }
 }
 
-/// Reads until the content is whole or the file ends.
+/// Reads until the buffer is full or the file ends.
 fn read_whole(file: &OwnedFd, offset: u64, content: Memory) -> Result<usize, Errno> {
     let mut done = 0;
     while done < content.bytes() {

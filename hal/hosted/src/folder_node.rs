@@ -1,10 +1,10 @@
-//! Files and folders below a folder of the host, reached one name after the other and never past the folder.
+//! Files and folders below a host folder, looked up one name at a time and never outside the folder.
 //!
-//! Key type: [`Node`], an open handle (`O_PATH`) that neither reads nor writes. A name is looked up by `openat2` in the
-//! folder that has it, so that no part of a path leads anywhere else, whatever the host changes meanwhile; symbolic links
-//! are nodes, which nobody walks through. To read and write, the node of the handle is opened once more (by
-//! `/proc/self/fd`), whatever has its name by then. Neighbour: `folder_server`. Deliberately not here: the protocol, and links' targets,
-//! which the client follows.
+//! Key type: [`Node`], an open handle (`O_PATH`) that cannot read or write. Names are looked up with `openat2` in their
+//! parent folder, so that no path component leads elsewhere, whatever the host changes meanwhile; symbolic links
+//! are nodes that cannot be walked through. To read and write, the handle's own node is reopened (through
+//! `/proc/self/fd`), not the current holder of its name. Neighbour: `folder_server`. Deliberately not here: the protocol,
+//! and following links, which the client does.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,28 +13,28 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-/// The answer of a call of the host.
+/// Result of a host call.
 pub(crate) type Answer<T> = Result<T, Errno>;
 
-/// What a look-up keeps to: below the folder that it begins in, and no link on the way.
+/// Lookup restrictions: stay below the starting folder, follow no links.
 const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-/// What it keeps to where the user of the machine asked that links be followed.
+/// Lookup restrictions where the machine's user asked for links to be followed.
 const ANYWHERE: ResolveFlags = ResolveFlags::NO_MAGICLINKS;
-/// A file is only opened: nothing waits for who writes to a pipe, and no terminal becomes the machine's.
+/// Open flags: opening a FIFO does not block, and no terminal becomes the controlling terminal.
 const QUIETLY: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-/// Permissions that clients may give. Programs that run as their owner on the host are none of theirs to make.
+/// Permission bits that clients may set: no set-user-ID, set-group-ID or sticky bit.
 const PERMISSIONS: u32 = 0o777;
 
-/// What becomes of symbolic links.
+/// Handling of symbolic links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkPolicy {
-    /// They are links, which clients follow as long as they stay in the folder.
+    /// Links are shown as links, which clients follow inside the folder.
     StayInside,
-    /// They are what they lead to, wherever that is, to be read only.
+    /// Links are resolved by the host, wherever they lead; the targets are read-only.
     Follow,
 }
 
-/// A file, a folder, or whatever else has a name.
+/// A file, a folder, or another kind of directory entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     handle: Arc<OwnedFd>,
@@ -43,12 +43,12 @@ pub(crate) struct Node {
     kind: FileType,
     device: u64,
     number: u64,
-    /// A link was followed on the way.
+    /// Whether a link was followed on the way.
     beyond_link: bool,
 }
 
 impl Node {
-    /// The folder itself.
+    /// Makes the node of the shared folder itself.
     pub(crate) fn root(handle: OwnedFd) -> Answer<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open_files = fs::open("/proc/self/fd", flags, Mode::empty())?;
@@ -67,27 +67,27 @@ impl Node {
         })
     }
 
-    /// What it is.
+    /// Returns its file type.
     pub(crate) fn kind(&self) -> FileType {
         self.kind
     }
 
-    /// Its number in its file system.
+    /// Returns its inode number.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether it was reached through a link that may lead out of the folder, so that it may only be read.
+    /// Returns whether it was reached through a link that may lead outside the folder: then it is read-only.
     pub(crate) fn is_beyond_link(&self) -> bool {
         self.beyond_link
     }
 
-    /// What the host knows of it.
+    /// Returns its metadata.
     pub(crate) fn stat(&self) -> Answer<Stat> {
         fs::fstat(&self.handle)
     }
 
-    /// What has a name in this folder.
+    /// Looks up a name in this folder.
     pub(crate) fn walk(&self, name: &[u8], links: LinkPolicy) -> Answer<Self> {
         let name = checked(name)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -98,12 +98,12 @@ impl Node {
         }
         match fs::openat2(&self.handle, &name, flags, Mode::empty(), ANYWHERE) {
             Ok(handle) => Self::new(handle, Arc::clone(&self.open_files), true),
-            // It leads nowhere, so it is no more than a link.
+            // Dangling: it is shown as a link.
             Err(_) => Ok(found),
         }
     }
 
-    /// Opens a file as the flags say, or a folder to be read.
+    /// Opens a file with these flags, or a folder for reading.
     pub(crate) fn open(&self, flags: OFlags) -> Answer<OwnedFd> {
         match self.kind {
             FileType::Directory => {
@@ -117,17 +117,17 @@ impl Node {
                 Mode::empty(),
                 ResolveFlags::empty(),
             ),
-            // Opening a device does something, and opening a pipe waits.
+            // Opening a device can have side effects, and opening a FIFO can block.
             _ => Err(Errno::OPNOTSUPP),
         }
     }
 
-    /// The handle's name among the open files of this process, by which the host finds the node itself.
+    /// Returns the handle's name in `/proc/self/fd`, through which the host finds the node itself.
     fn as_open_file(&self) -> String {
         self.handle.as_raw_fd().to_string()
     }
 
-    /// Where a link leads.
+    /// Returns the target of a link.
     pub(crate) fn target(&self) -> Answer<Vec<u8>> {
         match self.kind {
             FileType::Symlink => Ok(fs::readlinkat(&self.handle, c"", Vec::new())?.into_bytes()),
@@ -135,53 +135,53 @@ impl Node {
         }
     }
 
-    /// Makes a file that was not there, open as the flags say.
+    /// Creates a new file, opened with these flags.
     pub(crate) fn create(&self, name: &[u8], flags: OFlags, permissions: u32) -> Answer<(Self, OwnedFd)> {
         let made = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | QUIETLY;
         let mode = Mode::from_raw_mode(permissions & PERMISSIONS);
         let file = fs::openat2(&self.handle, checked(name)?, flags | made, mode, INSIDE)?;
-        // Whatever the host's user usually lets others do: the client said what is wanted.
+        // Overrides the umask: the client has chosen the permissions.
         fs::fchmod(&file, mode)?;
         let node = self.walk(name, LinkPolicy::StayInside)?;
         let stat = fs::fstat(&file)?;
         if (stat.st_dev, stat.st_ino) == (node.device, node.number) { Ok((node, file)) } else { Err(Errno::STALE) }
     }
 
-    /// Makes a folder.
+    /// Creates a folder; the umask applies.
     pub(crate) fn make_folder(&self, name: &[u8], permissions: u32) -> Answer<Self> {
         fs::mkdirat(&self.handle, checked(name)?, Mode::from_raw_mode(permissions & PERMISSIONS))?;
         self.walk(name, LinkPolicy::StayInside)
     }
 
-    /// Makes a link.
+    /// Creates a symbolic link.
     pub(crate) fn make_link(&self, name: &[u8], target: &[u8]) -> Answer<Self> {
         let target = CString::new(target).map_err(|_| Errno::INVAL)?;
         fs::symlinkat(target, &self.handle, checked(name)?)?;
         self.walk(name, LinkPolicy::StayInside)
     }
 
-    /// Gives a node one more name in this folder.
+    /// Links a node under one more name in this folder.
     pub(crate) fn hard_link(&self, node: &Self, name: &[u8]) -> Answer<()> {
         let name = checked(name)?;
         fs::linkat(&self.open_files, node.as_open_file(), &self.handle, name, AtFlags::SYMLINK_FOLLOW)
     }
 
-    /// Gives what is in this folder another name, there or in another folder.
+    /// Renames an entry of this folder, also to another folder.
     pub(crate) fn rename(&self, old_name: &[u8], to: &Self, new_name: &[u8]) -> Answer<()> {
         fs::renameat(&self.handle, checked(old_name)?, &to.handle, checked(new_name)?)
     }
 
-    /// Takes a name out, of a file or link.
+    /// Removes a name of a file or link.
     pub(crate) fn remove_file(&self, name: &[u8]) -> Answer<()> {
         fs::unlinkat(&self.handle, checked(name)?, AtFlags::empty())
     }
 
-    /// Takes an empty folder out.
+    /// Removes an empty folder.
     pub(crate) fn remove_folder(&self, name: &[u8]) -> Answer<()> {
         fs::unlinkat(&self.handle, checked(name)?, AtFlags::REMOVEDIR)
     }
 
-    /// Has something done with the open node, for which it need not be readable.
+    /// Calls `action` with the node opened, write-only if it is not readable.
     pub(crate) fn with_open<T>(&self, action: impl FnOnce(BorrowedFd<'_>) -> Answer<T>) -> Answer<T> {
         let file = match self.open(OFlags::RDONLY) {
             Err(Errno::ACCESS) if self.kind == FileType::RegularFile => self.open(OFlags::WRONLY)?,
@@ -191,12 +191,12 @@ impl Node {
     }
 }
 
-/// The permissions that a client may give.
+/// Returns the mode if it has only bits that a client may set.
 pub(crate) fn permissions(mode: u32) -> Answer<Mode> {
     if mode & 0o7777 & !PERMISSIONS == 0 { Ok(Mode::from_raw_mode(mode & PERMISSIONS)) } else { Err(Errno::PERM) }
 }
 
-/// A name of one node in a folder.
+/// Checks that a name is a single path component.
 fn checked(name: &[u8]) -> Answer<CString> {
     if name.is_empty() || name == b"." || name == b".." || name.contains(&b'/') {
         return Err(Errno::INVAL);

@@ -1,9 +1,9 @@
-//! Answers requests of 9P2000.L about a folder of the host.
+//! Server of 9P2000.L requests on a host folder.
 //!
-//! Key type: [`Server`], which knows what each fid of the client names. Any number of threads may ask it at once; a
-//! request keeps what it works on until it is done, even if its fid is given up meanwhile. Whatever a request says, the
-//! answer is one of the protocol. Neighbours: `folder_node` (the host's files), `nine-p` (the messages), `folder` (the
-//! device). Deliberately not here: authentication; the folder is offered to whoever has the device.
+//! Key type: [`Server`], which holds the client's fids. Any number of threads may use it at once; a
+//! request keeps a reference to its fid until it is done, even if the fid is clunked meanwhile. Every well-formed
+//! request gets a reply of the protocol. Neighbours: `folder_node` (the host's files), `nine-p` (the messages), `folder`
+//! (the device). Deliberately not here: authentication; access to the device is access to the folder.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
@@ -18,36 +18,36 @@ use rustix::io::Errno;
 
 use crate::folder_node::{Answer, LinkPolicy, Node, permissions};
 
-/// The longest message.
+/// Maximum message size in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 1 << 20;
-/// Fids at once: each has one or two files of the host open.
+/// Maximum fids at once: each holds one or two open files of the host.
 const MAX_FIDS: usize = 4096;
-/// No message without content or names is longer: the longest target of a link is 4095 bytes long.
+/// Maximum size of a message without content or names: a link's target has at most 4095 bytes.
 const SMALL_MESSAGE_BYTES: usize = 8192;
-/// Bytes of names that are asked of the host at once.
+/// Size of the buffer for getdents64.
 const LISTING_BYTES: usize = 32 << 10;
 
-/// Whether a folder may be changed.
+/// Access to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderAccess {
-    /// As the host lets this user.
+    /// Writable as far as the host allows this user.
     Write,
-    /// Never.
+    /// Read-only.
     ReadOnly,
 }
 
-/// What a fid names.
+/// A fid.
 #[derive(Debug)]
 struct Fid {
     node: Node,
     open: Option<Open>,
 }
 
-/// A node that is open.
+/// An open node.
 #[derive(Debug)]
 struct Open {
     file: OwnedFd,
-    /// Held while names are read, which has the file's position move.
+    /// Held while entries are read, which moves the file offset.
     listing: Mutex<()>,
 }
 
@@ -57,7 +57,7 @@ impl Open {
     }
 }
 
-/// A folder, and what its client has of it.
+/// A folder, and its client's state.
 #[derive(Debug)]
 pub(crate) struct Server {
     root: Node,
@@ -66,48 +66,48 @@ pub(crate) struct Server {
     fids: Mutex<HashMap<u32, Arc<Fid>>>,
 }
 
-/// What a request is answered with.
+/// Result of a request.
 #[derive(Debug)]
 pub(crate) enum Answered {
-    /// A whole message.
+    /// A complete message.
     Message(Vec<u8>),
-    /// Content of a file, which is put behind the head of its message.
+    /// Content of a file, to be read in place behind the message's header.
     Content {
         /// The request's tag.
         tag: u16,
         /// The file.
         file: FileOfFid,
-        /// From where on.
+        /// Offset in the file.
         offset: u64,
-        /// How many bytes at most.
+        /// Maximum bytes.
         count: usize,
     },
 }
 
-/// The open file of a fid, for as long as it is read.
+/// The open file of a fid, kept open while it is read.
 #[derive(Debug)]
 pub(crate) struct FileOfFid(Arc<Fid>);
 
 impl FileOfFid {
-    /// The file.
+    /// Returns the file.
     pub(crate) fn file(&self) -> Option<&OwnedFd> {
         self.0.open.as_ref().map(|open| &open.file)
     }
 }
 
 impl Server {
-    /// Serves a folder that is open already.
+    /// Serves an open folder.
     pub(crate) fn new(folder: OwnedFd, access: FolderAccess, links: LinkPolicy) -> Answer<Self> {
         Ok(Self { root: Node::root(folder)?, access, links, fids: Mutex::default() })
     }
 
-    /// Forgets all fids.
+    /// Drops all fids.
     pub(crate) fn reset(&self) {
         let fids = std::mem::take(&mut *self.lock());
         drop(fids);
     }
 
-    /// Answers a request, in no more than `room` bytes. Nothing, if it is none.
+    /// Answers a request, in at most `room` bytes; `None` if it is malformed.
     pub(crate) fn answer(&self, request: &[u8], room: usize) -> Option<Answered> {
         let (tag, request) = Request::decode(request)?;
         let room = room.min(MAX_MESSAGE_BYTES);
@@ -128,7 +128,7 @@ impl Server {
         message(tag, &reply, room).or_else(|| failed(tag, Errno::MSGSIZE, room))
     }
 
-    /// Does what a request asks. The answer's texts are put into the last two.
+    /// Executes a request. `target` and `names` hold the texts of the reply.
     fn perform<'a>(
         &self,
         request: Request<'_>,
@@ -180,7 +180,7 @@ impl Server {
         })
     }
 
-    /// Does what changes the folder.
+    /// Executes a request that changes the folder.
     fn change(&self, request: Request<'_>) -> Answer<Reply<'static>> {
         if self.access == FolderAccess::ReadOnly {
             return Err(Errno::ROFS);
@@ -228,7 +228,7 @@ impl Server {
         })
     }
 
-    /// Walks as far as it can. The new fid is made only if that is all the way; if not even the first name is found, why.
+    /// Walks as far as possible. Creates the new fid only after a complete walk; fails if the first name is not found.
     fn walk(&self, fid: u32, new_fid: u32, names: &[Text<'_>]) -> Answer<Vec<Qid>> {
         let mut node = self.fid(fid)?.node.clone();
         let mut qids = Vec::with_capacity(names.len().min(MAX_NAMES));
@@ -260,7 +260,7 @@ impl Server {
         Ok(qid(&fid.node))
     }
 
-    /// Names from an offset on, as many as have room.
+    /// Returns the entries from an offset on, as many as fit.
     fn read_entries(&self, fid: &Fid, offset: u64, room: usize) -> Answer<Vec<u8>> {
         let open = fid.open.as_ref().filter(|_| fid.node.kind() == FileType::Directory).ok_or(Errno::BADF)?;
         let _listing = open.listing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -272,7 +272,7 @@ impl Server {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             let kind = match entry.file_type() {
-                // It is shown as what it leads to.
+                // Shown as its target.
                 FileType::Symlink if self.links == LinkPolicy::Follow => {
                     fid.node.walk(name, self.links).map_or(FileType::Symlink, |node| node.kind())
                 }
@@ -286,7 +286,7 @@ impl Server {
             };
             match told.encode(&mut out[used..]) {
                 Some(bytes) => used += bytes,
-                // Nothing at all would say that these were all.
+                // An empty reply would mean the end of the folder.
                 None if used == 0 => return Err(Errno::INVAL),
                 None => break,
             }
@@ -303,13 +303,13 @@ impl Server {
         self.lock().get(&number).cloned().ok_or(Errno::BADF)
     }
 
-    /// What a fid names, if that may be changed.
+    /// Returns a fid whose node may be changed.
     fn changeable(&self, number: u32) -> Answer<Arc<Fid>> {
         let fid = self.fid(number)?;
         if fid.node.is_beyond_link() { Err(Errno::ROFS) } else { Ok(fid) }
     }
 
-    /// The folder that a fid names, if names in it may be changed.
+    /// Returns a fid of a folder whose entries may be changed.
     fn folder(&self, number: u32) -> Answer<Arc<Fid>> {
         let fid = self.changeable(number)?;
         if fid.node.kind() == FileType::Directory { Ok(fid) } else { Err(Errno::NOTDIR) }
@@ -327,7 +327,7 @@ impl Server {
         }
     }
 
-    /// Has a fid name something else, if it still names what it did and is not open.
+    /// Replaces a fid, if it is still the given one and not open.
     fn replace(&self, number: u32, before: &Arc<Fid>, after: Fid) -> Answer<()> {
         let mut fids = self.lock();
         match fids.get_mut(&number) {
@@ -348,7 +348,7 @@ fn opened_file(fid: Arc<Fid>) -> Answer<FileOfFid> {
     }
 }
 
-/// What the host is asked for; of a client's flags, no others count.
+/// Maps access mode and append flag to the host's; other flags are ignored.
 fn access_of(flags: u32) -> Answer<OFlags> {
     let access = match flags & open_flags::ACCESS {
         open_flags::READ => OFlags::RDONLY,
@@ -359,7 +359,7 @@ fn access_of(flags: u32) -> Answer<OFlags> {
     Ok(if flags & open_flags::APPEND != 0 { access | OFlags::APPEND } else { access })
 }
 
-/// Makes an open file durable; by a folder, all of the file system that it is on.
+/// Flushes an open file; for a folder, its whole file system.
 fn sync(fid: &Fid, data_only: bool) -> Answer<()> {
     let open = fid.open.as_ref().ok_or(Errno::BADF)?;
     match (fid.node.kind(), data_only) {
@@ -417,7 +417,7 @@ fn qid_kind(kind: FileType) -> u8 {
     }
 }
 
-/// The number of a kind in a folder's entries, as readdir(3) has them: the top bits of a mode.
+/// Returns the `d_type` of readdir(3): the top bits of a mode.
 fn entry_kind(kind: FileType) -> u8 {
     match kind {
         FileType::Unknown => Entry::UNKNOWN,
@@ -458,7 +458,7 @@ fn message(tag: u16, reply: &Reply<'_>, room: usize) -> Option<Answered> {
     Some(Answered::Message(out))
 }
 
-/// The message that says why a request failed, if there is room for it.
+/// Returns the error message of a failed request, if there is room for it.
 pub(crate) fn failed(tag: u16, error: Errno, room: usize) -> Option<Answered> {
     message(tag, &Reply::Failed { error: error.raw_os_error().unsigned_abs() }, room)
 }

@@ -1,8 +1,8 @@
-//! The process as a whole: how it ends, by itself or when the host asks.
+//! The process as a whole: its end, by itself or by a signal, and its restart.
 //!
-//! A signal that asks the process to end presses the power button (`power_button`): the system inside shuts down and
-//! powers the machine off. One that takes longer than [`SHUTDOWN_LIMIT`], or a second signal, ends the process as it
-//! is. Deliberately not here: ending the programs that run inside.
+//! A termination signal presses the power button (`power_button`): the system inside shuts down and
+//! powers the machine off. After [`SHUTDOWN_LIMIT`], or on a second signal, the process ends without
+//! that. Deliberately not here: ending the programs that run inside.
 
 use std::env;
 use std::mem::MaybeUninit;
@@ -20,53 +20,53 @@ use abi::Printable;
 use crate::confinement::Confinement;
 use crate::{debug_output, keeper, output, pool, power_button, service, terminal};
 
-/// The exit status after a panic, as Rust programs have it.
+/// The exit status after a panic, as of Rust programs.
 const PANIC_STATUS: u8 = 101;
-/// Disk transfers under way get this long to finish when the process ends.
+/// Timeout for transfers in flight when the process ends.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
-/// The system inside gets this long to shut down after a signal. A volume manager may write for 20 s.
+/// Timeout of the system's shutdown after a signal. A volume manager may write for 20 s.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(25);
-/// A shutdown that takes longer is announced, so that nobody wonders why the signal does nothing.
+/// A shutdown that takes longer is announced, so that the signal does not seem ignored.
 const SILENT_SHUTDOWN: Duration = Duration::from_secs(1);
-/// A signal that follows the first one within this time is the same request: timeout(1), and a shell whose terminal
-/// goes away, signal the process itself and its group.
+/// A signal within this time after the first one belongs to the same request: timeout(1), and a shell whose terminal
+/// goes away, signal both the process and its group.
 const SAME_REQUEST: Duration = Duration::from_millis(200);
-/// After a signal, standard output gets this long to take what was written.
+/// After a signal, timeout for writing out standard output.
 const OUTPUT_LIMIT: Duration = Duration::from_secs(1);
 
-/// When the process ends, whoever reads standard error gets this long to take what was written.
+/// Timeout for writing out standard error when the process ends.
 pub(crate) const ERRORS_LIMIT: Duration = Duration::from_secs(1);
 
-/// The signal that the process ends for; 0: none.
+/// The termination signal received; 0: none.
 static ENDING: AtomicI32 = AtomicI32::new(0);
-/// The signals that are waited for.
+/// The blocked signals that the watcher thread accepts.
 static REQUESTS: OnceLock<libc::sigset_t> = OnceLock::new();
-/// A thread waits for them.
+/// Whether the watcher thread has been started.
 static WATCHED: AtomicBool = AtomicBool::new(false);
-/// The system inside has ended: nobody is left who listens to the power button.
+/// Whether the system inside has ended, so that the power button has no effect any more.
 static SYSTEM_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// Signals that ask the process to end.
+/// Termination signals.
 const END_REQUESTS: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
 /// For a program that is nothing but the machine: a panic restores the terminal and ends the process
 /// with status 101; SIGTERM, SIGINT, SIGHUP (unless ignored, as under nohup) and SIGQUIT shut the system down, and
-/// end the process with status 128 and the signal's number. SIGHUP reloads a service instead. To be called first in `main`, before there are other
-/// threads.
+/// end the process with status 128 plus the signal's number. SIGHUP reloads a service instead. To be called first in
+/// `main`, before there are other threads.
 ///
-/// Where the machine is to be confined, this returns in a child of the process: see `keeper`.
+/// If the machine is to be confined, this returns in a child process: see `keeper`.
 pub fn own_process(confinement: Confinement) {
     panic::set_hook(Box::new(|information| {
         terminal::restore();
-        // No backtrace: this may be running on the small stack of a SIP's thread.
+        // No backtrace: this may run on the small stack of a SIP's thread.
         debug_output::flush(ERRORS_LIMIT);
         let text = information.to_string();
         say_last(&format!("{}; this is a bug, please report it", Printable(text.as_bytes())));
         exit_now(PANIC_STATUS)
     }));
-    // SAFETY: ignoring a signal runs no code. Without it a closed pipe would end the process where the
-    // console is to answer with a failure.
+    // SAFETY: ignoring a signal runs no code. Otherwise a closed pipe would end the process, instead of being reported
+    // as a failure of the console.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let requests = block_requests();
     if confinement == Confinement::Confined
@@ -77,7 +77,7 @@ pub fn own_process(confinement: Confinement) {
     REQUESTS.get_or_init(|| requests);
 }
 
-/// Ends the process in order: disk transfers under way finish, the terminal is as it was. After a signal, the exit
+/// Ends the process in order: transfers in flight finish, the terminal is restored. After a signal, the exit
 /// status is the signal's; but that of a service which has shut down is its own.
 pub(crate) fn end_process(exit_status: u8) -> ! {
     pool::DISKS.close(DRAIN_LIMIT);
@@ -89,13 +89,13 @@ pub(crate) fn end_process(exit_status: u8) -> ! {
     exit_now(if is_own { exit_status } else { status_of(signal) })
 }
 
-/// Notes that the system inside has ended: from now on a signal ends the process at once.
+/// Records that the system inside has ended: from now on a signal ends the process at once.
 pub(crate) fn system_ended() {
     service::stops();
     SYSTEM_ENDED.store(true, Ordering::SeqCst);
 }
 
-/// How long to wait for who reads the output: without limit, unless a signal asked the process to end.
+/// Returns the timeout for writing out standard output: none, unless there was a termination signal.
 pub(crate) fn output_limit() -> Option<Duration> {
     (ENDING.load(Ordering::SeqCst) != 0).then_some(OUTPUT_LIMIT)
 }
@@ -104,8 +104,8 @@ pub(crate) fn status_of(signal: libc::c_int) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// Starts the process anew with the same arguments: disk transfers under way finish, the terminal is as it
-/// was. After a signal, it ends instead.
+/// Restarts the process with the same arguments: transfers in flight finish, the terminal is restored. After a
+/// termination signal, it ends instead.
 pub(crate) fn restart_process() -> ! {
     if ENDING.load(Ordering::SeqCst) != 0 {
         end_process(0);
@@ -120,7 +120,7 @@ pub(crate) fn restart_process() -> ! {
     execute_anew()
 }
 
-/// Has this process execute its program anew, with the same arguments.
+/// Executes the process's program again, with the same arguments.
 pub(crate) fn execute_anew() -> ! {
     let reason = Command::new("/proc/self/exe").args(env::args_os().skip(1)).exec();
     say(&format!("the host cannot start this program again ({reason}); start it by hand"));
@@ -129,11 +129,11 @@ pub(crate) fn execute_anew() -> ! {
 }
 
 pub(crate) fn exit_now(exit_status: u8) -> ! {
-    // SAFETY: _exit runs no code of this process; what other threads do stops where it is.
+    // SAFETY: _exit runs no code of this process; other threads stop wherever they are.
     unsafe { libc::_exit(exit_status.into()) }
 }
 
-/// Blocks the signals of interest in this thread and all that it will start.
+/// Blocks the watched signals in this thread and in those that it will create.
 fn block_requests() -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the set is writable memory that sigemptyset initialises before it is used.
@@ -148,7 +148,7 @@ fn block_requests() -> libc::sigset_t {
     }
 }
 
-/// Starts a thread that waits for the signals which [`own_process`] has blocked, where everything is allowed.
+/// Starts a thread that waits for the signals which [`own_process`] has blocked; called before confinement.
 pub(crate) fn watch_requests() {
     let Some(set) = REQUESTS.get().filter(|_| !WATCHED.swap(true, Ordering::SeqCst)) else { return };
     let watcher = thread::Builder::new().name("signals".into()).stack_size(64 * 1024).spawn(move || watch(set));
@@ -159,7 +159,7 @@ pub(crate) fn watch_requests() {
 
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: `action` is writable memory, which is filled where the answer is 0; nothing is changed.
+    // SAFETY: `action` is writable memory, which is filled if the result is 0; nothing is changed.
     unsafe {
         libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
@@ -175,7 +175,7 @@ fn watch(set: &libc::sigset_t) {
     shut_down(set, signal, Instant::now())
 }
 
-/// Ends the process at the deadline, or for a second signal. The system inside ends it before, if all is well.
+/// Ends the process at the deadline, or on a second signal. Normally the system inside powers off before.
 fn shut_down(set: &libc::sigset_t, signal: libc::c_int, begin: Instant) -> ! {
     let mut announced = false;
     loop {
@@ -198,20 +198,20 @@ fn shut_down(set: &libc::sigset_t, signal: libc::c_int, begin: Instant) -> ! {
     }
 }
 
-/// Waits for a signal that asks the process to end; none if the time is up before. Renews the terminal's mode where
-/// the process was stopped in between.
+/// Waits for a termination signal; `None` after the limit. Restores the terminal mode after the process
+/// was stopped and continued.
 fn wait_for_request(set: &libc::sigset_t, limit: Option<Duration>) -> Option<libc::c_int> {
     let begin = Instant::now();
     loop {
         let rest = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
         let timeout = rest
             .map(|rest| libc::timespec { tv_sec: rest.as_secs() as libc::time_t, tv_nsec: rest.subsec_nanos().into() });
-        // SAFETY: set and timeout (null: none) are live; nothing is written where the second argument is null.
+        // SAFETY: set and timeout (null: none) are live; the null second argument means that no information is written.
         let signal =
             unsafe { libc::sigtimedwait(set, ptr::null_mut(), timeout.as_ref().map_or(ptr::null(), ptr::from_ref)) };
         match signal {
             libc::SIGCONT => terminal::renew(),
-            // A handler ran in this thread, or the time is up; no signal was lost.
+            // Interrupted by a handler in this thread, or timed out; no signal was lost.
             ..0 if rest == Some(Duration::ZERO) => return None,
             ..0 => {}
             request if reloads(request) => {}
@@ -220,17 +220,17 @@ fn wait_for_request(set: &libc::sigset_t, limit: Option<Duration>) -> Option<lib
     }
 }
 
-/// Whether a signal reloads the service, which the keeper does where there is one.
+/// Returns whether a signal reloads the service; the keeper does that if there is one.
 fn reloads(signal: libc::c_int) -> bool {
     signal == libc::SIGHUP && service::is_one() && (keeper::is_there() || service::reload())
 }
 
-/// Says something on standard error.
+/// Writes a message to standard error.
 pub fn say(text: &str) {
     debug_output::write(format!("singularity: {text}\n").as_bytes());
 }
 
-/// Says something on standard error in a process that is about to end.
+/// Writes a message to standard error in a process that is about to end.
 pub fn say_last(text: &str) {
     let line = format!("singularity: {text}\n");
     let line = service::stamped(line.as_bytes()).unwrap_or(line);

@@ -1,6 +1,6 @@
-//! What the host knows of names and of its network: the lists that commands ask for, one record each.
+//! The host's name resolution and network configuration: lists as the answers to commands, one record each.
 //!
-//! Records are laid out as those of the contract IpConfiguration, numbers little-endian; addresses of IPv4 are mapped.
+//! Records have the layout of the contract IpConfiguration, numbers little-endian; IPv4 addresses are mapped.
 //! Deliberately not here: changing anything.
 
 use std::ffi::{CStr, CString};
@@ -14,7 +14,7 @@ use crate::socket_calls::{mapped, name_at, unmapped};
 
 pub(crate) type Records = Vec<Vec<u8>>;
 
-/// Addresses of a name that are told at most.
+/// Maximum addresses returned for a name.
 const MAX_ADDRESSES: usize = 64;
 const LINK_IS_UP: u16 = 1;
 const IS_THE_HOSTS: u16 = 1 << 2;
@@ -22,7 +22,7 @@ const ROUTE_VERSION_6: u32 = 1;
 const ROUTE_OF_ADDRESS: u32 = 1 << 2;
 const SPEED_UNKNOWN: u64 = u64::MAX;
 
-/// Addresses of a name, of IPv4 (4), IPv6 (6) or all (0), in the order in which the host would try them.
+/// Resolves a name to addresses of IPv4 (4), IPv6 (6) or both (0), in the host's order of preference.
 pub(crate) fn resolve(name: &[u8], version: u64) -> Result<Records, Failure> {
     let name = CString::new(name).map_err(|_| Failure::BadAddress)?;
     let family = match version {
@@ -36,28 +36,28 @@ pub(crate) fn resolve(name: &[u8], version: u64) -> Result<Records, Failure> {
     hints.ai_family = family;
     hints.ai_socktype = libc::SOCK_STREAM;
     let mut list: *mut libc::addrinfo = ptr::null_mut();
-    // SAFETY: name, hints and the place for the list live over the call.
+    // SAFETY: name, hints and the list pointer live across the call.
     let answer = unsafe { libc::getaddrinfo(name.as_ptr(), ptr::null(), &hints, &mut list) };
     if answer != 0 {
         return Err(resolve_failure(answer));
     }
     let mut addresses = Records::new();
     let mut next: *const libc::addrinfo = list;
-    // SAFETY: the list is as getaddrinfo made it: each entry leads to the next or to none.
+    // SAFETY: the list is as getaddrinfo made it: each entry points to the next or is the last.
     while let Some(entry) = unsafe { next.as_ref() } {
-        // SAFETY: its name is as long as its family says.
+        // SAFETY: the address has the length of its family.
         let found = unsafe { name_at(entry.ai_addr) }.map(|name| name.address.to_vec());
         addresses.extend(found.filter(|address| !addresses.contains(address)));
         next = entry.ai_next;
     }
-    // SAFETY: the list was made by getaddrinfo, and nothing of it is used any more.
+    // SAFETY: the list was made by getaddrinfo and is not used any more.
     unsafe { libc::freeaddrinfo(list) };
     addresses.truncate(MAX_ADDRESSES);
     if addresses.is_empty() { Err(Failure::NotFound) } else { Ok(addresses) }
 }
 
 fn resolve_failure(answer: libc::c_int) -> Failure {
-    // Two that the library has not: EAI_ADDRFAMILY and EAI_NODATA of netdb.h.
+    // Missing in the library: EAI_ADDRFAMILY and EAI_NODATA of netdb.h.
     const OTHER_FAMILY: libc::c_int = -9;
     const NO_DATA: libc::c_int = -5;
     match answer {
@@ -76,37 +76,37 @@ struct Found {
     prefix_bits: u32,
 }
 
-/// What `getifaddrs` tells.
+/// Returns the entries of `getifaddrs`.
 fn found() -> Result<Vec<Found>, Failure> {
     let mut list: *mut libc::ifaddrs = ptr::null_mut();
-    // SAFETY: the place for the list lives over the call.
+    // SAFETY: the list pointer lives across the call.
     if unsafe { libc::getifaddrs(&mut list) } != 0 {
         return Err(Failure::Other);
     }
     let mut all = Vec::new();
     let mut next: *const libc::ifaddrs = list;
-    // SAFETY: the list is as getifaddrs made it: each entry leads to the next or to none.
+    // SAFETY: the list is as getifaddrs made it: each entry points to the next or is the last.
     while let Some(entry) = unsafe { next.as_ref() } {
         // SAFETY: each entry has a name that ends with a zero byte.
         let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
-        // SAFETY: address and mask are null or as long as their family says.
+        // SAFETY: address and mask are null or have the length of their family.
         let (address, mask) = unsafe { (name_at(entry.ifa_addr), name_at(entry.ifa_netmask)) };
         let address = address.map(|name| name.address);
         let prefix_bits = mask.map_or(0, |mask| match (address.and_then(unmapped), unmapped(mask.address)) {
             (Some(_), Some(mask)) => u32::from_be_bytes(mask).count_ones(),
-            // A mask of nothing but zeros is told without its family.
+            // An all-zero mask is reported without its family.
             (Some(_), None) => 0,
             _ => u128::from_be_bytes(mask.address).count_ones(),
         });
         all.push(Found { name, flags: entry.ifa_flags, address, prefix_bits });
         next = entry.ifa_next;
     }
-    // SAFETY: the list was made by getifaddrs, and nothing of it is used any more.
+    // SAFETY: the list was made by getifaddrs and is not used any more.
     unsafe { libc::freeifaddrs(list) };
     Ok(all)
 }
 
-/// The host's interfaces.
+/// Returns the host's interfaces.
 pub(crate) fn interfaces() -> Result<Records, Failure> {
     let all = found()?;
     let mut names: Vec<&str> = Vec::new();
@@ -125,7 +125,7 @@ fn interface(name: &str, all: &[Found]) -> Vec<u8> {
     let flags = IS_THE_HOSTS | if is_up { LINK_IS_UP } else { 0 };
     let addresses = of_it().filter(|one| one.address.is_some()).count() as u32;
     let statistic = |which: &str| fact(name, &format!("statistics/{which}")).unwrap_or(0);
-    // The host tells it in Mbit/s, or -1.
+    // In Mbit/s, or -1 if unknown.
     let speed = fact(name, "speed").filter(|_| is_up).and_then(|speed| speed.checked_mul(1_000_000));
     let link_bits_per_s = if is_up { speed.unwrap_or(SPEED_UNKNOWN) } else { 0 };
 
@@ -144,7 +144,7 @@ fn interface(name: &str, all: &[Found]) -> Vec<u8> {
     record
 }
 
-/// Addresses of the host's interfaces.
+/// Returns the addresses of the host's interfaces.
 pub(crate) fn addresses() -> Result<Records, Failure> {
     let record = |one: Found| {
         let mut record = one.address?.to_vec();
@@ -155,7 +155,7 @@ pub(crate) fn addresses() -> Result<Records, Failure> {
     Ok(found()?.into_iter().filter_map(record).collect())
 }
 
-/// The host's routes; none where it does not tell.
+/// Returns the host's routes; none if it does not list them.
 pub(crate) fn routes() -> Records {
     let version_4 = fs::read_to_string("/proc/net/route").unwrap_or_default();
     let version_6 = fs::read_to_string("/proc/net/ipv6_route").unwrap_or_default();
@@ -163,8 +163,8 @@ pub(crate) fn routes() -> Records {
     first.chain(version_6.lines().filter_map(route_of_version_6)).collect()
 }
 
-/// A line of /proc/net/route: interface, destination, gateway, flags, three numbers, mask, ... Addresses are
-/// hexadecimal numbers of the host's byte order.
+/// Parses a line of /proc/net/route: interface, destination, gateway, flags, three numbers, mask, ... Addresses are
+/// hexadecimal numbers in host byte order.
 fn route_of_version_4(line: &str) -> Option<Vec<u8>> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let address = |at: usize| Some(u32::from_str_radix(fields.get(at)?, 16).ok()?.to_ne_bytes());
@@ -175,7 +175,7 @@ fn route_of_version_4(line: &str) -> Option<Vec<u8>> {
     Some(route(network_record, gateway_record, u32::from_be_bytes(mask).count_ones(), fields.first()?, flags))
 }
 
-/// A line of /proc/net/ipv6_route: destination, prefix, source, prefix, gateway, four numbers (the last but one of
+/// Parses a line of /proc/net/ipv6_route: destination, prefix, source, prefix, gateway, four numbers (the last of
 /// them flags), interface.
 fn route_of_version_6(line: &str) -> Option<Vec<u8>> {
     const REJECT: u32 = 0x0200;
@@ -184,7 +184,7 @@ fn route_of_version_6(line: &str) -> Option<Vec<u8>> {
     let address = |at: usize| Some(u128::from_str_radix(fields.get(at)?, 16).ok()?.to_be_bytes());
     let flags = u32::from_str_radix(fields.get(8)?, 16).ok()?;
     let (network, gateway): ([u8; 16], [u8; 16]) = (address(0)?, address(4)?);
-    // What is refused, what leads to the host itself, and multicast are no ways to a network.
+    // Reject routes, routes to the host itself and multicast are left out.
     if flags & (REJECT | OF_THE_HOST_ITSELF) != 0 || network[0] == 0xff {
         return None;
     }
@@ -202,7 +202,7 @@ fn route(network: [u8; 16], gateway: [u8; 16], prefix_bits: u32, interface: &str
     record
 }
 
-/// The name servers that the host asks.
+/// Returns the host's name servers.
 pub(crate) fn name_servers() -> Records {
     let text = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     text.lines().filter_map(name_server).map(|address| address.octets().to_vec()).collect()
@@ -220,9 +220,9 @@ fn name_server(line: &str) -> Option<Ipv6Addr> {
     })
 }
 
-/// A number that the host tells of an interface in a file.
+/// Returns a number from an interface's file in sysfs.
 fn fact(interface: &str, which: &str) -> Option<u64> {
-    // A name comes from the host itself; one that leads elsewhere is none.
+    // The name comes from the host; one that would leave the folder is ignored.
     if interface.contains('/') || interface.starts_with('.') {
         return None;
     }

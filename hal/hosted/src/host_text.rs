@@ -1,7 +1,7 @@
-//! Which addresses are the host process's own code.
+//! The addresses of the host process's own code.
 //!
 //! A fault at an instruction address outside of it, while a SIP's thread runs, is a wild jump of that
-//! SIP. Deliberately not here: the image arena, which is the kernel's to know.
+//! SIP. Deliberately not here: the image arena, which the kernel knows.
 
 use std::fs;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 static TEXT: OnceLock<Vec<Range<usize>>> = OnceLock::new();
 
 /// Reads the process's executable mappings, once, before any image is mapped. Libraries loaded later
-/// would be missed; the machine loads none.
+/// would be missing; the machine loads none.
 pub(crate) fn record() {
     TEXT.get_or_init(|| parse(&fs::read_to_string("/proc/self/maps").unwrap_or_default()));
 }
 
-/// Whether the address lies in the host process's code. Where the host's list could not be read, every
-/// address does: a wild jump then counts as a fault of the kernel, which is the cautious answer.
+/// Returns whether the address lies in the host process's code. If the host's list could not be read, every
+/// address does: a wild jump then counts as a fault of the kernel, which is the conservative answer.
 /// Async-signal-safe.
 pub(crate) fn contains(address: usize) -> bool {
     match TEXT.get() {
@@ -25,8 +25,8 @@ pub(crate) fn contains(address: usize) -> bool {
     }
 }
 
-/// Takes the executable ranges out of a listing in the format of proc_pid_maps(5). The `[vsyscall]`
-/// page is left out: nothing in a process of today calls it.
+/// Parses the executable ranges of a listing in the format of proc_pid_maps(5). The `[vsyscall]`
+/// page is left out: current processes do not call it.
 fn parse(listing: &str) -> Vec<Range<usize>> {
     listing.lines().filter_map(executable_range).collect()
 }

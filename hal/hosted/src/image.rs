@@ -1,7 +1,7 @@
-//! Sealed images: code and constants that nothing can write.
+//! Sealed images: immutable code and constants.
 //!
-//! Key type: [`Images`]. Each image's bytes go to a sealed memory file, of which only readable and
-//! readable-executable mappings are made. Deliberately not here: what an image is; the kernel has
+//! Key type: [`Images`]. Each image's bytes go to a sealed memfd, of which only readable and
+//! readable-executable mappings are made. Deliberately not here: the image format; the kernel has
 //! checked and relocated it.
 
 use std::collections::BTreeMap;
@@ -18,16 +18,16 @@ use crate::arena::{HOST_PAGE_BYTES, range_within};
 const MFD_EXEC: libc::c_uint = 0x10;
 const SEALS: libc::c_int = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
 
-/// The image arena and what is mapped in it.
+/// The image arena and its mappings.
 #[derive(Debug)]
 pub(crate) struct Images {
     arena: Arena,
-    /// First address -> bytes in whole pages of each mapped segment. A mapped page is never mapped again.
+    /// First address -> bytes in whole pages of each mapped segment. Mappings are never removed or replaced.
     mapped: Mutex<BTreeMap<usize, usize>>,
 }
 
 impl Images {
-    /// An empty image arena.
+    /// Creates an empty image arena.
     pub(crate) fn new(arena: Arena) -> Self {
         Self { arena, mapped: Mutex::new(BTreeMap::new()) }
     }
@@ -57,7 +57,7 @@ fn padded_bytes(segment: &Segment<'_>) -> usize {
     segment.bytes.len().next_multiple_of(HOST_PAGE_BYTES)
 }
 
-/// Enters a segment's pages into the book, or refuses: not whole pages, outside the arena, or taken.
+/// Records a segment's pages, or fails: not whole pages, outside the arena, or mapped already.
 fn claim(taken: &mut BTreeMap<usize, usize>, arena: Arena, segment: &Segment<'_>) -> Result<(), MapError> {
     let bytes = padded_bytes(segment);
     let inside = range_within(arena, segment.address, bytes);
@@ -72,7 +72,7 @@ fn claim(taken: &mut BTreeMap<usize, usize>, arena: Arena, segment: &Segment<'_>
     Ok(())
 }
 
-/// A memory file that holds the segments one after another, each padded to whole pages, and that can
+/// Creates a memfd that holds the segments one after another, each padded to whole pages, and that can
 /// never be written, resized or unsealed again.
 fn sealed_file(segments: &[Segment<'_>]) -> io::Result<File> {
     let mut file = memory_file()?;
@@ -90,12 +90,12 @@ fn sealed_file(segments: &[Segment<'_>]) -> io::Result<File> {
 
 fn memory_file() -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // Hosts before Linux 6.3 do not know MFD_EXEC; later ones may insist on it.
+    // Hosts before Linux 6.3 do not know MFD_EXEC; later ones may require it.
     for flags in [flags | MFD_EXEC, flags] {
         // SAFETY: the name is a C string that lives for the program's life.
         let descriptor = unsafe { libc::memfd_create(c"singularity-image".as_ptr(), flags) };
         if descriptor >= 0 {
-            // SAFETY: the descriptor is new and owned by nobody else.
+            // SAFETY: the descriptor is new and has no other owner.
             return Ok(unsafe { File::from_raw_fd(descriptor) });
         }
     }
@@ -120,11 +120,11 @@ fn map_segment(file: &File, offset: usize, segment: &Segment<'_>) -> io::Result<
     Err(io::Error::last_os_error())
 }
 
-/// Puts reserved, inaccessible space back where a segment of a refused image was mapped.
+/// Restores reserved, inaccessible space where a segment of a failed image was mapped.
 fn unmap_segment(segment: &Segment<'_>) {
     let address = ptr::with_exposed_provenance_mut(segment.address);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    // SAFETY: the range was mapped by `map_segment` in this same call, under the lock, and nobody has
-    // been told of it.
+    // SAFETY: the range was mapped by `map_segment` in this same call, under the lock, and its address has not
+    // been handed out.
     unsafe { libc::mmap(address, padded_bytes(segment), libc::PROT_NONE, flags, -1, 0) };
 }

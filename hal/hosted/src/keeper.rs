@@ -1,10 +1,10 @@
-//! A process beside the machine's that may do what the machine's own may not: start it anew, and ask the host about names
+//! A privileged companion of the confined machine process: restarts it, and answers its questions about host names
 //! and interfaces.
 //!
-//! The *keeper* is the process that was started; the machine is its child, so that the exit status, the terminal and
-//! signals stay those of one program. It answers only [`Question`]s, each of a bounded size, over sockets that the
-//! machine has from the beginning. Neighbours: `host` (signals and endings), `lookups` (who asks), `host_network` (the
-//! answers), `confinement` (what the machine may not). Deliberately not here: programs, disks, packets.
+//! The *keeper* is the process that was started; the machine is its child, so that exit status, terminal and
+//! signals are those of one program. It answers only [`Question`]s, each of bounded size, over sockets that the
+//! machine inherits. Neighbours: `host` (signals and endings), `lookups` (the client), `host_network` (the
+//! answers), `confinement` (what the machine must not do). Deliberately not here: programs, disks, packets.
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
@@ -19,31 +19,31 @@ use host_service::notify::State;
 use crate::host_network::Records;
 use crate::{host, lookups, service, terminal};
 
-/// Questions that are answered at a time; `lookups` has as many threads.
+/// Maximum concurrent questions; `lookups` has as many threads.
 pub(crate) const CONNECTIONS: usize = 4;
-/// As of a name that a name server can be asked for (RFC 1035).
+/// Maximum length of a DNS name (RFC 1035).
 pub(crate) const NAME_BYTES_MAX: usize = 253;
-/// Longer lists are no answers.
+/// Maximum records in an answer.
 const RECORDS_MAX: u64 = 1 << 16;
 const RECORD_BYTES_MAX: u64 = 1 << 12;
 const THREAD_STACK_BYTES: usize = 256 * 1024;
-/// Bytes on the line for the machine's state: it is to be started anew when it has ended; all that is to run does; it is
-/// about to end.
+/// Messages on the state line, a byte each: restart the machine after it has ended; everything runs; it is about to
+/// end.
 const START_ANEW: u8 = b'r';
 const READY: u8 = b'o';
 const STOPPING: u8 = b's';
 
-/// The machine's ends of its lines to the keeper.
+/// The machine's ends of its connections to the keeper.
 struct Lines {
     questions: Mutex<Vec<UnixStream>>,
     state: UnixStream,
-    /// The keeper's number.
+    /// The keeper's process id.
     process: libc::pid_t,
 }
 
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// What the keeper is asked.
+/// A question to the keeper.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) command: Command,
@@ -53,11 +53,11 @@ pub(crate) struct Question {
     pub(crate) name: Vec<u8>,
 }
 
-/// Makes this process the keeper and returns in its child, which is to be the machine. To be called before there are
+/// Makes this process the keeper and returns in its child, the machine. To be called before there are other
 /// threads, with the signals of `requests` blocked.
 ///
 /// # Errors
-/// The host gives no process; nothing has changed then.
+/// The host could not fork, or give the sockets; there is no child then.
 pub(crate) fn start(requests: &libc::sigset_t) -> io::Result<()> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..CONNECTIONS {
@@ -69,7 +69,7 @@ pub(crate) fn start(requests: &libc::sigset_t) -> io::Result<()> {
     terminal::remember();
     // SAFETY: takes no arguments.
     let keeper = unsafe { libc::getpid() };
-    // SAFETY: the process has one thread, so the child is as whole as this one.
+    // SAFETY: the process has one thread, so the child's memory is consistent.
     let machine = unsafe { libc::fork() };
     match machine {
         -1 => Err(io::Error::last_os_error()),
@@ -86,22 +86,22 @@ pub(crate) fn start(requests: &libc::sigset_t) -> io::Result<()> {
     }
 }
 
-/// Whether this process is a machine with a keeper.
+/// Returns whether this process is a machine with a keeper.
 pub(crate) fn is_there() -> bool {
     LINES.get().is_some()
 }
 
-/// The process that was started by whoever started this system.
+/// Returns the id of the process that the supervisor or the shell started.
 pub(crate) fn first_process() -> u32 {
     LINES.get().map_or_else(std::process::id, |lines| lines.process.unsigned_abs())
 }
 
-/// Asks the keeper to start the machine anew once this process has ended; false if there is none.
+/// Asks the keeper to restart the machine once this process has ended; false if there is none.
 pub(crate) fn start_anew() -> bool {
     LINES.get().is_some_and(|lines| (&lines.state).write_all(&[START_ANEW]).is_ok())
 }
 
-/// Has the keeper tell its supervisor.
+/// Has the keeper report the state to its supervisor.
 pub(crate) fn report_state(state: State) {
     let byte = match state {
         State::Ready => READY,
@@ -110,24 +110,24 @@ pub(crate) fn report_state(state: State) {
         State::Stopping => STOPPING,
     };
     if let Some(lines) = LINES.get() {
-        // A machine without a keeper ends with it.
+        // Best-effort: a machine whose keeper is gone is about to end.
         let _ = (&lines.state).write_all(&[byte]);
     }
 }
 
-/// Asks the keeper. Waits for the answer.
+/// Asks the keeper and blocks for the answer.
 pub(crate) fn ask(question: &Question) -> Result<Records, Failure> {
     let lines = LINES.get().ok_or(Failure::NotSupported)?;
     let mut free = lines.questions.lock().unwrap_or_else(PoisonError::into_inner);
     let mut line = free.pop().ok_or(Failure::Exhausted)?;
     drop(free);
     let answer = question.write(&mut line).and_then(|()| read_answer(&mut line)).map_err(|_| Failure::Other)?;
-    // A line that failed is not used again.
+    // A connection that failed is not used again.
     lines.questions.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     answer
 }
 
-/// Ends this process when the keeper does.
+/// Makes this process end with the keeper.
 fn die_with(keeper: libc::pid_t) {
     // SAFETY: neither call touches memory.
     let is_orphan = unsafe {
@@ -135,15 +135,15 @@ fn die_with(keeper: libc::pid_t) {
         libc::getppid() != keeper
     };
     if is_orphan {
-        // It ended before the host was told what that means.
+        // It ended before the death signal was set.
         host::exit_now(1);
     }
 }
 
-/// The keeper: answers questions, passes signals on, and ends as the machine does, or starts it anew.
+/// Runs the keeper: answers questions, forwards signals, and ends as the machine does, or restarts it.
 fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, state: UnixStream, requests: &libc::sigset_t) -> ! {
     let mut set = *requests;
-    // SAFETY: the set is initialised; a blocked SIGCHLD waits for `sigwaitinfo`.
+    // SAFETY: the set is initialised; a blocked SIGCHLD stays pending for `sigwaitinfo`.
     unsafe {
         libc::sigaddset(&mut set, libc::SIGCHLD);
         libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
@@ -151,7 +151,7 @@ fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, state: UnixStream, request
     for mut line in lines {
         let answer = move || while answer_one(&mut line).is_ok() {};
         let thread = thread::Builder::new().name("keeper".into()).stack_size(THREAD_STACK_BYTES).spawn(answer);
-        // Without it the line is closed, and who asks is told so.
+        // Without the thread the connection is closed, which the machine gets as an error.
         drop(thread);
     }
     let follow = move || follow(&state);
@@ -163,12 +163,12 @@ fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, state: UnixStream, request
         if let Some(status) = ended(machine) {
             break status;
         }
-        // SAFETY: the set is initialised; nothing is written where the second argument is null.
+        // SAFETY: the set is initialised; the null second argument means that no information is written.
         match unsafe { libc::sigwaitinfo(&set, ptr::null_mut()) } {
             libc::SIGCHLD | libc::SIGCONT | ..0 => {}
             signal if signal == libc::SIGHUP && service::reload() => {}
             signal => {
-                // SAFETY: kill touches no memory; the machine has not been waited for. One that has ended needs no signal.
+                // SAFETY: kill touches no memory; the machine has not been waited for, so its id is not reused.
                 let _ = unsafe { libc::kill(machine, signal) };
                 service::tell(State::Stopping);
             }
@@ -177,7 +177,7 @@ fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, state: UnixStream, request
     if libc::WIFSIGNALED(status) {
         end_like(libc::WTERMSIG(status));
     }
-    // The line ends with the machine.
+    // The state line is closed when the machine ends.
     let wants_restart = following.is_ok_and(|thread| thread.join().is_ok_and(|end| end == End::StartAnew));
     if wants_restart {
         host::execute_anew();
@@ -185,16 +185,16 @@ fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, state: UnixStream, request
     host::exit_now(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
 }
 
-/// What is to become of a machine that has ended.
+/// Action after the machine has ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// That was all.
+    /// End as well.
     Final,
-    /// It is started anew.
+    /// Restart it.
     StartAnew,
 }
 
-/// Tells the supervisor what the machine says of its state, until the machine ends.
+/// Reports the machine's state messages to the supervisor, until the machine ends.
 fn follow(mut line: impl Read) -> End {
     let (mut end, mut byte) = (End::Final, [0]);
     while line.read_exact(&mut byte).is_ok() {
@@ -208,7 +208,7 @@ fn follow(mut line: impl Read) -> End {
     end
 }
 
-/// How the machine ended, if it has.
+/// Returns the machine's wait status, if it has ended.
 fn ended(machine: libc::pid_t) -> Option<libc::c_int> {
     let mut status = 0;
     // SAFETY: `status` is live over the call.
@@ -216,13 +216,13 @@ fn ended(machine: libc::pid_t) -> Option<libc::c_int> {
     (answer == machine).then_some(status)
 }
 
-/// Ends by the signal that ended the machine, which had no time to restore the terminal.
+/// Ends by the signal that ended the machine, which could not restore the terminal.
 fn end_like(signal: libc::c_int) -> ! {
     terminal::restore_remembered();
     host::say_last(&format!("the machine was ended by signal {signal} of the host"));
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the set is writable memory that sigemptyset initialises before it is used. The signal ends this process,
-    // without a second memory image for who looks for the first.
+    // without a second core dump beside the machine's.
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 });
         libc::sigemptyset(set.as_mut_ptr());
@@ -234,7 +234,7 @@ fn end_like(signal: libc::c_int) -> ! {
     host::exit_now(host::status_of(signal))
 }
 
-/// Reads a question and answers it.
+/// Reads a question and writes its answer.
 fn answer_one(line: &mut UnixStream) -> io::Result<()> {
     let question = Question::read(line)?;
     match lookups::answer(&question) {
@@ -269,7 +269,7 @@ impl Question {
         line.write_all(&[numbers, self.name.clone()].concat())
     }
 
-    /// Reads one that may be an enemy's.
+    /// Reads a question from a machine that may be hostile.
     fn read(line: &mut impl Read) -> io::Result<Self> {
         let [command, argument, length] = read_numbers(line)?;
         let command = Command::from_number(command).filter(|&command| lookups::is_lookup(command));

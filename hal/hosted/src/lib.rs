@@ -1,13 +1,13 @@
 //! The machine that is one Linux process: processors are host threads, the timer is a signal, disks
 //! are files, folders are folders, sockets are the host's own, packets go over a TAP interface, and the console is standard input and output.
 //!
-//! Key types: [`Hosted`] (the machine), [`Configuration`] (what to build it from), [`StartError`].
+//! Key types: [`Hosted`] (the machine), [`Configuration`] (its parts), [`StartError`].
 //! Neighbours: the kernel calls it through [`hal_api::Machine`]; `boot/hosted` starts it.
-//! Deliberately not here: any knowledge of SIPs. Whether an instruction address is a SIP's, and where
-//! its stack ends, is asked of the kernel ([`hal_api::KernelEntries`]) each time.
+//! Deliberately not here: any knowledge of SIPs. The kernel is asked each time whether an instruction address is a SIP's,
+//! and where its stack ends ([`hal_api::KernelEntries`]).
 //!
-//! `unsafe` stands only in the modules `arena`, `clock`, `entries`, `host`, `host_network`, `image`,
-//! `keeper`, `processor`, `signal`, `socket_calls`, `tap_calls`, `terminal`, `trampoline` and `transfer`; `docs/soundness/hal-hosted.md` says why each holds.
+//! `unsafe` occurs only in the modules `arena`, `clock`, `entries`, `host`, `host_network`, `image`,
+//! `keeper`, `processor`, `signal`, `socket_calls`, `tap_calls`, `terminal`, `trampoline` and `transfer`; see `docs/soundness/hal-hosted.md`.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -76,14 +76,14 @@ pub use tap::{TapError, TapSpecification};
 
 use std::fmt;
 
-/// Why the machine could not be started. Its text is one sentence: what, where, what to do.
+/// Reason why the machine could not be started. Its text is one sentence: what, where, what to do.
 #[derive(Debug)]
 pub enum StartError {
-    /// A processor count that cannot be had.
+    /// An unsupported processor count.
     Processors {
-        /// The count asked for.
+        /// The count requested.
         asked: usize,
-        /// The largest there is.
+        /// The maximum.
         most: usize,
     },
     /// The host refused the address space.

@@ -1,5 +1,5 @@
-//! What the host is asked that may take long: addresses of names, interfaces, routes. A few threads of their own do it,
-//! so that neither a processor nor a disk waits for a name server. A confined machine has its keeper ask.
+//! Blocking queries to the host: addresses of names, interfaces, routes. They run in a thread pool of their own,
+//! so that neither a processor nor a disk waits for a DNS server. A confined machine has its keeper do them.
 //!
 //! Deliberately not here: sockets.
 
@@ -14,10 +14,10 @@ use crate::sockets::{Answer, complete, encode};
 use crate::transfer::Memory;
 use crate::{entries, host_network};
 
-/// Threads at most.
+/// Up to one thread per connection to the keeper.
 static POOL: Pool = Pool::new("lookups", keeper::CONNECTIONS);
 
-/// Whether a command is one of these.
+/// Returns whether a command is a lookup.
 pub(crate) fn is_lookup(command: Command) -> bool {
     use Command::{Addresses, Interfaces, NameServers, Resolve, Routes};
     matches!(command, Resolve | Interfaces | Addresses | Routes | NameServers)
@@ -54,7 +54,7 @@ fn perform(command: Command, record: &mut Record, memory: Memory) -> Answer {
     Ok(0)
 }
 
-/// Asks the host.
+/// Queries the host.
 pub(crate) fn answer(question: &Question) -> Result<Records, Failure> {
     match question.command {
         Command::Resolve => host_network::resolve(&question.name, question.argument),

@@ -1,7 +1,7 @@
 //! The hosted machine as a whole.
 //!
-//! Key types: [`Configuration`] in, [`Hosted`] out. Each function of [`Machine`] hands on to the module
-//! that does it. Deliberately not here: anything unsafe.
+//! Key types: [`Configuration`] in, [`Hosted`] out. Each function of [`Machine`] delegates to the module
+//! that implements it. Deliberately not here: anything unsafe.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -30,36 +30,36 @@ use crate::tap::{Tap, TapSpecification};
 use crate::transfer::Memory;
 use crate::{StartError, debug_output, host, host_text, output, power_button, random, service, signal, terminal};
 
-/// The console is the first device, always.
+/// The console is always the first device.
 const CONSOLE: usize = 0;
 
-/// What to build the machine from.
+/// Configuration of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct Configuration {
-    /// How many processors; `None`: as many as the host has.
+    /// Number of processors; `None`: that of the host.
     pub processors: Option<usize>,
     /// The disks, in order: `disk0`, `disk1`, ...
     pub disks: Vec<DiskSpecification>,
     /// The folders of the host, in order: `folder0`, `folder1`, ...
     pub folders: Vec<FolderSpecification>,
-    /// The TAP interface that is to be `tap0`.
+    /// The TAP interface offered as `tap0`.
     pub tap: Option<TapSpecification>,
-    /// How much memory SIPs have, in bytes, a multiple of a page; `None`: as much as the host lets them.
+    /// Memory for SIPs in bytes, a multiple of a page; `None`: as much as the host allows.
     pub memory_bytes: Option<usize>,
     /// Whether there is a bus with devices for tests of drivers.
     pub simulated_device: bool,
-    /// Whether the process gives up what it does not need, once its processors run.
+    /// Whether the process is confined once its processors run.
     pub confinement: Confinement,
-    /// One of so many requests to the sockets' device fails, for tests; `None`: none does.
+    /// Fails one of this many requests to the sockets device, for tests; `None`: none.
     pub socket_fault_every: Option<u32>,
 }
 
-/// A machine, and what there is to say about it.
+/// A machine, with notices about its configuration.
 #[derive(Debug)]
 pub struct Started {
-    /// The machine. It lives as long as the process.
+    /// The machine. It is leaked, so it lives as long as the process.
     pub machine: &'static Hosted,
-    /// One sentence for each thing that is not quite as asked for.
+    /// One sentence for each deviation from the configuration.
     pub notices: Vec<String>,
 }
 
@@ -77,12 +77,12 @@ pub struct Hosted {
     tap: Option<Arc<Tap>>,
     simulated: OnceLock<&'static Simulated>,
     confinement: Confinement,
-    /// The program that runs, even if another lies under its name by now.
+    /// The running executable, even if its path now names another file.
     program: Option<File>,
 }
 
 impl Hosted {
-    /// Opens the disks and reserves the address space.
+    /// Opens disks, folders and TAP interface, and reserves the address space.
     pub fn start(configuration: &Configuration) -> Result<Started, StartError> {
         let clock = Clock::start();
         let processors = processor_count(configuration.processors)?;
@@ -128,17 +128,17 @@ impl Hosted {
         Ok(Started { machine, notices })
     }
 
-    /// How many interrupt lines the simulated bus has; the power button's comes after them.
+    /// Returns the number of the simulated bus's interrupt lines; the power button's follows them.
     fn simulated_lines(&self) -> u32 {
         self.simulated.get().map_or(0, |_| Simulated::lines())
     }
 
-    /// The number of the first folder: console and disks come before.
+    /// Returns the index of the first folder: console and disks come before.
     fn first_folder(&self) -> usize {
         CONSOLE + 1 + self.disks.len()
     }
 
-    /// The number of the device that comes after the folders: the sockets, then the random bytes, then the TAP interface.
+    /// Returns the index of the device after the folders: the sockets, then the random bytes, then the TAP interface.
     fn first_after_folders(&self) -> usize {
         self.first_folder() + self.folders.len()
     }
@@ -147,13 +147,13 @@ impl Hosted {
         self.folders.iter().map(Folder::needs).collect()
     }
 
-    /// The folder with this number of a device.
+    /// Returns the folder with this device index.
     fn folder(&self, device: usize) -> Option<&Folder> {
         device.checked_sub(self.first_folder()).and_then(|number| self.folders.get(number))
     }
 }
 
-/// The bytes of a file, by reads alone: a confined process may not ask how long it is.
+/// Reads a whole file with read calls only: a confined process may not ask for its size.
 fn read_whole(file: &File) -> io::Result<Vec<u8>> {
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
     loop {
@@ -183,7 +183,7 @@ impl Machine for Hosted {
 
     fn run_processors(&self, bases: &[usize], main: extern "C" fn(processor: usize), entries: KernelEntries) {
         signal::install();
-        // Landlock's part holds for threads that are started from now on.
+        // Landlock applies to threads that are started from now on.
         if self.confinement == Confinement::Confined {
             for notice in confinement::confine(self.reservation.layout().images, &self.folder_needs()) {
                 host::say(&notice);
@@ -205,7 +205,7 @@ impl Machine for Hosted {
         self.reservation.decommit(address, bytes);
     }
 
-    /// A system call for each stack would tell; the host's memory is not what runs out, so a usual depth will do.
+    /// An exact answer costs a system call per stack; host memory is not the scarce resource, so a typical depth will do.
     fn stack_in_use(&self, _address: usize, bytes: usize) -> usize {
         bytes.min(STACK_RESERVE_BYTES)
     }

@@ -1,7 +1,7 @@
-//! Standard output and standard error, written to without ever waiting for who reads them.
+//! Standard output and standard error, written to without blocking on the reader.
 //!
-//! Key type: [`Output`]. The host's descriptors are shared with other processes, so they cannot be made non-blocking
-//! themselves: pipes and terminals are opened a second time. Neighbours: `console` and `debug_output`, which keep what
+//! Key type: [`Output`]. Other processes share the host's descriptors, so they must not be made non-blocking
+//! themselves: pipes and terminals are opened a second time. Neighbours: `console` and `debug_output`, which queue what
 //! a stream does not take at once. Deliberately not here: queues and threads.
 
 use std::fs::{File, OpenOptions};
@@ -17,7 +17,7 @@ use crate::transfer::{self, Source};
 static STANDARD_OUTPUT: OnceLock<Output> = OnceLock::new();
 static STANDARD_ERROR: OnceLock<Output> = OnceLock::new();
 
-/// A stream to somebody outside.
+/// An output stream of the process.
 #[derive(Debug)]
 pub(crate) struct Output {
     descriptor: RawFd,
@@ -26,22 +26,22 @@ pub(crate) struct Output {
 
 #[derive(Debug)]
 enum Kind {
-    /// A file, which takes everything, or a descriptor that is closed.
+    /// A file, which never blocks, or a closed descriptor.
     File,
-    /// A pipe or a terminal, and an open file of this process's own for it that does not block.
+    /// A pipe or a terminal, reopened as a non-blocking open file of this process.
     Reopened(File),
     /// A socket.
     Socket,
-    /// One that cannot be opened a second time: each write may wait.
+    /// One that cannot be reopened: each write may block.
     Blocking,
 }
 
-/// Standard output.
+/// Returns standard output.
 pub(crate) fn standard_output() -> &'static Output {
     STANDARD_OUTPUT.get_or_init(|| Output::new(libc::STDOUT_FILENO))
 }
 
-/// Standard error. Async-signal-safe after the first call.
+/// Returns standard error. Async-signal-safe after the first call.
 pub(crate) fn standard_error() -> &'static Output {
     STANDARD_ERROR.get_or_init(|| Output::new(libc::STDERR_FILENO))
 }
@@ -65,7 +65,7 @@ impl Output {
         Self { descriptor, kind }
     }
 
-    /// Writes what the stream takes without waiting; `WouldBlock` if that is nothing. Async-signal-safe.
+    /// Writes what the stream takes without blocking; `WouldBlock` if that is nothing. Async-signal-safe.
     pub(crate) fn write_now(&self, source: impl Source) -> io::Result<usize> {
         match &self.kind {
             Kind::File => transfer::write(self.descriptor, source),
@@ -75,7 +75,7 @@ impl Output {
         }
     }
 
-    /// Writes some bytes, and waits until the stream takes them. Not for processors.
+    /// Writes some bytes, blocking until the stream takes them. Not for processors.
     pub(crate) fn write(&self, source: impl Source + Copy) -> io::Result<usize> {
         loop {
             let written = match self.kind {
@@ -92,7 +92,7 @@ impl Output {
         }
     }
 
-    /// Writes all bytes as far as the stream takes them within the limit, for a process that is about to end.
+    /// Writes as many bytes as the stream takes within the limit, for a process that is about to end.
     /// Async-signal-safe.
     pub(crate) fn write_within(&self, mut bytes: &[u8], limit: Duration) {
         let clock = Clock::start();
@@ -115,7 +115,7 @@ impl Output {
     }
 }
 
-/// What a pipe that is ready takes without waiting (POSIX: PIPE_BUF; Linux: a page).
+/// Returns what a writable pipe takes without blocking (POSIX: PIPE_BUF; Linux: a page).
 fn first_page(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(4096)]
 }

@@ -1,7 +1,7 @@
-//! A few host threads that wait, so that no processor does.
+//! A pool of host threads for blocking calls, so that processors do not block.
 //!
-//! Key type: [`Pool`]. Threads start when the first job comes; a machine without disks has none. Deliberately not here:
-//! what a job is.
+//! Key type: [`Pool`]. Threads start on demand; a machine without disks has none. Deliberately not here:
+//! the jobs.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The kernel's completion entry runs on these threads, beside a system call.
+/// The kernel's completion entry runs on these threads, after a system call.
 const THREAD_STACK_BYTES: usize = 256 * 1024;
 
 struct State {
@@ -29,19 +29,19 @@ pub(crate) struct Pool {
     idle: Condvar,
 }
 
-/// Those that wait for disks.
+/// For disk I/O.
 pub(crate) static DISKS: Pool = Pool::new("disk", 4);
-/// Those that wait for the files of folders.
+/// For the files of host folders.
 pub(crate) static FOLDERS: Pool = Pool::new("folder", 8);
 
 impl Pool {
-    /// One without threads.
+    /// Creates a pool without threads.
     pub(crate) const fn new(name: &'static str, max_threads: usize) -> Self {
         let state = State { jobs: VecDeque::new(), threads: 0, busy: 0, closed: false };
         Self { name, max_threads, state: Mutex::new(state), work: Condvar::new(), idle: Condvar::new() }
     }
 
-    /// Queues a job. Answers `false`, and drops it, when the host gives no thread to run it.
+    /// Queues a job. Returns `false`, and drops it, if the host cannot create a thread to run it.
     #[must_use]
     pub(crate) fn submit(&'static self, job: Job) -> bool {
         let mut state = self.lock();
@@ -60,7 +60,7 @@ impl Pool {
         true
     }
 
-    /// Starts no more jobs and waits until those under way are done, though no longer than the limit.
+    /// Starts no more jobs, and waits until the running ones are done, at most for the limit.
     pub(crate) fn close(&self, limit: Duration) {
         let mut state = self.lock();
         state.closed = true;

@@ -1,8 +1,8 @@
-//! The power button: a request of the host that the process end, as the interrupt of the device `power-button`.
+//! The power button: a termination request of the host, as the interrupt of the device `power-button`.
 //!
-//! A SIP that waits for the interrupt shuts the system down and powers the machine off; `host` sees to it that this
-//! takes no longer than its deadline. Neighbours: `host` presses the button, `signal` delivers the interrupt.
-//! Deliberately not here: signals of the host, deadlines.
+//! A SIP that waits for the interrupt shuts the system down and powers the machine off; `host` enforces a
+//! timeout for that. Neighbours: `host` presses the button, `signal` delivers the interrupt.
+//! Deliberately not here: signals of the host, timeouts.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +18,11 @@ static BUTTON: OnceLock<Button> = OnceLock::new();
 struct Button {
     /// Number of the interrupt line.
     line: u32,
-    /// Nobody waits for the interrupt.
+    /// Whether the line is masked.
     masked: AtomicBool,
-    /// The interrupt is to fire.
+    /// Whether the interrupt is pending.
     due: AtomicBool,
-    /// Makes the processors look for interrupts that are due.
+    /// Makes the processors check for pending interrupts.
     interrupt: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn connect(line: u32, interrupt: impl Fn() + Send + Sync + 'static) {
     BUTTON.get_or_init(|| Button { line, masked, due, interrupt: Box::new(interrupt) });
 }
 
-/// What the kernel is told of it.
+/// Returns the device for the kernel.
 pub(crate) fn hardware() -> Option<Hardware> {
     BUTTON.get().map(|button| Hardware { name: NAME.into(), ranges: Vec::new(), interrupts: vec![button.line] })
 }
@@ -43,7 +43,7 @@ pub(crate) fn mask(line: u32, masked: bool) -> bool {
     button.inspect(|button| button.masked.store(masked, Ordering::SeqCst)).is_some()
 }
 
-/// Presses it; false if no SIP listens.
+/// Presses it; false if the line is masked, so that no SIP waits for it.
 #[must_use]
 pub(crate) fn press() -> bool {
     let listening = BUTTON.get().filter(|button| !button.masked.load(Ordering::SeqCst));
@@ -53,7 +53,7 @@ pub(crate) fn press() -> bool {
     true
 }
 
-/// Fires the line if it is due, in a signal handler of a processor; whether it was. Async-signal-safe.
+/// Fires the line if it is pending, in a signal handler of a processor; returns whether it was. Async-signal-safe.
 pub(crate) fn interrupt(kernel: &KernelEntries) -> bool {
     let due = BUTTON.get().filter(|button| button.due.swap(false, Ordering::SeqCst));
     due.inspect(|button| (kernel.fired)(button.line)).is_some()

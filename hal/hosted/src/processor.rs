@@ -1,6 +1,6 @@
-//! Processors that are host threads: starting, timers, sleeping and waking.
+//! Processors as host threads: starting, timers, idling and waking.
 //!
-//! Key type: [`Processors`]. Neighbours: `signal` handles what the timers send. Deliberately not here:
+//! Key type: [`Processors`]. Neighbours: `signal` handles the timers' signals. Deliberately not here:
 //! what a processor runs.
 
 use std::cell::Cell;
@@ -15,43 +15,43 @@ use hal_api::KernelEntries;
 use crate::clock::Clock;
 use crate::{entries, signal, trampoline};
 
-/// The most processors there may be: the kernel keeps a bit for each.
+/// Maximum processors: the kernel keeps a bit for each.
 pub(crate) const MAX_PROCESSORS: usize = 64;
 
 const QUANTUM_NS: libc::c_long = 10_000_000;
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 const SIGNAL_STACK_BYTES: usize = 64 * 1024;
 const ARCH_SET_GS: libc::c_int = 0x1001;
-/// After this many turns of a waiting loop the host's processor is offered to others.
+/// Spins between yields of the host's processor.
 const SPINS_BEFORE_YIELD: u32 = 64;
 
-/// Nothing has happened.
+/// Running, without a pending wake.
 const RUNNING: u32 = 0;
-/// A wake has come that no sleep has used up.
+/// A wake is pending that no idle has consumed.
 const WOKEN: u32 = 1;
-/// Asleep on the word.
+/// Sleeping on the futex.
 const ASLEEP: u32 = 2;
 
 thread_local! {
-    /// Whether this host thread is a processor, so that its GS base is the kernel's. Without a
-    /// destructor and constant at start, so a signal handler may read it.
+    /// Whether this host thread is a processor, so that its GS base is the kernel's. It has no
+    /// destructor and a constant initializer, so a signal handler may read it.
     static IS_PROCESSOR: Cell<bool> = const { Cell::new(false) };
-    /// The word of the processor that this host thread is, else null. Likewise.
+    /// The futex word of the processor that this host thread is, else null. Readable in handlers, too.
     static CURRENT_WORD: Cell<*const AtomicU32> = const { Cell::new(ptr::null()) };
 }
 
-/// Whether the calling host thread is a processor. Async-signal-safe.
+/// Returns whether the calling host thread is a processor. Async-signal-safe.
 pub(crate) fn is_current_thread() -> bool {
     IS_PROCESSOR.get()
 }
 
-/// One processor; on a cache line of its own, because others write `word`.
+/// One processor; on a cache line of its own, because others write to `word`.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Processor {
     /// `RUNNING`, `WOKEN` or `ASLEEP`; also the futex.
     word: AtomicU32,
-    /// The host thread's number while it runs; else 0.
+    /// The host's thread id while it runs; else 0.
     thread: AtomicI32,
 }
 
@@ -63,12 +63,12 @@ pub(crate) struct Processors {
 }
 
 impl Processors {
-    /// `count` processors that sleep by this clock.
+    /// Creates `count` processors whose deadlines are of this clock.
     pub(crate) fn new(count: usize, clock: Clock) -> Self {
         Self { list: (0..count).map(|_| Processor::default()).collect(), clock }
     }
 
-    /// How many there are.
+    /// Returns their number.
     pub(crate) fn count(&self) -> usize {
         self.list.len()
     }
@@ -76,7 +76,7 @@ impl Processors {
     /// Runs `main` on each; returns when all have returned.
     ///
     /// # Panics
-    /// When there is not one base for each, or the host gives no threads: no machine can be without.
+    /// If there is not one base per processor, or the host cannot create the threads.
     pub(crate) fn run(&self, bases: &[usize], main: extern "C" fn(usize), kernel: KernelEntries) {
         assert_eq!(bases.len(), self.count(), "one base for each processor");
         trampoline::prepare(&kernel);
@@ -121,11 +121,11 @@ impl Processors {
             return;
         }
         // SAFETY: tgkill touches no memory. The thread is one of this process; if it has just ended,
-        // the host says so and nothing happens.
+        // the call fails without effect.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal::INTERRUPT) };
     }
 
-    /// Makes each processor run its signal handler and look for something to do.
+    /// Makes each processor run its signal handler and check for work.
     pub(crate) fn interrupt_and_wake_all(&self) {
         for (number, processor) in self.list.iter().enumerate() {
             let thread = processor.thread.load(Ordering::Acquire);
@@ -137,7 +137,7 @@ impl Processors {
         }
     }
 
-    /// In a signal handler: what the calling processor was about to sleep for may have changed.
+    /// Marks the calling processor as woken, in a signal handler, because its reason to idle may be gone.
     /// Async-signal-safe.
     pub(crate) fn wake_current() {
         let word = CURRENT_WORD.get();
@@ -179,11 +179,11 @@ enum Sleep {
     DeadlineCame,
 }
 
-/// Sleeps while the word says `ASLEEP`, until the deadline at the latest. May end early.
+/// Sleeps while the word is `ASLEEP`, at most until the deadline. May wake spuriously.
 fn sleep_on(word: &AtomicU32, deadline: Option<&libc::timespec>) -> Sleep {
     let deadline = deadline.map_or(ptr::null(), ptr::from_ref);
     let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word and the deadline (null: none) live over the call, which only reads them.
+    // SAFETY: the word and the deadline (null: none) live across the call, which only reads them.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -200,16 +200,16 @@ fn sleep_on(word: &AtomicU32, deadline: Option<&libc::timespec>) -> Sleep {
 }
 
 fn set_base(base: usize) {
-    // SAFETY: the host's own code leaves GS alone on x86-64; the base is the kernel's to choose.
+    // SAFETY: the host's own code does not use GS on x86-64; the kernel chooses the base.
     let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, base) };
     assert!(answer == 0, "the host refused the per-processor base {base:#x}: {}", io::Error::last_os_error());
 }
 
-/// A stack for signal handlers on this host thread: a SIP's own may have overflowed, and its red zone
-/// is not the handler's to use.
+/// A stack for signal handlers on this host thread: a SIP's own may have overflowed, and a handler must not overwrite
+/// its red zone.
 struct SignalStack {
     before: libc::stack_t,
-    /// Kept until the host has been told of another.
+    /// Kept until another stack is set.
     _memory: Box<[MaybeUninit<u8>]>,
 }
 
@@ -218,7 +218,7 @@ impl SignalStack {
         let mut memory = Box::new_uninit_slice(SIGNAL_STACK_BYTES);
         let stack = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: SIGNAL_STACK_BYTES };
         let mut before = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-        // SAFETY: the memory is owned by the value returned, which puts the former stack back before it
+        // SAFETY: the memory is owned by the value returned, which restores the former stack before it
         // frees it; `before` is a live stack_t.
         let answer = unsafe { libc::sigaltstack(&stack, &mut before) };
         assert!(answer == 0, "the host refused a signal stack: {}", io::Error::last_os_error());
@@ -228,13 +228,13 @@ impl SignalStack {
 
 impl Drop for SignalStack {
     fn drop(&mut self) {
-        // SAFETY: `before` is what the host itself said; no handler runs on the stack being replaced,
-        // because this is not in one.
+        // SAFETY: `before` is what the host returned; no handler runs on the stack being replaced,
+        // because this code does not run in one.
         unsafe { libc::sigaltstack(&self.before, ptr::null_mut()) };
     }
 }
 
-/// Sends this host thread a signal for each quantum of processor time that it uses: none while it sleeps.
+/// Signals this host thread for each quantum of processor time that it uses: never while it sleeps.
 struct Timer(libc::timer_t);
 
 impl Timer {

@@ -1,9 +1,9 @@
-//! The process as a service of its host: how its log is written, who is told that it serves, how it ends.
+//! The process as a service of its host: log format, readiness notification, shutdown.
 //!
-//! Key type: [`Service`]. The system inside says through the device `system-state` that all that is to run does; the
-//! supervisor of this process hears of it from the process that it started, the `keeper` where there is one. Neighbours:
-//! `host` (signals and endings), `debug_output` (the log). Deliberately not here: the form of lines and datagrams, which
-//! is crate `host-service`'s.
+//! Key type: [`Service`]. The system inside reports through the device `system-state` that everything is running; the
+//! supervisor is notified from the process that it started, the `keeper` if there is one. Neighbours:
+//! `host` (signals and endings), `debug_output` (the log). Deliberately not here: the format of lines and datagrams, which
+//! is in crate `host-service`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,45 +17,45 @@ use crate::{host, keeper};
 
 /// The device's name.
 const NAME: &str = "system-state";
-/// Its one register: whatever is written there says that all that is to run does.
+/// Its one register: any write to it reports that everything is running.
 const REGISTER: Range = Range { kind: RangeKind::Ports, base: 0x7000, bytes: 1 };
 
-/// A process that is a service.
+/// Configuration of a process that is a service.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// How its log is written.
+    /// Format of its log.
     pub log: Format,
-    /// What it serves, said when it does.
+    /// Message about what it serves, logged when it does.
     pub announcement: String,
 }
 
 static SERVICE: OnceLock<Service> = OnceLock::new();
-/// That all runs was told.
+/// Whether the system has reported that everything runs.
 static READY: AtomicBool = AtomicBool::new(false);
-/// The supervisor's process told that it serves.
+/// Whether the supervisor was notified of that, in the process that it started.
 static SERVES: AtomicBool = AtomicBool::new(false);
-/// A reload is under way.
+/// Whether a reload is in progress.
 static RELOADING: AtomicBool = AtomicBool::new(false);
-/// That it stops was told.
+/// Whether the supervisor was notified of the shutdown.
 static STOPPING: AtomicBool = AtomicBool::new(false);
 
-/// Makes the process a service: what is said on standard error has the time and its author, and a system that was shut
+/// Makes the process a service: lines on standard error get a timestamp and their author, and a system that was shut
 /// down by a signal ends the process with its own exit status. To be called before `own_process`.
 pub fn run_as_service(service: Service) {
     SERVICE.get_or_init(|| service);
 }
 
-/// Whether the process is one.
+/// Returns whether the process is a service.
 pub(crate) fn is_one() -> bool {
     SERVICE.get().is_some()
 }
 
-/// Lines as the log has them; nothing where they stay as they are.
+/// Returns the lines in the format of the log; `None` if they need no change.
 pub(crate) fn stamped(lines: &[u8]) -> Option<String> {
     SERVICE.get().map(|service| log::stamp(lines, service.log, log::unix_ms()))
 }
 
-/// What the kernel is told of the device.
+/// Returns the device for the kernel.
 pub(crate) fn hardware() -> Hardware {
     Hardware { name: NAME.into(), ranges: vec![REGISTER], interrupts: Vec::new() }
 }
@@ -65,7 +65,7 @@ pub(crate) fn may_claim(range: Range) -> bool {
     range == REGISTER
 }
 
-/// A write to a register; false if it is not the device's.
+/// Handles a register write; false if the register is not the device's.
 pub(crate) fn write(kind: RangeKind, address: u64) -> bool {
     let own = kind == REGISTER.kind && address == REGISTER.base;
     if own && !READY.swap(true, Ordering::SeqCst) {
@@ -86,7 +86,7 @@ fn all_runs() {
     }
 }
 
-/// The system inside is about to end.
+/// Reports that the system inside is about to end.
 pub(crate) fn stops() {
     if keeper::is_there() {
         keeper::report_state(State::Stopping);
@@ -95,8 +95,8 @@ pub(crate) fn stops() {
     }
 }
 
-/// Renews what is kept of files and tells the supervisor, in the process that it started: it is over when they have
-/// been looked at again. One that does not serve yet keeps nothing. False if the process is no service.
+/// Starts a reload of cached files and notifies the supervisor, in the process that it started. Without effect before
+/// the service is ready, as nothing is cached then. False if the process is no service.
 pub(crate) fn reload() -> bool {
     if !is_one() {
         return false;
@@ -121,7 +121,7 @@ pub(crate) fn reload() -> bool {
     true
 }
 
-/// Tells the supervisor, from the process that it started.
+/// Notifies the supervisor, from the process that it started.
 pub(crate) fn tell(state: State) {
     if state == State::Stopping && STOPPING.swap(true, Ordering::SeqCst) {
         return;

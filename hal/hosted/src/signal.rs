@@ -1,9 +1,9 @@
 //! Signals: the timer, interrupts from other processors, and faults.
 //!
-//! A handler decides by the struck instruction's address: SIP code is redirected onto a trampoline, the
-//! kernel is left alone (a tick) or ends with a message (a fault). Neighbours: `trampoline`,
+//! A handler decides by the interrupted instruction's address: SIP code is redirected to a trampoline; the
+//! kernel goes on (after a tick) or ends with a message (after a fault). Neighbours: `trampoline`,
 //! `processor` (which has the threads). Deliberately not here: anything that takes a lock or
-//! allocates; a handler may have struck the kernel or the allocator anywhere.
+//! allocates; a handler may have interrupted the kernel or the allocator anywhere.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -19,26 +19,26 @@ use crate::processor::Processors;
 use crate::trampoline::{self, RED_ZONE_BYTES};
 use crate::{entries, host_text, output, power_button, processor, simulated, terminal};
 
-/// A processor's timer.
+/// Signal of a processor's timer.
 pub(crate) const TIMER: libc::c_int = libc::SIGVTALRM;
-/// `Machine::interrupt`.
+/// Signal of `Machine::interrupt`.
 pub(crate) const INTERRUPT: libc::c_int = libc::SIGUSR1;
 
-/// Whoever reads standard error gets this long to take the report of a fault of the kernel's.
+/// Timeout for writing the report of a fault in the kernel to standard error.
 const REPORT_LIMIT: Duration = Duration::from_secs(1);
 
 const FAULTS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
-/// Bytes that a redirected thread must have between its stack pointer and the guard.
+/// Minimum bytes between a redirected thread's stack pointer and the guard.
 const ROOM_BYTES: usize = STACK_RESERVE_BYTES / 2;
 
-/// Direction, trap, alignment check and nested task: none may be set when the kernel is entered.
+/// Direction, trap, alignment check and nested task flag: all must be clear when the kernel is entered.
 const FLAGS_CLEARED: i64 = 1 << 10 | 1 << 8 | 1 << 18 | 1 << 14;
 
-/// Bytes of the instruction that calls the host.
+/// Length of the instruction `syscall`.
 const SYSCALL_BYTES: usize = 2;
 
-/// General protection, in the numbering of the processor.
+/// Vector of a general protection fault.
 const TRAP_PROTECTION: i64 = 13;
 
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -62,7 +62,7 @@ fn install_one(signal: libc::c_int, handler: Handler) {
     // SAFETY: the mask is a live sigset, and `action` a live sigaction whose handler has the signature
     // that SA_SIGINFO asks for and is async-signal-safe.
     let answer = unsafe {
-        // A tick inside another handler would find that handler's instruction and be lost.
+        // A tick inside another handler would see that handler's instruction and be lost.
         libc::sigaddset(&mut action.sa_mask, TIMER);
         libc::sigaddset(&mut action.sa_mask, INTERRUPT);
         libc::sigaction(signal, &action, ptr::null_mut())
@@ -70,7 +70,7 @@ fn install_one(signal: libc::c_int, handler: Handler) {
     assert!(answer == 0, "the host refused a handler for signal {signal}: {}", io::Error::last_os_error());
 }
 
-/// The thread that a signal struck, as sigreturn will resume it.
+/// The interrupted thread's registers, as sigreturn will restore them.
 struct Struck<'a> {
     registers: &'a mut [libc::greg_t; 23],
 }
@@ -97,7 +97,7 @@ extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, c
         Processors::wake_current();
     }
     let reschedule = (entries.tick)(signal == TIMER);
-    // SAFETY: the host passes a ucontext that lives, and is ours alone, until the handler returns.
+    // SAFETY: the host passes a ucontext that lives, with no other reference to it, until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     let mut struck = Struck { registers: &mut context.uc_mcontext.gregs };
     if reschedule && (entries.is_sip_code)(struck.instruction()) {
@@ -105,12 +105,12 @@ extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, c
     }
 }
 
-/// Makes the struck thread go on in the interrupt trampoline, on its own stack, or, where that has no
-/// room left, in the kernel's fault entry.
+/// Redirects the interrupted thread to the interrupt trampoline, on its own stack, or, if that has no
+/// room left, to the kernel's fault entry.
 fn interrupt_sip(entries: &KernelEntries, struck: &mut Struck<'_>) {
     let top = (entries.stack_top)();
     if top == 0 {
-        // No thread runs: the kernel is between two, and its flag is set.
+        // No thread runs: the kernel is switching between two, and its flag is set.
         return;
     }
     let slot = slot_of(top);
@@ -122,15 +122,15 @@ fn interrupt_sip(entries: &KernelEntries, struck: &mut Struck<'_>) {
         return;
     }
     let frame = stack - RED_ZONE_BYTES - size_of::<usize>();
-    // SAFETY: the word lies in the struck thread's own stack slot, below its red zone and above its
-    // guard (checked), so nothing lives there; the slot is mapped and writable. It may be unaligned,
-    // as the struck code's stack pointer may.
+    // SAFETY: the word lies in the interrupted thread's own stack slot, below its red zone and above its
+    // guard (checked), so it is unused; the slot is mapped and writable. It may be unaligned,
+    // like the interrupted code's stack pointer.
     unsafe { ptr::with_exposed_provenance_mut::<usize>(frame).write_unaligned(struck.instruction()) };
     struck.resume_at(trampoline::interrupt(), frame);
 }
 
 extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the host passes a ucontext that lives, and is ours alone, until the handler returns.
+    // SAFETY: the host passes a ucontext that lives, with no other reference to it, until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     // SAFETY: the host passes a siginfo that lives until the handler returns, and `si_addr` is its
     // address field for these signals.
@@ -155,10 +155,10 @@ extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, c
     default_action(signal);
 }
 
-/// A call that `confinement` does not allow. A SIP ends that makes one; elsewhere it fails with EPERM, and a line says so
-/// the first time.
+/// Handles a call that `confinement` does not allow. A SIP that makes one ends; elsewhere it fails with EPERM, which is
+/// reported the first time.
 extern "C" fn on_refused_call(_signal: libc::c_int, _information: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the host passes a ucontext that lives, and is ours alone, until the handler returns.
+    // SAFETY: the host passes a ucontext that lives, with no other reference to it, until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     let mut struck = Struck { registers: &mut context.uc_mcontext.gregs };
     let _errno = KeptErrno::new();
@@ -176,7 +176,7 @@ extern "C" fn on_refused_call(_signal: libc::c_int, _information: *mut libc::sig
     *call = -libc::greg_t::from(libc::EPERM);
 }
 
-/// Says that the machine was refused a call, once for each call.
+/// Reports a denied call of the machine, once per system call number.
 fn report_refused_call(call: libc::greg_t, instruction: usize) {
     static REPORTED: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
     let number = usize::try_from(call).unwrap_or(0);
@@ -185,7 +185,7 @@ fn report_refused_call(call: libc::greg_t, instruction: usize) {
         return;
     }
     let mut line = Line::default();
-    // A line that is too long is cut: there is no better place for its rest.
+    // A line that is too long is cut: there is nowhere else to report its rest.
     let _ = writeln!(
         line,
         "singularity: the host's system call {call} (at {instruction:#x}) is none that this machine needs, and was refused; \
@@ -194,11 +194,11 @@ fn report_refused_call(call: libc::greg_t, instruction: usize) {
     output::standard_error().write_within(line.bytes(), REPORT_LIMIT);
 }
 
-/// Makes the struck thread go on in the kernel's fault entry, on its own stack reset to its top.
+/// Redirects the interrupted thread to the kernel's fault entry, on its own stack reset to its top.
 fn end_sip(struck: &mut Struck<'_>, top: usize, fault: Fault) {
     let record = (top - size_of::<Fault>()) & !0xf;
-    // SAFETY: the record lies at the top of the struck thread's own stack slot, which is mapped and
-    // writable; whatever the thread kept there it will never read again, because it only goes on into
+    // SAFETY: the record lies at the top of the interrupted thread's own stack slot, which is mapped and
+    // writable; the thread will never read what it overwrites, because it only goes on into
     // the fault entry, which does not return. 16-byte alignment is enough for a `Fault`.
     unsafe { ptr::with_exposed_provenance_mut::<Fault>(record).write(fault) };
     struck.registers[libc::REG_RDI as usize] = record as libc::greg_t;
@@ -206,7 +206,7 @@ fn end_sip(struck: &mut Struck<'_>, top: usize, fault: Fault) {
     struck.resume_at(trampoline::fault(), record);
 }
 
-/// The first address of the slot whose highest usable address is `top`.
+/// Returns the first address of the slot whose highest usable address is `top`.
 fn slot_of(top: usize) -> usize {
     (top - 1) & !(STACK_SLOT_BYTES - 1)
 }
@@ -216,13 +216,13 @@ fn fault_kind(signal: libc::c_int, trap: i64, instruction: usize, in_sip_code: b
         libc::SIGILL => FaultKind::Instruction,
         libc::SIGFPE => FaultKind::Arithmetic,
         libc::SIGTRAP => FaultKind::Trap,
-        // A protection fault comes from a privileged instruction or from an address that is none.
+        // A protection fault comes from a privileged instruction or from a non-canonical address.
         libc::SIGSEGV if trap == TRAP_PROTECTION && in_sip_code && is_privileged(instruction) => FaultKind::Instruction,
         _ => FaultKind::Memory,
     }
 }
 
-/// Whether the instruction's first byte is that of one which only an operating system may execute:
+/// Returns whether the instruction's first byte is that of a privileged instruction:
 /// HLT, CLI, STI, IN, OUT and their string forms.
 fn is_privileged(instruction: usize) -> bool {
     // SAFETY: the processor has just fetched this byte to execute it, from sealed code that is never
@@ -231,19 +231,19 @@ fn is_privileged(instruction: usize) -> bool {
     matches!(first, 0xf4 | 0xfa | 0xfb | 0xe4..=0xe7 | 0xec..=0xef | 0x6c..=0x6f)
 }
 
-/// The thread's errno, put back when dropped.
+/// The thread's errno, restored on drop.
 struct KeptErrno(libc::c_int);
 
 impl KeptErrno {
     fn new() -> Self {
-        // SAFETY: the host gives the address of this thread's errno, which lives as long as the thread.
+        // SAFETY: the host returns the address of this thread's errno, which lives as long as the thread.
         Self(unsafe { *libc::__errno_location() })
     }
 }
 
 impl Drop for KeptErrno {
     fn drop(&mut self) {
-        // SAFETY: as in `new`; a handler ends on the thread it began on.
+        // SAFETY: as in `new`; a handler ends on the thread on which it began.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }
@@ -258,10 +258,10 @@ fn report_kernel_fault(signal: libc::c_int, instruction: usize, address: usize) 
         _ => "SIGTRAP",
     };
     let mut line = Line::default();
-    // `install` is in the same program: with its address the instruction's place can be found in the
+    // `install` is in the same program: relative to its address the instruction can be found in the
     // program's symbols, wherever the host has loaded it.
     let anchor = install as *const () as usize;
-    // A line that is too long is cut: there is no better place for its rest.
+    // A line that is too long is cut: there is nowhere else to report its rest.
     let _ = writeln!(
         line,
         "singularity: a fault in the kernel itself ({name}) at instruction {instruction:#x} (hal_hosted::signal::install \
@@ -270,7 +270,7 @@ fn report_kernel_fault(signal: libc::c_int, instruction: usize, address: usize) 
     output::standard_error().write_within(line.bytes(), REPORT_LIMIT);
 }
 
-/// Lets the host end the process the way it does for this signal once the instruction is tried again.
+/// Restores the default action, so that the host ends the process as usual for this signal when the handler returns.
 fn default_action(signal: libc::c_int) {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the set is writable memory that sigemptyset initialises before it is used; all these calls
@@ -284,7 +284,7 @@ fn default_action(signal: libc::c_int) {
     }
 }
 
-/// Text in a buffer of fixed size: formatting without allocating.
+/// A fixed-size text buffer: formats without allocating.
 struct Line {
     bytes: [u8; 320],
     used: usize,

@@ -1,9 +1,9 @@
-//! Hardware that is not there: a bus with four devices whose registers are a few words, which interrupt when they
-//! are told to and write memory when they are told to, also after their driver has ended. For tests of what the
-//! kernel promises about hardware; a machine has it only when it is asked for.
+//! Simulated hardware: a bus with four devices whose registers are a few words; on command they raise interrupts
+//! and do DMA, also after their driver has ended. For tests of the kernel's guarantees about
+//! hardware; a machine has it only on request.
 //!
-//! Each device has a page of registers: 64 bytes to be written and read back, then those of the constants
-//! below. Deliberately not here: anything that a real device is good for.
+//! Each device has a page of registers: 64 bytes of read-write scratch, then those of the constants
+//! below. Deliberately not here: any useful device.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -19,31 +19,31 @@ use crate::transfer::Memory;
 
 /// Name of the bus.
 const NAME: &str = "simulated-bus";
-/// Where the devices' registers are said to lie.
+/// Physical address of the devices' registers.
 const MEMORY: Range = Range { kind: RangeKind::Memory, base: 0xfd00_0000, bytes: (DEVICES * DEVICE_BYTES) as u64 };
-/// Where there are ports: those of the bus, then as many that no device names.
+/// I/O ports: those of the bus, then a range that no device declares.
 const PORTS: Range = Range { kind: RangeKind::Ports, base: 0x5000, bytes: 64 };
 const MORE_PORTS: Range = Range { kind: RangeKind::Ports, base: 0x6000, bytes: 64 };
 const DEVICES: usize = 4;
 const DEVICE_BYTES: usize = 4096;
 const SCRATCH_BYTES: usize = 64;
 
-/// Write: fire a line (bits 0 to 15) so many times (bits 16 to 31), at once.
+/// Write: fire a line (bits 0 to 15) this many times (bits 16 to 31), at once.
 const FIRE: usize = 0x40;
-/// Write: fire a line (bits 0 to 15) after so many milliseconds (bits 16 to 31).
+/// Write: fire a line (bits 0 to 15) after this many milliseconds (bits 16 to 31).
 const FIRE_LATER: usize = 0x44;
-/// The device's address of the memory that it writes.
+/// Device address of the DMA memory.
 const DMA_ADDRESS: usize = 0x48;
-/// How many bytes it writes.
+/// Length of the DMA memory.
 const DMA_BYTES: usize = 0x50;
-/// Write: fill that memory with this byte, now.
+/// Write: fill the DMA memory with this byte, now.
 const DMA_FILL: usize = 0x54;
-/// Write: forget that memory.
+/// Write: forget the DMA memory.
 const RESET: usize = 0x5c;
 
-/// What devices call the first byte of the memory arena.
+/// Device address of the first byte of the memory arena.
 const FIRST_DEVICE_ADDRESS: u64 = 0x8000_0000;
-/// The line that stays masked after it fired until it is let fire again; the others do not.
+/// The level-triggered line, which is masked when it fires; the others are edge-triggered.
 const LEVEL: u32 = 0;
 /// Lines of the bus itself.
 const FIXED_LINES: u32 = 2;
@@ -52,9 +52,9 @@ const LINES: usize = 10;
 #[derive(Debug)]
 struct Line {
     masked: AtomicBool,
-    /// It fired while it was masked.
+    /// Whether it fired while masked.
     pending: AtomicBool,
-    /// It is to fire in the next interrupt.
+    /// Whether it has to fire in the next interrupt.
     due: AtomicBool,
 }
 
@@ -73,14 +73,14 @@ pub(crate) struct Simulated {
     devices: Mutex<Vec<Registers>>,
     ports: Mutex<Vec<u8>>,
     later: Sender<(u32, Duration)>,
-    /// Lines that are to fire, until a thread takes them.
+    /// Delayed interrupts, until a thread takes the receiver.
     due: Mutex<Option<Receiver<(u32, Duration)>>>,
 }
 
 static ACTIVE: OnceLock<&'static Simulated> = OnceLock::new();
 
 impl Simulated {
-    /// Makes it.
+    /// Creates the hardware, once.
     pub(crate) fn start() -> &'static Self {
         let (later, due) = mpsc::channel::<(u32, Duration)>();
         let line =
@@ -97,7 +97,7 @@ impl Simulated {
         ACTIVE.get_or_init(|| simulated)
     }
 
-    /// Starts a host thread that calls `interrupt` when a line is due. The first call counts.
+    /// Starts a host thread that calls `interrupt` when a delayed line is due. Only the first call has an effect.
     pub(crate) fn run_later(&'static self, interrupt: impl Fn() + Send + 'static) {
         let Some(due) = lock(&self.due).take() else { return };
         thread::spawn(move || {
@@ -111,7 +111,7 @@ impl Simulated {
         });
     }
 
-    /// What the kernel is told of it.
+    /// Returns the device for the kernel.
     pub(crate) fn hardware() -> Hardware {
         Hardware { name: NAME.into(), ranges: vec![MEMORY, PORTS], interrupts: (0..FIXED_LINES).collect() }
     }
@@ -124,7 +124,7 @@ impl Simulated {
         [MEMORY, PORTS, MORE_PORTS].into_iter().any(inside)
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub(crate) fn lines() -> u32 {
         LINES as u32
     }
@@ -145,7 +145,7 @@ impl Simulated {
         }
     }
 
-    /// As a line fires: on the calling processor, in the middle of whatever it does.
+    /// Fires a line synchronously on the calling processor.
     fn fire(&self, line: u32) {
         let (Some(state), Some(kernel)) = (self.lines.get(line as usize), entries::get()) else { return };
         if state.masked.load(Ordering::SeqCst) {
@@ -187,7 +187,7 @@ impl Simulated {
         match offset {
             FIRE => (0..count).for_each(|_| self.fire(line)),
             FIRE_LATER => {
-                // The thread lives as long as the process.
+                // Cannot fail: the receiving thread never ends.
                 let _ = self.later.send((line, Duration::from_millis(count.into())));
             }
             DMA_ADDRESS => lock(&self.devices)[device].dma_address = value,
@@ -217,7 +217,7 @@ pub(crate) fn device_address(reservation: &Reservation, address: usize) -> Optio
     Some((address as u64).checked_sub(reservation.layout().memory.base as u64)? + FIRST_DEVICE_ADDRESS)
 }
 
-/// Fires the lines that are due, in a signal handler of a processor; whether one was. Async-signal-safe.
+/// Fires the lines that are due, in a signal handler of a processor; returns whether any fired. Async-signal-safe.
 pub(crate) fn interrupt(kernel: &KernelEntries) -> bool {
     let Some(simulated) = ACTIVE.get() else { return false };
     let mut any = false;
@@ -235,7 +235,7 @@ pub(crate) fn interrupt(kernel: &KernelEntries) -> bool {
     any
 }
 
-/// Which device's register an address is, and which.
+/// Returns the device and the register offset of an address.
 fn place(address: u64) -> (usize, usize) {
     let offset = address.saturating_sub(MEMORY.base) as usize;
     ((offset / DEVICE_BYTES).min(DEVICES - 1), offset % DEVICE_BYTES)
@@ -251,7 +251,7 @@ fn number(bytes: &[u8], count: usize) -> u64 {
     bytes.iter().take(count).rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// Nothing panics while it holds one of these, so a poisoned one is as good.
+/// Locks a mutex. Its data is consistent even if poisoned, because nothing panics in the middle of a change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! The host's calls on sockets, none of which waits.
+//! Non-blocking system calls on sockets.
 //!
-//! Key types: [`Name`] (an address and a port, as records carry it), [`Event`]. Each function is one call of the host,
-//! with its error. Deliberately not here: which socket is whose, and what an error is called.
+//! Key types: [`Name`] (an address and a port, as in records), [`Event`]. Each function is one system call,
+//! with its error. Deliberately not here: ownership of sockets, and the meaning of errors.
 
 use std::io;
 use std::mem;
@@ -12,18 +12,18 @@ use abi::sockets::NAME_BYTES;
 
 use crate::transfer::Memory;
 
-/// An address (IPv6; one of IPv4 is mapped) and a port.
+/// An IPv6 address (IPv4 ones are mapped) and a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) address: [u8; 16],
     pub(crate) port: u16,
-    /// Of a link-local address: its interface.
+    /// Interface index of a link-local address.
     pub(crate) scope: u32,
 }
 
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/// The IPv6 address that stands for one of IPv4.
+/// Returns the IPv4-mapped IPv6 address.
 pub(crate) fn mapped(address: [u8; 4]) -> [u8; 16] {
     let mut whole = [0; 16];
     whole[..12].copy_from_slice(&MAPPED);
@@ -31,7 +31,7 @@ pub(crate) fn mapped(address: [u8; 4]) -> [u8; 16] {
     whole
 }
 
-/// The IPv4 address that an IPv6 address stands for.
+/// Returns the IPv4 address of an IPv4-mapped one.
 pub(crate) fn unmapped(address: [u8; 16]) -> Option<[u8; 4]> {
     if address[..12] != MAPPED {
         return None;
@@ -40,7 +40,7 @@ pub(crate) fn unmapped(address: [u8; 16]) -> Option<[u8; 4]> {
 }
 
 impl Name {
-    /// As in a record.
+    /// Decodes a name of a record.
     pub(crate) fn from_bytes(bytes: &[u8; NAME_BYTES]) -> Self {
         let mut address = [0; 16];
         address.copy_from_slice(&bytes[..16]);
@@ -49,7 +49,7 @@ impl Name {
         Self { address, port, scope }
     }
 
-    /// For a record.
+    /// Encodes a name for a record.
     pub(crate) fn to_bytes(self) -> [u8; NAME_BYTES] {
         let mut bytes = [0; NAME_BYTES];
         bytes[..16].copy_from_slice(&self.address);
@@ -58,12 +58,12 @@ impl Name {
         bytes
     }
 
-    /// Whether it is every address of the host.
+    /// Returns whether it is the unspecified IPv6 address.
     pub(crate) fn is_any(self) -> bool {
         self.address == [0; 16]
     }
 
-    /// Whether the host's calls take it as one of IPv4.
+    /// Returns whether it is an IPv4 address.
     pub(crate) fn is_version_4(self) -> bool {
         unmapped(self.address).is_some()
     }
@@ -99,7 +99,7 @@ impl Name {
     }
 }
 
-/// A name as the host's calls have it.
+/// A name as a `sockaddr`.
 struct HostName {
     storage: libc::sockaddr_storage,
     bytes: libc::socklen_t,
@@ -120,7 +120,7 @@ impl HostName {
         ptr::from_mut(&mut self.storage).cast()
     }
 
-    /// What the host has put there; the unspecified name where it is of another kind.
+    /// Decodes the name; the unspecified name for other families.
     fn name(&self) -> Name {
         let place = ptr::from_ref(&self.storage);
         match i32::from(self.storage.ss_family) {
@@ -141,13 +141,13 @@ impl HostName {
     }
 }
 
-/// The name in a record of the host's, as `getaddrinfo` and `getifaddrs` give them: `None` for other families.
+/// Decodes a `sockaddr` of `getaddrinfo` or `getifaddrs`: `None` for other families.
 ///
 /// # Safety
 ///
-/// The pointer is null or one of a name that is as long as its family says.
+/// The pointer is null or points to a `sockaddr` as long as its family requires.
 pub(crate) unsafe fn name_at(pointer: *const libc::sockaddr) -> Option<Name> {
-    // SAFETY: as the caller says.
+    // SAFETY: passed on from the caller.
     let family = i32::from(unsafe { pointer.as_ref() }?.sa_family);
     let bytes = match family {
         libc::AF_INET => mem::size_of::<libc::sockaddr_in>(),
@@ -155,25 +155,25 @@ pub(crate) unsafe fn name_at(pointer: *const libc::sockaddr) -> Option<Name> {
         _ => return None,
     };
     let mut copy = HostName::empty();
-    // SAFETY: the source is that long, as the caller says; the target is longer.
+    // SAFETY: the source is that long, by the caller's contract; the target is longer.
     unsafe { ptr::copy_nonoverlapping(pointer.cast::<u8>(), copy.pointer_mut().cast::<u8>(), bytes) };
     Some(copy.name())
 }
 
-/// A new socket.
+/// Creates a non-blocking socket.
 pub(crate) fn open(family: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: socket touches no memory of this process.
     owned(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, protocol) })
 }
 
-/// Sets an option that is a number.
+/// Sets an integer option.
 pub(crate) fn set_option(socket: RawFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
     let value_bytes = mem::size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the value lives over the call and is as long as it says.
+    // SAFETY: the value lives across the call and has the given length.
     done(unsafe { libc::setsockopt(socket, level, option, ptr::from_ref(&value).cast(), value_bytes) })
 }
 
-/// Lets closing a connection reset it.
+/// Makes the next close send a reset.
 pub(crate) fn reset_on_close(socket: RawFd) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let bytes = mem::size_of::<libc::linger>() as libc::socklen_t;
@@ -181,20 +181,20 @@ pub(crate) fn reset_on_close(socket: RawFd) -> io::Result<()> {
     done(unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_LINGER, ptr::from_ref(&linger).cast(), bytes) })
 }
 
-/// How an attempt to connect went, or what else befell the socket.
+/// Takes the pending error, such as that of a connection attempt.
 pub(crate) fn pending_error(socket: RawFd) -> io::Result<()> {
     let mut error: libc::c_int = 0;
     let mut bytes = mem::size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the value and its length live over the call.
+    // SAFETY: the value and its length live across the call.
     done(unsafe {
         libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_ERROR, ptr::from_mut(&mut error).cast(), &mut bytes)
     })?;
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
-/// Segments of a connection that were sent once more.
+/// Returns the number of retransmitted segments of a connection; 0 if unknown.
 pub(crate) fn retransmitted(socket: RawFd) -> u32 {
-    // What the host tells of a connection (`struct tcp_info`), up to `tcpi_total_retrans`: that is the last number.
+    // `struct tcp_info` up to and including `tcpi_total_retrans`.
     let mut told = [0; TOTAL_RETRANSMITTED_AT + 4];
     let mut bytes = told.len() as libc::socklen_t;
     // SAFETY: as in `pending_error`.
@@ -204,7 +204,7 @@ pub(crate) fn retransmitted(socket: RawFd) -> u32 {
     if answer == 0 && bytes as usize == told.len() { u32::from_ne_bytes([a, b, c, d]) } else { 0 }
 }
 
-/// What a socket had no room for: connections that a listener's queue did not take, or datagrams.
+/// Returns the number of connections dropped for a full accept queue, or of datagrams for a full buffer; 0 if unknown.
 pub(crate) fn dropped(socket: RawFd) -> u32 {
     let mut told = [0u32; DROPS + 1];
     let mut bytes = mem::size_of_val(&told) as libc::socklen_t;
@@ -214,14 +214,14 @@ pub(crate) fn dropped(socket: RawFd) -> u32 {
     if answer == 0 && bytes as usize == mem::size_of_val(&told) { told[DROPS] } else { 0 }
 }
 
-/// Where `tcpi_total_retrans` is in `struct tcp_info` (include/uapi/linux/tcp.h).
+/// Offset of `tcpi_total_retrans` in `struct tcp_info` (include/uapi/linux/tcp.h).
 const TOTAL_RETRANSMITTED_AT: usize = 100;
-/// Which of the numbers of `SO_MEMINFO` counts what found no room (include/uapi/linux/sock_diag.h: SK_MEMINFO_DROPS).
+/// Index of the drop count in `SO_MEMINFO` (include/uapi/linux/sock_diag.h: SK_MEMINFO_DROPS).
 const DROPS: usize = 8;
 
-/// The state of a connection, as the host numbers them.
+/// Returns the state of a connection, in the host's numbering.
 pub(crate) fn connection_state(socket: RawFd) -> io::Result<u8> {
-    // Only the first byte is asked for.
+    // The state is the first byte of `struct tcp_info`.
     let mut state: u8 = 0;
     let mut bytes: libc::socklen_t = 1;
     // SAFETY: as in `pending_error`.
@@ -231,10 +231,10 @@ pub(crate) fn connection_state(socket: RawFd) -> io::Result<u8> {
     Ok(state)
 }
 
-/// Bytes that wait to be read (`FIONREAD`) or sent (`TIOCOUTQ`).
+/// Returns the bytes queued for reading (`FIONREAD`) or sending (`TIOCOUTQ`).
 pub(crate) fn queued(socket: RawFd, which: libc::Ioctl) -> u32 {
     let mut count: libc::c_int = 0;
-    // SAFETY: both requests write one number, which lives over the call.
+    // SAFETY: both requests write one number, which lives across the call.
     let answer = unsafe { libc::ioctl(socket, which, ptr::from_mut(&mut count)) };
     if answer == 0 { u32::try_from(count).unwrap_or(0) } else { 0 }
 }
@@ -242,35 +242,35 @@ pub(crate) fn queued(socket: RawFd, which: libc::Ioctl) -> u32 {
 /// Binds to a local name.
 pub(crate) fn bind(socket: RawFd, name: Name, version_6: bool) -> io::Result<()> {
     let name = name.to_host(version_6);
-    // SAFETY: the name lives over the call and is as long as it says.
+    // SAFETY: the name lives across the call and has the given length.
     done(unsafe { libc::bind(socket, name.pointer(), name.bytes) })
 }
 
-/// Begins to connect.
+/// Starts to connect.
 pub(crate) fn connect(socket: RawFd, name: Name, version_6: bool) -> io::Result<()> {
     let name = name.to_host(version_6);
     // SAFETY: as in `bind`.
     done(unsafe { libc::connect(socket, name.pointer(), name.bytes) })
 }
 
-/// Takes connections from now on.
+/// Starts to listen.
 pub(crate) fn listen(socket: RawFd, backlog: u32) -> io::Result<()> {
     // SAFETY: listen touches no memory of this process.
     done(unsafe { libc::listen(socket, libc::c_int::try_from(backlog).unwrap_or(libc::c_int::MAX)) })
 }
 
-/// The next connection, and who made it.
+/// Accepts a connection; returns it with the peer's name.
 pub(crate) fn accept(socket: RawFd) -> io::Result<(OwnedFd, Name)> {
     let mut name = HostName::empty();
     let mut bytes = name.bytes;
-    // SAFETY: name and length live over the call; the length says how much room there is.
+    // SAFETY: name and length live across the call; the length is the room there is.
     let accepted = owned(unsafe {
         libc::accept4(socket, name.pointer_mut(), &mut bytes, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)
     })?;
     Ok((accepted, name.name()))
 }
 
-/// A socket's own name.
+/// Returns a socket's own name.
 pub(crate) fn local_name(socket: RawFd) -> io::Result<Name> {
     let mut name = HostName::empty();
     let mut bytes = name.bytes;
@@ -279,20 +279,20 @@ pub(crate) fn local_name(socket: RawFd) -> io::Result<Name> {
     Ok(name.name())
 }
 
-/// Ends the writing half.
+/// Shuts down the sending direction.
 pub(crate) fn finish(socket: RawFd) -> io::Result<()> {
     // SAFETY: shutdown touches no memory of this process.
     done(unsafe { libc::shutdown(socket, libc::SHUT_WR) })
 }
 
-/// Receives into memory what there is.
+/// Receives available bytes into memory.
 pub(crate) fn receive(socket: RawFd, memory: Memory) -> io::Result<usize> {
     let vector = memory.io_vector();
     // SAFETY: the vector names `memory`, which is mapped, writable and lent for the request (`Memory`).
     count(unsafe { libc::recv(socket, vector.iov_base, vector.iov_len, 0) })
 }
 
-/// Receives one datagram, of which as much as fits is kept: its whole length, and who sent it.
+/// Receives one datagram, truncated to the memory; returns its full length and its sender.
 pub(crate) fn receive_from(socket: RawFd, memory: Memory) -> io::Result<(usize, Name)> {
     let vector = memory.io_vector();
     let mut name = HostName::empty();
@@ -304,13 +304,13 @@ pub(crate) fn receive_from(socket: RawFd, memory: Memory) -> io::Result<(usize, 
     Ok((length, name.name()))
 }
 
-/// Receives an answer to an echo request, as `receive_from` does a datagram. Where a port would be is how many hops
-/// were left.
+/// Receives an echo reply, as `receive_from` does a datagram. The port of the name holds the remaining hop
+/// limit.
 pub(crate) fn receive_echo(socket: RawFd, memory: Memory) -> io::Result<(usize, Name)> {
     let mut vector = memory.io_vector();
     let mut name = HostName::empty();
     let mut control = [0u64; 8];
-    // SAFETY: all-zero bytes are a valid msghdr: nothing.
+    // SAFETY: all-zero bytes are a valid, empty msghdr.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_name = name.pointer_mut().cast();
     message.msg_namelen = name.bytes;
@@ -323,7 +323,7 @@ pub(crate) fn receive_echo(socket: RawFd, memory: Memory) -> io::Result<(usize, 
     Ok((length, Name { port: hop_limit(&message), ..name.name() }))
 }
 
-/// Lets answers to echo requests tell how many hops were left.
+/// Enables reporting of the remaining hop limit of echo replies.
 pub(crate) fn report_hop_limit(socket: RawFd, version_6: bool) -> io::Result<()> {
     match version_6 {
         true => set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1),
@@ -331,25 +331,25 @@ pub(crate) fn report_hop_limit(socket: RawFd, version_6: bool) -> io::Result<()>
     }
 }
 
-/// What a received message tells of hops; 0 where it does not.
+/// Returns the hop limit of a received message; 0 if it is not reported.
 fn hop_limit(message: &libc::msghdr) -> u16 {
-    // SAFETY: the host has filled in the message's control memory and how long it is.
+    // SAFETY: the kernel has filled in the message's control memory and its length.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     // SAFETY: it is null or a header within the control memory, which is aligned for one.
     while let Some(header) = unsafe { next.as_ref() } {
         let kind = (header.cmsg_level, header.cmsg_type);
         if kind == (libc::IPPROTO_IP, libc::IP_TTL) || kind == (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) {
-            // SAFETY: both carry a number, which need not be aligned.
+            // SAFETY: both contain a number, which need not be aligned.
             let hops = unsafe { libc::CMSG_DATA(next).cast::<libc::c_int>().read_unaligned() };
             return u16::try_from(hops).unwrap_or(0);
         }
-        // SAFETY: as for the first one.
+        // SAFETY: as for the first header.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };
     }
     0
 }
 
-/// Sends bytes of the host's own and then memory, in one piece. The answer counts both and may be short.
+/// Sends two buffers in one call. Returns the bytes sent of both together, which may be fewer.
 pub(crate) fn send(socket: RawFd, first: &[u8], memory: Memory, more: bool) -> io::Result<usize> {
     let flags = libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 };
     let vector = memory.io_vector();
@@ -359,7 +359,7 @@ pub(crate) fn send(socket: RawFd, first: &[u8], memory: Memory, more: bool) -> i
     }
     let first = libc::iovec { iov_base: first.as_ptr().cast_mut().cast(), iov_len: first.len() };
     let mut both = [first, vector];
-    // SAFETY: all-zero bytes are a valid msghdr: nothing.
+    // SAFETY: all-zero bytes are a valid, empty msghdr.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_iov = both.as_mut_ptr();
     message.msg_iovlen = both.len();
@@ -376,39 +376,39 @@ pub(crate) fn send_to(socket: RawFd, memory: Memory, name: Name, version_6: bool
     count(unsafe { libc::sendto(socket, vector.iov_base, vector.iov_len, flags, name.pointer(), name.bytes) })
 }
 
-/// Something that a watched socket has become able to do.
+/// A readiness event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
-    /// What it was watched under.
+    /// The token given to `watch`.
     pub(crate) token: u64,
-    /// Bits of epoll.
+    /// Event bits of epoll.
     pub(crate) bits: u32,
 }
 
-/// A new set of watched sockets.
+/// Creates an epoll instance.
 pub(crate) fn watcher() -> io::Result<OwnedFd> {
     // SAFETY: epoll_create1 touches no memory of this process.
     owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
 }
 
-/// Watches a socket under a token until it is closed, for room to write only where that is asked for. What it can do
-/// already is an event. `again`: it is watched for less so far.
+/// Registers a socket, edge-triggered, until it is closed; for writability only on request. Existing readiness is an
+/// event. `again` changes an existing registration.
 pub(crate) fn watch(watcher: RawFd, socket: RawFd, token: u64, for_room: bool, again: bool) -> io::Result<()> {
     let bits = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET | if for_room { libc::EPOLLOUT } else { 0 };
     let mut event = libc::epoll_event { events: bits as u32, u64: token };
     let operation = if again { libc::EPOLL_CTL_MOD } else { libc::EPOLL_CTL_ADD };
-    // SAFETY: the event lives over the call.
+    // SAFETY: the event lives across the call.
     done(unsafe { libc::epoll_ctl(watcher, operation, socket, &mut event) })
 }
 
-/// Most events taken at once.
+/// Maximum events per call.
 const MAX_EVENTS: usize = 256;
 
-/// Takes events that there are, without waiting.
+/// Takes available events without blocking.
 pub(crate) fn events(watcher: RawFd, most: usize, mut take: impl FnMut(Event)) -> io::Result<usize> {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS];
     let most = most.min(MAX_EVENTS);
-    // SAFETY: there is room for as many events as the call is told.
+    // SAFETY: there is room for as many events as requested.
     let there = unsafe { libc::epoll_wait(watcher, events.as_mut_ptr(), most as libc::c_int, 0) };
     let there = count(there as isize)?;
     for event in &events[..there.min(most)] {
@@ -417,41 +417,41 @@ pub(crate) fn events(watcher: RawFd, most: usize, mut take: impl FnMut(Event)) -
     Ok(there)
 }
 
-/// A counter that another thread's wait can be ended with.
+/// Creates an eventfd that ends another thread's wait.
 pub(crate) fn alarm() -> io::Result<OwnedFd> {
     // SAFETY: eventfd touches no memory of this process.
     owned(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })
 }
 
-/// Ends waits for an alarm. Async-signal-safe.
+/// Signals an eventfd. Async-signal-safe.
 pub(crate) fn ring(alarm: RawFd) {
     let one: u64 = 1;
-    // SAFETY: eight bytes of a live number are read. It fails only where the alarm rings already.
+    // SAFETY: eight bytes of a live number are read. It fails only if the counter is at its maximum.
     unsafe { libc::write(alarm, ptr::from_ref(&one).cast(), mem::size_of::<u64>()) };
 }
 
-/// Lets an alarm ring no more.
+/// Clears an eventfd.
 pub(crate) fn silence(alarm: RawFd) {
     let mut count: u64 = 0;
-    // SAFETY: eight bytes of a live number are written. It fails only where the alarm does not ring.
+    // SAFETY: eight bytes of a live number are written. It fails only if the counter is 0.
     unsafe { libc::read(alarm, ptr::from_mut(&mut count).cast(), mem::size_of::<u64>()) };
 }
 
-/// Waits until one of the files has something to read. May end early.
+/// Blocks until one of the files is readable. May return early.
 pub(crate) fn wait_for_any(files: &[RawFd; 2]) {
     let mut list = files.map(|file| libc::pollfd { fd: file, events: libc::POLLIN, revents: 0 });
-    // SAFETY: the list lives over the call and is as long as it says.
+    // SAFETY: the list lives across the call and has the given length.
     unsafe { libc::poll(list.as_mut_ptr(), list.len() as libc::nfds_t, -1) };
 }
 
-/// Lets this process have as many files open as the host allows it.
+/// Raises the limit of open files to the hard limit.
 pub(crate) fn raise_file_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit lives over both calls.
+    // SAFETY: the limit lives across both calls.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
             limit.rlim_cur = limit.rlim_max;
-            // Refused: it stays as it is.
+            // Best-effort: on failure the limit stays as it is.
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
@@ -461,7 +461,7 @@ fn owned(answer: libc::c_int) -> io::Result<OwnedFd> {
     if answer < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the host has just given this number to the caller alone.
+    // SAFETY: the kernel has just returned this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(answer) })
 }
 
@@ -473,7 +473,7 @@ fn count(answer: isize) -> io::Result<usize> {
     usize::try_from(answer).map_err(|_| io::Error::last_os_error())
 }
 
-/// A number of the host's for a file that is open.
+/// Returns the descriptor of an open file.
 pub(crate) fn number(file: &OwnedFd) -> RawFd {
     file.as_raw_fd()
 }

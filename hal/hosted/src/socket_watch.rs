@@ -1,41 +1,41 @@
-//! When the host thread that waits for a device's events begins to wait.
+//! Decides when the host thread for a device's events begins to block on them.
 //!
-//! Key type: [`Watch`]. While processors are busy they look for events themselves, each time they have done what they
-//! had; a host thread that slept for the next event then would only take the processor from them at each one. So it
-//! begins when a processor has nothing to do, or when nobody has looked for [`GRACE`]. Deliberately not here: the events.
+//! Key type: [`Watch`]. Busy processors poll for events themselves, whenever they have finished their work; a thread
+//! that blocked on each next event would only preempt them. So it begins when a processor idles, or when no processor
+//! has polled for [`GRACE`]. Deliberately not here: the events.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long busy processors may leave a request alone before the thread waits for its events.
+/// Time that busy processors may leave a request unpolled before the thread waits for its events.
 const GRACE: Duration = Duration::from_millis(1);
 
-/// Tells the thread when to begin.
+/// Wakes the thread when it has to begin.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     state: Mutex<State>,
     changed: Condvar,
-    /// A request waits for which the thread does not wait yet. Read at each idling, so without the lock.
+    /// Whether a request is pending for which the thread does not wait yet. Read at each idle, so it is outside the lock.
     is_open: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Requests that have begun to wait so far.
+    /// Number of requests so far.
     asked: u64,
-    /// Of those, how many there were when the thread last began.
+    /// Value of `asked` when the thread last began.
     seen: u64,
-    /// It has nothing to wait for.
+    /// Whether the thread has no request to wait for.
     is_parked: bool,
-    /// It waits for events.
+    /// Whether the thread is waiting for events.
     is_watching: bool,
-    /// A processor has nothing to do.
+    /// Whether a processor has gone idle.
     is_idle: bool,
 }
 
 impl Watch {
-    /// A request begins to wait.
+    /// Reports a new pending request.
     pub(crate) fn ask(&self) {
         let mut state = self.lock();
         state.asked += 1;
@@ -47,7 +47,7 @@ impl Watch {
         }
     }
 
-    /// A processor has nothing to do.
+    /// Reports that a processor goes idle.
     pub(crate) fn processor_idles(&self) {
         if self.is_open.load(Ordering::Relaxed) && self.is_open.swap(false, Ordering::AcqRel) {
             self.lock().is_idle = true;
@@ -55,11 +55,11 @@ impl Watch {
         }
     }
 
-    /// On the thread: returns when it is to wait for events.
+    /// Blocks the thread until it has to wait for events.
     pub(crate) fn begin(&self) {
         let mut state = self.lock();
         state.is_watching = false;
-        // One that came while it waited for another's events is waited for at once.
+        // Begin at once for a request that came while the thread waited for another's events.
         let mut is_time = state.asked != state.seen;
         while !is_time {
             state.is_parked = state.asked == state.seen;
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A thread that says each time when it is to wait for events.
+    /// Starts a thread that reports each time it has to wait for events.
     fn watching() -> (Arc<Watch>, Receiver<()>) {
         let watch = Arc::new(Watch::default());
         let (says, hears) = channel();

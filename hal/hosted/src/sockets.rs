@@ -1,9 +1,9 @@
-//! The host's own sockets as one device, as [`abi::sockets`] describes it.
+//! The host's own sockets as one device; see [`abi::sockets`].
 //!
-//! Key type: [`Sockets`]. No call on a socket waits, so all complete at once, under one lock; what waits is one request
-//! for events, and only for the set of watched sockets to have one, never with one taken out of it: so the events of
-//! whoever opens the device next are not lost to a predecessor. Neighbours: `socket_calls` (the host's calls),
-//! `socket_watch` (when that wait begins), `commands` (what records ask for). Deliberately not here: channels, protocols.
+//! Key type: [`Sockets`]. All calls are non-blocking, so all complete at once, under one lock; only one request for events
+//! can be pending, and its thread waits for the epoll instance to become readable without taking events from it: so the
+//! next owner of the device loses no events to its predecessor. Neighbours: `socket_calls` (system calls),
+//! `socket_watch` (when that wait begins), `commands` (control records). Deliberately not here: channels, protocols.
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -21,32 +21,32 @@ use crate::socket_watch::Watch;
 use crate::transfer::Memory;
 use crate::{commands, entries};
 
-/// A number's place in a token.
+/// Position of the generation in a token.
 const GENERATION_SHIFT: u32 = 32;
-/// Generations come round after so many.
+/// Number of generations before they wrap.
 const GENERATIONS: u32 = 1 << 24;
 
 const THREAD_STACK_BYTES: usize = 256 * 1024;
 
-/// What a socket is for.
+/// Kinds of sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A connection, or one to be.
+    /// A connection, established or being established.
     Connection,
-    /// Connections are accepted from it.
+    /// A listener.
     Listener,
     /// Datagrams, or echo requests.
     Datagrams,
 }
 
-/// What the device tells of a socket. Room to write is asked for only once there was none: there is, mostly.
+/// Events registered for a socket. Writability is registered only after a send would have blocked, which is rare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Watched {
-    /// Nothing yet.
+    /// None yet.
     No,
-    /// What comes.
+    /// Readability.
     ToRead,
-    /// Also room to write.
+    /// Also writability.
     ToWrite,
 }
 
@@ -55,31 +55,31 @@ pub(crate) enum Watched {
 pub(crate) struct Socket {
     pub(crate) file: OwnedFd,
     pub(crate) purpose: Purpose,
-    /// Whether the host takes its names as IPv6.
+    /// Whether it is an IPv6 socket.
     pub(crate) version_6: bool,
-    /// What it is watched for.
+    /// Registered events.
     watched: Watched,
-    /// Whether its writing half was ended.
+    /// Whether its sending direction was shut down.
     pub(crate) finished: bool,
-    /// Of a listener: the local name of its connections, where that is the same for all.
+    /// Local name of all connections of a listener, unless it differs among them.
     pub(crate) local: Option<Name>,
-    /// Where datagrams go.
+    /// Destination of datagrams.
     pub(crate) remote: Name,
-    /// Whether its datagrams are echo requests and their answers.
+    /// Whether its datagrams are echo requests and replies.
     pub(crate) is_echo: bool,
-    /// Bytes to be sent before the next ones.
+    /// Bytes buffered because more was to follow; sent before the next ones.
     kept: Vec<u8>,
 }
 
 impl Socket {
-    /// One that was just made.
+    /// Makes the entry of a new socket.
     pub(crate) fn new(file: OwnedFd, purpose: Purpose, version_6: bool) -> Self {
         let remote = Name::default();
         let (watched, finished, is_echo) = (Watched::No, false, false);
         Self { file, purpose, version_6, watched, finished, local: None, remote, is_echo, kept: Vec::new() }
     }
 
-    /// What it sent once more, or had no room for.
+    /// Returns its retransmissions, or its drops.
     pub(crate) fn lost(&self) -> u64 {
         u64::from(match self.purpose {
             Purpose::Connection => calls::retransmitted(self.descriptor()),
@@ -87,7 +87,7 @@ impl Socket {
         })
     }
 
-    /// The host's number for it.
+    /// Returns its file descriptor.
     pub(crate) fn descriptor(&self) -> RawFd {
         number(&self.file)
     }
@@ -99,16 +99,16 @@ struct Slot {
     socket: Option<Socket>,
 }
 
-/// All sockets of whoever has the device open.
+/// All sockets of the device's owner.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The watched sockets; made with the first.
+    /// The epoll instance; created on first use.
     watcher: Option<Arc<OwnedFd>>,
 }
 
-/// A request for events that waits.
+/// A pending request for events.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     token: u64,
@@ -119,7 +119,7 @@ struct Request {
 struct State {
     table: Table,
     request: Option<Request>,
-    /// Ends the host thread's wait; made with the thread.
+    /// Ends the host thread's wait; created with the thread.
     alarm: Option<Arc<OwnedFd>>,
 }
 
@@ -128,15 +128,15 @@ struct State {
 pub(crate) struct Sockets {
     state: Mutex<State>,
     watch: Watch,
-    /// Requests that fail on purpose.
+    /// Fault injection.
     faults: Option<Faults>,
 }
 
-/// What a call gave: a number below [`FAILURE`], or why not.
+/// Result of a request: a number below [`FAILURE`], or an error.
 pub(crate) type Answer = Result<usize, Failure>;
 
 impl Table {
-    /// Gives a socket a token.
+    /// Inserts a socket and returns its token.
     pub(crate) fn insert(&mut self, socket: Socket) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -147,7 +147,7 @@ impl Table {
         token(index, slot.generation)
     }
 
-    /// The socket with a token.
+    /// Returns the socket of a token.
     pub(crate) fn get(&mut self, wanted: u64) -> Result<&mut Socket, Failure> {
         let slot = self.slots.get_mut(wanted as u32 as usize).ok_or(Failure::BadToken)?;
         if u64::from(slot.generation) != wanted >> GENERATION_SHIFT {
@@ -156,12 +156,12 @@ impl Table {
         slot.socket.as_mut().ok_or(Failure::BadToken)
     }
 
-    /// The same, if it has this purpose.
+    /// Like `get`, for a socket of this purpose.
     pub(crate) fn get_for(&mut self, wanted: u64, purpose: Purpose) -> Result<&mut Socket, Failure> {
         self.get(wanted).and_then(|socket| if socket.purpose == purpose { Ok(socket) } else { Err(Failure::BadToken) })
     }
 
-    /// Takes a socket out. Dropping it closes it.
+    /// Removes a socket. Dropping it closes it.
     pub(crate) fn remove(&mut self, wanted: u64) -> Result<Socket, Failure> {
         self.get(wanted)?;
         let index = wanted as u32;
@@ -171,7 +171,7 @@ impl Table {
         slot.socket.take().ok_or(Failure::BadToken)
     }
 
-    /// Watches a socket from now on.
+    /// Registers a socket for events.
     pub(crate) fn watch(&mut self, wanted: u64, what: Watched) -> Result<(), Failure> {
         let watcher = self.watcher()?;
         let socket = self.get(wanted)?;
@@ -192,7 +192,7 @@ impl Table {
         self.watcher.clone().ok_or(Failure::Other)
     }
 
-    /// A call that would have had to wait will be told of when it would not.
+    /// Registers a socket for events if a call on it would have blocked.
     pub(crate) fn watch_if_blocked(&mut self, wanted: u64, what: Watched, answer: Answer) -> Answer {
         if answer == Err(Failure::WouldBlock) {
             self.watch(wanted, what)?;
@@ -229,7 +229,7 @@ impl Table {
         self.watch_if_blocked(wanted, Watched::ToWrite, answer.map_err(|error| failure(&error)))
     }
 
-    /// Puts events that there are into the memory: how many bytes they take.
+    /// Copies available events to the memory and returns the length in bytes.
     fn events(&self, memory: Memory) -> usize {
         let Some(watcher) = &self.watcher else { return 0 };
         let mut filled = 0;
@@ -239,11 +239,11 @@ impl Table {
             record[8..].copy_from_slice(&readiness(event.bits).to_le_bytes());
             filled += memory.after(filled).fill(&record);
         });
-        // It can only be interrupted, which is to find nothing.
+        // The only possible error is EINTR, which counts as no event.
         taken.map_or(0, |_| filled)
     }
 
-    /// Closes all sockets. Connections that were not finished are reset: what was sent so far is not the whole.
+    /// Closes all sockets. Connections that were not finished are reset: the data sent so far is incomplete.
     fn close_all(&mut self) {
         self.watcher = None;
         for (index, slot) in self.slots.iter_mut().enumerate() {
@@ -251,7 +251,7 @@ impl Table {
             slot.generation = (slot.generation + 1) % GENERATIONS;
             self.free.push(index as u32);
             if socket.purpose == Purpose::Connection && !socket.finished {
-                // Refused: it is closed without.
+                // On error it is closed without a reset.
                 let _ = calls::reset_on_close(socket.descriptor());
             }
         }
@@ -259,12 +259,12 @@ impl Table {
 }
 
 impl Sockets {
-    /// The device, of whose requests one of so many fails, where that is asked for.
+    /// Creates the device, with fault injection on request.
     pub(crate) fn new(fault_every: Option<u32>) -> Arc<Self> {
         Arc::new(Self { faults: fault_every.map(Faults::every), ..Self::default() })
     }
 
-    /// How a request fails that is made to. Giving a socket up cannot fail, nor can looking again.
+    /// Returns the result of a request that is made to fail. Close and Flush are exempt.
     fn fault(&self, operation: DeviceOperation, offset: u64, memory: Memory) -> Option<Submitted> {
         let faults = self.faults.as_ref()?;
         let is_close = (operation, offset) == (DeviceOperation::Write, CONTROL) && commands::is_close(memory);
@@ -328,7 +328,7 @@ impl Sockets {
         submitted
     }
 
-    /// Makes what a request that waits needs: the set, and the host thread that waits for it.
+    /// Creates the epoll instance and the host thread that a pending request needs.
     fn prepare(self: &Arc<Self>, state: &mut State) -> Result<(), Failure> {
         state.table.watcher()?;
         if state.alarm.is_none() {
@@ -341,7 +341,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// The host thread that waits: until the set has an event, of which it takes none itself.
+    /// Runs the host thread: waits until the epoll instance has an event, and completes the pending request.
     fn wait(&self) {
         loop {
             self.watch.begin();
@@ -354,19 +354,19 @@ impl Sockets {
         }
     }
 
-    /// What is waited for, while a request waits.
+    /// Returns the files to wait for, while a request is pending.
     fn waited_for(&self) -> Option<(Arc<OwnedFd>, Arc<OwnedFd>)> {
         let state = lock(&self.state);
         state.request?;
         state.table.watcher.clone().zip(state.alarm.clone())
     }
 
-    /// A processor has nothing to do.
+    /// Reports that a processor goes idle.
     pub(crate) fn processor_idles(&self) {
         self.watch.processor_idles();
     }
 
-    /// Looks for events for the request that waits, and completes it if there are any.
+    /// Polls for events, and completes the pending request if there are any.
     fn look(&self) {
         let mut state = lock(&self.state);
         let Some(request) = state.request else { return };
@@ -420,7 +420,7 @@ fn readiness(bits: u32) -> u64 {
     readiness
 }
 
-/// What the host's error means for whoever asked.
+/// Maps an error of the host.
 pub(crate) fn failure(error: &io::Error) -> Failure {
     match error.raw_os_error().unwrap_or(0) {
         libc::EAGAIN | libc::EINTR | libc::EINPROGRESS | libc::EALREADY => Failure::WouldBlock,
@@ -441,12 +441,12 @@ pub(crate) fn failure(error: &io::Error) -> Failure {
     }
 }
 
-/// An answer as the kernel passes it on.
+/// Makes a completion of a result.
 pub(crate) fn complete(answer: Answer) -> Submitted {
     Submitted::Complete(Ok(encode(answer)))
 }
 
-/// An answer as a number.
+/// Encodes a result as a number.
 pub(crate) fn encode(answer: Answer) -> usize {
     answer.unwrap_or_else(|failure| (FAILURE | failure as u64) as usize)
 }
@@ -471,7 +471,7 @@ mod tests {
     use super::*;
     use crate::arena::Reservation;
 
-    /// A device, and memory of a machine's for its requests.
+    /// A device, and memory of a machine for its requests.
     struct Fixture {
         device: Arc<Sockets>,
         memory: Memory,
@@ -493,7 +493,7 @@ mod tests {
             }
         }
 
-        /// Performs a command: the answer, and the record.
+        /// Performs a command; returns the result and the record.
         fn command(&self, command: Command, token: u64, first: u64, name: Name) -> (u64, Vec<u8>) {
             let mut record = vec![0; RECORD_BYTES];
             record[..8].copy_from_slice(&(command as u64).to_le_bytes());
@@ -511,7 +511,7 @@ mod tests {
             bytes
         }
 
-        /// A listener on loopback: its token and port.
+        /// Creates a listener on loopback; returns its token and port.
         fn listen(&self) -> (u64, u16) {
             let local = Name { address: calls::mapped([127, 0, 0, 1]), port: 0, scope: 0 };
             let (answer, record) = self.command(Command::Listen, 0, 16, local);
@@ -519,7 +519,7 @@ mod tests {
             (number_at(&record, TOKEN_AT), u16::from_le_bytes([record[NAME_AT + 16], record[NAME_AT + 17]]))
         }
 
-        /// A connection: the host's side of it, and this device's token.
+        /// Creates a connection; returns the host's end, and this device's token.
         fn connection(&self) -> (TcpStream, u64) {
             let (listener, port) = self.listen();
             let other = TcpStream::connect(("127.0.0.1", port)).expect("a connection");

@@ -1,10 +1,10 @@
-//! A TAP interface of the host as a device, as [`abi::packets`] describes it.
+//! A TAP interface of the host as a device; see [`abi::packets`].
 //!
-//! Key types: [`TapSpecification`] (what is asked for), [`Tap`] (an opened interface), [`TapError`]. Packets are moved
-//! under one lock, so that they keep their order. A request that waits gets its packet from whoever comes first: the host
-//! thread that waits for one, or the next request. When the device is closed, requests that wait end before the next one
-//! may open it, so none takes a packet that is another's. Neighbour: `tap_calls` (the host's calls). Deliberately not
-//! here: what packets mean.
+//! Key types: [`TapSpecification`] (what to open), [`Tap`] (an open interface), [`TapError`]. Packets are received
+//! under one lock, so that they keep their order. A pending request gets its packet from the host thread that waits for
+//! packets, or from the next request, whichever comes first. Closing the device cancels pending requests before it can be
+//! opened again, so that none takes a packet of the next owner. Neighbour: `tap_calls` (system calls). Deliberately not
+//! here: the contents of packets.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,27 +22,27 @@ use crate::socket_calls::{self, number};
 use crate::tap_calls::{self as calls, Header};
 use crate::transfer::Memory;
 
-/// `features` in the driver's contract: checksums of TCP and UDP are the device's work, and it cuts long packets of TCP
-/// over IPv4 and IPv6.
+/// `features` of the driver's contract: checksum offload for TCP and UDP, and TCP segmentation offload for IPv4 and
+/// IPv6.
 const TREATED: u64 = 1 | 1 << 1 | 1 << 2;
-/// What the host's end is given where this machine makes the interface.
+/// Address of the host's end if this machine creates the interface.
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
 const HOST_MASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
-/// Most bytes of a packet there: nothing but memory lies between the two ends, as on the host's own loopback interface.
+/// MTU of an interface that this machine creates: only memory lies between the ends, as for the host's loopback.
 const HOST_MTU: u16 = 16 * 1024;
 
 const THREAD_STACK_BYTES: usize = 128 * 1024;
 
-/// A TAP interface to be opened.
+/// A TAP interface to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapSpecification {
     /// The host's name for it.
     pub name: String,
-    /// Whether every packet goes and comes with its checksums filled in; else the host does that where it must be done.
+    /// Disables offloads: every packet carries its checksums. Otherwise the host fills them in where needed.
     pub plain: bool,
 }
 
-/// Why a TAP interface cannot be used.
+/// Reason why a TAP interface cannot be used.
 #[derive(Debug)]
 pub struct TapError {
     name: String,
@@ -81,7 +81,7 @@ impl fmt::Display for TapError {
     }
 }
 
-/// A Read that waits.
+/// A pending read.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     token: u64,
@@ -92,7 +92,7 @@ struct Request {
 struct State {
     /// In the order in which they get packets.
     requests: VecDeque<Request>,
-    /// Ends the host thread's wait; made with the thread.
+    /// Ends the host thread's wait; created with the thread.
     alarm: Option<Arc<OwnedFd>>,
 }
 
@@ -101,7 +101,7 @@ struct State {
 pub(crate) struct Tap {
     file: OwnedFd,
     treats: bool,
-    /// The machine's own address; the host's end has another.
+    /// The machine's own hardware address, distinct from that of the host's end.
     hardware: [u8; 6],
     mtu: u16,
     state: Mutex<State>,
@@ -109,7 +109,7 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// Opens the interface, and makes it where there is none: the device, and a sentence if something is missing.
+    /// Opens the interface, or creates it; returns the device, and a notice if it is down.
     pub(crate) fn open(specification: &TapSpecification) -> Result<(Arc<Tap>, Option<String>), TapError> {
         let name = &specification.name;
         let failed = |reason| TapError { name: name.clone(), reason };
@@ -130,7 +130,7 @@ impl Tap {
         Ok((Arc::new(Tap { file, treats, hardware, mtu, state, begun }), notice))
     }
 
-    /// What the machine says of the device.
+    /// Returns kind and properties for the kernel.
     pub(crate) fn kind(&self) -> DeviceKind {
         let features = if self.treats { TREATED } else { 0 };
         DeviceKind::Packets { mac_address: self.hardware, mtu: self.mtu, features }
@@ -176,7 +176,7 @@ impl Tap {
         }
     }
 
-    /// Takes a packet that is there.
+    /// Receives an available packet.
     fn receive(&self, memory: Memory) -> Result<Option<usize>, DeviceFailure> {
         loop {
             match calls::receive(number(&self.file), self.treats, memory) {
@@ -186,14 +186,14 @@ impl Tap {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // The interface was taken away.
+                // The interface was removed.
                 Err(_) => return Err(DeviceFailure),
             }
         }
     }
 
     fn send(&self, treatment: Treatment, memory: Memory) -> DeviceResult {
-        // What the device has not said that it can do is not done by halves.
+        // Offloads that were not offered are refused.
         if treatment != Treatment::default() && !self.treats {
             return Err(DeviceFailure);
         }
@@ -209,12 +209,12 @@ impl Tap {
         match calls::send(number(&self.file), self.treats, header, memory) {
             Ok(()) => Ok(memory.bytes()),
             Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Err(DeviceFailure),
-            // There is no room, the interface is down, or it is no packet.
+            // Dropped: no room, the interface is down, or it is not a valid packet.
             Err(_) => Ok(0),
         }
     }
 
-    /// Gives packets that there are to the requests that wait.
+    /// Delivers available packets to pending requests.
     fn look(&self, state: &mut State) {
         while let Some(request) = state.requests.front() {
             let result = match self.receive(request.memory) {
@@ -224,12 +224,12 @@ impl Tap {
             };
             let token = request.token;
             state.requests.pop_front();
-            // With the lock, so that packets are announced in their order.
+            // Under the lock, so that packets are completed in order.
             announce(token, result);
         }
     }
 
-    /// Makes the host thread that waits for packets.
+    /// Creates the host thread that waits for packets.
     fn prepare(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
         if state.alarm.is_none() {
             let alarm = socket_calls::alarm()?;
@@ -241,7 +241,7 @@ impl Tap {
         Ok(())
     }
 
-    /// The host thread that waits while a request does.
+    /// Runs the host thread, which waits while a request is pending.
     fn wait(&self) {
         let mut state = lock(&self.state);
         loop {
@@ -272,7 +272,7 @@ impl Tap {
     }
 }
 
-/// The machine's address: that of the host's end with its last bit changed, and marked as given by nobody.
+/// Derives the machine's address from that of the host's end: locally administered, with the last bit changed.
 fn own_address(mut address: [u8; 6]) -> [u8; 6] {
     address[0] = address[0] & !1 | 2;
     address[5] ^= 1;
@@ -308,7 +308,7 @@ mod tests {
         }
         for name in ["", "a-name-that-is-far-too-long"] {
             let refused = Tap::open(&TapSpecification { name: name.into(), plain: true }).err();
-            // A host without the driver says that first.
+            // Without /dev/net/tun the error differs.
             assert!(refused.is_some(), "{name}");
         }
     }

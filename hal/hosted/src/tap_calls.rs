@@ -1,8 +1,8 @@
-//! The host's calls on TAP interfaces and their packets, none of which waits.
+//! Non-blocking system calls on TAP interfaces and their packets.
 //!
-//! Key type: [`Header`] (what goes before each packet where the host treats it). Each function is one call of the
-//! host's, or two that belong together, with its error. Deliberately not here: whose packets they are, and what an error
-//! is called.
+//! Key type: [`Header`] (precedes each packet if offloads are enabled). Each function is one system call,
+//! or two that belong together, with its error. Deliberately not here: ownership of packets, and the meaning of
+//! errors.
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -16,32 +16,31 @@ use std::ptr;
 use crate::socket_calls::{self, number};
 use crate::transfer::Memory;
 
-/// Bytes of what goes before each packet.
+/// Length of the header before each packet.
 const HEADER_BYTES: usize = 10;
-/// The checksum is still to be filled in.
+/// VIRTIO_NET_HDR_F_NEEDS_CSUM: the checksum is not filled in yet.
 const NEEDS_CHECKSUM: u8 = 1;
-/// The checksum was looked at.
+/// VIRTIO_NET_HDR_F_DATA_VALID: the checksum was verified.
 const CHECKSUM_GOOD: u8 = 2;
 
-/// How the host is to cut.
+/// Segmentation type, VIRTIO_NET_HDR_GSO_*.
 const CUT_VERSION_4: u8 = 1;
 const CUT_VERSION_6: u8 = 4;
 
-/// What goes before each packet where the host treats it: `struct virtio_net_hdr`, without what this machine does not
-/// use.
+/// Header before each packet if offloads are enabled: the used fields of `struct virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// The checksum is to be filled in from here on; 0: it is there.
+    /// Offset from which the checksum has to be computed; 0: it is filled in.
     pub(crate) checksum_start: u16,
-    /// Where after that it is.
+    /// Offset of the checksum field from there.
     pub(crate) checksum_offset: u16,
-    /// Bytes of payload of each packet of TCP that this one is to be cut into; 0: it stays whole.
+    /// Payload bytes of each TCP segment that the packet has to be split into; 0: it stays whole.
     pub(crate) segment_bytes: u16,
-    /// Bytes of all headers of one that is to be cut.
+    /// Length of all headers of a packet to be split.
     pub(crate) header_bytes: u16,
-    /// Whether what is to be cut is IPv6.
+    /// Whether the packet to be split is IPv6.
     pub(crate) version_6: bool,
-    /// Of a packet that was received: nobody needs to look at its checksum.
+    /// Whether the checksum of a received packet needs no verification.
     pub(crate) is_good: bool,
 }
 
@@ -66,15 +65,15 @@ impl Header {
     }
 }
 
-/// Whether the host has an interface of this name.
+/// Returns whether the host has an interface of this name.
 pub(crate) fn exists(name: &str) -> bool {
     let Ok(name) = CString::new(name) else { return false };
     // SAFETY: the name is a live C string.
     unsafe { libc::if_nametoindex(name.as_ptr()) != 0 }
 }
 
-/// Opens the TAP interface of this name, which is made if there is none and this user may; it lasts as long as the
-/// file then. With `treats` the host takes and gives packets whose checksums are not filled in.
+/// Opens the TAP interface of this name, or creates it if this user may; a created one lasts as long as the
+/// file. With `treats` packets are exchanged with partial checksums.
 pub(crate) fn open(name: &str, treats: bool) -> io::Result<OwnedFd> {
     let mut options = OpenOptions::new();
     let file: OwnedFd = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?.into();
@@ -90,7 +89,7 @@ pub(crate) fn open(name: &str, treats: bool) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// The hardware address of the host's end.
+/// Returns the hardware address of the host's end.
 pub(crate) fn hardware_address(name: &str) -> io::Result<[u8; 6]> {
     let request = ask(name, libc::SIOCGIFHWADDR)?;
     // SAFETY: SIOCGIFHWADDR has written an address, whose first bytes are the hardware's.
@@ -102,7 +101,7 @@ pub(crate) fn hardware_address(name: &str) -> io::Result<[u8; 6]> {
     Ok(bytes)
 }
 
-/// Most bytes of a packet without its Ethernet header.
+/// Returns the MTU: maximum bytes of a packet without its Ethernet header.
 pub(crate) fn mtu(name: &str) -> io::Result<u16> {
     let request = ask(name, libc::SIOCGIFMTU)?;
     // SAFETY: SIOCGIFMTU has written a number.
@@ -110,7 +109,7 @@ pub(crate) fn mtu(name: &str) -> io::Result<u16> {
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
-/// Whether the interface is up.
+/// Returns whether the interface is up.
 pub(crate) fn is_up(name: &str) -> io::Result<bool> {
     let request = ask(name, libc::SIOCGIFFLAGS)?;
     // SAFETY: SIOCGIFFLAGS has written flags.
@@ -118,14 +117,14 @@ pub(crate) fn is_up(name: &str) -> io::Result<bool> {
     Ok(i32::from(flags) & libc::IFF_UP != 0)
 }
 
-/// Gives the host's end an address, lets packets be so long, and brings it up.
+/// Sets address, mask and MTU of the host's end, and brings it up.
 pub(crate) fn bring_up(name: &str, address: Ipv4Addr, mask: Ipv4Addr, mtu: u16) -> io::Result<()> {
     let mut longer = request(name)?;
     longer.ifr_ifru.ifru_mtu = mtu.into();
     perform(&mut longer, libc::SIOCSIFMTU)?;
     for (which, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
         let mut request = request(name)?;
-        // As a sockaddr_in has it: the port, then the address.
+        // Layout of sockaddr_in: the port, then the address.
         let mut name = libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: [0; 14] };
         for (place, byte) in name.sa_data[2..].iter_mut().zip(value.octets()) {
             *place = byte as libc::c_char;
@@ -139,7 +138,7 @@ pub(crate) fn bring_up(name: &str, address: Ipv4Addr, mask: Ipv4Addr, mtu: u16) 
     perform(&mut request, libc::SIOCSIFFLAGS)
 }
 
-/// Takes a packet into memory, as much of it as fits: its bytes there, and what the host says of it.
+/// Receives a packet, truncated to the memory; returns its length there and its header.
 pub(crate) fn receive(file: RawFd, treats: bool, memory: Memory) -> io::Result<(usize, Header)> {
     let mut header = [0; HEADER_BYTES];
     let first = libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: if treats { HEADER_BYTES } else { 0 } };
@@ -150,7 +149,7 @@ pub(crate) fn receive(file: RawFd, treats: bool, memory: Memory) -> io::Result<(
     Ok((bytes, Header::from_bytes(header)))
 }
 
-/// Sends what is in memory as one packet.
+/// Sends the memory as one packet.
 pub(crate) fn send(file: RawFd, treats: bool, header: Header, memory: Memory) -> io::Result<()> {
     let header = header.to_bytes();
     let bytes = if treats { HEADER_BYTES } else { 0 };
@@ -160,7 +159,7 @@ pub(crate) fn send(file: RawFd, treats: bool, header: Header, memory: Memory) ->
     count(unsafe { libc::writev(file, both.as_ptr(), both.len() as libc::c_int) }).map(|_| ())
 }
 
-/// Asks about an interface.
+/// Queries a property of an interface.
 fn ask(name: &str, which: libc::c_ulong) -> io::Result<libc::ifreq> {
     let mut request = request(name)?;
     perform(&mut request, which)?;
@@ -169,15 +168,15 @@ fn ask(name: &str, which: libc::c_ulong) -> io::Result<libc::ifreq> {
 
 fn perform(request: &mut libc::ifreq, which: libc::c_ulong) -> io::Result<()> {
     let socket = socket_calls::open(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-    // SAFETY: each of these requests reads and writes one ifreq, which lives over the call.
+    // SAFETY: each of these requests reads and writes one ifreq, which lives across the call.
     done(unsafe { libc::ioctl(number(&socket), which, ptr::from_mut(request)) })
 }
 
-/// An empty request about the interface of this name.
+/// Makes an empty request for the interface of this name.
 fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero bytes are a valid ifreq: no name, and numbers that are 0.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    // The last byte stays 0, for the name's end.
+    // The last byte stays 0, to terminate the name.
     if name.is_empty() || name.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }

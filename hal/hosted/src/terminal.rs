@@ -1,6 +1,6 @@
-//! The terminal's mode: raw while the machine runs, as found afterwards.
+//! The terminal's mode: raw while the machine runs, restored afterwards.
 //!
-//! Deliberately not here: bytes. [`restore`] is async-signal-safe, because the machine may end in a
+//! Deliberately not here: terminal I/O. [`restore`] is async-signal-safe, because the machine may end in a
 //! signal handler.
 
 use std::mem::MaybeUninit;
@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const INPUT: libc::c_int = libc::STDIN_FILENO;
 const OUTPUT: libc::c_int = libc::STDOUT_FILENO;
 
-/// Where the terminal tells no size: the usual one.
+/// Default size of a terminal that does not report one.
 const USUAL_SIZE: (u16, u16) = (80, 24);
 
-/// The mode the terminal was in when the machine first changed it.
+/// The terminal's mode before the machine first changed it.
 static FOUND: OnceLock<libc::termios> = OnceLock::new();
 static RAW: AtomicBool = AtomicBool::new(false);
 
-/// Whether a person sits at both standard input and standard output.
+/// Returns whether both standard input and standard output are a terminal.
 pub(crate) fn is_interactive() -> bool {
     is_terminal(INPUT) && is_terminal(OUTPUT)
 }
 
-/// Passes each byte on as it is typed, Ctrl-C too, if standard input is a terminal.
+/// Sets raw mode, in which each byte is passed on as it is typed, even Ctrl-C, if standard input is a terminal.
 pub(crate) fn make_raw() {
     let Some(found) = mode() else { return };
     let mut raw = *FOUND.get_or_init(|| found);
@@ -41,27 +41,27 @@ pub(crate) fn make_raw() {
     set_mode(&raw);
 }
 
-/// Notes the mode that the terminal is in.
+/// Saves the terminal's current mode.
 pub(crate) fn remember() {
     if let Some(found) = mode() {
         FOUND.get_or_init(|| found);
     }
 }
 
-/// Puts the terminal back into the mode that was noted, for another process that made it raw.
+/// Restores the saved mode, after another process made the terminal raw.
 pub(crate) fn restore_remembered() {
     RAW.store(true, Ordering::SeqCst);
     restore();
 }
 
-/// Makes the terminal raw again after something else set its mode while the machine was stopped.
+/// Sets raw mode again after another program changed the mode while the machine was stopped.
 pub(crate) fn renew() {
     if RAW.load(Ordering::SeqCst) {
         make_raw();
     }
 }
 
-/// Puts the terminal back as it was found, once. Async-signal-safe.
+/// Restores the terminal's original mode, once. Async-signal-safe.
 pub(crate) fn restore() {
     if RAW.swap(false, Ordering::SeqCst)
         && let Some(found) = FOUND.get()
@@ -70,7 +70,7 @@ pub(crate) fn restore() {
     }
 }
 
-/// Columns and rows.
+/// Returns columns and rows.
 pub(crate) fn size() -> (u16, u16) {
     [OUTPUT, INPUT].into_iter().find_map(size_of_terminal).unwrap_or(USUAL_SIZE)
 }
@@ -84,11 +84,11 @@ fn mode() -> Option<libc::termios> {
     let mut mode = MaybeUninit::uninit();
     // SAFETY: `mode` is writable memory for one termios.
     let answer = unsafe { libc::tcgetattr(INPUT, mode.as_mut_ptr()) };
-    // SAFETY: tcgetattr has filled it when it answers 0.
+    // SAFETY: tcgetattr has filled it when it returns 0.
     (answer == 0).then(|| unsafe { mode.assume_init() })
 }
 
-/// Sets the mode; from the background too, where the host would stop the process for it.
+/// Sets the mode; also from the background, where SIGTTOU would stop the process.
 fn set_mode(mode: &libc::termios) {
     let mut stop = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();

@@ -1,6 +1,6 @@
-//! From a signal handler back onto a SIP's stack: saving everything, calling the kernel, restoring.
+//! The way from a signal handler back to a SIP's stack: saves all registers, calls the kernel, restores.
 //!
-//! [`interrupt`] and [`fault`] are instruction addresses at which a struck thread is made to go on.
+//! [`interrupt`] and [`fault`] are the addresses to which an interrupted thread is redirected.
 //! Deliberately not here: the decision to do so (`signal`) and the switch of stacks (the kernel).
 
 use std::arch::naked_asm;
@@ -12,13 +12,13 @@ use hal_api::KernelEntries;
 /// Bytes below the stack pointer that code may use without moving it (System V ABI 3.2.2).
 pub(crate) const RED_ZONE_BYTES: usize = 128;
 
-/// x87, SSE, AVX, AVX-512 (three). Not PKRU, which belongs to the host thread, and not AMX, which
-/// Linux keeps disabled until a process asks for it.
+/// x87, SSE, AVX, AVX-512 (three components). Not PKRU, which belongs to the host thread, and not AMX, which
+/// Linux keeps disabled until a process requests it.
 const SAVED_COMPONENTS: u64 = 0b1110_0111;
-/// What FXSAVE writes.
+/// Size of the FXSAVE area.
 const LEGACY_BYTES: usize = 512;
 const HEADER_BYTES: usize = 64;
-/// All vector exceptions masked, round to nearest: what the System V ABI has at program start.
+/// MXCSR: all exceptions masked, round to nearest, as the System V ABI has it at program start.
 static VECTOR_CONTROL: AtomicU64 = AtomicU64::new(0x1f80);
 
 static INTERRUPT: AtomicUsize = AtomicUsize::new(0);
@@ -27,7 +27,7 @@ static SAVE_BYTES: AtomicUsize = AtomicUsize::new(LEGACY_BYTES);
 /// The components that XSAVE saves; 0: the processor has only FXSAVE.
 static SAVE_MASK: AtomicU64 = AtomicU64::new(0);
 
-/// Tells the trampolines what to call and how much vector state this processor has.
+/// Sets the functions that the trampolines call, and the size of this processor's vector state.
 pub(crate) fn prepare(entries: &KernelEntries) {
     INTERRUPT.store(entries.interrupt as usize, Ordering::SeqCst);
     FAULT.store(entries.fault as usize, Ordering::SeqCst);
@@ -36,33 +36,33 @@ pub(crate) fn prepare(entries: &KernelEntries) {
     SAVE_BYTES.store(save_bytes(mask), Ordering::SeqCst);
 }
 
-/// Where a struck thread goes on to be interrupted. The stack pointer must be `RED_ZONE_BYTES + 8`
-/// below that of the struck code, and the word there the struck instruction's address.
+/// Returns the address to which a thread is redirected to be interrupted. The stack pointer must be `RED_ZONE_BYTES + 8`
+/// below that of the interrupted code, and the word there the interrupted instruction's address.
 pub(crate) fn interrupt() -> usize {
     interrupt_trampoline as *const () as usize
 }
 
-/// Where a struck thread goes on to be ended. The stack pointer must be 16-byte-aligned and RDI hold
-/// the address of a [`hal_api::Fault`] above it.
+/// Returns the address to which a thread is redirected to be ended. The stack pointer must be 16-byte-aligned and RDI
+/// hold the address of a [`hal_api::Fault`] above it.
 pub(crate) fn fault() -> usize {
     fault_trampoline as *const () as usize
 }
 
-/// The vector state that the operating system has enabled, of what is saved here.
+/// Returns the vector state enabled by the operating system, among the components saved here.
 fn enabled_components() -> u64 {
     if !std::arch::is_x86_feature_detected!("xsave") {
         return 0;
     }
     let (low, high): (u32, u32);
-    // SAFETY: XGETBV of register 0 exists where XSAVE is enabled by the operating system, which is what
-    // the detection above checks; it touches no memory.
+    // SAFETY: XGETBV of register 0 exists where the operating system has enabled XSAVE, which the
+    // detection above checks; it touches no memory.
     unsafe {
         std::arch::asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
     }
     (u64::from(high) << 32 | u64::from(low)) & SAVED_COMPONENTS
 }
 
-/// Bytes of the area that XSAVE writes in its standard format (Intel SDM volume 1, 13.4).
+/// Returns the size of the area that XSAVE writes in its standard format (Intel SDM volume 1, 13.4).
 fn save_bytes(mask: u64) -> usize {
     (2..u64::BITS)
         .filter(|component| mask >> component & 1 == 1)
@@ -73,8 +73,8 @@ fn save_bytes(mask: u64) -> usize {
         .fold(LEGACY_BYTES + HEADER_BYTES, usize::max)
 }
 
-/// Runs on the SIP's stack. What is kept over the call of the kernel is kept on that stack alone, because
-/// the thread may go on on another host thread.
+/// Runs on the SIP's stack. State is kept on that stack only across the kernel call, because
+/// the thread may resume on another host thread.
 #[unsafe(naked)]
 extern "C" fn interrupt_trampoline() {
     naked_asm!(
@@ -101,7 +101,7 @@ extern "C" fn interrupt_trampoline() {
         "mov rax, [rip + {mask}]",
         "test rax, rax",
         "jz 2f",
-        // XRSTOR refuses a header with anything but its own first word set.
+        // XRSTOR faults unless the header is zero after its first word.
         "xor edx, edx",
         "mov [rsp + 512], rdx",
         "mov [rsp + 520], rdx",

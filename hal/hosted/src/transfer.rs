@@ -1,6 +1,6 @@
-//! Moving bytes between files and memory that the kernel lends for a request.
+//! Transfers between files and memory that the kernel lends for a request.
 //!
-//! Key type: [`Memory`], a range of the arenas that a device request names. Deliberately not here:
+//! Key type: [`Memory`], the range of an arena named by a device request. Deliberately not here:
 //! queues and threads.
 
 use std::io;
@@ -17,12 +17,12 @@ pub(crate) struct Memory {
     bytes: usize,
 }
 
-/// Whether a call may wait for the disk.
+/// Whether a read may block on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocking {
-    /// Only what is in the host's cache.
+    /// Read only from the host's page cache.
     Never,
-    /// As long as it takes.
+    /// Block as long as it takes.
     Wait,
 }
 
@@ -32,32 +32,32 @@ impl Memory {
         reservation.holds_data(address, bytes).then_some(Self { address, bytes })
     }
 
-    /// Bytes of it.
+    /// Returns its length in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.bytes
     }
 
-    /// What remains after the first `bytes`.
+    /// Returns the rest after the first `bytes`.
     pub(crate) fn after(self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         Self { address: self.address + bytes, bytes: self.bytes - bytes }
     }
 
-    /// At most the first `bytes`.
+    /// Returns at most the first `bytes`.
     pub(crate) fn first(self, bytes: usize) -> Self {
         Self { address: self.address, bytes: self.bytes.min(bytes) }
     }
 
-    /// Copies as many bytes as fit into it and answers how many.
+    /// Copies as many bytes as fit into it and returns how many.
     pub(crate) fn fill(self, source: &[u8]) -> usize {
         let bytes = source.len().min(self.bytes);
         // SAFETY: the range lies in a readable and writable arena that is mapped for the life of the
-        // process (`checked`), and the kernel keeps it untouched by others until the request completes.
+        // process (`checked`), and nothing else accesses it until the request completes.
         unsafe { ptr::copy_nonoverlapping(source.as_ptr(), ptr::with_exposed_provenance_mut(self.address), bytes) };
         bytes
     }
 
-    /// Copies as many of its bytes as fit from an offset on into `target` and answers how many.
+    /// Copies as many of its bytes as fit from an offset on into `target` and returns how many.
     pub(crate) fn copy_out(self, offset: usize, target: &mut [u8]) -> usize {
         let source = self.after(offset);
         let bytes = target.len().min(source.bytes);
@@ -66,13 +66,13 @@ impl Memory {
         bytes
     }
 
-    /// As the host's calls take it. What they do with it they do before they return.
+    /// Returns it for a system call, which uses it only until the call returns.
     pub(crate) fn io_vector(self) -> libc::iovec {
         libc::iovec { iov_base: ptr::with_exposed_provenance_mut(self.address), iov_len: self.bytes }
     }
 }
 
-/// Reads from a file at an offset into memory. The answer may be short.
+/// Reads from a file at an offset into memory. The read may be short.
 pub(crate) fn read_at(file: RawFd, offset: u64, memory: Memory, blocking: Blocking) -> io::Result<usize> {
     let vector = memory.io_vector();
     let flags = if blocking == Blocking::Never { libc::RWF_NOWAIT } else { 0 };
@@ -81,7 +81,7 @@ pub(crate) fn read_at(file: RawFd, offset: u64, memory: Memory, blocking: Blocki
     count(unsafe { libc::preadv2(file, &vector, 1, offset, flags) })
 }
 
-/// Writes memory to a file at an offset. The answer may be short.
+/// Writes memory to a file at an offset. The write may be short.
 pub(crate) fn write_at(file: RawFd, offset: u64, memory: Memory) -> io::Result<usize> {
     let vector = memory.io_vector();
     let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
@@ -89,9 +89,9 @@ pub(crate) fn write_at(file: RawFd, offset: u64, memory: Memory) -> io::Result<u
     count(unsafe { libc::pwritev2(file, &vector, 1, offset, 0) })
 }
 
-/// Bytes that may be written to a stream.
+/// Data for a write to a stream.
 pub(crate) trait Source {
-    /// As the host's calls take them: readable for as long as the value lives.
+    /// Returns it for a system call: readable as long as the value lives.
     fn vector(&self) -> libc::iovec;
 }
 
@@ -107,21 +107,21 @@ impl Source for &[u8] {
     }
 }
 
-/// Writes to a stream. The answer may be short. Async-signal-safe.
+/// Writes to a stream. The write may be short. Async-signal-safe.
 pub(crate) fn write(file: RawFd, source: impl Source) -> io::Result<usize> {
     let vector = source.vector();
     // SAFETY: the vector names memory that is readable for as long as `source` lives (`Source`).
     count(unsafe { libc::write(file, vector.iov_base, vector.iov_len) })
 }
 
-/// Sends to a socket what it takes without waiting. The answer may be short. Async-signal-safe.
+/// Sends what a socket takes without blocking. The write may be short. Async-signal-safe.
 pub(crate) fn send_now(socket: RawFd, source: impl Source) -> io::Result<usize> {
     let vector = source.vector();
     // SAFETY: as in `write`.
     count(unsafe { libc::send(socket, vector.iov_base, vector.iov_len, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
 }
 
-/// Reads from a stream into a buffer, waiting for at least one byte; 0: the end.
+/// Reads from a stream into a buffer, blocking for at least one byte; 0: end of stream.
 pub(crate) fn read_stream(file: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         // SAFETY: the pointer and length are those of a live, exclusively borrowed slice.
@@ -135,7 +135,7 @@ pub(crate) fn read_stream(file: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Waits until a stream is ready for an event of poll(2); false if the time is up before. Async-signal-safe.
+/// Blocks until a stream is ready for an event of poll(2); false after the limit or a signal. Async-signal-safe.
 pub(crate) fn wait_for(file: RawFd, event: libc::c_short, limit: Option<Duration>) -> bool {
     let timeout_ms = limit.map_or(-1, |limit| libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX));
     let mut request = libc::pollfd { fd: file, events: event, revents: 0 };
@@ -143,14 +143,14 @@ pub(crate) fn wait_for(file: RawFd, event: libc::c_short, limit: Option<Duration
     unsafe { libc::poll(&mut request, 1, timeout_ms) > 0 }
 }
 
-/// Fills memory with random bytes of the host, which may be fewer. Waits only if the host has just started.
+/// Fills memory with random bytes of the host; the read may be short. Blocks only right after the host has booted.
 pub(crate) fn random(memory: Memory) -> io::Result<usize> {
     let vector = memory.io_vector();
     // SAFETY: the vector names `memory`, which is mapped, writable and lent for the request (`Memory`).
     count(unsafe { libc::getrandom(vector.iov_base, vector.iov_len, 0) })
 }
 
-/// Makes what was written to a file durable.
+/// Makes previous writes to a file durable.
 pub(crate) fn flush(file: RawFd) -> io::Result<()> {
     // SAFETY: fdatasync touches no memory of this process.
     count(unsafe { libc::fdatasync(file) } as isize).map(|_| ())

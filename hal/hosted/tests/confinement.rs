@@ -1,5 +1,5 @@
-//! What code of the host's own may still do once the machine is confined: the calls are made by libraries of the process,
-//! as an enemy would who broke out and found them.
+//! System calls still possible in a confined machine's process: attempted by libraries of the process,
+//! as an attacker would who broke out and found them.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -14,12 +14,12 @@ use std::thread;
 use hal_api::{Fault, KernelEntries, Machine};
 use hal_hosted::{Configuration, Confinement, FolderAccess, FolderSpecification, Hosted, LinkPolicy};
 
-/// In the environment of a child: how it is confined.
+/// Environment variable of a child: how it is confined.
 const CHILD: &str = "HAL_HOSTED_TEST_CHILD";
 
 type Attempt = fn() -> io::Result<()>;
 
-/// What an enemy would do.
+/// An attacker's attempts.
 const ATTEMPTS: [(&str, Attempt); 16] = [
     ("open a file", || File::open("/etc/passwd").map(drop)),
     ("write a file", || File::create(std::env::temp_dir().join("hal-hosted-written")).map(drop)),
@@ -31,19 +31,19 @@ const ATTEMPTS: [(&str, Attempt); 16] = [
     }),
     ("start a program", || Command::new("/bin/true").stdin(Stdio::null()).status().map(drop)),
     ("execute a program", || {
-        // SAFETY: the arguments are C strings and lists that live over the call. It fails in any case: no such file.
+        // SAFETY: the arguments are C strings and lists that live across the call. It fails in any case: no such file.
         unsafe { libc::execve(c"/no/such/file".as_ptr(), [std::ptr::null()].as_ptr(), [std::ptr::null()].as_ptr()) };
         Some(io::Error::last_os_error()).filter(|error| error.kind() != io::ErrorKind::NotFound).map_or(Ok(()), Err)
     }),
     ("fork", || {
-        // SAFETY: the child only ends.
+        // SAFETY: the child only exits.
         match unsafe { libc::fork() } {
             // SAFETY: ends the child.
             0 => unsafe { libc::_exit(0) },
             child => answer(child),
         }
     }),
-    // SAFETY: the signal 0 only asks; the call touches no memory.
+    // SAFETY: signal 0 only checks; the call touches no memory.
     ("signal another process", || answer(unsafe { libc::kill(libc::getppid(), 0) })),
     ("trace", || {
         // SAFETY: there is no process 0 to attach to.
@@ -59,7 +59,7 @@ const ATTEMPTS: [(&str, Attempt); 16] = [
     ("write code", || map(libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)),
     ("execute what was written", || {
         let memory = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, of which nobody else knows; it is given a second protection and forgotten.
+        // SAFETY: a new mapping without another user; its protection is changed and it is leaked.
         unsafe {
             let page = libc::mmap(std::ptr::null_mut(), 4096, memory, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
             answer(libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_EXEC))
@@ -69,12 +69,12 @@ const ATTEMPTS: [(&str, Attempt); 16] = [
     ("ask who else is there", || answer(unsafe { libc::getsid(0) })),
 ];
 
-/// In the environment of a child: a folder with `read` and `write` in it, which it is offered, and files beside them.
+/// Environment variable of a child: a folder with the offered folders `read` and `write`, and files beside them.
 const FOLDERS: &str = "HAL_HOSTED_TEST_FOLDERS";
 
 type FolderAttempt = fn(&Path) -> io::Result<()>;
 
-/// What has to go on where folders are offered.
+/// Operations that must still work in offered folders.
 const IN_FOLDERS: [(&str, FolderAttempt); 6] = [
     ("read where nothing may change", |at| open(&at.join("read/file"), libc::O_RDONLY)),
     ("read where all may change", |at| open(&at.join("write/file"), libc::O_RDONLY)),
@@ -84,7 +84,7 @@ const IN_FOLDERS: [(&str, FolderAttempt); 6] = [
     ("remove where all may change", |at| unlink(&at.join("write/newer"))),
 ];
 
-/// What an enemy would do beside or in them. Landlock refuses these.
+/// An attacker's attempts beside or in them. Landlock denies these.
 const BESIDE_FOLDERS: [(&str, FolderAttempt); 9] = [
     ("read another file", |_| open(Path::new("/etc/passwd"), libc::O_RDONLY)),
     ("read beside the folders", |at| open(&at.join("outside"), libc::O_RDONLY)),
@@ -97,17 +97,17 @@ const BESIDE_FOLDERS: [(&str, FolderAttempt); 9] = [
     ("remove beside the folders", |at| unlink(&at.join("beside"))),
 ];
 
-/// What the calls that are left do not do, even in them.
+/// Operations that the remaining calls must not do, even in them.
 const NEVER: [(&str, FolderAttempt); 4] = [
     ("make a pipe", |at| {
-        // SAFETY: the path is a C string that lives over the call.
+        // SAFETY: the path is a C string that lives across the call.
         answer(unsafe {
             libc::mknodat(libc::AT_FDCWD, text(&at.join("write/pipe")).as_ptr(), libc::S_IFIFO | 0o600, 0)
         })
     }),
     ("set times by a name", |at| {
         let path = text(&at.join("write/kept"));
-        // SAFETY: as above; without times, now is meant.
+        // SAFETY: as above; no times means now.
         answer(unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), std::ptr::null(), 0) })
     }),
     ("set permissions by a name", |at| {
@@ -128,7 +128,7 @@ fn text(path: &Path) -> CString {
 fn open(path: &Path, flags: libc::c_int) -> io::Result<()> {
     let how: [u64; 3] = [flags as u64, if flags & libc::O_CREAT != 0 { 0o600 } else { 0 }, 0];
     let path = text(path);
-    // SAFETY: the path is a C string and `how` the three numbers of `struct open_how`; both live over the call. The file
+    // SAFETY: the path is a C string and `how` the three numbers of `struct open_how`; both live across the call. The file
     // that it opens is left open.
     let opened =
         unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), how.as_ptr(), size_of_val(&how)) };
@@ -137,14 +137,14 @@ fn open(path: &Path, flags: libc::c_int) -> io::Result<()> {
 
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (text(from), text(to));
-    // SAFETY: both are C strings that live over the call.
+    // SAFETY: both are C strings that live across the call.
     answer(
         unsafe { libc::syscall(libc::SYS_renameat, libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr()) } as i32
     )
 }
 
 fn unlink(path: &Path) -> io::Result<()> {
-    // SAFETY: the path is a C string that lives over the call.
+    // SAFETY: the path is a C string that lives across the call.
     answer(unsafe { libc::unlinkat(libc::AT_FDCWD, text(path).as_ptr(), 0) })
 }
 
@@ -166,7 +166,7 @@ fn answer(answer: i32) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// An attempt that fails for want of a victim would have been made.
+/// Counts an attempt that fails only for lack of a target as a success.
 fn no_such(error: io::Error) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
 }
@@ -178,7 +178,7 @@ fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<()> {
 
 fn map(protection: libc::c_int) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping, of which nobody else knows.
+    // SAFETY: a new mapping without another user.
     let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
     if page == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -191,7 +191,7 @@ extern "C" fn attempt_all(_number: usize) {
         let refused = outcome.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EPERM));
         println!("{name}: {}", if refused { "refused".to_owned() } else { format!("{outcome:?}") });
     }
-    // What the machine itself does goes on: threads, sockets of the internet, memory.
+    // The machine's own needs still work: threads, internet sockets, memory.
     let listener = TcpListener::bind("127.0.0.1:0").expect("the host has a port");
     let address = listener.local_addr().expect("it is bound");
     let caller = thread::spawn(move || TcpStream::connect(address).map(drop));
@@ -229,7 +229,7 @@ extern "C" fn nothing_fires(_: u32) {}
 
 extern "C" fn nothing_completes(_: u64, _: u64, _: bool) {}
 
-/// Not a test of its own: what the others run in a process apart.
+/// Not a test of its own: the other tests run it in a separate process.
 #[test]
 #[ignore = "confines its process"]
 fn child() {
@@ -262,12 +262,12 @@ fn child() {
     machine.run_processors(&[&raw const MACHINE as usize], attempts, entries);
 }
 
-/// What a child says on both streams.
+/// Runs a child and returns its standard output and error.
 fn child_says(how: &str) -> (String, String) {
     child_with(how, None)
 }
 
-/// The same of one that is offered folders of this one.
+/// Like `child_says`, for a child that is offered folders.
 fn child_with(how: &str, folders: Option<&Path>) -> (String, String) {
     let program = std::env::current_exe().expect("the test's own program");
     let mut command = Command::new(program);
@@ -289,12 +289,12 @@ fn a_confined_machine_can_open_no_file_and_start_no_program() {
     }
     assert!(!said.contains("the kernel has 0 bytes") && !said.contains("(\"host calls allowed\", 0)"), "{said}");
     println!("on this host: {}", said.lines().last().unwrap_or_default());
-    // Each kind of call is told once.
+    // Each system call number is reported once.
     let told = errors.lines().filter(|line| line.contains("is none that this machine needs")).count();
     assert!((5..=ATTEMPTS.len() + 6).contains(&told), "{told} lines:\n{errors}");
 }
 
-/// So the test above can fail.
+/// Proves that the test above can fail.
 #[test]
 fn an_unconfined_machine_could_do_all_of_it() {
     let (said, errors) = child_says("unconfined");
@@ -304,7 +304,7 @@ fn an_unconfined_machine_could_do_all_of_it() {
     assert!(said.contains("(\"host calls allowed\", 0), (\"host Landlock version\", 0)"), "{said}");
 }
 
-/// Folders for a child, and what it says of them.
+/// Creates folders for a child, and returns its output.
 fn in_folders(how: &str) -> (String, String) {
     let at = std::env::temp_dir().join(format!("hal-hosted-folders-{how}-{}", std::process::id()));
     for name in ["read", "write"] {
@@ -335,7 +335,7 @@ fn a_machine_with_folders_reaches_these_as_they_were_offered_and_nothing_else() 
     }
 }
 
-/// So the test above can fail.
+/// Proves that the test above can fail.
 #[test]
 fn an_unconfined_machine_with_folders_could_do_more() {
     let (said, errors) = in_folders("unconfined");

@@ -1,4 +1,4 @@
-//! The hosted machine under the smallest kernel there can be.
+//! The hosted machine under a minimal kernel.
 
 #[path = "support/code.rs"]
 mod code;
@@ -18,16 +18,16 @@ use support::{
     new_image_address, new_page, new_slot, on_processor, run_sip, shared_word, take_fault,
 };
 
-/// Set in the environment of a child, so that nobody else who runs ignored tests is ended by them.
+/// Environment variable of a child, so that running ignored tests elsewhere does not end the process.
 const CHILD: &str = "HAL_HOSTED_TEST_CHILD";
 
-/// Runs code that must fault, and answers the fault and where the code is.
+/// Runs code that must fault, and returns the fault and the code's address.
 fn fault_of(bytes: &'static [u8], argument: usize) -> (Fault, usize) {
     let entry = map_code(bytes);
     (fault_at(entry, argument), entry)
 }
 
-/// Runs mapped code that must fault, and answers the fault.
+/// Runs mapped code that must fault, and returns the fault.
 fn fault_at(entry: usize, argument: usize) -> Fault {
     let (sender, receiver) = channel();
     on_processor(move || {
@@ -198,7 +198,7 @@ fn twenty_thousand_guards_need_few_mappings_and_outlive_a_decommit() {
     }
 }
 
-/// Whether this is Linux 6.13 or later.
+/// Returns whether this is Linux 6.13 or later.
 fn host_has_light_guards() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the host's version");
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
@@ -242,7 +242,7 @@ fn idle_uses_no_processor_time_and_wakes() {
     waker.join().expect("the waker ends");
 }
 
-/// Submits a request and waits for it: bytes done, or failure.
+/// Submits a request and waits for its completion: bytes transferred, or failure.
 fn transfer(device: usize, operation: DeviceOperation, offset: u64, address: usize, bytes: usize) -> Result<u64, ()> {
     static TOKEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let token = TOKEN.fetch_add(1, Ordering::SeqCst);
@@ -289,7 +289,7 @@ fn devices_are_listed() {
     assert!(matches!(devices[2].kind, DeviceKind::Disk { bytes: 9, read_only: true }));
 }
 
-/// Not a test of its own: what `a_kernel_fault_says_so_and_ends_the_process` runs in a process apart.
+/// Not a test of its own: `a_kernel_fault_says_so_and_ends_the_process` runs it in a separate process.
 #[test]
 #[ignore = "ends its process"]
 fn kernel_fault_child() {
@@ -316,7 +316,7 @@ fn a_kernel_fault_says_so_and_ends_the_process() {
     assert_eq!(output.status.signal(), Some(11));
 }
 
-/// Not a test of its own: what `code_that_calls_the_host_is_ended_on_a_confined_machine` runs in a process apart.
+/// Not a test of its own: `code_that_calls_the_host_is_ended_on_a_confined_machine` runs it in a separate process.
 #[test]
 #[ignore = "confines its process"]
 fn host_call_child() {
@@ -327,7 +327,7 @@ fn host_call_child() {
     on_processor(move || {
         let answer = run_sip(entry, new_slot(), 0);
         println!("answer {answer} of {}, {:?}", std::process::id(), take_fault().map(|fault| fault.kind));
-        // The machine goes on, and images are mapped as before.
+        // The machine goes on, and images can still be mapped.
         let harmless = map_code(code::read_there());
         let page = new_page();
         shared_word(page).store(77, Ordering::SeqCst);
@@ -352,7 +352,7 @@ fn code_that_calls_the_host_is_ended_on_a_confined_machine() {
     let said = host_call_child_says(true);
     assert!(said.contains(&format!("answer {FAULTED} of ")) && said.contains("Some(HostCall)"), "{said}");
     assert!(said.contains("then 77"), "{said}");
-    // The test can fail: elsewhere the host answers.
+    // The test can fail: on an unconfined machine the call succeeds.
     let said = host_call_child_says(false);
     let (answer, process) =
         said.split_once("answer ").and_then(|(_, rest)| rest.split_once(" of ")).expect("an answer");

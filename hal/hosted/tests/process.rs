@@ -1,7 +1,7 @@
-//! The machine as a process of its host: console, terminal, signals, endings.
+//! The machine as a process of its host: console, terminal, signals, termination.
 //!
-//! A process that ends cannot be tested from inside. Each child below is an ignored test which a real test
-//! runs in a process apart, by name.
+//! The end of a process cannot be tested from inside. Each child below is an ignored test which a real test
+//! runs by name in a separate process.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -25,10 +25,10 @@ type Program = fn(&Console) -> u8;
 
 static PROGRAM: Mutex<Option<Program>> = Mutex::new(None);
 
-/// Set in the environment of a child, so that nobody else who runs ignored tests is ended by them.
+/// Environment variable of a child, so that running ignored tests elsewhere does not end the process.
 const CHILD: &str = "HAL_HOSTED_TEST_CHILD";
 
-/// The console of the machine under test, waited for.
+/// The console of the machine under test, with blocking requests.
 struct Console {
     machine: &'static Hosted,
     completions: Receiver<(u64, bool)>,
@@ -69,7 +69,7 @@ impl Console {
 
 extern "C" fn device_complete(_token: u64, done: u64, failed: bool) {
     let sender = COMPLETIONS.get().expect("set before the processors run").lock().expect("never poisoned");
-    // While the machine ends, nobody waits for the last one.
+    // While the machine ends, the receiver of the last one may be gone.
     let _ = sender.send((done, failed));
 }
 
@@ -91,7 +91,7 @@ extern "C" fn no_fault(_fault: &Fault) -> ! {
     std::process::abort()
 }
 
-/// How often an interrupt line fired.
+/// Number of interrupts fired.
 static FIRED: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn fired(_line: u32) {
@@ -183,7 +183,7 @@ fn child_writes_a_megabyte() {
                 return 3;
             }
         }
-        // The last one is left to the machine to finish.
+        // The machine has to finish the last one.
         // SAFETY: the exchange arena is mapped and writable, and the request before is done.
         unsafe { std::ptr::write_bytes(console.memory() as *mut u8, b'!', 300_000) };
         console.submit(DeviceOperation::Write, console.memory(), 300_000);
@@ -208,7 +208,7 @@ fn child_replaces_a_read() {
     });
 }
 
-/// Lets the power button interrupt.
+/// Unmasks the power button's interrupt.
 fn listen_to_the_button(console: &Console) {
     let hardware = console.machine.hardware();
     let button = hardware.iter().find(|hardware| hardware.name == "power-button").expect("the machine has a button");
@@ -270,7 +270,7 @@ fn child_powers_off_with_output_that_nobody_reads() {
     });
 }
 
-/// Lines that no pipe and no queue has room for.
+/// More lines than fit any pipe or queue.
 const FLOOD: u32 = 100_000;
 
 #[test]
@@ -282,7 +282,7 @@ fn child_floods_its_debug_output() {
         }
         console.say(b"ready");
         console.hear(1);
-        // What was dropped is said as soon as somebody reads.
+        // The count of dropped lines is reported as soon as there is room.
         console.hear(1);
         console.machine.debug_write(b"the last line\n");
         7
@@ -306,7 +306,7 @@ fn child_panics_with_full_debug_output() {
 fn command(child: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("the test's own program"));
     command.args(["--exact", child, "--ignored", "--nocapture", "--test-threads=1"]).env(CHILD, "1");
-    // The harness of the child has a thread that `own_process` comes too late for.
+    // The child's test harness has a thread started before `own_process`.
     // SAFETY: the closure makes async-signal-safe calls only.
     unsafe { command.pre_exec(block_termination) };
     command
@@ -328,11 +328,11 @@ fn with_pipes(child: &str) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the child starts")
 }
 
-/// A child on a terminal of its own, the other side of that terminal, and its local mode as found.
+/// Starts a child on a terminal of its own; returns it with the terminal's other end, and its original local mode.
 fn with_terminal(child: &str) -> (Child, File, libc::tcflag_t) {
     let (ours, theirs) = open_terminal();
     let ours = File::from(ours);
-    // Before there is a child: it may have set the terminal raw by the time anybody looks again.
+    // Before there is a child, which may set raw mode at any time.
     let found = local_mode(&ours);
     let copy = || Stdio::from(theirs.try_clone().expect("a copy of a descriptor"));
     let child = command(child).stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("the child starts");
@@ -345,7 +345,7 @@ fn open_terminal() -> (OwnedFd, OwnedFd) {
     // SAFETY: both are live; no name, mode or size is passed.
     let answer = unsafe { libc::openpty(&mut ours, &mut theirs, null, null.cast(), null.cast()) };
     assert_eq!(answer, 0, "the host gives no terminal");
-    // SAFETY: both descriptors are new and owned by nobody else.
+    // SAFETY: both descriptors are new and have no other owner.
     unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
 }
 
@@ -363,7 +363,7 @@ fn read_until(stream: &mut impl Read, end: &str) -> String {
 fn local_mode(terminal: &File) -> libc::tcflag_t {
     use std::os::fd::AsRawFd;
     let mut mode = std::mem::MaybeUninit::uninit();
-    // SAFETY: `mode` is writable memory for one termios, which is filled where the answer is 0.
+    // SAFETY: `mode` is writable memory for one termios, which is filled if the result is 0.
     unsafe {
         assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), mode.as_mut_ptr()), 0);
         mode.assume_init().c_lflag
@@ -372,7 +372,7 @@ fn local_mode(terminal: &File) -> libc::tcflag_t {
 
 fn terminate(child: &Child) {
     let process = libc::pid_t::try_from(child.id()).expect("a process number");
-    // SAFETY: kill touches no memory; the process is a child of ours that has not been waited for.
+    // SAFETY: kill touches no memory; the process is an own child that has not been waited for.
     assert_eq!(unsafe { libc::kill(process, libc::SIGTERM) }, 0);
 }
 
@@ -450,7 +450,7 @@ fn a_closed_reader_is_a_failure_not_a_death() {
     let mut child = with_pipes("child_writes_a_megabyte");
     drop(child.stdout.take());
     let status = child.wait().expect("the child ends");
-    // The test harness in the child may meet the closed pipe before the machine does.
+    // The child's test harness may write to the closed pipe before the machine does.
     assert!(matches!(status.code(), Some(3 | 101)), "{status}");
     assert_eq!(status.signal(), None);
 }
@@ -463,7 +463,7 @@ fn a_later_read_takes_the_place_of_an_earlier_one() {
     assert_eq!(child.wait().expect("the child ends").code(), Some(0));
 }
 
-/// Waits for the child's end for so long.
+/// Waits for the child's end, at most for the limit; returns its exit status.
 fn ends_within(child: &mut Child, limit: Duration) -> Option<i32> {
     let begin = Instant::now();
     while begin.elapsed() < limit {
@@ -547,7 +547,7 @@ fn a_request_to_end_does_not_wait_for_a_reader() {
     assert_eq!(ends_within(&mut child, Duration::from_secs(10)), Some(143));
 }
 
-/// Numbers of the lines, in order; how many were said to be dropped; other lines.
+/// Parses numbered lines, in order, the number reported as dropped, and other lines.
 fn take_apart(text: &str) -> (Vec<u32>, u32, Vec<&str>) {
     let (mut numbers, mut dropped, mut others) = (Vec::new(), 0, Vec::new());
     for line in text.lines() {

@@ -1,6 +1,6 @@
-//! Time: the cycle counter, measured against the programmable interval timer.
+//! Time: the cycle counter (TSC), calibrated against the programmable interval timer.
 //!
-//! Deliberately not here: the date. Nothing but the clock's driver knows it; it sets [`set_wall`].
+//! Deliberately not here: the date. Only the real-time clock's driver has it; it calls [`set_wall`].
 
 use core::arch::x86_64::{__cpuid, _rdtsc};
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,16 +9,16 @@ use x86_64::instructions::port::Port;
 
 use crate::local;
 
-/// Counts of the interval timer in a second (8254).
+/// Frequency of the interval timer in Hz (8254).
 const TIMER_FREQUENCY: u64 = 1_193_182;
-/// How long is measured: the error is one read of a port, a microsecond or two.
+/// Length of the calibration: the error is one port read, a microsecond or two.
 const MEASURED_COUNTS: u16 = (TIMER_FREQUENCY / 500) as u16;
-/// Reads after which a timer that has not counted once is taken for none: a read takes a microsecond.
+/// Reads without a change after which the timer is taken for absent: a read takes a microsecond.
 const TIMEOUT: u32 = 10_000;
-/// Reads after which a timer is given up that counts too slowly.
+/// Reads after which a timer that counts too slowly is given up.
 const LONG_TIMEOUT: u32 = 1_000_000;
 const NS: u64 = 1_000_000_000;
-/// What is taken for the frequency where nothing tells it.
+/// Frequency assumed if none can be determined.
 const GUESS: u64 = 1_000_000_000;
 
 /// Cycle counter at start.
@@ -27,21 +27,21 @@ static START: AtomicU64 = AtomicU64::new(0);
 static FREQUENCY: AtomicU64 = AtomicU64::new(GUESS);
 /// Nanoseconds in a cycle, times 2^32.
 static SCALE: AtomicU64 = AtomicU64::new(NS << 2);
-/// Nanoseconds since 1970 less nanoseconds since start.
+/// Nanoseconds since 1970 minus nanoseconds since start.
 static WALL: AtomicI64 = AtomicI64::new(0);
 
-/// The cycle counter.
+/// Returns the cycle counter.
 pub(crate) fn cycles() -> u64 {
     // SAFETY: RDTSC exists on every x86-64 processor and touches no memory.
     unsafe { _rdtsc() }
 }
 
-/// Time starts now.
+/// Sets the start of time to now.
 pub(crate) fn start() {
     START.store(cycles(), Ordering::Relaxed);
 }
 
-/// Measures the cycle counter, and the local timer if it counts down. Answers whether anything told.
+/// Calibrates the cycle counter, and the local timer if it counts down. Returns whether a frequency was found.
 pub(crate) fn calibrate() -> bool {
     if local::timer_counts() {
         local::start_counting();
@@ -53,7 +53,7 @@ pub(crate) fn calibrate() -> bool {
             local::set_frequency(counted * TIMER_FREQUENCY / u64::from(counts));
             Some(cycles * TIMER_FREQUENCY / u64::from(counts))
         }
-        // Without an interval timer the processor may say its frequency itself; the local timer then
+        // Without an interval timer, CPUID may have the frequency; the local timer then
         // counts at the frequency of the crystal.
         None => told_by_processor().inspect(|told| local::set_frequency(told.crystal / 16)).map(|told| told.cycles),
     };
@@ -64,16 +64,16 @@ pub(crate) fn calibrate() -> bool {
     known
 }
 
-/// Cycles while the interval timer counted so far; none where it does not count.
+/// Returns cycles and counts of the interval timer over the calibration; `None` if it does not count.
 fn measure() -> Option<(u64, u16)> {
     let mut command = Port::<u8>::new(0x43);
     let mut data = Port::<u8>::new(0x40);
-    // SAFETY: channel 0 of the 8254 is nobody else's; its interrupt is masked.
+    // SAFETY: nothing else uses channel 0 of the 8254; its interrupt is masked.
     let mut count = || unsafe {
         command.write(0);
         u16::from(data.read()) | u16::from(data.read()) << 8
     };
-    // SAFETY: as above: both bytes, mode 2, the longest period.
+    // SAFETY: as above: access mode low byte then high byte, mode 2, the longest period.
     unsafe {
         Port::<u8>::new(0x43).write(0x34);
         Port::<u8>::new(0x40).write(0);
@@ -98,7 +98,7 @@ struct Told {
     crystal: u64,
 }
 
-/// What CPUID tells (Intel SDM volume 2, leaf 15H).
+/// Returns the frequencies of CPUID (Intel SDM volume 2, leaf 15H).
 fn told_by_processor() -> Option<Told> {
     if __cpuid(0).eax < 0x15 {
         return None;
@@ -109,23 +109,23 @@ fn told_by_processor() -> Option<Told> {
         .then(|| Told { cycles: crystal * numerator / denominator, crystal })
 }
 
-/// Nanoseconds since start.
+/// Returns nanoseconds since start.
 pub(crate) fn monotonic_ns() -> u64 {
     ns_at(cycles())
 }
 
-/// When the cycle counter showed this, in nanoseconds since start.
+/// Converts a value of the cycle counter to nanoseconds since start.
 pub(crate) fn ns_at(cycles: u64) -> u64 {
     let passed = cycles.saturating_sub(START.load(Ordering::Relaxed));
     ((u128::from(passed) * u128::from(SCALE.load(Ordering::Relaxed))) >> 32) as u64
 }
 
-/// What the cycle counter shows after so many nanoseconds.
+/// Returns the cycle counter's value this many nanoseconds from now.
 pub(crate) fn cycles_after_ns(ns: u64) -> u64 {
     cycles() + (u128::from(ns) * u128::from(FREQUENCY.load(Ordering::Relaxed)) / u128::from(NS)) as u64
 }
 
-/// Nanoseconds since 1970-01-01 00:00 UTC; since start, until the date has been set.
+/// Returns nanoseconds since 1970-01-01 00:00 UTC; since start, until the date has been set.
 pub(crate) fn wall_ns() -> u64 {
     monotonic_ns().saturating_add_signed(WALL.load(Ordering::Relaxed))
 }
@@ -135,7 +135,7 @@ pub(crate) fn set_wall(now: u64) {
     WALL.store(now.wrapping_sub(monotonic_ns()) as i64, Ordering::Relaxed);
 }
 
-/// Waits without sleeping.
+/// Spins for a time.
 pub(crate) fn wait_ns(ns: u64) {
     let end = monotonic_ns() + ns;
     while monotonic_ns() < end {

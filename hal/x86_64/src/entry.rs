@@ -3,9 +3,9 @@
 //!
 //! Only assembly. It defines `pvh_entry` (ELF note 18 of Xen), `multiboot2_entry` (Multiboot2, entry
 //! address tag) and the start-up code of other processors, and calls `singularity_start` of the boot
-//! crate with the boot loader's magic number and the address of what it tells.
+//! crate with the boot loader's magic number and the address of its information.
 //!
-//! What holds when `singularity_start` runs: the first 4 GiB are identity-mapped, writable; interrupts
+//! State when `singularity_start` runs: the first 4 GiB are identity-mapped, writable; interrupts
 //! are off; SSE is on; the stack is 64 KiB in `.bss`.
 
 #[cfg(not(test))]
@@ -14,17 +14,17 @@ use core::arch::global_asm;
 /// EAX when a Multiboot2 loader enters (Multiboot2 3.3).
 pub(crate) const MULTIBOOT2_MAGIC: u32 = 0x36d7_6289;
 
-/// Where other processors start: below 1 MiB, page-aligned (Intel SDM volume 3, 9.4.4).
+/// Address of the start-up code of other processors: below 1 MiB, page-aligned (Intel SDM volume 3, 9.4.4).
 pub(crate) const START_CODE: usize = 0x8000;
-/// What they find there, in a page of its own because no page is both writable and executable.
+/// Address of its data, in a page of its own because no page is both writable and executable.
 pub(crate) const START_DATA: usize = 0x9000;
 
 /// What a starting processor reads at [`START_DATA`].
 #[repr(C)]
 pub(crate) struct StartData {
-    /// The page tables, below 4 GiB.
+    /// Physical address of the page tables, below 4 GiB.
     pub page_tables: u64,
-    /// The upper end of its stack.
+    /// Top of its stack.
     pub stack: u64,
     /// The function it calls, which never returns.
     pub entry: u64,
@@ -39,7 +39,7 @@ unsafe extern "C" {
     pub(crate) static processor_start_end: u8;
 }
 
-// Not among the tests, which run on the host: its addresses are absolute.
+// Not in tests, which run on the host: the addresses are absolute.
 #[cfg(not(test))]
 global_asm!(
     ".pushsection .note.pvh, \"a\", @note",
@@ -132,7 +132,7 @@ global_asm!(
     ".p2align 6",
     ".code16",
     "processor_start:",
-    // Over the descriptors, which lie where a constant names them, to byte 64.
+    // Jumps over the descriptors, which lie at a fixed offset, to byte 64.
     "    .byte 0xeb, 62",
     ".p2align 3",
     // Byte 8: size and address of the descriptors, which follow at byte 16.
@@ -195,7 +195,7 @@ global_asm!(
     ".pushsection .rodata.early, \"a\"",
     ".p2align 3",
     "early_descriptors:",
-    // The accessed bits are set: else the processor would write them, and the kernel's image would not be as measured.
+    // The accessed bits are set: otherwise the processor would write them, and the kernel's image would differ from its measurement.
     "    .quad 0, 0x00af9b000000ffff, 0x00cf93000000ffff",
     "early_descriptors_pointer:",
     "    .short 23",

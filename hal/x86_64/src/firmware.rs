@@ -1,8 +1,8 @@
-//! What the firmware's tables (ACPI) say of the machine, as far as it is needed: processors,
-//! interrupt controllers, the PCI configuration space, how to switch off and start again.
+//! The firmware's tables (ACPI), as far as they are needed: processors,
+//! interrupt controllers, the PCI configuration space, power-off and reset.
 //!
 //! Key type: [`Firmware`]. Tables are read once, through crate `acpi`, while the first 4 GiB are mapped
-//! by the entry code. A machine without tables gets what every PC has.
+//! by the entry code. A machine without tables gets the defaults of a PC.
 
 use core::ptr::{self, NonNull};
 
@@ -14,25 +14,25 @@ use acpi::{AcpiHandler, AcpiTables, PhysicalMapping};
 use crate::handover::FirmwareTables;
 use crate::power_button::Button;
 
-/// As many processors as the kernel's set of idle ones has bits.
+/// Maximum processors: the kernel keeps a bit for each.
 pub(crate) const MAX_PROCESSORS: usize = 64;
 const MAX_CONTROLLERS: usize = 8;
-/// Interrupt lines of the old PC bus.
+/// Number of ISA interrupt lines.
 pub(crate) const BUS_LINES: usize = 16;
 
-/// An I/O interrupt controller.
+/// An I/O APIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Controller {
     /// Physical address of its registers.
     pub address: u64,
-    /// The global number of its first input.
+    /// Global number (GSI) of its first input.
     pub first_input: u32,
 }
 
-/// How an old line arrives.
+/// Routing of an ISA interrupt line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Line {
-    /// Global number of the input.
+    /// Global number (GSI) of the input.
     pub input: u32,
     /// Level-triggered; else edge-triggered.
     pub level: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Line {
     pub low: bool,
 }
 
-/// A slot of virtio over memory.
+/// A slot of virtio-mmio.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slot {
     /// Physical address of its registers.
@@ -51,10 +51,10 @@ pub(crate) struct Slot {
 
 const MAX_SLOTS: usize = 32;
 
-/// From the status of fixed events to their enable bits, in bytes: each is a word (ACPI 6.5, 4.8.3.1).
+/// Offset of the enable register from the status register of fixed events, in bytes (ACPI 6.5, 4.8.3.1).
 const EVENT_ENABLE: u16 = 2;
 
-/// How a register of the firmware's is reached.
+/// Location of a firmware register.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Register {
     /// A port.
@@ -63,35 +63,35 @@ pub(crate) enum Register {
     Memory(u64),
 }
 
-/// See the module.
+/// The machine's properties according to its firmware.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Firmware {
-    /// Local controller numbers of the processors, the first being the one that boots.
+    /// Local APIC ids of the processors, the boot processor's first.
     pub processors: [u32; MAX_PROCESSORS],
-    /// How many of them.
+    /// Number of processors.
     pub processor_count: usize,
-    /// Physical address of the local controllers.
+    /// Physical address of the local APICs.
     pub local: u64,
     /// I/O controllers.
     pub controllers: [Controller; MAX_CONTROLLERS],
-    /// How many of them.
+    /// Number of I/O controllers.
     pub controller_count: usize,
-    /// The lines of the old bus.
+    /// Routing of the ISA lines.
     pub lines: [Line; BUS_LINES],
-    /// Address and bytes of the memory-mapped PCI configuration space.
+    /// Address and length in bytes of the memory-mapped PCI configuration space.
     pub configuration_space: Option<(u64, u64)>,
     slots: [Slot; MAX_SLOTS],
     slot_count: usize,
-    /// What switches the machine off: where, and the value (16 bits at a port, 8 in a sleep control register).
+    /// Register and value for power-off (16 bits at a port, 8 in a sleep control register).
     pub off: Option<(Register, u16)>,
-    /// What starts it again: where, and the value.
+    /// Register and value for a reset.
     pub reset: Option<(Register, u8)>,
-    /// Where its power button is.
+    /// The power button.
     pub button: Option<Button>,
 }
 
 impl Firmware {
-    /// What every PC has.
+    /// Returns the defaults of a PC.
     fn of_every_pc() -> Self {
         let mut lines = [Line::default(); BUS_LINES];
         (0..).zip(&mut lines).for_each(|(number, line)| line.input = number);
@@ -113,14 +113,14 @@ impl Firmware {
         }
     }
 
-    /// Reads the tables. `own` is the number of the local controller of the processor that boots.
+    /// Reads the tables. `own` is the local APIC id of the boot processor.
     ///
     /// # Safety
-    /// The location is the boot loader's, and the first 4 GiB are identity-mapped.
+    /// The location comes from the boot loader, and the first 4 GiB are identity-mapped.
     pub(crate) unsafe fn read(location: FirmwareTables, own: u32) -> Self {
         let mut firmware = Self::of_every_pc();
         firmware.processors[0] = own;
-        // SAFETY: the loader says that the tables lie there; the library checks their sums.
+        // SAFETY: by the loader the tables lie there; the library checks their checksums.
         let tables = unsafe {
             match location {
                 FirmwareTables::RootPointer(address) => AcpiTables::from_rsdp(Identity, address),
@@ -139,7 +139,7 @@ impl Firmware {
             firmware.configuration_space = Some((entry.base_address, buses << 20));
         }
         let code = tables.dsdt().map_or(&[][..], |dsdt| {
-            // SAFETY: the table lies there by its pointer and length, which the library has checked.
+            // SAFETY: the table lies at the address and has the length that the library has checked.
             unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(dsdt.address), dsdt.length as usize) }
         });
         if let Ok(fadt) = tables.find_table::<Fadt>() {
@@ -184,19 +184,19 @@ impl Firmware {
     }
 
     fn add_processor(&mut self, number: u32, own: u32) {
-        // Numbers above 254 would need the newer local controller interface.
+        // Larger ids would need x2APIC mode.
         if number != own && number < 255 && self.processor_count < MAX_PROCESSORS {
             self.processors[self.processor_count] = number;
             self.processor_count += 1;
         }
     }
 
-    /// Slots of virtio over memory.
+    /// Returns the slots of virtio-mmio.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         self.slots[..self.slot_count].iter().copied()
     }
 
-    /// The button among the fixed events: the status comes first in their block, the enable bits in its second half.
+    /// Returns the power button among the fixed events: their block has the status register first, then the enable register.
     fn fixed_button(&self, fadt: &PhysicalMapping<Identity, Fadt>) -> Option<Button> {
         let flags = fadt.flags;
         if flags.power_button_is_control_method() {
@@ -229,19 +229,19 @@ impl Firmware {
     }
 }
 
-/// The power button of an event device (ACPI 6.5, 5.6.9): the device with the identifier `ACPI0013`, its interrupt, and
-/// the register in memory that its AML reads to learn what happened. QEMU's microvm describes it so, in constants.
+/// Finds the power button of a generic event device (ACPI 6.5, 5.6.9): the device with the identifier `ACPI0013`, its
+/// interrupt, and the memory-mapped register from which its AML reads the event. QEMU's microvm describes it so, in constants.
 fn event_button(code: &[u8]) -> Option<Button> {
     const IDENTIFIER: &[u8] = b"ACPI0013";
     const INTERRUPT: &[u8] = &[0x89, 6, 0];
     const REGION: &[u8] = &[0x5b, 0x80];
     const IN_MEMORY_AT: &[u8] = &[0, 0x0c];
-    /// The name of a region.
+    /// Length of the region's name.
     const NAME_BYTES: usize = 4;
     let find = |text: &[u8], words: &[u8]| text.windows(words.len()).position(|window| window == words);
     let number = |bytes: &[u8]| bytes.get(..4)?.try_into().ok().map(u32::from_le_bytes);
     let device = code.get(find(code, IDENTIFIER)? + IDENTIFIER.len()..)?;
-    // A byte of flags and one that counts come before the interrupt.
+    // A flags byte and an interrupt count come before the interrupt.
     let line = number(device.get(find(device, INTERRUPT)? + INTERRUPT.len() + 2..)?)?;
     let region = device.get(find(device, REGION)? + REGION.len() + NAME_BYTES..)?;
     let selector = number(region.strip_prefix(IN_MEMORY_AT)?)?;
@@ -256,7 +256,7 @@ fn register(address: &acpi::address::GenericAddress) -> Option<Register> {
     }
 }
 
-/// The value that means "off" to this machine: the first element of the package `_S5_` in its AML (ACPI
+/// Returns the sleep type of soft-off: the first element of the package `_S5_` in the AML (ACPI
 /// 6.5, 7.4.2.6). The package is a constant, so that no interpreter is needed.
 fn soft_off_type(code: &[u8]) -> Option<u8> {
     const PACKAGE: u8 = 0x12;
@@ -264,7 +264,7 @@ fn soft_off_type(code: &[u8]) -> Option<u8> {
     let at = code.windows(4).position(|window| window == b"_S5_")?;
     let rest = code.get(at + 4..)?;
     let rest = rest.strip_prefix(&[PACKAGE])?;
-    // The length has as many more bytes as its first byte's upper two bits say; the count of elements follows.
+    // The upper two bits of the length's first byte are the number of its further bytes; the element count follows.
     let length_bytes = usize::from(rest.first()? >> 6) + 1;
     match *rest.get(length_bytes + 1..)? {
         [BYTE, value, ..] => Some(value & 7),
@@ -273,7 +273,7 @@ fn soft_off_type(code: &[u8]) -> Option<u8> {
     }
 }
 
-/// Devices with the identifier `LNRO0005` and what their resources say: a 32-bit memory range and an
+/// Finds the devices with the identifier `LNRO0005` and their resources: a 32-bit memory range and an
 /// interrupt (ACPI 6.5, 6.4.3.4 and 6.4.3.6). QEMU's microvm describes its slots so, in constants.
 fn virtio_slots(code: &[u8]) -> impl Iterator<Item = Slot> + '_ {
     const IDENTIFIER: &[u8] = b"LNRO0005";
@@ -289,12 +289,12 @@ fn virtio_slots(code: &[u8]) -> impl Iterator<Item = Slot> + '_ {
             let at = own.windows(head.len()).position(|window| window == head)? + head.len() + skipped;
             own.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
         };
-        // A byte of flags before the address; one of flags and one that counts before the interrupt.
+        // A flags byte before the address; a flags byte and an interrupt count before the interrupt.
         Some(Slot { address: after(MEMORY, 1)?.into(), line: after(INTERRUPT, 2)? })
     })
 }
 
-/// Tables lie at their physical addresses.
+/// Accesses tables at their physical addresses.
 #[derive(Clone, Copy)]
 struct Identity;
 

@@ -1,10 +1,10 @@
 //! Physical frames for stacks, the kernel's heap and page tables.
 //!
-//! Lock-free, because a page fault takes a frame wherever it strikes: a stack may grow while the
-//! kernel, on that very stack, is in here. Free frames are a stack of their own (Treiber), linked
-//! through their first word; frames that were never used are counted off ranges. The run for images serves the
-//! kernel as well: images are given its pages from the start on, and the kernel, once there are no other frames,
-//! from the end on.
+//! Lock-free, because a page fault allocates a frame wherever it occurs: a stack may grow while the
+//! kernel, on that very stack, is in here. Free frames form a Treiber stack, linked
+//! through their first word; frames never used before come from ranges. The run for images serves the
+//! kernel as well: images take its pages from the start, and the kernel, once there are no other frames,
+//! from the end.
 //! Deliberately not here: memory of SIPs and blocks, which is one run that the kernel divides.
 
 use core::ptr;
@@ -15,16 +15,16 @@ use crate::regions::Region;
 
 /// Bytes of a frame.
 pub(crate) const FRAME_BYTES: usize = 4096;
-/// Frames that only the kernel may take: for its own stack use, its heap and page tables.
+/// Frames reserved for the kernel: for stack pages it faults on, its heap and page tables.
 const RESERVED_FRAMES: usize = 256;
 const MAX_RANGES: usize = 32;
 
-/// Who wants a frame.
+/// Purpose of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum For {
-    /// A SIP's stack grows.
+    /// Growth of a SIP's stack.
     Sip,
-    /// The kernel cannot go on without.
+    /// Needed by the kernel to go on.
     Kernel,
 }
 
@@ -34,33 +34,33 @@ struct Fresh {
 }
 
 static FRESH: [Fresh; MAX_RANGES] = [const { Fresh { next: AtomicU64::new(0), end: AtomicU64::new(0) } }; MAX_RANGES];
-/// Low 32 bits: number of the first free frame, 0 for none. High 32 bits: counts the changes, so that a
-/// frame which was taken and put back in between is noticed.
+/// Low 32 bits: number of the first free frame, 0 for none. High 32 bits: generation, incremented with each change
+/// against the ABA problem.
 static FREE: AtomicU64 = AtomicU64::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Where the run for images begins.
+/// Start of the run for images.
 static IMAGES: AtomicU64 = AtomicU64::new(0);
-/// Which of its pages are free. Low 32 bits: the number of the first, which follows those of images. High 32 bits: the
-/// number of the first behind them, which the kernel has.
+/// Its free pages. Low 32 bits: index of the first, which follows those of images. High 32 bits: index of the first
+/// page after them, which the kernel has.
 static IMAGES_FREE: AtomicU64 = AtomicU64::new(0);
 
-/// How many frames are left to SIPs' stacks.
+/// Returns the number of frames available to SIPs' stacks.
 pub(crate) fn spare() -> usize {
     left().saturating_sub(kept())
 }
 
-/// Frames that SIPs' stacks may not take.
+/// Returns the number of frames that SIPs' stacks must not take.
 fn kept() -> usize {
     let (first, end) = images_free(IMAGES_FREE.load(Ordering::Relaxed));
     RESERVED_FRAMES + (end - first) as usize
 }
 
-/// How many frames are left, those for images and for the kernel alone among them.
+/// Returns the number of free frames, including those reserved for images and for the kernel.
 pub(crate) fn left() -> usize {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// Takes a range of memory into use.
+/// Adds a range of memory.
 ///
 /// # Safety
 /// The range is whole frames of ordinary memory, identity-mapped and writable by the time a frame is
@@ -73,10 +73,10 @@ pub(crate) unsafe fn add(region: Region) {
     COUNT.fetch_add(count, Ordering::Relaxed);
 }
 
-/// Takes the run for images into use.
+/// Adds the run for images.
 ///
 /// # Safety
-/// As for [`add`], but for the mapping: nothing of it is mapped, and there are page tables of single pages for it.
+/// As for [`add`], except for the mapping: nothing of it is mapped, and its page tables exist down to 4 KiB pages.
 /// Called once, by one processor.
 pub(crate) unsafe fn add_images(region: Region) {
     let count = region.bytes() / FRAME_BYTES as u64;
@@ -89,8 +89,8 @@ fn images_free(value: u64) -> (u64, u64) {
     (value & u64::from(u32::MAX), value >> 32)
 }
 
-/// Gives the pages of the run for images that lie below the address `end` to images. False if the kernel has some of
-/// them, because memory had run out.
+/// Reserves the pages of the run for images below the address `end` for images. False if the kernel has taken some of
+/// them for lack of other memory.
 pub(crate) fn give_to_images(end: usize) -> bool {
     let wanted = (end as u64).saturating_sub(IMAGES.load(Ordering::Relaxed)).div_ceil(FRAME_BYTES as u64);
     let mut value = IMAGES_FREE.load(Ordering::Acquire);
@@ -115,7 +115,7 @@ pub(crate) fn give_to_images(end: usize) -> bool {
     }
 }
 
-/// The last free page of the run for images, as a frame for good.
+/// Takes the last free page of the run for images as a frame, permanently.
 fn from_images() -> Option<usize> {
     let less = |value: u64| {
         let (first, end) = images_free(value);
@@ -128,15 +128,15 @@ fn from_images() -> Option<usize> {
     Some(address)
 }
 
-/// A frame that reads as zero and is the caller's; its address.
+/// Allocates a zeroed frame and returns its address.
 pub(crate) fn take(who: For) -> Option<usize> {
     let least = if who == For::Sip { kept() } else { 0 };
     let less = |count: usize| (count > least).then(|| count - 1);
     COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
-    // The count says that there is one: it is given back after the frame is.
+    // The count guarantees a frame: it is incremented after the frame is pushed.
     loop {
         if let Some(address) = pop().or_else(fresh).or_else(from_images) {
-            // SAFETY: the frame came off a list, so it is ours; it is identity-mapped memory (`add`).
+            // SAFETY: the frame came off a list, so it has no other owner; it is identity-mapped memory (`add`).
             unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u64>(address), 0, FRAME_BYTES / 8) };
             return Some(address);
         }
@@ -144,15 +144,15 @@ pub(crate) fn take(who: For) -> Option<usize> {
     }
 }
 
-/// Gives a frame back.
+/// Frees a frame.
 ///
 /// # Safety
-/// It came from [`take`], and nothing refers to it any more, on any processor.
+/// It came from [`take`], and there is no reference to it any more, on any processor.
 pub(crate) unsafe fn give(address: usize) {
     let link = address as *const AtomicU64;
     let mut head = FREE.load(Ordering::Acquire);
     loop {
-        // SAFETY: the frame is the caller's, identity-mapped and aligned.
+        // SAFETY: the caller owns the frame, which is identity-mapped and aligned.
         unsafe { (*link).store(head & u64::from(u32::MAX), Ordering::Relaxed) };
         let new = (head >> 32).wrapping_add(1) << 32 | (address / FRAME_BYTES) as u64;
         match FREE.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
@@ -171,8 +171,8 @@ fn pop() -> Option<usize> {
             return None;
         }
         let address = number as usize * FRAME_BYTES;
-        // SAFETY: frames stay mapped for ever. If another processor has taken this one meanwhile, what
-        // is read is of no use, and the exchange below fails because the count has changed.
+        // SAFETY: frames stay mapped for ever. If another processor has taken this one meanwhile, the value
+        // read is garbage, and the exchange below fails because the generation has changed.
         let next = unsafe { (*(address as *const AtomicU64)).load(Ordering::Relaxed) };
         let new = (head >> 32).wrapping_add(1) << 32 | next & u64::from(u32::MAX);
         match FREE.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {

@@ -1,8 +1,8 @@
-//! What the boot loader hands over: free memory, the boot module, the command line and where the
-//! firmware's tables lie. By PVH (Xen's `hvm_start_info`) or Multiboot2.
+//! The boot loader's information: free memory, the boot module, the command line and the location of the
+//! firmware's tables. From PVH (Xen's `hvm_start_info`) or Multiboot2.
 //!
 //! Key type: [`Handover`]. Runs while the first 4 GiB are identity-mapped by the entry code. All of it is
-//! read once and copied; nothing refers to the loader's memory afterwards but the module.
+//! read once and copied; afterwards only the module remains in the loader's memory.
 
 use core::{ptr, slice};
 
@@ -13,31 +13,31 @@ use crate::regions::{Region, Regions};
 
 /// First word of `hvm_start_info`.
 const PVH_MAGIC: u32 = 0x336e_c578;
-/// Memory of a memory map that may be used.
+/// Type of usable memory in a memory map.
 const PVH_MEMORY: u32 = 1;
 const MAX_MAP_ENTRIES: u32 = 1024;
 const COMMAND_LINE_BYTES: usize = 1024;
-/// What is mapped while this runs.
+/// End of the memory mapped while this runs.
 const REACHABLE: u64 = 1 << 32;
 
-/// Where the firmware's tables are found.
+/// Location of the firmware's tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FirmwareTables {
-    /// No loader told of any.
+    /// Not given by the loader.
     Unknown,
-    /// Address of the root pointer.
+    /// Address of the RSDP.
     RootPointer(usize),
-    /// Revision and address of the table of tables.
+    /// Revision and address of the RSDT or XSDT.
     RootTable(u8, usize),
 }
 
-/// See the module.
+/// The boot loader's information.
 pub(crate) struct Handover {
-    /// Memory that nobody uses, the boot module not among it.
+    /// Free memory, without the boot module.
     pub free: Regions,
     /// The boot module.
     pub module: Region,
-    /// Where to look for the firmware's tables.
+    /// Location of the firmware's tables.
     pub tables: FirmwareTables,
     command_line: [u8; COMMAND_LINE_BYTES],
     command_line_bytes: usize,
@@ -54,7 +54,7 @@ impl Handover {
         }
     }
 
-    /// The command line, cut at what there is room for; empty if it is no text.
+    /// Returns the command line, cut at its maximum length; empty if it is not UTF-8.
     pub(crate) fn command_line(&self) -> &str {
         str::from_utf8(&self.command_line[..self.command_line_bytes]).unwrap_or_default()
     }
@@ -65,10 +65,10 @@ impl Handover {
         self.command_line_bytes = bytes;
     }
 
-    /// Reads what the loader left.
+    /// Reads the loader's information.
     ///
     /// # Safety
-    /// `magic` and `address` are what the entry code was given, and the first 4 GiB are identity-mapped.
+    /// `magic` and `address` are those passed to the entry code, and the first 4 GiB are identity-mapped.
     pub(crate) unsafe fn read(magic: u32, address: u32) -> Result<Self, &'static str> {
         let mut handover = Self::empty();
         if magic == MULTIBOOT2_MAGIC {
@@ -90,7 +90,7 @@ impl Handover {
 
     unsafe fn read_multiboot2(&mut self, address: usize) -> Result<(), &'static str> {
         let pointer = ptr::with_exposed_provenance::<BootInformationHeader>(address);
-        // SAFETY: the loader says that its information lies there; it is checked by the library.
+        // SAFETY: by the loader its information lies there; the library checks it.
         let information = unsafe { BootInformation::load(pointer) };
         let information = information.map_err(|_| "the boot loader's Multiboot2 information is damaged")?;
         let map = information.memory_map_tag().ok_or("the boot loader gives no memory map")?;
@@ -125,20 +125,20 @@ impl Handover {
         }
         for index in 0..start.memory_map_entries.min(MAX_MAP_ENTRIES) as usize {
             let entry = ptr::with_exposed_provenance::<MapEntry>(start.memory_map as usize);
-            // SAFETY: the loader says that so many entries lie there.
+            // SAFETY: by the loader that many entries lie there.
             let entry = unsafe { entry.add(index).read_unaligned() };
             if entry.kind == PVH_MEMORY {
                 self.free.add(Region { start: entry.address, end: entry.address.saturating_add(entry.bytes) });
             }
         }
         if start.modules > 0 {
-            // SAFETY: the loader says that a module entry lies there.
+            // SAFETY: by the loader a module entry lies there.
             let module =
                 unsafe { ptr::with_exposed_provenance::<ModuleEntry>(start.module_list as usize).read_unaligned() };
             self.module = Region { start: module.address, end: module.address.saturating_add(module.bytes) };
         }
         if start.command_line != 0 {
-            // SAFETY: the loader says that a text ended by zero lies there; at most what is kept is read.
+            // SAFETY: by the loader a zero-terminated text lies there; memory within the maximum length is readable.
             let text = unsafe {
                 slice::from_raw_parts(
                     ptr::with_exposed_provenance::<u8>(start.command_line as usize),

@@ -1,4 +1,4 @@
-//! Buses that no manifest can place: the PCI host and the slots of virtio over memory.
+//! Buses at addresses that no manifest can state: the PCI host bridge and the slots of virtio-mmio.
 
 use alloc::string::String;
 use alloc::vec;
@@ -13,15 +13,15 @@ use crate::regions::Regions;
 const PCI_ADDRESS: u64 = 0xcf8;
 const PCI_PORTS: u64 = 8;
 const GIB: u64 = 1 << 30;
-/// Devices of the chip set lie from here to 4 GiB.
+/// Devices of the chipset lie from here to 4 GiB.
 const LOW_WINDOW_END: u64 = 0xfec0_0000;
-/// Above this no PC decodes addresses of devices.
+/// Upper bound of the addresses that PCs decode for devices.
 const HIGH_WINDOW_END: u64 = 1 << 40;
-/// Registers of a virtio device over memory.
+/// Length of the registers of a virtio-mmio device.
 const SLOT_BYTES: u64 = 512;
 const MAX_SLOTS: usize = 64;
 
-/// Asks the firmware's tables and the command line.
+/// Finds buses in the firmware's tables and on the command line.
 pub(crate) fn find(firmware: &Firmware, command_line: &str, memory: &Regions) -> Vec<Hardware> {
     let mut found = Vec::new();
     if firmware.configuration_space.is_some() || has_pci_ports() {
@@ -42,7 +42,7 @@ pub(crate) fn find(firmware: &Firmware, command_line: &str, memory: &Regions) ->
     found
 }
 
-/// `virtio_mmio.device=512@0xfeb00000:5`, as Linux reads it: size, address, interrupt line.
+/// Parses `virtio_mmio.device=512@0xfeb00000:5`, as Linux does: size, address, interrupt line.
 fn slot_parameter(word: &str) -> Option<(u64, u32)> {
     let text = word.strip_prefix("virtio_mmio.device=")?;
     let (_, place) = text.split_once('@')?;
@@ -60,8 +60,8 @@ fn number(text: &str) -> Option<u64> {
 }
 
 fn has_pci_ports() -> bool {
-    // SAFETY: selecting a register of the configuration space and reading it changes nothing else; no
-    // driver runs yet. Where there is no such space the port keeps nothing.
+    // SAFETY: selecting and reading a register of the configuration space changes nothing else; no
+    // driver runs yet. Without such a space the port does not keep the value.
     unsafe {
         Port::<u32>::new(PCI_ADDRESS as u16).write(0x8000_0000);
         Port::<u32>::new(PCI_ADDRESS as u16).read() == 0x8000_0000
@@ -69,8 +69,8 @@ fn has_pci_ports() -> bool {
     }
 }
 
-/// Ranges: the ports, the configuration space in memory if there is one, and where devices may lie: below
-/// 4 GiB and above all memory.
+/// Returns the PCI host bridge's ranges: the ports, the memory-mapped configuration space if there is one, and the
+/// windows for devices: below 4 GiB and above all memory.
 fn pci(firmware: &Firmware, memory: &Regions) -> Hardware {
     let mut ranges = vec![Range { kind: RangeKind::Ports, base: PCI_ADDRESS, bytes: PCI_PORTS }];
     let (mut window, mut high) = (0, 4 * GIB);
@@ -80,7 +80,7 @@ fn pci(firmware: &Firmware, memory: &Regions) -> Hardware {
         }
         high = high.max(region.end);
     }
-    // The firmware may have kept the top of memory to itself; devices begin at a whole 256 MiB.
+    // The firmware may have reserved the top of memory; windows begin at a multiple of 256 MiB.
     window = window.next_multiple_of(GIB / 4);
     if let Some((base, bytes)) = firmware.configuration_space {
         ranges.push(Range { kind: RangeKind::Memory, base, bytes });

@@ -1,9 +1,9 @@
-//! Interrupts and exceptions, from the processor's own push to the kernel's entries.
+//! Interrupts and exceptions, from the entry stubs to the kernel's entries.
 //!
-//! The decision is made by the struck instruction's address, as on the hosted machine: SIP code is
-//! redirected onto a trampoline on its own stack; the kernel is left alone, with a mark that it looks at
-//! before it leaves; a fault of the kernel's own ends the machine with a report. Deliberately not here:
-//! anything that takes a lock or allocates, because the kernel may have been struck anywhere.
+//! The interrupted instruction's address decides, as on the hosted machine: SIP code is
+//! redirected to a trampoline on its own stack; the kernel goes on, with a flag that it checks
+//! before it leaves; a fault of the kernel itself ends the machine with a report. Deliberately not here:
+//! anything that takes a lock or allocates, because the kernel may be interrupted anywhere.
 
 use core::arch::global_asm;
 use core::ptr;
@@ -17,32 +17,32 @@ use crate::frames::For;
 use crate::trampoline::{self, RED_ZONE_BYTES};
 use crate::{layout, lines, local, paging, power_button, processors, report};
 
-/// First vector of the lines; those below are the processor's own exceptions and what the old interrupt
-/// controllers send by mistake.
+/// First vector of the lines; below are the processor's exceptions and spurious interrupts of the legacy
+/// interrupt controllers.
 pub(crate) const LINES: u8 = 0x30;
 /// The local timer.
 pub(crate) const TIMER: u8 = 0xf0;
 /// `Machine::interrupt`.
 pub(crate) const INTERRUPT: u8 = 0xf1;
-/// A processor is to forget address translations.
+/// TLB shootdown: the processor invalidates address translations.
 pub(crate) const FORGET: u8 = 0xf2;
 /// `Machine::wake`.
 pub(crate) const WAKE: u8 = 0xf3;
-/// The machine ends.
+/// Stops the processor because the machine ends.
 pub(crate) const STOP: u8 = 0xf4;
-/// What the local controller delivers when an interrupt was withdrawn.
+/// Spurious vector of the local APIC.
 pub(crate) const SPURIOUS: u8 = 0xff;
 
 const PAGE_FAULT: u64 = 14;
-/// A page fault's error code: the page was there.
+/// Page fault error code: the page was present.
 const FAULT_PRESENT: u64 = 1;
 
-/// Bytes that a redirected thread must have between its stack pointer and the guard.
+/// Minimum bytes between a redirected thread's stack pointer and the guard.
 const ROOM_BYTES: usize = STACK_RESERVE_BYTES / 2;
-/// Direction, trap, nested task, alignment check: none may be set when the kernel is entered.
+/// Direction, trap, nested task, alignment check flag: all must be clear when the kernel is entered.
 const FLAGS_CLEARED: u64 = 1 << 10 | 1 << 8 | 1 << 14 | 1 << 18;
 
-/// What the stubs and the processor push, lowest address first.
+/// Frame pushed by the stubs and the processor, lowest address first.
 #[repr(C)]
 pub(crate) struct Frame {
     pub r15: u64,
@@ -77,7 +77,7 @@ global_asm!(
     ".set vector, 0",
     ".rept 256",
     ".p2align 4",
-    // These push an error code by themselves (Intel SDM volume 3, table 6-1).
+    // For these the processor pushes an error code (Intel SDM volume 3, table 6-1).
     ".if (vector == 8) || ((vector >= 10) && (vector <= 14)) || (vector == 17) || (vector == 21) || (vector == 29) || (vector == 30)",
     ".else",
     "    push 0",
@@ -137,7 +137,7 @@ unsafe extern "C" {
     static interrupt_stubs: u8;
 }
 
-/// Address of the stub of a vector.
+/// Returns the address of a vector's stub.
 pub(crate) fn stub(vector: u8) -> usize {
     (&raw const interrupt_stubs).addr() + usize::from(vector) * 16
 }
@@ -149,7 +149,7 @@ pub(crate) fn publish(entries: &'static KernelEntries) {
     ENTRIES.store(ptr::from_ref(entries).cast_mut(), Ordering::Release);
 }
 
-/// The kernel's entries, once processors run.
+/// Returns the kernel's entries, once processors run.
 pub(crate) fn entries() -> Option<&'static KernelEntries> {
     // SAFETY: null, or from `publish`: a reference that lives for ever and is never written through.
     unsafe { ENTRIES.load(Ordering::Acquire).as_ref() }
@@ -193,7 +193,7 @@ fn external(frame: &mut Frame, vector: u8) {
                 tick(frame, false);
             }
         }
-        // A withdrawn interrupt, or one of the old controllers: nothing to answer.
+        // Spurious, or from a legacy controller: needs no end of interrupt.
         _ => {}
     }
 }
@@ -205,12 +205,12 @@ fn tick(frame: &mut Frame, timer: bool) {
     }
 }
 
-/// Makes the struck thread go on in the interrupt trampoline, on its own stack, or, where that has no
-/// room left, in the kernel's fault entry.
+/// Redirects the interrupted thread to the interrupt trampoline, on its own stack, or, if that has no
+/// room left, to the kernel's fault entry.
 fn interrupt_sip(entries: &KernelEntries, frame: &mut Frame) {
     let top = (entries.stack_top)();
     if top == 0 {
-        // No thread runs: the kernel is between two, and its mark is set.
+        // No thread runs: the kernel is switching between two, and its flag is set.
         return;
     }
     let slot = slot_of(top);
@@ -220,9 +220,9 @@ fn interrupt_sip(entries: &KernelEntries, frame: &mut Frame) {
         return;
     }
     let place = stack - RED_ZONE_BYTES - size_of::<usize>();
-    // SAFETY: the word lies in the struck thread's own stack slot, below its red zone and above its
-    // guard (checked), so nothing lives there; a page that is missing is mapped by the page fault,
-    // which has a stack of its own. It may be unaligned, as the struck code's stack pointer may.
+    // SAFETY: the word lies in the interrupted thread's own stack slot, below its red zone and above its
+    // guard (checked), so it is unused; a missing page is mapped by the page fault handler,
+    // which has a stack of its own. It may be unaligned, like the interrupted code's stack pointer.
     unsafe { ptr::with_exposed_provenance_mut::<u64>(place).write_unaligned(frame.rip) };
     frame.rip = trampoline::interrupt() as u64;
     frame.rsp = place as u64;
@@ -245,7 +245,7 @@ fn page_fault(frame: &mut Frame) {
     exception(frame, address);
 }
 
-/// An exception that nothing mends: the SIP's end if it is the SIP's, else the machine's.
+/// Handles an exception that cannot be resolved: ends the SIP if it is the SIP's, else the machine.
 fn exception(frame: &mut Frame, address: usize) {
     if let Some(entries) = entries() {
         let top = (entries.stack_top)();
@@ -261,13 +261,13 @@ fn exception(frame: &mut Frame, address: usize) {
     report::kernel_fault(frame, address);
 }
 
-/// Makes the struck thread go on in the kernel's fault entry, on its own stack reset to its top.
+/// Redirects the interrupted thread to the kernel's fault entry, on its own stack reset to its top.
 fn end_sip(frame: &mut Frame, top: usize, kind: FaultKind, address: usize) {
     let record = (top - size_of::<Fault>()) & !0xf;
     let address = if matches!(kind, FaultKind::Memory | FaultKind::OutOfMemory) { address } else { 0 };
     let fault = Fault { kind, instruction: frame.rip as usize, address, stack: frame.rsp as usize };
-    // SAFETY: the record lies at the top of the struck thread's own stack slot, beside its thread block,
-    // whose page is there; whatever the thread kept there it will never read again, because it only
+    // SAFETY: the record lies at the top of the interrupted thread's own stack slot, beside its thread block,
+    // whose page is mapped; the thread will never read what it overwrites, because it only
     // goes on into the fault entry, which does not return. 16-byte alignment is enough for a `Fault`.
     unsafe { ptr::with_exposed_provenance_mut::<Fault>(record).write(fault) };
     frame.rdi = record as u64;
@@ -276,7 +276,7 @@ fn end_sip(frame: &mut Frame, top: usize, kind: FaultKind, address: usize) {
     frame.rsp = record as u64;
 }
 
-/// The first address of the slot whose highest usable address is `top`.
+/// Returns the first address of the slot whose highest usable address is `top`.
 fn slot_of(top: usize) -> usize {
     (top - 1) & !(STACK_SLOT_BYTES - 1)
 }
@@ -286,13 +286,13 @@ fn fault_kind(frame: &Frame, in_sip: bool) -> FaultKind {
         0 | 16 | 19 => FaultKind::Arithmetic,
         1 | 3 => FaultKind::Trap,
         5..=7 => FaultKind::Instruction,
-        // A protection fault comes from an instruction that is not allowed or from an address that is none.
+        // A protection fault comes from a privileged instruction or from a non-canonical address.
         13 if in_sip && is_privileged(frame.rip as usize) => FaultKind::Instruction,
         _ => FaultKind::Memory,
     }
 }
 
-/// Whether the instruction's first byte is that of one which only an operating system may execute.
+/// Returns whether the instruction's first byte is that of a privileged instruction.
 fn is_privileged(instruction: usize) -> bool {
     // SAFETY: the processor has just fetched this byte to execute it, from sealed code that is never
     // unmapped.

@@ -1,4 +1,4 @@
-//! Where the kernel's own image lies, by the symbols of the linker script.
+//! Location of the kernel's own image, from the symbols of the linker script.
 
 unsafe extern "C" {
     static kernel_start: u8;
@@ -10,37 +10,37 @@ unsafe extern "C" {
     static kernel_end: u8;
 }
 
-/// First address of the image; its read-only data follow.
+/// Returns the first address of the image, which begins with its read-only data.
 pub(crate) fn start() -> u64 {
     (&raw const kernel_start).addr() as u64
 }
 
-/// First address of its code.
+/// Returns the first address of its code.
 pub(crate) fn code() -> u64 {
     (&raw const kernel_code).addr() as u64
 }
 
-/// The address after its code.
+/// Returns the address after its code.
 pub(crate) fn code_end() -> u64 {
     (&raw const kernel_code_end).addr() as u64
 }
 
-/// First address of its data.
+/// Returns the first address of its data.
 pub(crate) fn data() -> u64 {
     (&raw const kernel_data).addr() as u64
 }
 
-/// The address after it.
+/// Returns the address after it.
 pub(crate) fn end() -> u64 {
     (&raw const kernel_end).addr() as u64
 }
 
-/// What of the image never changes: read-only data and code, as they stand in its file. Between and behind them is
-/// what a boot loader left there.
+/// Returns the constant parts of the image: read-only data and code, as in its file. The gaps between and after them
+/// hold leftovers of the boot loader.
 pub(crate) fn constant_parts() -> [&'static [u8]; 2] {
     let part = |first: *const u8, end: *const u8| {
-        // SAFETY: both symbols are of the linker script, in this order; what lies between them is mapped at all
-        // times, is part of the image and is never written.
+        // SAFETY: both symbols are of the linker script, in this order; the bytes between them are always mapped,
+        // part of the image and never written.
         unsafe { core::slice::from_raw_parts(first, end.addr() - first.addr()) }
     };
     [
@@ -49,7 +49,7 @@ pub(crate) fn constant_parts() -> [&'static [u8]; 2] {
     ]
 }
 
-/// Whether an instruction there is the kernel's.
+/// Returns whether an instruction address is in the kernel's code.
 pub(crate) fn is_kernel_code(address: usize) -> bool {
     (code()..code_end()).contains(&(address as u64))
 }

@@ -1,11 +1,11 @@
-//! The machine that is a bare x86-64 PC, or what QEMU, Firecracker and others make of one.
+//! The machine that is a bare x86-64 PC, or a virtual one of QEMU, Firecracker and others.
 //!
-//! Key types: [`Bare`] (the machine), [`prepare`] (what makes one of the boot loader's hand-over).
+//! Key types: [`Bare`] (the machine), [`prepare`] (builds one from the boot loader's information).
 //! Neighbours: the kernel calls it through [`hal_api::Machine`]; `boot/x86_64` is entered by the boot
 //! loader and starts it. Deliberately not here: drivers, which are SIPs; any knowledge of SIPs.
 //!
-//! `docs/hal-x86-64.md` tells how it is made; `docs/soundness/hal-x86-64.md` why each `unsafe` holds.
-//! `firmware`, `handover`, `hardware`, `marks` and `regions` decide; the others touch the machine.
+//! See `docs/hal-x86-64.md` for its design, and `docs/soundness/hal-x86-64.md` for its `unsafe` code.
+//! `firmware`, `handover`, `hardware`, `marks` and `regions` are logic; the others touch the machine.
 #![no_std]
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -42,12 +42,12 @@ pub use machine::{Bare, Prepared, grow_heap, prepare};
 pub use marks::want as want_boot_marks;
 pub use report::{Locate, kernel_panic, set_symbols};
 
-/// Says a line on the debug output.
+/// Writes a line to the debug output.
 pub fn say(text: core::fmt::Arguments<'_>) {
     report::say(text);
 }
 
-/// Ends the machine after a failure to start.
+/// Powers the machine off after a failed start.
 pub fn end_failed(exit_status: u8) -> ! {
     machine::end_failed(exit_status)
 }

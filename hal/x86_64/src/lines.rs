@@ -1,9 +1,9 @@
-//! Interrupt lines of devices: inputs of the I/O controllers (82093AA; ACPI 6.5, 5.2.12.3) and messages.
+//! Device interrupt lines: inputs of the I/O APICs (82093AA; ACPI 6.5, 5.2.12.3) and MSI.
 //!
-//! Lines 0 to 15 are those of the old bus, wherever the firmware says they arrive; 16 to 63 the global
-//! inputs of these numbers; 64 and up are for devices that write messages. All strike the processor
-//! that booted. A level-triggered line is masked when it strikes, because it stays up until its driver
-//! has seen to the device.
+//! Lines 0 to 15 are the ISA lines, as the firmware routes them; 16 to 63 the global
+//! inputs (GSIs) of these numbers; 64 and up are for MSI. All interrupt the boot processor.
+//! A level-triggered line is masked when it fires, because it stays asserted until its driver
+//! has serviced the device.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -13,9 +13,9 @@ use hal_api::InterruptMessage;
 use crate::firmware::{BUS_LINES, Firmware};
 use crate::interrupts::{LINES, TIMER};
 
-/// Lines that are inputs of controllers.
+/// Number of lines that are inputs of I/O APICs.
 const INPUTS: u32 = 64;
-/// All lines.
+/// Number of all lines.
 pub(crate) const COUNT: u32 = (TIMER - LINES) as u32;
 
 const SELECT: usize = 0;
@@ -25,32 +25,32 @@ const REDIRECTIONS: u32 = 0x10;
 const MASKED: u32 = 1 << 16;
 const LEVEL: u32 = 1 << 15;
 const LOW: u32 = 1 << 13;
-/// Where devices write messages for a processor (Intel SDM volume 3, 11.11.1).
+/// Address to which devices write MSIs (Intel SDM volume 3, 11.11.1).
 const MESSAGE_BASE: u64 = 0xfee0_0000;
 
 struct Input {
-    /// Address of its controller's registers; 0: no such input.
+    /// Address of its I/O APIC's registers; 0: no such input.
     controller: AtomicUsize,
-    /// Number of its first register.
+    /// Index of its first register.
     register: AtomicU32,
-    /// The lower word of its entry.
+    /// Lower word of its redirection entry.
     entry: AtomicU32,
 }
 
 static TABLE: [Input; INPUTS as usize] =
     [const { Input { controller: AtomicUsize::new(0), register: AtomicU32::new(0), entry: AtomicU32::new(0) } };
         INPUTS as usize];
-/// Which inputs are level-triggered.
+/// Bit set of the level-triggered inputs.
 static LEVELS: AtomicU64 = AtomicU64::new(0);
 static NEXT_MESSAGE: AtomicU32 = AtomicU32::new(INPUTS);
-/// The controllers have one register to select with: held for a few instructions, interrupts off.
+/// Spinlock of the I/O APICs' register select: held for a few instructions with interrupts off.
 static SELECTING: AtomicBool = AtomicBool::new(false);
 static DESTINATION: AtomicU32 = AtomicU32::new(0);
 
 /// Finds the inputs and masks them all.
 ///
 /// # Safety
-/// The controllers that the firmware tells of are mapped as devices.
+/// The I/O APICs listed by the firmware are mapped as devices.
 pub(crate) unsafe fn start(firmware: &Firmware, destination: u32) {
     DESTINATION.store(destination, Ordering::Relaxed);
     for controller in &firmware.controllers[..firmware.controller_count] {
@@ -65,7 +65,7 @@ pub(crate) unsafe fn start(firmware: &Firmware, destination: u32) {
     }
 }
 
-/// Files an input under the line or lines that arrive at it.
+/// Assigns an input to the line or lines that the firmware routes to it.
 fn place(global: u32, firmware: &Firmware, address: usize, register: u32) {
     let of_bus = firmware.lines.iter().enumerate().filter(|(_, line)| line.input == global);
     for (number, line) in of_bus {
@@ -87,7 +87,7 @@ fn set(line: u32, address: usize, register: u32, entry: u32) {
     }
 }
 
-/// Masks or unmasks a line. A message line has nothing to mask.
+/// Masks or unmasks a line. Has no effect on an MSI line.
 pub(crate) fn mask(line: u32, masked: bool) {
     let Some(input) = TABLE.get(line as usize) else { return };
     let address = input.controller.load(Ordering::Acquire);
@@ -102,14 +102,14 @@ pub(crate) fn mask(line: u32, masked: bool) {
     });
 }
 
-/// A line has struck: in interrupt context.
+/// Masks a level-triggered line that has fired. Called in interrupt context.
 pub(crate) fn struck(line: u32) {
     if line < INPUTS && LEVELS.load(Ordering::Relaxed) >> line & 1 == 1 {
         mask(line, true);
     }
 }
 
-/// An unused message line.
+/// Allocates an MSI line.
 pub(crate) fn take_message() -> Option<InterruptMessage> {
     let more = |next: u32| (next < COUNT).then_some(next + 1);
     let line = NEXT_MESSAGE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -127,7 +127,7 @@ fn selected<R>(action: impl FnOnce() -> R) -> R {
 }
 
 fn read(address: usize, register: u32) -> u32 {
-    // SAFETY: the controller's registers are mapped as a device's (`start`).
+    // SAFETY: the registers are mapped as a device's (`start`).
     selected(|| unsafe {
         ptr::with_exposed_provenance_mut::<u32>(address + SELECT).write_volatile(register);
         ptr::with_exposed_provenance::<u32>(address + WINDOW).read_volatile()
@@ -135,14 +135,14 @@ fn read(address: usize, register: u32) -> u32 {
 }
 
 fn write(address: usize, register: u32, value: u32) {
-    // SAFETY: as above; the entries written lead interrupts to vectors that have handlers.
+    // SAFETY: as above; the entries written route interrupts to vectors that have handlers.
     selected(|| unsafe {
         ptr::with_exposed_provenance_mut::<u32>(address + SELECT).write_volatile(register);
         ptr::with_exposed_provenance_mut::<u32>(address + WINDOW).write_volatile(value);
     });
 }
 
-/// Keeps the two old controllers from interrupting: their lines arrive at the I/O controllers too.
+/// Masks the two legacy controllers (8259): their lines arrive at the I/O APICs too.
 pub(crate) fn silence_old_controllers() {
     use x86_64::instructions::port::Port;
     // SAFETY: writing all ones to the mask registers of the 8259s only masks their inputs.

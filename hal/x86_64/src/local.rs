@@ -1,5 +1,5 @@
-//! The local interrupt controller of each processor (xAPIC; Intel SDM volume 3, chapter 11): end of
-//! interrupt, interrupts between processors, and the timer.
+//! The local APIC of each processor (xAPIC; Intel SDM volume 3, chapter 11): end of
+//! interrupt, inter-processor interrupts, and the timer.
 
 use core::arch::x86_64::__cpuid;
 use core::ptr;
@@ -34,7 +34,7 @@ const DEADLINE_REGISTER: u32 = 0x6e0;
 
 /// Address of the registers, the same on all processors.
 static REGISTERS: AtomicUsize = AtomicUsize::new(0);
-/// Timer counts in a second, of a timer that counts down.
+/// Frequency in Hz of a timer that counts down.
 static FREQUENCY: AtomicU64 = AtomicU64::new(0);
 static BY_DEADLINE: AtomicBool = AtomicBool::new(false);
 
@@ -48,26 +48,26 @@ fn read(offset: usize) -> u32 {
 }
 
 fn write(offset: usize, value: u32) {
-    // SAFETY: the registers are mapped as a device's (`place`); what is written to those named here
-    // moves interrupts only, which is what this module answers for.
+    // SAFETY: the registers are mapped as a device's (`place`); writes to those named here
+    // affect interrupts only, which this module is responsible for.
     unsafe { register(offset).write_volatile(value) };
 }
 
-/// The number of this processor's controller, before its registers are mapped.
+/// Returns this processor's APIC id, without access to the registers.
 pub(crate) fn own_number() -> u32 {
     __cpuid(1).ebx >> 24
 }
 
-/// Says where the registers are.
+/// Sets the address of the registers.
 ///
 /// # Safety
-/// They are there, mapped as a device's.
+/// The registers are there, mapped as a device's.
 pub(crate) unsafe fn place(address: usize) {
     REGISTERS.store(address, Ordering::Relaxed);
     BY_DEADLINE.store(__cpuid(1).ecx >> 24 & 1 == 1, Ordering::Relaxed);
 }
 
-/// Switches this processor's controller on, its timer off.
+/// Enables this processor's APIC, with its timer stopped.
 pub(crate) fn enable() {
     write(TASK_PRIORITY, 0);
     write(LINT_0, MASKED);
@@ -79,28 +79,28 @@ pub(crate) fn enable() {
     end_of_interrupt();
 }
 
-/// The interrupt being handled is done with.
+/// Signals the end of the interrupt being handled.
 pub(crate) fn end_of_interrupt() {
     write(END, 0);
 }
 
-/// Number of this processor's controller.
+/// Returns this processor's APIC id.
 pub(crate) fn number() -> u32 {
     read(ID) >> 24
 }
 
-/// Whether the timer counts down, so that its frequency must be measured.
+/// Returns whether the timer counts down (no TSC-deadline mode), so that its frequency must be measured.
 pub(crate) fn timer_counts() -> bool {
     !BY_DEADLINE.load(Ordering::Relaxed)
 }
 
-/// Starts a count down from the highest value, without an interrupt; [`counted`] tells how far it got.
+/// Starts to count down from the maximum, without an interrupt; see [`counted`].
 pub(crate) fn start_counting() {
     write(TIMER_VECTOR, u32::from(TIMER) | MASKED);
     write(TIMER_INITIAL, u32::MAX);
 }
 
-/// Counts since [`start_counting`], and the timer off again.
+/// Returns the counts since [`start_counting`], and stops the timer.
 pub(crate) fn counted() -> u32 {
     let left = read(TIMER_CURRENT);
     write(TIMER_INITIAL, 0);
@@ -108,16 +108,16 @@ pub(crate) fn counted() -> u32 {
     u32::MAX - left
 }
 
-/// Says how many counts there are in a second.
+/// Sets the frequency of the counting timer in Hz.
 pub(crate) fn set_frequency(counts: u64) {
     FREQUENCY.store(counts, Ordering::Relaxed);
 }
 
-/// Lets the timer strike this processor once, after so many nanoseconds, or, where it goes by the
-/// cycle counter, when that reaches `deadline_cycles`.
+/// Arms a one-shot timer of this processor: after this many nanoseconds, or, in TSC-deadline
+/// mode, when the cycle counter reaches `deadline_cycles`.
 pub(crate) fn arm(after_ns: u64, deadline_cycles: u64) {
     if BY_DEADLINE.load(Ordering::Relaxed) {
-        // SAFETY: the register exists where the processor says so (`place`), and only sets the timer.
+        // SAFETY: the register exists in TSC-deadline mode (`place`), and only sets the timer.
         unsafe { Msr::new(DEADLINE_REGISTER).write(deadline_cycles.max(1)) };
     } else {
         let counts = u128::from(after_ns) * u128::from(FREQUENCY.load(Ordering::Relaxed)) / 1_000_000_000;
@@ -133,17 +133,17 @@ fn command(to: u32, what: u32) {
     write(COMMAND_LOW, what);
 }
 
-/// Interrupts another processor.
+/// Sends an inter-processor interrupt.
 pub(crate) fn send(to: u32, vector: u8) {
     command(to, u32::from(vector) | ASSERT);
 }
 
-/// Resets another processor.
+/// Sends INIT, which resets another processor.
 pub(crate) fn send_init(to: u32) {
     command(to, INIT | ASSERT);
 }
 
-/// Starts a reset processor at a page below 1 MiB.
+/// Sends a start-up IPI to a reset processor, for a page below 1 MiB.
 pub(crate) fn send_start(to: u32, page: u8) {
     command(to, START_UP | ASSERT | u32::from(page));
 }

@@ -1,9 +1,9 @@
-//! The bare machine as a whole: from the boot loader's hand-over to what the kernel runs on.
+//! The bare machine as a whole: from the boot loader's information to what the kernel runs on.
 //!
-//! Key type: [`Bare`]. [`prepare`] takes memory into use in this order: what the boot loader says is
+//! Key type: [`Bare`]. [`prepare`] divides memory in this order: what the boot loader reports as
 //! free, less what is occupied; room for images and for each processor; a share of frames for stacks,
 //! the kernel's heap and page tables; and the largest run that remains for SIPs. Each function of
-//! [`Machine`] hands on to the module that does it.
+//! [`Machine`] delegates to the module that implements it.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -30,29 +30,29 @@ use crate::{
 };
 
 const MIB: u64 = 1 << 20;
-/// Memory below is the firmware's and that of starting processors.
+/// Memory below is left to the firmware and to starting processors.
 const LOW_MEMORY: u64 = MIB;
 const REACHABLE: u64 = 1 << 32;
 const LARGE_PAGE: u64 = 2 * MIB;
-/// Room for images, beside the boot module's size: what is added by whole pages.
+/// Room for images in addition to the boot module's size: each image is rounded up to whole pages.
 const IMAGE_ROOM: u64 = 2 * MIB;
-/// The share of memory that goes to frames: one part of so many.
+/// Divisor of the share of memory that goes to frames.
 const FRAMES_SHARE: u64 = 3;
-/// Less than this for SIPs and frames together is too little to start anything.
+/// Minimum memory in bytes for SIPs and frames together.
 const MIN_MEMORY: u64 = 16 * MIB;
 
-/// The machine.
+/// The bare machine.
 pub struct Bare {
     layout: Layout,
     firmware: Firmware,
     hardware: Vec<Hardware>,
-    /// Ordinary memory: what no driver may claim.
+    /// Ordinary memory, which no driver may claim.
     memory: Regions,
-    /// All bytes of it.
+    /// Its size in bytes.
     memory_bytes: u64,
 }
 
-/// What the boot crate gets.
+/// Result of [`prepare`] for the boot crate.
 pub struct Prepared {
     /// The boot module.
     pub module: &'static [u8],
@@ -70,7 +70,7 @@ struct Early {
 
 struct Place(UnsafeCell<Option<Early>>);
 
-// SAFETY: written by `prepare` and read by `Bare::start`, both on the booting processor before others run
+// SAFETY: written by `prepare` and read by `Bare::start`, both on the boot processor before others run
 // any of this module's code.
 unsafe impl Sync for Place {}
 
@@ -78,17 +78,17 @@ static EARLY: Place = Place(UnsafeCell::new(None));
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static MACHINE: core::sync::atomic::AtomicPtr<Bare> = core::sync::atomic::AtomicPtr::new(ptr::null_mut());
 
-/// Makes a machine of what the boot loader left: memory, page tables, interrupt tables and time. Nothing
-/// may be allocated before it returns. An error is a sentence for people; the machine is of no use then.
+/// Builds a machine from the boot loader's information: memory, page tables, interrupt tables and time. Nothing
+/// may be allocated before it returns. An error is a sentence for people; the machine is unusable then.
 ///
 /// # Safety
-/// Called once, first of all, with what the entry code was given.
+/// Called once, before anything else, with the values passed to the entry code.
 pub unsafe fn prepare(magic: u32, information: u32) -> Result<Prepared, &'static str> {
     clock::start();
     output::start();
     assert!(!PREPARED.swap(true, Ordering::AcqRel), "the machine is prepared once");
     lines::silence_old_controllers();
-    // SAFETY: this is the hand-over, and the entry code has mapped the first 4 GiB.
+    // SAFETY: the values are the boot loader's, and the entry code has mapped the first 4 GiB.
     let (handover, firmware) = unsafe {
         let handover = Handover::read(magic, information)?;
         let firmware = Firmware::read(handover.tables, local::own_number());
@@ -97,10 +97,10 @@ pub unsafe fn prepare(magic: u32, information: u32) -> Result<Prepared, &'static
     marks::mark("firmware tables");
     let small_pages = handover.command_line().split_whitespace().any(|word| word == "pages=4k");
     let largest = if small_pages { PageSize::Small } else { PageSize::largest() };
-    // SAFETY: this is the early state that it wants.
+    // SAFETY: the state is the early one that it requires.
     let early = unsafe { take_memory(handover, firmware, largest) }?;
     marks::mark("page tables");
-    // SAFETY: the only place that writes it; nobody else runs.
+    // SAFETY: the only place that writes it; no other processor runs.
     let early = unsafe { (*EARLY.0.get()).insert(early) };
     let module = early.handover.module;
     // SAFETY: the module is mapped read-only, and nothing else uses its memory.
@@ -109,10 +109,10 @@ pub unsafe fn prepare(magic: u32, information: u32) -> Result<Prepared, &'static
     Ok(Prepared { module, command_line: early.handover.command_line() })
 }
 
-/// Divides memory, builds the page tables and takes them into use; then the processors.
+/// Divides memory, builds and activates the page tables, and starts the processors.
 ///
 /// # Safety
-/// The first 4 GiB are identity-mapped, nothing else runs, and what the hand-over calls free is.
+/// The first 4 GiB are identity-mapped, nothing else runs, and what the hand-over lists as free is free.
 unsafe fn take_memory(handover: Handover, firmware: Firmware, largest: PageSize) -> Result<Early, &'static str> {
     const NO_ROOM: &str = "there is too little memory below 4 GiB to start";
     const NO_FRAMES: &str = "there is too little memory for page tables";
@@ -142,9 +142,9 @@ unsafe fn take_memory(handover: Handover, firmware: Firmware, largest: PageSize)
         return Err("the machine has too little memory");
     }
     let arena = divide(&mut free, free_bytes / FRAMES_SHARE);
-    // Page tables are built while only the first 4 GiB can be reached, so frames start with those.
+    // Page tables are built while only the first 4 GiB are mapped, so frames start with those.
     for region in free.iter().filter(|region| region.end <= REACHABLE) {
-        // SAFETY: free memory that is nobody else's, mapped now and in the tables below.
+        // SAFETY: free memory without another user, mapped now and in the tables below.
         unsafe { frames::add(region) };
     }
     let kernel =
@@ -172,14 +172,14 @@ unsafe fn take_memory(handover: Handover, firmware: Firmware, largest: PageSize)
     map_all().map_err(|NoFrame| NO_FRAMES)?;
     // SAFETY: the tables map the kernel, the boot stack in its data, and all that is used from here on.
     unsafe { paging::activate() };
-    // SAFETY: memory that is nobody else's, of which nothing is mapped and for which there are tables.
+    // SAFETY: memory without another user, of which nothing is mapped and for which there are tables.
     unsafe { frames::add_images(Region { start: images, end: images + image_bytes }) };
     for region in free.iter().filter(|region| region.end > REACHABLE) {
         // SAFETY: as above; mapped by now.
         unsafe { frames::add(region) };
     }
-    // SAFETY: the registers were mapped above; this is the booting processor, and the rooms are its own
-    // and the others', cleared by nobody else.
+    // SAFETY: the registers were mapped above; this is the boot processor, and the rooms are zeroed here
+    // and used by the processors only.
     unsafe {
         ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(rooms as usize), 0, room_bytes as usize);
         start_processors(&firmware, ptr::with_exposed_provenance_mut(rooms as usize)).map_err(|NoFrame| NO_FRAMES)?;
@@ -193,7 +193,7 @@ unsafe fn take_memory(handover: Handover, firmware: Firmware, largest: PageSize)
     Ok(Early { firmware, handover, layout, memory, memory_bytes })
 }
 
-/// Addresses of the registers that end the machine, where they are memory.
+/// Returns the addresses of the power-off and reset registers that are memory-mapped.
 fn power_registers(firmware: &Firmware) -> impl Iterator<Item = u64> {
     use crate::firmware::Register::Memory;
     let off = firmware.off.and_then(|(register, _)| if let Memory(address) = register { Some(address) } else { None });
@@ -202,7 +202,7 @@ fn power_registers(firmware: &Firmware) -> impl Iterator<Item = u64> {
     off.into_iter().chain(reset)
 }
 
-/// Takes the largest run out of free memory, but for what frames still need of it: the run for SIPs.
+/// Removes the largest run from free memory, except for the part that frames still need: the run for SIPs.
 fn divide(free: &mut Regions, frames_bytes: u64) -> Region {
     let whole = free.largest().unwrap_or_default();
     free.remove(whole);
@@ -213,10 +213,10 @@ fn divide(free: &mut Regions, frames_bytes: u64) -> Region {
 }
 
 /// # Safety
-/// The final tables are in use and map the controllers' registers; `rooms` is zeroed memory, one `Room`
-/// for each processor, that nothing else ever uses.
+/// The final tables are active and map the APICs' registers; `rooms` is zeroed memory, one `Room`
+/// for each processor, without another user.
 unsafe fn start_processors(firmware: &Firmware, rooms: *mut Room) -> Result<(), NoFrame> {
-    // SAFETY: by the caller.
+    // SAFETY: by the caller's contract.
     unsafe {
         local::place(firmware.local as usize);
         processors::identify(0, rooms);
@@ -226,7 +226,7 @@ unsafe fn start_processors(firmware: &Firmware, rooms: *mut Room) -> Result<(), 
         report::say(format_args!("no timer tells how fast the processor is; times are guesses"));
     }
     marks::mark("clock calibration");
-    // SAFETY: the registers were mapped; the rest by the caller.
+    // SAFETY: the registers were mapped; the rest by the caller's contract.
     unsafe {
         lines::start(firmware, local::number());
         processors::start_others(&firmware.processors[1..firmware.processor_count], rooms.add(1))?;
@@ -236,12 +236,12 @@ unsafe fn start_processors(firmware: &Firmware, rooms: *mut Room) -> Result<(), 
 }
 
 impl Bare {
-    /// The machine, once [`prepare`] has run and allocation works.
+    /// Returns the machine, once [`prepare`] has run and allocation works.
     ///
     /// # Panics
-    /// When `prepare` has not run, or this has already.
+    /// If `prepare` has not run.
     pub fn start() -> &'static Bare {
-        // SAFETY: `prepare` wrote it on this same processor, and nobody else looks there.
+        // SAFETY: `prepare` wrote it on this same processor, and nothing else accesses it.
         let early = unsafe { (*EARLY.0.get()).as_ref() };
         let early = early.expect("the machine is prepared first");
         let mut hardware = hardware::find(&early.firmware, early.handover.command_line(), &early.memory);
@@ -260,7 +260,7 @@ impl Bare {
     }
 }
 
-/// Ends the machine after a failure, with what is known of it by now.
+/// Ends the machine after a failure, with as much of it as is known.
 pub(crate) fn end_failed(exit_status: u8) -> ! {
     // SAFETY: null or a machine that lives for ever.
     match unsafe { MACHINE.load(Ordering::Acquire).as_ref() } {
@@ -285,7 +285,7 @@ impl Machine for Bare {
         processors::run(bases, main)
     }
 
-    /// A stack's guard pages are never mapped: `paging` knows where guards are.
+    /// Guard pages of stacks are never mapped: `paging` knows where they are.
     fn guard(&self, _address: usize, _bytes: usize) {}
 
     fn decommit(&self, address: usize, bytes: usize) {
@@ -293,7 +293,7 @@ impl Machine for Bare {
             paging::shrink_stack(address, bytes);
         } else {
             assert!(self.layout.memory.contains(address) && bytes <= self.layout.memory.bytes, "not memory of SIPs");
-            // SAFETY: whole pages of the memory arena that the kernel gives up by asking.
+            // SAFETY: whole pages of the memory arena, whose contents the kernel gives up by calling this.
             unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u64>(address), 0, bytes / 8) };
         }
     }
@@ -315,8 +315,8 @@ impl Machine for Bare {
             let access = if segment.executable { Access::Execute } else { Access::Read };
             for (index, bytes) in segment.bytes.chunks(FRAME_BYTES).enumerate() {
                 let page = segment.address + index * FRAME_BYTES;
-                // SAFETY: a page of the image arena by the check above; refused if it is in use. The
-                // kernel is not moved between processors.
+                // SAFETY: a page of the image arena by the check above; it fails if the page is in use. The
+                // kernel is not migrated between processors.
                 let mapped = unsafe { paging::map_image_page(page, bytes, access, processors::own_number()) };
                 mapped.map_err(|NoFrame| MapError)?;
             }
@@ -348,7 +348,7 @@ impl Machine for Bare {
         clock::wall_ns()
     }
 
-    /// All devices are driven by SIPs.
+    /// None: all devices are driven by SIPs.
     fn devices(&self) -> Vec<Device> {
         Vec::new()
     }
@@ -438,7 +438,7 @@ impl Machine for Bare {
     }
 }
 
-/// Room for the kernel's heap: at least so many bytes more, which follow what it was given before.
+/// Grows the kernel's heap by at least `bytes` bytes; returns start and length of the new range, which follows the last.
 pub fn grow_heap(bytes: usize) -> Option<(usize, usize)> {
     paging::grow_heap(bytes)
 }

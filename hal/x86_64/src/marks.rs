@@ -1,6 +1,6 @@
-//! Where the time of a start goes: named moments since the kernel was entered.
+//! Boot profile: named points in time since the kernel was entered.
 //!
-//! Kept always, printed on the debug output when the machine is switched off, if it was asked for.
+//! The machine's own are always recorded, and printed on the debug output at power-off on request.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ struct Mark {
 
 struct Marks(UnsafeCell<[Mark; MOST]>);
 
-// SAFETY: each place is written once, by whoever drew its number, and read only after that (`WRITTEN`).
+// SAFETY: each slot is written once, by the caller that drew its number, and read only after that (`WRITTEN`).
 unsafe impl Sync for Marks {}
 
 static MARKS: Marks = Marks(UnsafeCell::new([Mark { name: [0; NAME_BYTES], bytes: 0, cycles: 0 }; MOST]));
@@ -27,12 +27,12 @@ static DRAWN: AtomicUsize = AtomicUsize::new(0);
 static WRITTEN: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Marks are to be kept after the machine's own, and printed.
+/// Enables marks beyond the machine's own, and printing.
 pub fn want() {
     WANTED.store(true, Ordering::Relaxed);
 }
 
-/// A moment of the machine's own start.
+/// Records a mark of the machine's own start.
 pub(crate) fn mark(name: &str) {
     let number = DRAWN.fetch_add(1, Ordering::Relaxed);
     if number >= MOST {
@@ -40,19 +40,19 @@ pub(crate) fn mark(name: &str) {
     }
     let mut mark = Mark { name: [0; NAME_BYTES], bytes: name.len().min(NAME_BYTES), cycles: clock::cycles() };
     mark.name[..mark.bytes].copy_from_slice(&name.as_bytes()[..mark.bytes]);
-    // SAFETY: the place with this number is ours alone until it is said to be written.
+    // SAFETY: the slot with this number has no other user until it is marked as written.
     unsafe { (&raw mut (*MARKS.0.get())[number]).write(mark) };
     WRITTEN[number].store(true, Ordering::Release);
 }
 
-/// A moment of the kernel's, kept only if wanted.
+/// Records a mark of the kernel's, if enabled.
 pub(crate) fn mark_late(name: &str) {
     if WANTED.load(Ordering::Relaxed) {
         mark(name);
     }
 }
 
-/// Prints the moments, in nanoseconds since the kernel was entered, if wanted.
+/// Prints the marks, in nanoseconds since the kernel was entered, if enabled.
 pub(crate) fn print() {
     if !WANTED.load(Ordering::Relaxed) {
         return;

@@ -1,33 +1,33 @@
-//! What the kernel itself says: on QEMU's debug port where there is one, else on the first serial line.
+//! The kernel's own output: to QEMU's debug port if there is one, else to the first serial port.
 //!
-//! Polled, so that it works in any state of the machine. The console is the serial driver's, a SIP's.
+//! Polled, so that it works in any state of the machine. The console belongs to the serial driver, a SIP.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use x86_64::instructions::port::{Port, PortReadOnly};
 
-/// QEMU's and Bochs's debug port; reading it where it is answers its own number.
+/// QEMU's and Bochs's debug port; if present, reading it returns its own number.
 const DEBUG_PORT: u16 = 0xe9;
 const SERIAL_DATA: u16 = 0x3f8;
 const SERIAL_STATUS: u16 = 0x3fd;
 const TRANSMITTER_EMPTY: u8 = 1 << 5;
-/// Reads of the status after which the serial line is taken for dead.
+/// Reads of the status after which the serial port is considered dead.
 const TIMEOUT: u32 = 100_000;
 
 static HAS_DEBUG_PORT: AtomicBool = AtomicBool::new(false);
 
-/// First thing on QEMU's debug port: the serial line takes input from now on without losing any.
+/// First byte on QEMU's debug port: from now on the serial port accepts input without losing any.
 const READY: u8 = 1;
 
-/// Finds out where to write, and sets the first serial line up: 115,200 baud, 8 bits, no parity, one stop
-/// bit, buffers on. They stay on: switching them throws away what has come.
+/// Detects the debug port, and sets up the first serial port: 115,200 baud, 8 bits, no parity, one stop
+/// bit, FIFOs on. They stay on: switching them discards received bytes.
 pub(crate) fn start() {
     for (register, value) in [(1, 0), (3, 0x80), (0, 1), (1, 0), (3, 0x03), (2, 0x01), (4, 0x03)] {
         // SAFETY: these are the registers of a 16550 at their usual place; no driver runs yet.
         unsafe { Port::<u8>::new(SERIAL_DATA + register).write(value) };
     }
-    // SAFETY: reading the port has no effect where there is no such device.
+    // SAFETY: reading the port has no effect if there is no such device.
     let answer = unsafe { PortReadOnly::<u8>::new(DEBUG_PORT).read() };
     HAS_DEBUG_PORT.store(answer == DEBUG_PORT as u8, Ordering::Relaxed);
     if has_debug_port() {
@@ -35,7 +35,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Whether a debug port listens.
+/// Returns whether there is a debug port.
 pub(crate) fn has_debug_port() -> bool {
     HAS_DEBUG_PORT.load(Ordering::Relaxed)
 }
@@ -67,11 +67,11 @@ fn serial_byte(byte: u8) {
             break;
         }
     }
-    // SAFETY: a byte for transmission; at worst it goes between two of the driver's.
+    // SAFETY: a byte for transmission; at worst it is interleaved with the driver's.
     unsafe { Port::<u8>::new(SERIAL_DATA).write(byte) };
 }
 
-/// The output as something to format to.
+/// The output as a `fmt::Write`.
 pub(crate) struct Output;
 
 impl fmt::Write for Output {

@@ -1,11 +1,11 @@
-//! Page tables: memory where it is, with the largest pages the processor has, and the stacks, which
+//! Page tables: identity-mapped memory, with the largest pages the processor supports, and the stacks, which
 //! grow page by page.
 //!
 //! One set of tables for all processors: everything runs in one address space. Ordinary memory, images
 //! and devices are mapped at their physical addresses; stacks and the kernel's heap have ranges of
-//! their own, far above. No page is both writable and executable, and no memory is mapped twice, but
-//! for the moment in which an image is copied. Entries are changed by atomic exchanges and never under
-//! a lock, because a page fault may strike anywhere in the kernel. Neighbour: `frames`.
+//! their own, far above. W^X holds, and no memory is mapped twice, except
+//! briefly while an image is copied. Entries are changed by atomic exchanges and never under
+//! a lock, because a page fault may occur anywhere in the kernel. Neighbour: `frames`.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -24,20 +24,20 @@ const UNCACHED: u64 = 1 << 4;
 const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-/// A table entry that leads on: the last level decides what is allowed.
+/// Bits of an entry that points to a table: the last level decides what is allowed.
 const TABLE: u64 = PRESENT | WRITABLE;
 
-/// Where stacks lie.
+/// Start of the stacks.
 pub(crate) const STACKS_BASE: usize = 0x1000_0000_0000;
-/// Room for stacks: 65,536 slots.
+/// Size of the stacks' range: 65,536 slots.
 pub(crate) const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
-/// Where the kernel's heap lies.
+/// Start of the kernel's heap.
 const HEAP_BASE: usize = 0x2000_0000_0000;
 const HEAP_MAX_BYTES: usize = 64 << 30;
-/// Where a processor maps a page that it copies into an image, a page for each.
+/// Start of the windows, one page per processor, through which image pages are written.
 const WINDOW_BASE: usize = 0x3000_0000_0000;
 
-/// What may be done with a page.
+/// Access rights of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Read.
@@ -46,7 +46,7 @@ pub(crate) enum Access {
     Write,
     /// Read and execute.
     Execute,
-    /// Read and write, registers of a device: not cached, not reordered.
+    /// Read and write, registers of a device: uncached, strongly ordered.
     Device,
 }
 
@@ -62,10 +62,10 @@ impl Access {
     }
 }
 
-/// Sizes of pages that may be used.
+/// Page sizes in use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageSize {
-    /// 4 KiB only: what the papers call SIP-Page.
+    /// 4 KiB only: SIP-Page in the papers.
     Small,
     /// Up to 2 MiB.
     Large,
@@ -74,7 +74,7 @@ pub(crate) enum PageSize {
 }
 
 impl PageSize {
-    /// The largest that this processor has.
+    /// Returns the largest that this processor supports.
     pub(crate) fn largest() -> Self {
         let features = core::arch::x86_64::__cpuid(0x8000_0001).edx;
         if features >> 26 & 1 == 1 { Self::Huge } else { Self::Large }
@@ -89,7 +89,7 @@ impl PageSize {
     }
 }
 
-/// There is no frame for a page table.
+/// There is no frame for a page or a page table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoFrame;
 
@@ -98,33 +98,33 @@ type Table = [AtomicU64; 512];
 #[repr(align(4096))]
 struct Root(Table);
 
-/// The top of the tables. In the kernel's own memory, below 4 GiB, where a starting processor can name it.
+/// The top-level table. In the kernel's own memory, below 4 GiB, where starting processors can load it.
 static ROOT: Root = Root([const { AtomicU64::new(0) }; 512]);
 static HEAP_BYTES: AtomicUsize = AtomicUsize::new(0);
 static HEAP_GROWS: AtomicBool = AtomicBool::new(false);
 
-/// Physical address of the tables.
+/// Returns the physical address of the tables.
 pub(crate) fn root() -> u64 {
     ptr::from_ref(&ROOT).addr() as u64
 }
 
-/// Takes the tables into use on this processor.
+/// Loads the tables on this processor.
 ///
 /// # Safety
-/// They map the code that runs, its stack and all that it refers to, as they were mapped before.
+/// They map the running code, its stack and all that it refers to, as these were mapped before.
 pub(crate) unsafe fn activate() {
     let frame = x86_64::structures::paging::PhysFrame::containing_address(PhysAddr::new(root()));
-    // SAFETY: handed on to the caller.
+    // SAFETY: passed on to the caller.
     unsafe { x86_64::registers::control::Cr3::write(frame, x86_64::registers::control::Cr3Flags::empty()) };
 }
 
 fn table(entry: u64) -> &'static Table {
-    // SAFETY: an entry that leads on holds the address of a frame that `descend` made a table, or of
+    // SAFETY: an entry that points to a table holds the address of a frame that `descend` made a table, or of
     // one of the tables in `ROOT`; tables are never freed, and frames are identity-mapped.
     unsafe { &*ptr::with_exposed_provenance((entry & ADDRESS) as usize) }
 }
 
-/// The table that an entry leads to, made if there is none; an entry that maps a large page has none.
+/// Returns the table that an entry points to, allocated if there is none; `None` for an entry of a large page.
 fn descend(entry: &AtomicU64) -> Result<Option<&'static Table>, NoFrame> {
     let value = entry.load(Ordering::Acquire);
     if value & LARGE != 0 {
@@ -137,7 +137,7 @@ fn descend(entry: &AtomicU64) -> Result<Option<&'static Table>, NoFrame> {
     match entry.compare_exchange(0, frame as u64 | TABLE, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Ok(Some(table(frame as u64))),
         Err(other) => {
-            // SAFETY: the frame was taken here and nobody has seen it.
+            // SAFETY: the frame was allocated here and has not been published.
             unsafe { frames::give(frame) };
             Ok((other & LARGE == 0).then(|| table(other)))
         }
@@ -148,7 +148,7 @@ fn index(address: usize, level: u32) -> usize {
     address >> (12 + 9 * level) & 511
 }
 
-/// The last-level entry of an address, with tables made on the way.
+/// Returns the last-level entry of an address, allocating tables on the way.
 fn entry_of(address: usize) -> Result<Option<&'static AtomicU64>, NoFrame> {
     let mut table = &ROOT.0;
     for level in [3, 2, 1] {
@@ -160,7 +160,7 @@ fn entry_of(address: usize) -> Result<Option<&'static AtomicU64>, NoFrame> {
     Ok(Some(&table[index(address, 0)]))
 }
 
-/// The last-level entry of an address, if there are tables for it.
+/// Returns the last-level entry of an address, if there are tables for it.
 fn existing_entry(address: usize) -> Option<&'static AtomicU64> {
     let mut table_here = &ROOT.0;
     for level in [3, 2, 1] {
@@ -173,8 +173,8 @@ fn existing_entry(address: usize) -> Option<&'static AtomicU64> {
     Some(&table_here[index(address, 0)])
 }
 
-/// Maps memory where it is, with the largest pages that fit and that `largest` allows. Pages that are
-/// mapped already stay as they are.
+/// Identity-maps memory, with the largest pages that fit and that `largest` allows. Existing
+/// mappings are kept.
 pub(crate) fn map_identity(start: u64, end: u64, access: Access, largest: PageSize) -> Result<(), NoFrame> {
     let mut address = start as usize;
     let end = end as usize;
@@ -202,7 +202,7 @@ fn set_identity(address: usize, bits: u64, level: u32) -> Result<(), NoFrame> {
         }
     }
     let large = if level > 0 { LARGE } else { 0 };
-    // An entry that is taken keeps what it maps.
+    // An entry in use keeps its mapping.
     let _ = table[index(address, level)].compare_exchange(
         0,
         address as u64 | bits | large,
@@ -212,7 +212,7 @@ fn set_identity(address: usize, bits: u64, level: u32) -> Result<(), NoFrame> {
     Ok(())
 }
 
-/// Makes pages that are mapped one by one inaccessible.
+/// Unmaps a range of 4 KiB pages, on this processor.
 pub(crate) fn unmap_identity(start: usize, end: usize) {
     for address in (start..end).step_by(FRAME_BYTES) {
         if let Some(entry) = existing_entry(address) {
@@ -222,12 +222,12 @@ pub(crate) fn unmap_identity(start: usize, end: usize) {
     }
 }
 
-/// Whether a stack page at this address may come into being: it lies in a slot, above its guard.
+/// Returns whether an address may get a stack page: it is in a slot, above its guard.
 pub(crate) fn is_stack(address: usize) -> bool {
     address.wrapping_sub(STACKS_BASE) < STACKS_BYTES && address % STACK_SLOT_BYTES >= STACK_GUARD_BYTES
 }
 
-/// Maps a zeroed page of a stack. Fine if another processor does the same.
+/// Maps a zeroed stack page. Another processor may do the same concurrently.
 pub(crate) fn grow_stack(address: usize, who: For) -> Result<(), NoFrame> {
     map_fresh(address & !(FRAME_BYTES - 1), who)
 }
@@ -240,22 +240,22 @@ fn map_fresh(page: usize, who: For) -> Result<(), NoFrame> {
     let frame = frames::take(who).ok_or(NoFrame)?;
     let value = frame as u64 | Access::Write.bits();
     if entry.compare_exchange(0, value, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        // SAFETY: the frame was taken here and nobody has seen it.
+        // SAFETY: the frame was allocated here and has not been published.
         unsafe { frames::give(frame) };
     }
     Ok(())
 }
 
-/// Bytes of frames behind pages of stacks.
+/// Returns the bytes of frames behind pages of stacks.
 pub(crate) fn stack_in_use(address: usize, bytes: usize) -> usize {
     let pages = (address..address + bytes).step_by(FRAME_BYTES);
     let is_there = |&page: &usize| existing_entry(page).is_some_and(|entry| entry.load(Ordering::Relaxed) != 0);
     pages.filter(is_there).count() * FRAME_BYTES
 }
 
-/// Gives the frames behind pages of stacks back, once no processor remembers them.
+/// Frees the frames behind pages of stacks, after a TLB shootdown on all processors.
 pub(crate) fn shrink_stack(address: usize, bytes: usize) {
-    /// Frames that are collected before other processors are asked to forget them.
+    /// Maximum frames collected before a TLB shootdown.
     const BATCH: usize = 64;
     let mut gone = [0; BATCH];
     let mut count = 0;
@@ -280,12 +280,12 @@ fn give_forgotten(frames_gone: &[usize]) {
     }
     processors::forget_translations();
     for &frame in frames_gone {
-        // SAFETY: it came from `take`, its entry is gone, and every processor has forgotten it.
+        // SAFETY: it came from `take`, its entry is cleared, and no TLB holds it any more.
         unsafe { frames::give(frame) };
     }
 }
 
-/// Grows the kernel's heap by at least `bytes`; the new range, which follows the last one.
+/// Grows the kernel's heap by at least `bytes`; returns start and length of the new range, which follows the last one.
 pub(crate) fn grow_heap(bytes: usize) -> Option<(usize, usize)> {
     let wanted = bytes.checked_next_multiple_of(FRAME_BYTES)?;
     while HEAP_GROWS.swap(true, Ordering::Acquire) {
@@ -296,7 +296,7 @@ pub(crate) fn grow_heap(bytes: usize) -> Option<(usize, usize)> {
     if wanted <= HEAP_MAX_BYTES - used {
         let start = HEAP_BASE + used;
         let mut pages = (start..start + wanted).step_by(FRAME_BYTES);
-        // Pages that were mapped before frames ran out serve the next, smaller growth.
+        // Pages that were mapped before frames ran out are used by the next, smaller growth.
         if pages.all(|page| map_fresh(page, For::Kernel).is_ok()) {
             HEAP_BYTES.store(used + wanted, Ordering::Relaxed);
             grown = Some((start, wanted));
@@ -306,11 +306,11 @@ pub(crate) fn grow_heap(bytes: usize) -> Option<(usize, usize)> {
     grown
 }
 
-/// Maps one page of an image where it is, holding `bytes` and then zeroes. Refused if it is mapped
+/// Identity-maps one page of an image, containing `bytes` and then zeroes. Fails if it is mapped
 /// already.
 ///
 /// # Safety
-/// The page is memory of the image arena that nothing uses. Called without being moved to another
+/// The page is memory of the image arena without another user. The caller is not migrated to another
 /// processor meanwhile.
 pub(crate) unsafe fn map_image_page(page: usize, bytes: &[u8], access: Access, number: usize) -> Result<(), NoFrame> {
     let entry = entry_of(page)?.ok_or(NoFrame)?;
@@ -321,8 +321,8 @@ pub(crate) unsafe fn map_image_page(page: usize, bytes: &[u8], access: Access, n
     let window_entry = entry_of(window)?.ok_or(NoFrame)?;
     window_entry.store(page as u64 | Access::Write.bits(), Ordering::Release);
     let place = ptr::with_exposed_provenance_mut::<u8>(window);
-    // SAFETY: the window shows the page for now, to this processor alone, and a page is larger than
-    // `bytes`, or as large.
+    // SAFETY: the window maps the page for now, on this processor alone, and `bytes` is not larger
+    // than a page.
     unsafe {
         ptr::write_bytes(place.cast::<u64>(), 0, FRAME_BYTES / 8);
         ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len().min(FRAME_BYTES));
@@ -333,14 +333,14 @@ pub(crate) unsafe fn map_image_page(page: usize, bytes: &[u8], access: Access, n
     Ok(())
 }
 
-/// Maps one page where it is, to be written; for a range of [`reserve_small`].
+/// Identity-maps one page writable; for a range of [`reserve_small`].
 pub(crate) fn map_frame(page: usize) {
     if let Some(entry) = existing_entry(page) {
         entry.store(page as u64 | Access::Write.bits(), Ordering::Release);
     }
 }
 
-/// Makes a page table of single pages cover an empty range, so that its pages can be mapped one by one.
+/// Allocates last-level page tables for an empty range, so that its pages can be mapped one by one.
 pub(crate) fn reserve_small(start: u64, end: u64) -> Result<(), NoFrame> {
     for address in (start as usize..end as usize).step_by(PageSize::Large.bytes()) {
         entry_of(address)?;

@@ -1,4 +1,4 @@
-//! The end of the machine, and its beginning anew.
+//! Power-off and restart.
 
 use core::arch::asm;
 use core::ptr;
@@ -9,24 +9,24 @@ use x86_64::instructions::port::Port;
 use crate::firmware::{Firmware, Register};
 use crate::{clock, output, processors};
 
-/// QEMU's device that ends it.
+/// I/O port of QEMU's exit device.
 const EXIT_PORT: u16 = 0x501;
 const EXIT_VALUE: u32 = 0x10;
 const KEYBOARD_COMMAND: u16 = 0x64;
 const KEYBOARD_RESET: u8 = 0xfe;
-/// How long each way is given to work.
+/// Time given to each method to take effect.
 const TIMEOUT_NS: u64 = 50_000_000;
 
-/// Last thing on QEMU's debug port: the machine is reset because it was asked to start anew.
+/// Last byte on QEMU's debug port: the machine is reset because of a restart.
 const STARTS_ANEW: u8 = 2;
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 fn write(register: Register, value: u16) {
     match register {
-        // SAFETY: the port and the value are the firmware's own for this purpose.
+        // SAFETY: port and value are the firmware's own for this purpose.
         Register::Port(port) => unsafe { Port::<u16>::new(port).write(value) },
-        // SAFETY: likewise; `map` has mapped it as a device's.
+        // SAFETY: likewise; `machine` has mapped it as a device's.
         Register::Memory(address) => unsafe {
             ptr::with_exposed_provenance_mut::<u8>(address as usize).write_volatile(value as u8);
         },
@@ -37,18 +37,18 @@ fn write(register: Register, value: u16) {
 fn end_others() {
     x86_64::instructions::interrupts::disable();
     if ENDING.swap(true, Ordering::AcqRel) {
-        // Another processor ends the machine already.
+        // Another processor is ending the machine already.
         processors::halt();
     }
     processors::stop_others();
 }
 
-/// Ends the machine. Under QEMU with a debug port the last byte written there is the exit status.
+/// Powers the machine off. Under QEMU with a debug port the last byte written there is the exit status.
 pub(crate) fn off(firmware: &Firmware, exit_status: u8) -> ! {
     end_others();
     if output::has_debug_port() {
         output::debug_byte(exit_status);
-        // SAFETY: the port is that of QEMU's exit device where the debug port is there; elsewhere nothing.
+        // SAFETY: QEMU's exit device is at this port if there is a debug port.
         unsafe { Port::<u32>::new(EXIT_PORT).write(EXIT_VALUE) };
     }
     if let Some((register, value)) = firmware.off {
@@ -58,7 +58,7 @@ pub(crate) fn off(firmware: &Firmware, exit_status: u8) -> ! {
     processors::halt()
 }
 
-/// Ends a machine that is not known yet.
+/// Powers off a machine whose firmware has not been read yet.
 pub(crate) fn off_unknown(exit_status: u8) -> ! {
     x86_64::instructions::interrupts::disable();
     if output::has_debug_port() {
@@ -69,7 +69,7 @@ pub(crate) fn off_unknown(exit_status: u8) -> ! {
     processors::halt()
 }
 
-/// Starts the machine anew.
+/// Restarts the machine.
 pub(crate) fn restart(firmware: &Firmware) -> ! {
     end_others();
     if output::has_debug_port() {
@@ -77,7 +77,7 @@ pub(crate) fn restart(firmware: &Firmware) -> ! {
     }
     if let Some((register, value)) = firmware.reset {
         match register {
-            // SAFETY: the port and the value are the firmware's own for this purpose.
+            // SAFETY: port and value are the firmware's own for this purpose.
             Register::Port(port) => unsafe { Port::<u8>::new(port).write(value) },
             Register::Memory(_) => write(register, value.into()),
         }
@@ -87,7 +87,7 @@ pub(crate) fn restart(firmware: &Firmware) -> ! {
     unsafe { Port::<u8>::new(KEYBOARD_COMMAND).write(KEYBOARD_RESET) };
     clock::wait_ns(TIMEOUT_NS);
     let none = [0u8; 10];
-    // SAFETY: with an empty table of interrupts the breakpoint cannot be delivered, nor the fault about
-    // that, and the processor resets: nothing after this runs.
+    // SAFETY: with an empty interrupt table the breakpoint cannot be delivered, nor the faults that
+    // follow, and the triple fault resets the processor: nothing after this runs.
     unsafe { asm!("lidt [{}]", "int3", in(reg) &none, options(noreturn)) }
 }

@@ -1,8 +1,8 @@
-//! The power button of ACPI: the interrupt of the device `power-button`, which says that the machine is asked to end.
+//! The ACPI power button, as the interrupt of the device `power-button`: a request to shut down.
 //!
-//! A PC has it as a bit of its event registers (ACPI 6.5, 4.8.3.1.1); a machine without those, as an event of a device
-//! that its AML describes (5.6.9), which QEMU's microvm has. Neighbours: `firmware` finds it, `interrupts` asks whether a
-//! line that has struck is a press. Deliberately not here: what comes of a press, which the service manager decides.
+//! A PC has it as a bit of its event registers (ACPI 6.5, 4.8.3.1.1); a machine without those, such as QEMU's microvm, as
+//! an event of a generic event device in its AML (5.6.9). Neighbours: `firmware` finds it, `interrupts` asks whether an
+//! interrupt was a press. Deliberately not here: the reaction to a press, which is the service manager's.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,29 +23,29 @@ const EVENT_BIT: u32 = 1 << 1;
 /// No line.
 const NONE: u32 = u32::MAX;
 
-/// Where the button is.
+/// Location of the button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Button {
     /// In the event registers: status at one port, enable bits at another.
     Fixed {
-        /// The port of the status.
+        /// I/O port of the status.
         status: u16,
-        /// The port of the enable bits.
+        /// I/O port of the enable bits.
         enable: u16,
-        /// The line that interrupts.
+        /// Interrupt line.
         line: u32,
     },
-    /// Behind an event device.
+    /// Behind a generic event device.
     Event {
-        /// Physical address of the register that says which events came; reading it clears them.
+        /// Physical address of the register with the pending events; reading it clears them.
         selector: u64,
-        /// The line that interrupts.
+        /// Interrupt line.
         line: u32,
     },
 }
 
 impl Button {
-    /// The ports that are its own, from the first to behind the last.
+    /// Returns its I/O ports, from the first to the one after the last.
     pub(crate) fn ports(self) -> Option<(u64, u64)> {
         match self {
             Button::Fixed { status, enable, .. } => Some((status.into(), u64::from(enable) + 2)),
@@ -54,18 +54,18 @@ impl Button {
     }
 }
 
-/// The button's line, and the port or address that says whether it was pressed. Of a button in event registers the
+/// The button's line, and the port or address of its status. For a button in event registers the
 /// address is 0.
 static LINE: AtomicU32 = AtomicU32::new(NONE);
 static STATUS_PORT: AtomicU32 = AtomicU32::new(0);
 static SELECTOR: AtomicUsize = AtomicUsize::new(0);
 
-/// Lets the button interrupt; what the kernel is told of it. A press from before is forgotten.
+/// Enables the button's interrupt and returns its device for the kernel. An earlier press is cleared.
 pub(crate) fn start(button: Button) -> Option<Hardware> {
     let line = match button {
         Button::Fixed { status, enable, line } => {
             STATUS_PORT.store(status.into(), Ordering::Relaxed);
-            // SAFETY: the ports are those of the firmware's tables for this purpose. Writing a bit of the status clears
+            // SAFETY: the firmware's tables give these ports for this purpose. Writing a bit of the status clears
             // it; of the events, the button alone is enabled.
             unsafe {
                 Port::<u16>::new(status).write(FIXED_BIT);
@@ -84,8 +84,8 @@ pub(crate) fn start(button: Button) -> Option<Hardware> {
     Some(Hardware { name: String::from(NAME), ranges: Vec::new(), interrupts: Vec::from([line]) })
 }
 
-/// Whether a line that has struck is to be told of: it is another than the button's, or the button was pressed. In
-/// interrupt context.
+/// Returns whether an interrupt has to be reported: it is of another line than the button's, or the button was pressed.
+/// Called in interrupt context.
 pub(crate) fn is_told(line: u32) -> bool {
     line != LINE.load(Ordering::Acquire) || take_press()
 }
@@ -93,7 +93,7 @@ pub(crate) fn is_told(line: u32) -> bool {
 fn take_press() -> bool {
     let selector = SELECTOR.load(Ordering::Relaxed);
     if selector != 0 {
-        // SAFETY: `start` has mapped it as a device's before there was a line.
+        // SAFETY: `start` mapped it as a device's before the line was set.
         let events = unsafe { ptr::with_exposed_provenance::<u32>(selector).read_volatile() };
         return events & EVENT_BIT != 0;
     }

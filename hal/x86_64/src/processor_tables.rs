@@ -1,8 +1,8 @@
-//! The tables of each processor: segments, task state with the interrupt stacks, and the one table of
-//! interrupts.
+//! The tables of each processor: segments, task state with the interrupt stacks; and the shared
+//! interrupt table.
 //!
-//! Every vector has a stack of its own kind: code in a SIP or the kernel may use 128 bytes below its
-//! stack pointer (System V ABI 3.2.2), and its stack may be what is missing.
+//! Every kind of vector has a stack of its own: interrupted code may use the red zone of 128 bytes below its
+//! stack pointer (System V ABI 3.2.2), and its stack may be the missing page.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -16,24 +16,24 @@ use x86_64::structures::tss::TaskStateSegment;
 
 use crate::interrupts;
 
-/// Bytes of each interrupt stack.
+/// Size of each interrupt stack in bytes.
 const STACK_BYTES: usize = 16 * 1024;
 /// Interrupts of devices, timers and other processors; they do not nest.
 const STACK_INTERRUPT: u16 = 0;
-/// Page faults, which may strike an interrupt handler.
+/// Page faults, which may occur in an interrupt handler.
 const STACK_PAGE_FAULT: u16 = 1;
 /// The other exceptions.
 const STACK_EXCEPTION: u16 = 2;
-/// An exception while another is being delivered.
+/// Double faults.
 const STACK_DOUBLE: u16 = 3;
-/// What cannot be masked, and machine checks.
+/// Non-maskable interrupts and machine checks.
 const STACK_UNMASKED: u16 = 4;
 const STACKS: usize = 5;
 
 #[repr(align(16))]
 struct Stack([u8; STACK_BYTES]);
 
-/// The tables and stacks of one processor. Made once, in memory that is never freed.
+/// The tables and stacks of one processor. Created once, in memory that is never freed.
 #[repr(C)]
 pub(crate) struct Tables {
     descriptors: GlobalDescriptorTable,
@@ -43,20 +43,20 @@ pub(crate) struct Tables {
 
 struct Interrupts(UnsafeCell<InterruptDescriptorTable>);
 
-// SAFETY: written once, by the processor that boots, before any other starts (`FILLED`); read only after.
+// SAFETY: written once, by the boot processor, before any other starts (`FILLED`); only read afterwards.
 unsafe impl Sync for Interrupts {}
 
 static INTERRUPTS: Interrupts = Interrupts(UnsafeCell::new(InterruptDescriptorTable::new()));
 static FILLED: AtomicBool = AtomicBool::new(false);
 
 impl Tables {
-    /// Fills the tables in and takes them into use on this processor.
+    /// Fills in the tables and loads them on this processor.
     ///
     /// # Safety
-    /// The place is memory for one `Tables`, zeroed, that is never used for anything else. Called once on
-    /// each processor, on the booting one first, with interrupts off.
+    /// The place is memory for one `Tables`, zeroed, without another user. Called once on
+    /// each processor, on the boot processor first, with interrupts off.
     pub(crate) unsafe fn install(place: *mut Tables) {
-        // SAFETY: the place is ours; an all-zero `Stack` is one, and the other two fields are written.
+        // SAFETY: the place has no other user; an all-zero `Stack` is valid, and the other two fields are written.
         let tables: &'static mut Tables = unsafe {
             (&raw mut (*place).descriptors).write(GlobalDescriptorTable::new());
             (&raw mut (*place).task).write(TaskStateSegment::new());
@@ -70,7 +70,7 @@ impl Tables {
         let data = tables.descriptors.append(Descriptor::kernel_data_segment());
         let task = tables.descriptors.append(Descriptor::tss_segment(&tables.task));
         tables.descriptors.load();
-        // SAFETY: the selectors are of descriptors just made, of the kinds that the registers want.
+        // SAFETY: the selectors are of descriptors just made, of the kinds that the registers require.
         unsafe {
             CS::set_reg(code);
             SS::set_reg(data);
@@ -79,7 +79,7 @@ impl Tables {
             load_tss(task);
         }
         if !FILLED.swap(true, Ordering::AcqRel) {
-            // SAFETY: only the booting processor comes here, before any other runs.
+            // SAFETY: only the boot processor comes here, before any other runs.
             fill(unsafe { &mut *INTERRUPTS.0.get() });
         }
         // SAFETY: filled, and never written again.
@@ -100,8 +100,8 @@ fn stack_of(vector: u8) -> u16 {
 fn fill(table: &mut InterruptDescriptorTable) {
     macro_rules! set {
         ($vector:expr, $entry:expr) => {
-            // SAFETY: the address is that of the stub for this vector, which expects what the processor
-            // pushes for it; the stack's number is one of the task state's.
+            // SAFETY: the address is that of the stub for this vector, which expects the processor's
+            // frame for it; the stack's index is one of the task state's.
             unsafe {
                 $entry
                     .set_handler_addr(VirtAddr::new(interrupts::stub($vector) as u64))

@@ -1,7 +1,7 @@
-//! Processors: starting them, sleeping, waking, interrupting and making them forget translations.
+//! Processors: starting, idling, waking, interrupting, and TLB shootdown.
 //!
-//! Key type: [`Processor`], found through the FS base register. Deliberately not here: what a processor
-//! runs; the kernel's `main`.
+//! Key type: [`Processor`], found through the FS base register. Deliberately not here: the code that a processor
+//! runs, which is the kernel's `main`.
 
 use core::arch::asm;
 use core::mem::MaybeUninit;
@@ -21,30 +21,30 @@ use crate::processor_tables::Tables;
 use crate::{clock, local};
 
 const QUANTUM_NS: u64 = 10_000_000;
-/// The longest sleep, so that a timer which counts down does not overflow.
+/// Maximum sleep, so that a timer which counts down does not overflow.
 const LONGEST_SLEEP_NS: u64 = 10_000_000_000;
-/// What a processor does before the kernel runs on it, and its idle context after.
+/// Stack of a processor before the kernel runs on it, and of its idle context after.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// Nothing has happened.
+/// Running, without a pending wake.
 const RUNNING: u32 = 0;
-/// A wake has come that no sleep has used up.
+/// A wake is pending that no idle has consumed.
 const WOKEN: u32 = 1;
-/// Asleep, or about to be.
+/// Sleeping, or about to.
 const ASLEEP: u32 = 2;
 
-/// One processor; on a cache line of its own, because others write `word`.
+/// One processor; on a cache line of its own, because others write to `word`.
 #[repr(C, align(64))]
 struct Processor {
-    /// Its own address: what the FS base register leads to.
+    /// Its own address, to which the FS base register points.
     own: AtomicUsize,
     number: AtomicU32,
-    /// Number of its local interrupt controller.
+    /// Its local APIC id.
     controller: AtomicU32,
     /// `RUNNING`, `WOKEN` or `ASLEEP`.
     word: AtomicU32,
     online: AtomicBool,
-    /// The request to forget translations that it has carried out last.
+    /// The last TLB shootdown that it has carried out.
     forgotten: AtomicU64,
 }
 
@@ -59,14 +59,14 @@ static LIST: [Processor; MAX_PROCESSORS] = [const {
     }
 }; MAX_PROCESSORS];
 static COUNT: AtomicUsize = AtomicUsize::new(1);
-/// Counts the requests to forget translations.
+/// Number of TLB shootdowns requested.
 static FORGET_REQUESTS: AtomicU64 = AtomicU64::new(0);
-/// What started processors wait for.
+/// Releases the started processors.
 static GO: AtomicBool = AtomicBool::new(false);
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 static BASES: [AtomicUsize; MAX_PROCESSORS] = [const { AtomicUsize::new(0) }; MAX_PROCESSORS];
 
-/// What each processor but the first needs of memory, and the first but for the stack.
+/// Memory needed by each processor; the first does not use the stack.
 #[repr(C, align(4096))]
 pub(crate) struct Room {
     stack: MaybeUninit<[u8; STACK_BYTES]>,
@@ -75,7 +75,7 @@ pub(crate) struct Room {
 
 fn current() -> &'static Processor {
     let own: usize;
-    // SAFETY: the FS base register leads to a `Processor` of `LIST` from `identify` on, which runs
+    // SAFETY: the FS base register points to a `Processor` of `LIST` from `identify` on, which runs
     // before interrupts are on; the first word is its address.
     unsafe {
         asm!("mov {}, fs:[0]", out(reg) own, options(nostack, preserves_flags, readonly));
@@ -83,30 +83,30 @@ fn current() -> &'static Processor {
     }
 }
 
-/// All other processors that run; none before the first has been identified.
+/// Returns all other online processors; none before the first has been identified.
 fn others() -> impl Iterator<Item = &'static Processor> {
     let online = |one: &&'static Processor| one.online.load(Ordering::Acquire);
     let own = LIST.iter().any(|one| online(&one)).then(|| current().number.load(Ordering::Relaxed));
     LIST.iter().filter(online).filter(move |other| Some(other.number.load(Ordering::Relaxed)) != own)
 }
 
-/// How many run.
+/// Returns the number of processors that run.
 pub(crate) fn count() -> usize {
     COUNT.load(Ordering::Acquire)
 }
 
-/// Number of this processor.
+/// Returns the number of this processor.
 pub(crate) fn own_number() -> usize {
     current().number.load(Ordering::Relaxed) as usize
 }
 
-/// Makes the calling processor number `number`: its tables, its FS base, its local controller.
+/// Sets up the calling processor as number `number`: its tables, its FS base, its local APIC.
 ///
 /// # Safety
-/// Called once on each processor, interrupts off, the booting one first; `room` is memory for one
-/// `Room`, zeroed, that nothing else ever uses.
+/// Called once on each processor, interrupts off, the boot processor first; `room` is memory for one
+/// `Room`, zeroed, without another user.
 pub(crate) unsafe fn identify(number: usize, room: *mut Room) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: passed on to the caller.
     unsafe { Tables::install((&raw mut (*room).tables).cast()) };
     let own = &LIST[number];
     own.own.store(ptr::from_ref(own).expose_provenance(), Ordering::Relaxed);
@@ -118,11 +118,11 @@ pub(crate) unsafe fn identify(number: usize, room: *mut Room) {
     own.online.store(true, Ordering::SeqCst);
 }
 
-/// Starts the other processors; each then waits for [`run`]. One that does not answer is left out.
+/// Starts the other processors; each then waits for [`run`]. One that does not answer in time is left out.
 ///
 /// # Safety
-/// The final page tables are in use, the pages at `START_CODE` and `START_DATA` are unused memory, and
-/// `rooms` is memory for as many `Room`s, zeroed, that nothing else ever uses.
+/// The final page tables are active, the pages at `START_CODE` and `START_DATA` are unused memory, and
+/// `rooms` is memory for as many `Room`s, zeroed, without another user.
 pub(crate) unsafe fn start_others(controllers: &[u32], rooms: *mut Room) -> Result<(), NoFrame> {
     if controllers.is_empty() {
         return Ok(());
@@ -150,7 +150,7 @@ pub(crate) unsafe fn start_others(controllers: &[u32], rooms: *mut Room) -> Resu
             entry: started as *const () as u64,
             argument: room.addr() as u64,
         };
-        // SAFETY: the page is unused but for this, and the processor before has read its own by now.
+        // SAFETY: nothing else uses the page, and the previous processor has read its own data by now.
         unsafe { ptr::with_exposed_provenance_mut::<StartData>(START_DATA).write_volatile(start) };
         if wake_one(controller, number) {
             COUNT.store(number + 1, Ordering::Release);
@@ -178,7 +178,7 @@ fn wake_one(controller: u32, number: usize) -> bool {
 
 /// The first Rust code on a started processor.
 extern "C" fn started(room: *mut Room) -> ! {
-    // SAFETY: the booting processor has chosen the number and the room for this processor, and waits
+    // SAFETY: the boot processor has chosen the number and the room for this processor, and waits
     // until it is online before it starts another.
     unsafe { identify(count(), room) };
     while !GO.load(Ordering::Acquire) {
@@ -192,13 +192,13 @@ fn work() -> ! {
     GsBase::write(VirtAddr::new(BASES[number].load(Ordering::Relaxed) as u64));
     arm_quantum();
     interrupts::enable();
-    // SAFETY: `run` stored this function's address before it let anybody go.
+    // SAFETY: `run` stored this function's address before it released the processors.
     let main: extern "C" fn(usize) = unsafe { core::mem::transmute(MAIN.load(Ordering::Acquire)) };
     main(number);
     halt()
 }
 
-/// Runs `main` on every processor, for ever.
+/// Runs `main` on every processor. Does not return.
 pub(crate) fn run(bases: &[usize], main: extern "C" fn(usize)) -> ! {
     for (place, &base) in BASES.iter().zip(bases) {
         place.store(base, Ordering::Relaxed);
@@ -221,8 +221,8 @@ pub(crate) fn idle(deadline_ns: u64) {
     if may_sleep && now < deadline_ns {
         let wait = (deadline_ns - now).min(LONGEST_SLEEP_NS);
         local::arm(wait, clock::cycles_after_ns(wait));
-        // An interrupt that comes before the processor halts ends the halt: the first instruction after
-        // interrupts are enabled still runs without them.
+        // An interrupt before the processor halts ends the halt: interrupts are enabled only after the
+        // instruction that follows STI.
         interrupts::enable_and_hlt();
         interrupts::disable();
     }
@@ -246,7 +246,7 @@ pub(crate) fn interrupt(number: usize) {
     if !own && processor.word.load(Ordering::Acquire) != ASLEEP {
         local::send(processor.controller.load(Ordering::Relaxed), INTERRUPT);
     } else if own {
-        // The kernel looks at what is pending before it leaves.
+        // The kernel checks what is pending before it leaves.
         interrupts::without_interrupts(|| {
             if let Some(entries) = crate::interrupts::entries() {
                 (entries.tick)(false);
@@ -255,7 +255,7 @@ pub(crate) fn interrupt(number: usize) {
     }
 }
 
-/// The timer struck this processor: whether it is busy, and so has used up a quantum.
+/// Handles the timer interrupt: returns whether the processor is busy, and so has used up a quantum.
 pub(crate) fn timer_struck() -> bool {
     let busy = current().word.load(Ordering::Acquire) != ASLEEP;
     if busy {
@@ -264,12 +264,12 @@ pub(crate) fn timer_struck() -> bool {
     busy
 }
 
-/// Something happened that the idle loop is to look at before it sleeps.
+/// Marks this processor as woken: the idle loop has to check for work before it sleeps.
 pub(crate) fn keep_awake() {
     current().word.store(WOKEN, Ordering::Release);
 }
 
-/// Makes all other processors forget translations of addresses, and waits until they have.
+/// TLB shootdown: flushes the TLBs of all other processors, and waits until they have.
 pub(crate) fn forget_translations() {
     if count() == 1 {
         return;
@@ -285,7 +285,7 @@ pub(crate) fn forget_translations() {
     }
 }
 
-/// What a processor does that is asked to.
+/// Flushes this processor's TLB on another's request.
 pub(crate) fn forget_own_translations() {
     let request = FORGET_REQUESTS.load(Ordering::SeqCst);
     instructions::tlb::flush_all();

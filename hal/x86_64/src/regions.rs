@@ -1,25 +1,25 @@
-//! Free physical memory while the machine starts: a short sorted list of ranges.
+//! Free physical memory during the boot: a short sorted list of ranges.
 //!
 //! Key type: [`Regions`]. Pure: it touches no memory, so it is tested on the host. Deliberately not
-//! here: what happens to memory afterwards; `frames` and the kernel have it then.
+//! here: the use of memory afterwards, by `frames` and the kernel.
 
 /// A range of physical addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Region {
     /// First address.
     pub start: u64,
-    /// The address after its last.
+    /// The address after the last.
     pub end: u64,
 }
 
 impl Region {
-    /// Its size.
+    /// Returns its size in bytes.
     pub(crate) fn bytes(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 }
 
-/// More ranges than any memory map of a PC has.
+/// Maximum number of ranges, more than the memory map of any PC has.
 const MOST: usize = 128;
 
 /// Disjoint ranges in ascending order.
@@ -29,23 +29,23 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    /// No memory.
+    /// Creates an empty list.
     pub(crate) const fn new() -> Self {
         Self { list: [Region { start: 0, end: 0 }; MOST], count: 0 }
     }
 
-    /// The ranges.
+    /// Returns the ranges.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Region> + '_ {
         self.list[..self.count].iter().copied()
     }
 
-    /// All bytes of it.
+    /// Returns the size of all ranges in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.iter().map(Region::bytes).sum()
     }
 
-    /// Adds a range, joined with what it touches. Ranges beyond the list's room are left out: memory
-    /// that is not used does no harm.
+    /// Adds a range, merged with those it touches. Ranges beyond the list's capacity are dropped: leaving memory
+    /// unused is harmless.
     pub(crate) fn add(&mut self, mut region: Region) {
         if region.bytes() == 0 {
             return;
@@ -69,7 +69,7 @@ impl Regions {
         }
     }
 
-    /// Takes a range out.
+    /// Removes a range.
     pub(crate) fn remove(&mut self, gone: Region) {
         let before = core::mem::replace(self, Self::new());
         for region in before.iter() {
@@ -78,7 +78,7 @@ impl Regions {
         }
     }
 
-    /// Takes `bytes` out, aligned, at the lowest address that is at least `least` and wholly below `below`.
+    /// Removes `bytes` bytes, aligned, at the lowest address that is at least `least` and wholly below `below`.
     pub(crate) fn take(&mut self, bytes: u64, alignment: u64, least: u64, below: u64) -> Option<u64> {
         let start = self.iter().find_map(|region| {
             let start = region.start.max(least).checked_next_multiple_of(alignment)?;
@@ -89,7 +89,7 @@ impl Regions {
         Some(start)
     }
 
-    /// The largest range.
+    /// Returns the largest range.
     pub(crate) fn largest(&self) -> Option<Region> {
         self.iter().max_by_key(|region| region.bytes())
     }

@@ -1,6 +1,6 @@
-//! Registers of devices, as drivers reach them: through the kernel, one access at a time.
+//! Device registers, which drivers access through the kernel, one access at a time.
 //!
-//! Memory of devices is mapped where it is, uncached, when it is first touched.
+//! MMIO is identity-mapped, uncached, on first access.
 
 use core::ptr;
 
@@ -13,14 +13,14 @@ use crate::paging::{self, Access, PageSize};
 use crate::power_button::Button;
 use crate::regions::Regions;
 
-/// Ports that the machine itself drives: the old interrupt controllers, the interval timer, reset and QEMU's
-/// exit device.
+/// Ports that the machine itself drives: the legacy interrupt controllers, the interval timer, reset and QEMU's
+/// debug port and exit device.
 const OWN_PORTS: [(u64, u64); 6] =
     [(0x20, 0x22), (0x40, 0x44), (0x64, 0x65), (0xa0, 0xa2), (0xe9, 0xea), (0x501, 0x505)];
-/// Physical addresses that a page table can name.
+/// End of the addresses that can be identity-mapped.
 const MAX_ADDRESS: u64 = 1 << 47;
 
-/// Whether a driver may have the range: see [`hal_api::Machine::may_claim`].
+/// Returns whether a driver may have the range: see [`hal_api::Machine::may_claim`].
 pub(crate) fn may_claim(range: Range, memory: &Regions, firmware: &Firmware) -> bool {
     let Some(end) = range.base.checked_add(range.bytes) else { return false };
     let apart = |start: u64, other_end: u64| end <= start || other_end <= range.base;
@@ -36,7 +36,7 @@ pub(crate) fn may_claim(range: Range, memory: &Regions, firmware: &Firmware) -> 
             let page = FRAME_BYTES as u64;
             let controllers = firmware.controllers[..firmware.controller_count].iter().map(|one| one.address);
             let own = controllers.chain([firmware.local]).all(|address| apart(address, address + page));
-            // Below 1 MiB lie the firmware's tables and the start of other processors.
+            // Below 1 MiB lie the firmware's tables and the start-up code of other processors.
             end <= MAX_ADDRESS
                 && range.base >= 1 << 20
                 && own
@@ -51,13 +51,13 @@ fn mapped(address: u64) -> Option<usize> {
     Some(address as usize)
 }
 
-/// Reads a register; all ones where nothing answers.
+/// Reads a register; all ones if it cannot be mapped.
 pub(crate) fn read(kind: RangeKind, address: u64, width: Width) -> u64 {
     match kind {
         RangeKind::Ports => {
             let port = address as u16;
-            // SAFETY: the kernel has checked that a driver may have this port (`may_claim`); what reading
-            // it does is that driver's to answer for, and changes no memory.
+            // SAFETY: the kernel has checked that a driver may have this port (`may_claim`); the effect of reading
+            // it is that driver's responsibility, and changes no memory.
             unsafe {
                 match width {
                     Width::Byte => Port::<u8>::new(port).read().into(),
@@ -68,8 +68,8 @@ pub(crate) fn read(kind: RangeKind, address: u64, width: Width) -> u64 {
         }
         RangeKind::Memory => {
             let Some(address) = mapped(address) else { return u64::MAX };
-            // SAFETY: the kernel has checked that the address lies in a range that is no ordinary memory
-            // (`may_claim`) and is a multiple of the width; it is mapped as a device's.
+            // SAFETY: the kernel has checked that the address lies in a range without ordinary memory
+            // (`may_claim`) and is aligned to the width; it is mapped as a device's.
             unsafe {
                 match width {
                     Width::Byte => ptr::with_exposed_provenance::<u8>(address).read_volatile().into(),
@@ -87,8 +87,8 @@ pub(crate) fn write(kind: RangeKind, address: u64, width: Width, value: u64) {
     match kind {
         RangeKind::Ports => {
             let port = address as u16;
-            // SAFETY: as in `read`. A device that moves memory by itself is reached only through a bus's
-            // driver, which the administrator has allowed to hand such devices out.
+            // SAFETY: as in `read`. A device that does DMA is reached only through a bus
+            // driver, which the administrator has allowed to hand out such devices.
             unsafe {
                 match width {
                     Width::Byte => Port::<u8>::new(port).write(value as u8),

@@ -1,4 +1,4 @@
-//! A fault of the kernel itself: what, where, which SIP, and how it came there.
+//! Reports of faults and panics of the kernel itself: kind, address, running SIP, back trace.
 
 use core::fmt::Write;
 use core::ptr;
@@ -10,17 +10,17 @@ use crate::{layout, machine, output, processors};
 
 /// Exit status of a machine whose kernel failed.
 const FAILED: u8 = 101;
-/// The longest back trace.
+/// Maximum length of a back trace.
 const MAX_FRAMES: usize = 32;
 
-/// Finds the name of the function that an address lies in, and the offset from its start.
+/// Returns the name of the function that contains an address, and the offset from its start.
 pub type Locate = fn(usize) -> Option<(&'static str, usize)>;
 
 static LOCATE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
-/// Reports under way: a fault within a report ends the machine without another.
+/// Number of reports begun: a fault within a report ends the machine without another.
 static REPORTS: AtomicU32 = AtomicU32::new(0);
 
-/// Says how addresses are named in reports.
+/// Sets the function that resolves addresses in reports.
 pub fn set_symbols(locate: Locate) {
     LOCATE.store(locate as *mut (), Ordering::Release);
 }
@@ -40,7 +40,7 @@ fn begin() -> bool {
     first
 }
 
-/// Reports an exception that struck the kernel, and ends the machine.
+/// Reports an exception in the kernel, and ends the machine.
 pub(crate) fn kernel_fault(frame: &Frame, address: usize) -> ! {
     if begin() {
         let mut output = Output;
@@ -57,7 +57,7 @@ pub(crate) fn kernel_fault(frame: &Frame, address: usize) -> ! {
     machine::end_failed(FAILED)
 }
 
-/// Reports a panic of the kernel's, and ends the machine.
+/// Reports a kernel panic, and ends the machine.
 pub fn kernel_panic(information: &core::panic::PanicInfo<'_>) -> ! {
     if begin() {
         let _ = writeln!(Output, "\nkernel panic: {information}");
@@ -93,7 +93,7 @@ fn line(what: &str, address: usize) {
 
 /// Follows saved frame pointers upwards, as long as they stay on the stack.
 fn trace(mut frame: usize, stack: usize) {
-    /// Further than any stack reaches.
+    /// Maximum size of a stack.
     const STACK_BYTES: usize = abi::limits::STACK_SLOT_BYTES;
     let _ = writeln!(Output, "  called from");
     let mut below = stack;
@@ -102,8 +102,8 @@ fn trace(mut frame: usize, stack: usize) {
             return;
         }
         // SAFETY: the frame pointer lies above the stack pointer, on the same stack by the bound, where
-        // code built with frame pointers keeps the caller's and the return address. Should a page of it
-        // be missing after all, the fault in the report ends the machine, which is what comes next anyway.
+        // code built with frame pointers saves the caller's and the return address. If a page of it
+        // is missing after all, the fault within the report ends the machine, which comes next anyway.
         let [next, from] = unsafe { ptr::with_exposed_provenance::<[usize; 2]>(frame).read() };
         if from == 0 {
             return;
@@ -135,7 +135,7 @@ fn name(vector: u64) -> &'static str {
     }
 }
 
-/// Says one line.
+/// Writes one line.
 pub(crate) fn say(text: core::fmt::Arguments<'_>) {
     let _ = Output.write_fmt(text);
     output::write(b"\n");

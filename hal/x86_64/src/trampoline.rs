@@ -1,6 +1,6 @@
-//! From an interrupt back onto a SIP's stack: saving everything, calling the kernel, restoring.
+//! The way from an interrupt back to a SIP's stack: saves the registers, calls the kernel, restores.
 //!
-//! [`interrupt`] and [`fault`] are instruction addresses at which a struck thread is made to go on, with
+//! [`interrupt`] and [`fault`] are the addresses to which an interrupted thread is redirected, with
 //! interrupts on. Images have no vector instructions beyond SSE2 (checked at install), so FXSAVE saves
 //! all vector state. Deliberately not here: the decision to do so (`interrupts`) and the switch of
 //! stacks (the kernel).
@@ -13,31 +13,31 @@ use hal_api::KernelEntries;
 /// Bytes below the stack pointer that code may use without moving it (System V ABI 3.2.2).
 pub(crate) const RED_ZONE_BYTES: usize = 128;
 
-/// All vector exceptions masked, round to nearest: what the System V ABI has at program start.
+/// MXCSR: all exceptions masked, round to nearest, as the System V ABI has it at program start.
 static VECTOR_CONTROL: u32 = 0x1f80;
 static INTERRUPT: AtomicUsize = AtomicUsize::new(0);
 static FAULT: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells the trampolines what to call.
+/// Sets the functions that the trampolines call.
 pub(crate) fn prepare(entries: &KernelEntries) {
     INTERRUPT.store(entries.interrupt as usize, Ordering::SeqCst);
     FAULT.store(entries.fault as usize, Ordering::SeqCst);
 }
 
-/// Where a struck thread goes on to be interrupted. The stack pointer must be `RED_ZONE_BYTES + 8`
-/// below that of the struck code, and the word there the struck instruction's address.
+/// Returns the address to which a thread is redirected to be interrupted. The stack pointer must be `RED_ZONE_BYTES + 8`
+/// below that of the interrupted code, and the word there the interrupted instruction's address.
 pub(crate) fn interrupt() -> usize {
     interrupt_trampoline as *const () as usize
 }
 
-/// Where a struck thread goes on to be ended. The stack pointer must be 16-byte-aligned and RDI hold
-/// the address of a [`hal_api::Fault`] above it.
+/// Returns the address to which a thread is redirected to be ended. The stack pointer must be 16-byte-aligned and RDI
+/// hold the address of a [`hal_api::Fault`] above it.
 pub(crate) fn fault() -> usize {
     fault_trampoline as *const () as usize
 }
 
-/// Runs on the SIP's stack. What is kept over the call of the kernel is kept on that stack alone, because
-/// the thread may go on on another processor.
+/// Runs on the SIP's stack. State is kept on that stack only across the kernel call, because
+/// the thread may resume on another processor.
 #[unsafe(naked)]
 extern "C" fn interrupt_trampoline() {
     naked_asm!(

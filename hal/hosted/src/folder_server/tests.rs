@@ -8,7 +8,7 @@ use nine_p::{Data, UNLINK_DIRECTORY, entries};
 
 use super::*;
 
-/// A folder `shared` beside a folder `outside`, which nothing may reach.
+/// A shared folder `shared` beside a folder `outside`, which must stay unreachable.
 struct Fixture {
     place: PathBuf,
     server: Server,
@@ -55,12 +55,12 @@ impl Fixture {
         }
     }
 
-    /// The number of the error, or 0.
+    /// Returns the error number, or 0.
     fn error(&self, request: &Request<'_>) -> u32 {
         self.ask(request, |reply| if let Reply::Failed { error } = reply { error } else { 0 })
     }
 
-    /// Has a fid name what lies there; the error of the first name, or how many names were found.
+    /// Walks from the root to a new fid; returns how many names were found, or the error of the first.
     fn walk(&self, new_fid: u32, names: &[&str]) -> Result<usize, u32> {
         let names = names.iter().map(|name| Text(name.as_bytes())).collect();
         self.ask(&Request::Walk { fid: 0, new_fid, names }, |reply| match reply {
@@ -110,7 +110,7 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // What is left in the folder for temporary files hurts nobody.
+        // Leftovers in the temporary folder do no harm.
         let _ = fs::remove_dir_all(&self.place);
     }
 }
@@ -175,7 +175,7 @@ fn a_link_put_in_place_of_a_file_or_folder_is_not_followed() {
     assert_eq!(fixture.walk(2, &["sub"]), Ok(1));
     fs::remove_file(fixture.path("shared/sub/secret")).expect("removed");
     symlink("../../outside/secret", fixture.path("shared/sub/secret")).expect("a link");
-    // What was looked up is what is opened, though it has no name any more.
+    // The node looked up is opened, although it no longer has a name.
     assert_eq!(fixture.open(1, open_flags::READ), 0);
     assert_eq!(fixture.read(1), b"inside");
     fs::rename(fixture.path("shared/sub"), fixture.path("shared/other")).expect("renamed");

@@ -23,7 +23,7 @@ macro_rules! code {
                 }
                 let start = &raw const START;
                 let bytes = (&raw const END).addr() - start.addr();
-                // SAFETY: the labels stand at both ends of one piece of constant data.
+                // SAFETY: the labels enclose one piece of constant data.
                 unsafe { std::slice::from_raw_parts(start, bytes) }
             }
         )*
@@ -33,15 +33,15 @@ macro_rules! code {
 code! {
     /// Writes to the address in RDI.
     write_there = ["mov qword ptr [rdi], 7", "mov eax, 1", "ret"];
-    /// Reads the address in RDI and returns what is there.
+    /// Reads the address in RDI and returns its contents.
     read_there = ["mov rax, [rdi]", "ret"];
-    /// Asks the host for the number of the process.
+    /// Makes a system call of the host: getpid.
     ask_for_the_process = ["mov eax, 39", "syscall", "ret"];
     /// Jumps to the address in RDI.
     jump_there = ["jmp rdi"];
-    /// An instruction that does not exist.
+    /// An undefined instruction.
     undefined = ["ud2"];
-    /// An instruction for operating systems only.
+    /// A privileged instruction.
     halt = ["hlt"];
     /// A breakpoint.
     breakpoint = ["int3"];

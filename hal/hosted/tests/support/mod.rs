@@ -1,4 +1,4 @@
-//! The smallest kernel that a machine can run: one processor, which calls SIP code and comes back when
+//! A minimal kernel for the machine: one processor, which calls SIP code and returns when
 //! the code returns or faults.
 
 use std::arch::{asm, naked_asm};
@@ -12,11 +12,11 @@ use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Fault, KernelEntries, Layout, Machine, Segment};
 use hal_hosted::{Configuration, Confinement, DiskAccess, DiskSpecification, Hosted};
 
-/// Set in the environment of a child whose machine is to be confined.
+/// Environment variable of a child whose machine has to be confined.
 pub const CONFINED: &str = "HAL_HOSTED_TEST_CONFINED";
 /// Bytes of the test disk.
 pub const DISK_BYTES: usize = 1 << 20;
-/// What a run answers after a fault.
+/// Result of a run that faulted.
 pub const FAULTED: u64 = u64::MAX - 1;
 
 /// The per-processor block that GS points to.
@@ -30,11 +30,11 @@ struct Block {
 
 static BLOCK: Block = Block { kernel_stack: AtomicUsize::new(0), stack_top: AtomicUsize::new(0) };
 
-/// How often the machine called `interrupt`.
+/// Number of the machine's calls of `interrupt`.
 pub static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
-/// How often it did so with the direction flag set or the stack misaligned.
+/// Number of those with the direction flag set or the stack misaligned.
 pub static BAD_INTERRUPTS: AtomicU64 = AtomicU64::new(0);
-/// How often it called `tick` for the timer.
+/// Number of its calls of `tick` for the timer.
 pub static TIMER_TICKS: AtomicU64 = AtomicU64::new(0);
 
 static LAST_FAULT: Mutex<Option<Fault>> = Mutex::new(None);
@@ -48,10 +48,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The file of the test disk, which has no name any more.
+/// The file of the test disk, which has been unlinked.
 pub static DISK_FILE: OnceLock<File> = OnceLock::new();
 
-/// The one machine of this test process: one processor; `disk0` may be written, `disk1` not.
+/// The one machine of this test process: one processor; `disk0` is writable, `disk1` read-only.
 pub fn machine() -> &'static Hosted {
     static MACHINE: OnceLock<&'static Hosted> = OnceLock::new();
     MACHINE.get_or_init(|| {
@@ -102,22 +102,22 @@ pub fn on_processor(program: impl FnOnce() + Send + 'static) {
     machine().run_processors(&[&raw const BLOCK as usize], processor_main, entries);
 }
 
-/// Runs code at an address on the stack slot, with `argument` in RDI; what it returned, or [`FAULTED`].
+/// Runs code at an address on the stack slot, with `argument` in RDI; returns its result, or [`FAULTED`].
 pub fn run_sip(entry: usize, slot: usize, argument: usize) -> u64 {
     let top = slot + STACK_SLOT_BYTES - 1024;
     BLOCK.stack_top.store(top, Ordering::SeqCst);
-    // SAFETY: the slot is unused and guarded, the code is mapped; `enter` keeps what must be kept.
+    // SAFETY: the slot is unused and guarded, the code is mapped; `enter` saves the callee-saved registers.
     let answer = unsafe { enter(entry, top, argument) };
     BLOCK.stack_top.store(0, Ordering::SeqCst);
     answer
 }
 
-/// The fault of the last run, if it had one.
+/// Takes the fault of the last run, if it had one.
 pub fn take_fault() -> Option<Fault> {
     lock(&LAST_FAULT).take()
 }
 
-/// Waits for a request's completion: bytes done and whether it failed.
+/// Waits for a request's completion; returns the bytes transferred and whether it failed.
 pub fn completion(token: u64) -> (u64, bool) {
     let mut list = lock(&COMPLETIONS);
     loop {
@@ -132,7 +132,7 @@ pub fn completion(token: u64) -> (u64, bool) {
     }
 }
 
-/// An unused stack slot, guarded.
+/// Returns an unused stack slot, guarded.
 pub fn new_slot() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(30_000);
     let slot = machine().layout().stacks.base + NEXT.fetch_add(1, Ordering::SeqCst) * STACK_SLOT_BYTES;
@@ -140,28 +140,28 @@ pub fn new_slot() -> usize {
     slot
 }
 
-/// An unused page of the page arena.
+/// Returns an unused page of the memory arena.
 pub fn new_page() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     machine().layout().memory.base + NEXT.fetch_add(1, Ordering::SeqCst) * 4096
 }
 
-/// An unused place for an image of up to 64 KiB.
+/// Returns an unused address for an image of up to 64 KiB.
 pub fn new_image_address() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     machine().layout().images.base + NEXT.fetch_add(1, Ordering::SeqCst) * 65_536
 }
 
-/// Maps code at an unused place and answers its address.
+/// Maps code at an unused address and returns it.
 pub fn map_code(bytes: &[u8]) -> usize {
     let address = new_image_address();
     machine().map_image(&[Segment { address, bytes, executable: true }]).expect("an image is mapped");
     address
 }
 
-/// A word in memory that SIP code shares with the test.
+/// Returns a word in memory that SIP code shares with the test.
 pub fn shared_word(address: usize) -> &'static AtomicU64 {
-    // SAFETY: the address is of a page from `new_page`, which is mapped, zero and never given back.
+    // SAFETY: the address is of a page from `new_page`, which is mapped, zeroed and never freed.
     unsafe { &*std::ptr::with_exposed_provenance(address) }
 }
 
@@ -183,7 +183,7 @@ extern "C" fn tick(timer: bool) -> bool {
 
 extern "C" fn stack_top() -> usize {
     let top: usize;
-    // SAFETY: the machine has set GS to `BLOCK` on every processor, and calls this only there.
+    // SAFETY: the machine has set GS to `BLOCK` on every processor, and calls this only on processors.
     unsafe { asm!("mov {}, gs:[{}]", out(reg) top, const offset_of!(Block, stack_top), options(nostack, readonly)) };
     top
 }
@@ -199,7 +199,7 @@ extern "C" fn fault(fault: &Fault) -> ! {
     unsafe { leave(FAULTED) }
 }
 
-/// Counts, and destroys every register that a kernel may destroy.
+/// Counts, and clobbers every caller-saved register.
 #[unsafe(naked)]
 extern "C" fn interrupt() {
     naked_asm!(
